@@ -1,0 +1,1 @@
+"""What `tools/dev` is made of: one module per noun, each with its own commands (see main.py for the table)."""

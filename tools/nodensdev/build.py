@@ -1,0 +1,75 @@
+"""Builds of the tree, one directory under build/ per variant."""
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import deps, room
+from .command import Command, Failure
+from .project import BUILD, TOP
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How meson is called for one kind of build."""
+
+    purpose: str
+    compiler: str
+    options: tuple[str, ...]
+
+
+SANITIZERS = ("-Db_sanitize=address,undefined", "-Db_lundef=false")
+VARIANTS = {
+    "gcc": Variant("the everyday build", "gcc", ("--buildtype=debugoptimized",)),
+    "clang": Variant("the second compiler's opinion; clang-tidy reads its compile commands", "clang", ("--buildtype=debugoptimized",)),
+    "asan": Variant("AddressSanitizer and UndefinedBehaviorSanitizer", "clang", ("--buildtype=debug", *SANITIZERS)),
+    "fuzz": Variant("the fuzzers, with both sanitizers", "clang", ("--buildtype=debugoptimized", *SANITIZERS, "-Dfuzzers=true")),
+    "release": Variant("what a distribution would ship, hardened", "gcc", ("--buildtype=release",)),
+    "analyzer": Variant("gcc -fanalyzer", "gcc", ("--buildtype=debugoptimized", "-Dc_args=-fanalyzer")),
+}
+
+
+def setup_options(variant: Variant) -> list[str]:
+    found = ["--werror", *variant.options]
+    declared = TOP / "meson.options"
+    if declared.is_file() and "cri_proto" in declared.read_text():
+        found.append(f"-Dcri_proto={deps.inside(deps.ensure())}")
+    return found
+
+
+def configure(inside: room.Prepared, name: str, options: list[str]) -> None:
+    """Sets the directory up, again from scratch when it was set up otherwise."""
+    directory = BUILD / name
+    stamp = BUILD / f"{name}.setup"
+    wanted = json.dumps([str(inside.root), VARIANTS[name].compiler, options])
+    if (directory / "build.ninja").is_file() and stamp.is_file() and stamp.read_text() == wanted:
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    wipe = ["--wipe"] if (directory / "meson-private").is_dir() else []
+    command = ["env", f"CC={VARIANTS[name].compiler}", "meson", "setup", *wipe, *options, f"build/{name}"]
+    if inside.run(command) != 0:
+        raise Failure(f"meson setup failed for build/{name}; its log is build/{name}/meson-logs/meson-log.txt")
+    stamp.write_text(wanted)
+
+
+def ensure(inside: room.Prepared, name: str) -> Path:
+    """Builds a variant, in a room, and returns its directory."""
+    configure(inside, name, setup_options(VARIANTS[name]))
+    if inside.run(["meson", "compile", "-C", f"build/{name}"]) != 0:
+        raise Failure(f"the {name} build failed")
+    return BUILD / name
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    text = "; ".join(f"{name}: {variant.purpose}" for name, variant in VARIANTS.items())
+    parser.add_argument("--variant", choices=[*VARIANTS, "all"], default="gcc", help=text)
+
+
+def run(args: argparse.Namespace) -> int:
+    with room.prepared(room.Room()) as inside:
+        for name in VARIANTS if args.variant == "all" else [args.variant]:
+            ensure(inside, name)
+    return 0
+
+
+COMMANDS = [Command("build", "build the tree (meson, in the Debian 13 root)", run, options)]

@@ -1,0 +1,94 @@
+"""What reads the code without running it: clang-format, clang-tidy, cppcheck, gcc -fanalyzer."""
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from . import build, room
+from .command import Command, Failure
+from .project import INSIDE, TOOLS, TOP
+
+SUPPRESSIONS = TOOLS / "cppcheck.suppress"
+
+
+def sources() -> list[str]:
+    """Every C file of ours, relative to the top of the tree."""
+    found = [path for base in ("src", "tests") for path in (TOP / base).rglob("*.[ch]")]
+    return sorted(str(path.relative_to(TOP)) for path in found)
+
+
+def compiled(directory: Path) -> list[str]:
+    """The files of ours in a build's compile commands (generated ones are not ours)."""
+    entries = json.loads((directory / "compile_commands.json").read_text())
+    paths = {(INSIDE / "build" / directory.name / entry["file"]) for entry in entries}
+    resolved = {Path(*collapse(path.parts)) for path in paths}
+    return sorted(str(path) for path in resolved if (TOP / path.relative_to(INSIDE)).is_file() and "build" not in path.relative_to(INSIDE).parts)
+
+
+def collapse(parts: tuple[str, ...]) -> list[str]:
+    """Path parts without `..`; the path is one of a root, so the machine cannot resolve it for us."""
+    kept: list[str] = []
+    for part in parts:
+        if part == "..":
+            kept.pop()
+        else:
+            kept.append(part)
+    return kept
+
+
+def format_code(inside: room.Prepared, check: bool) -> bool:
+    files = sources()
+    if not files:
+        raise Failure("no C files under src and tests")
+    mode = ["--dry-run", "-Werror"] if check else ["-i"]
+    return inside.run(["clang-format", "--style=file", *mode, *files]) == 0
+
+
+def tidy(inside: room.Prepared) -> bool:
+    directory = build.ensure(inside, "clang")
+    return inside.run(["run-clang-tidy", "-quiet", "-p", f"build/{directory.name}", *compiled(directory)]) == 0
+
+
+def cppcheck(inside: room.Prepared) -> bool:
+    directory = build.ensure(inside, "gcc")
+    command = ["cppcheck", "--quiet", "--error-exitcode=1", "--inline-suppr", "-j2", "--std=c23",
+               "--enable=warning,performance,portability", "--check-level=normal", "-i", "build",
+               f"--project=build/{directory.name}/compile_commands.json"]
+    if SUPPRESSIONS.is_file():
+        command.append(f"--suppressions-list={SUPPRESSIONS.relative_to(TOP)}")
+    return inside.run(command) == 0
+
+
+def analyzer(inside: room.Prepared) -> bool:
+    build.ensure(inside, "analyzer")
+    return True
+
+
+CHECKS: dict[str, Callable[[room.Prepared], bool]] = {"cppcheck": cppcheck, "tidy": tidy, "analyzer": analyzer}
+
+
+def format_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--check", action="store_true", help="change nothing; fail when something would change")
+
+
+def run_format(args: argparse.Namespace) -> int:
+    with room.prepared(room.Room()) as inside:
+        return 0 if format_code(inside, args.check) else 1
+
+
+def lint_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("check", nargs="*", choices=[[], *CHECKS], default=[], help="which ones (default: all)")
+
+
+def run_lint(args: argparse.Namespace) -> int:
+    with room.prepared(room.Room()) as inside:
+        failed = [name for name in args.check or CHECKS if not CHECKS[name](inside)]
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+COMMANDS = [
+    Command("format", "put C files into the project's format, or check it", run_format, format_options),
+    Command("lint", "read the code with cppcheck, clang-tidy and gcc -fanalyzer", run_lint, lint_options),
+]

@@ -1,0 +1,68 @@
+"""The table of commands, and the way from the command line to one of them."""
+import argparse
+import importlib
+import importlib.util
+import signal
+import sys
+
+from .command import Command, Failure
+
+# Where commands live, in the order in which `tools/dev help` shows them.
+MODULES = (
+    "build", "tests", "fuzz", "lint", "prove", "ci",
+    "vm", "cluster", "e2e", "bench",
+    "shell", "deps", "gobin", "images", "registry", "root", "cache", "doctor",
+)
+
+
+def commands() -> dict[str, Command]:
+    """Every command by name."""
+    found: dict[str, Command] = {}
+    for name in MODULES:
+        if importlib.util.find_spec(f"nodensdev.{name}") is None:
+            continue
+        for command in getattr(importlib.import_module(f"nodensdev.{name}"), "COMMANDS", ()):
+            found[command.name] = command
+    return found
+
+
+def show_help(table: dict[str, Command]) -> int:
+    width = max(len(name) for name in table)
+    print("usage: tools/dev COMMAND [ARGUMENTS]   (tools/dev COMMAND --help tells more)\n")
+    for command in table.values():
+        print(f"  {command.name:<{width}}  {command.summary}")
+    return 0
+
+
+def run_command(command: Command, arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog=f"tools/dev {command.name}", description=command.summary)
+    command.options(parser)
+    if command.rest and arguments[:1] not in (["--help"], ["-h"]):
+        return command.run(argparse.Namespace(rest=arguments))
+    return command.run(parser.parse_args(arguments))
+
+
+def end_politely(signum: int, frame: object) -> None:
+    """Turns a signal into an exception, so that whatever the command made is taken away again."""
+    raise SystemExit(128 + signum)
+
+
+def main(arguments: list[str]) -> int:
+    signal.signal(signal.SIGTERM, end_politely)
+    signal.signal(signal.SIGHUP, end_politely)
+    table = commands()
+    if not arguments or arguments[0] in ("help", "--help", "-h"):
+        return show_help(table)
+    command = table.get(arguments[0])
+    if command is None:
+        print(f"tools/dev: no command '{arguments[0]}'; `tools/dev help` lists them", file=sys.stderr)
+        return 2
+    try:
+        return run_command(command, arguments[1:])
+    except Failure as failure:
+        print(f"tools/dev {command.name}: {failure}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return 141

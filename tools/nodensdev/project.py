@@ -1,0 +1,8 @@
+"""Where things are in the source tree."""
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent.parent
+TOOLS = TOP / "tools"
+BUILD = TOP / "build"
+TESTS = TOP / "tests"
+INSIDE = Path("/nodens")  # where the tree is seen from within a root

@@ -1,0 +1,165 @@
+"""`tools/dev prove NAME`: shows that a capability does what was promised.
+
+tests/prove/NAME.py holds the checks, in the order in which they run:
+
+    from nodensdev.prove import Proof, check
+
+    @check("all 65,534 blocks are handed out, recorded and recovered", full_only=True)
+    def blocks(proof: Proof) -> None:
+        done = proof.run(["build/gcc/test-all-blocks"])     # in the Debian root; raises when it fails
+        proof.figure("p99 of an allocation", "1.2 us")      # shown beside the verdict
+        proof.expect(done.stdout.count("lost") == 0, "no block is lost")
+
+A check passes when its function returns, and fails when it raises: `proof.expect()`, `proof.run()` and `proof.dev()`
+raise on their own. `full_only` checks run with --full. Checks run one after the other in one process; the module is
+executed with tools/ on its path. Output of commands is kept in build/prove/NAME/, and shown for a check that fails.
+The report closes with 'N passed, N failed' alone on a line; the exit code says the same.
+"""
+import argparse
+import importlib.util
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import room
+from .command import Command, Failure
+from .project import BUILD, TESTS, TOOLS, TOP
+
+PROOFS = TESTS / "prove"
+MARK = "_nodens_check"
+
+
+class Refuted(Exception):
+    """What was promised is not so."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One promise and the function that tries it."""
+
+    title: str
+    run: "Callable[[Proof], None]"
+    full_only: bool
+
+
+@dataclass
+class Proof:
+    """What a check works with."""
+
+    inside: room.Prepared
+    log: Path
+    full: bool
+    figures: list[str] = field(default_factory=list)
+
+    def expect(self, condition: bool, promise: str) -> None:
+        """Fails the check, naming the broken promise, unless the condition holds."""
+        if not condition:
+            raise Refuted(f"not so: {promise}")
+
+    def figure(self, name: str, value: str) -> None:
+        """Shows a measured value beside the verdict."""
+        self.figures.append(f"{name}: {value}")
+
+    def run(self, argv: list[str], timeout: float | None = None, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
+        """Runs a command in the Debian root, in the tree. Any exit code but `expect` fails the check (None: any is good)."""
+        return self._run(self.inside.command(argv), " ".join(argv), timeout, expect)
+
+    def dev(self, *arguments: str, timeout: float | None = None, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
+        """Runs `tools/dev ARGUMENTS` on the machine."""
+        return self._run([str(TOOLS / "dev"), *arguments], "tools/dev " + " ".join(arguments), timeout, expect)
+
+    def machine(self, argv: list[str], timeout: float | None = None, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
+        """Runs a command on the machine itself, in the tree."""
+        return self._run(argv, " ".join(argv), timeout, expect)
+
+    def note(self, text: str) -> None:
+        """Adds to the check's log."""
+        with self.log.open("a") as stream:
+            stream.write(text.rstrip("\n") + "\n")
+
+    def _run(self, command: list[str], title: str, timeout: float | None, expect: int | None) -> subprocess.CompletedProcess[str]:
+        self.note(f"$ {title}")
+        try:
+            done = subprocess.run(command, cwd=TOP, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  errors="replace", timeout=timeout)
+        except subprocess.TimeoutExpired as expired:
+            raise Refuted(f"`{title}` did not end within {expired.timeout:.0f} s") from None
+        self.note(done.stdout + done.stderr + f"[exit {done.returncode}]")
+        if expect is not None and done.returncode != expect:
+            raise Refuted(f"`{title}` ended with {done.returncode}, not {expect}")
+        return done
+
+
+def check(title: str, full_only: bool = False) -> Callable[[Callable[[Proof], None]], Callable[[Proof], None]]:
+    """Makes a function of a proof module a check."""
+    def mark(function: Callable[[Proof], None]) -> Callable[[Proof], None]:
+        setattr(function, MARK, Check(title, function, full_only))
+        return function
+    return mark
+
+
+def load(name: str) -> list[Check]:
+    """The checks of tests/prove/NAME.py, in the order of the file."""
+    path = PROOFS / f"{name}.py"
+    if not path.is_file():
+        there = ", ".join(sorted(found.stem for found in PROOFS.glob("*.py"))) or "none"
+        raise Failure(f"nothing to prove by the name of '{name}'; there are: {there}")
+    spec = importlib.util.spec_from_file_location(f"prove_{name}", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return [getattr(item, MARK) for item in vars(module).values() if hasattr(item, MARK)]
+
+
+def try_check(item: Check, proof: Proof) -> bool:
+    """Runs one check and reports it."""
+    started = time.monotonic()
+    problem = ""
+    try:
+        item.run(proof)
+    except (Refuted, Failure) as refuted:
+        problem = str(refuted)
+    except Exception:
+        problem = traceback.format_exc()
+    duration = time.monotonic() - started
+    figures = f"  [{'; '.join(proof.figures)}]" if proof.figures else ""
+    print(f"{'FAIL' if problem else 'ok  '} {duration:7.1f} s  {item.title}{figures}", flush=True)
+    if problem:
+        print("     " + problem.rstrip("\n").replace("\n", "\n     "))
+        if proof.log.exists():
+            print(f"     the end of {proof.log.relative_to(TOP)}:")
+            print("\n".join("     | " + line for line in proof.log.read_text(errors="replace").splitlines()[-40:]), flush=True)
+    return not problem
+
+
+def prove(name: str, full: bool, only: str | None) -> int:
+    chosen = [item for item in load(name) if (full or not item.full_only) and (not only or only in item.title)]
+    if not chosen:
+        raise Failure(f"no check of '{name}' was chosen")
+    logs = BUILD / "prove" / name
+    logs.mkdir(parents=True, exist_ok=True)
+    passed = 0
+    with room.prepared(room.Room()) as inside:
+        for number, item in enumerate(chosen, 1):
+            log = logs / f"{number:02}-{item.run.__name__}.log"
+            log.unlink(missing_ok=True)
+            passed += try_check(item, Proof(inside, log, full))
+    print(f"{passed} passed, {len(chosen) - passed} failed")
+    return 0 if passed == len(chosen) else 1
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="what to prove: a file of tests/prove without .py")
+    parser.add_argument("--full", action="store_true", help="with the checks that take long")
+    parser.add_argument("--only", metavar="TEXT", help="only checks with TEXT in their title")
+
+
+def run(args: argparse.Namespace) -> int:
+    return prove(args.name, args.full, args.only)
+
+
+COMMANDS = [Command("prove", "show that a capability does what was promised", run, options)]

@@ -1,0 +1,110 @@
+"""Rooms: a Debian root with the tree, the cache and scratch space in it, in which a command is run.
+
+    with room.prepared(room.Room()) as inside:
+        inside.run(["meson", "compile", "-C", "build/gcc"])
+
+The tree is at /nodens (writable), the cache at /cache (read-only), ext4 scratch space at /var/tmp and
+/var/lib/nodens-test; /tmp, /run and /root are empty and in memory; everything else is the root, read-only.
+The network is the machine's, unless a network namespace is given. pivot.py does the entering.
+"""
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import cache, machine, root
+from .project import INSIDE, TOP
+
+CACHE_INSIDE = Path("/cache")
+KEPT_VARIABLES = ("TERM", "CI", "COLORTERM", "NO_COLOR", "SOURCE_DATE_EPOCH", "NINJA_STATUS", "CFLAGS", "LDFLAGS")
+PIVOT = Path(__file__).with_name("pivot.py")
+
+
+@dataclass(frozen=True)
+class Bind:
+    """A directory or file of the machine that is seen inside."""
+
+    source: Path
+    target: Path
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a command will find around it."""
+
+    root: str = "build"
+    binds: tuple[Bind, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    cwd: Path = INSIDE
+    netns: Path | None = None       # join this network namespace
+    new_netns: bool = False         # or get an empty one
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A room whose root and scratch space are there."""
+
+    room: Room
+    root: Path
+    scratch: Path
+
+    def command(self, argv: list[str], die_with_parent: bool = True) -> list[str]:
+        """The machine's command line that runs `argv` inside; to be started by this very process."""
+        plan = {
+            "root": str(self.root), "read_only": True, "cwd": str(self.room.cwd), "env": self.environment(),
+            "binds": [(str(bind.source), str(bind.target), bind.read_only) for bind in self.binds()],
+            "netns": str(self.room.netns) if self.room.netns else None, "new_netns": self.room.new_netns,
+            "die_with_parent": die_with_parent, "parent": os.getpid(),
+        }
+        return [sys.executable, "-I", "-B", str(PIVOT), json.dumps(plan), "--", *argv]
+
+    def run(self, argv: list[str], quiet: bool = False) -> int:
+        """Runs a command inside to its end and returns its exit code. What it started is gone afterwards."""
+        with subprocess.Popen(self.command(argv), stdout=subprocess.DEVNULL if quiet else None) as process:
+            try:
+                return process.wait()
+            except BaseException:
+                process.kill()
+                raise
+
+    def capture(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
+        """Runs a command inside and returns its output."""
+        return subprocess.run(self.command(argv), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+    def binds(self) -> list[Bind]:
+        own = [
+            Bind(TOP, INSIDE), Bind(cache.top(), CACHE_INSIDE, read_only=True),
+            Bind(self.scratch / "tmp", Path("/var/tmp")), Bind(self.scratch / "lib", Path("/var/lib/nodens-test")),
+        ]
+        names = [Bind(path, path, read_only=True) for path in (Path("/etc/resolv.conf"), Path("/etc/hosts")) if path.exists()]
+        return own + [bind for bind in names if (self.root / str(bind.target).lstrip("/")).exists()] + list(self.room.binds)
+
+    def environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+        kept |= {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
+        fixed = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
+        return kept | fixed | self.room.env
+
+
+@contextlib.contextmanager
+def prepared(room: Room) -> Iterator[Prepared]:
+    """Makes what the room needs, and takes the scratch space away at the end."""
+    machine.need_root("entering the Debian root")
+    path = root.ensure(room.root)
+    with cache.scratch("room") as scratch:
+        (scratch / "tmp").mkdir()
+        (scratch / "tmp").chmod(0o1777)
+        (scratch / "lib").mkdir()
+        scratch.chmod(0o711)
+        yield Prepared(room, path, scratch)
+
+
+def run(argv: list[str], room: Room = Room()) -> int:
+    """Runs one command in a room."""
+    with prepared(room) as inside:
+        return inside.run(argv)

@@ -1,0 +1,43 @@
+from pathlib import Path
+
+import pytest
+
+from nodensdev import prove
+from nodensdev.prove import Check, Proof
+
+
+def proof(tmp_path: Path) -> Proof:
+    return Proof(None, tmp_path / "log", full=False)  # type: ignore[arg-type]
+
+
+def test_checks_are_found_in_the_order_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "thing.py").write_text(
+        "from nodensdev.prove import check\n"
+        "@check('second things')\ndef b(proof): pass\n"
+        "@check('first things', full_only=True)\ndef a(proof): pass\n")
+    monkeypatch.setattr(prove, "PROOFS", tmp_path)
+    assert [(item.title, item.full_only) for item in prove.load("thing")] == [("second things", False), ("first things", True)]
+
+
+def test_a_broken_promise_fails_the_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    item = Check("it holds", lambda proof: proof.expect(False, "water is dry"), False)
+    assert not prove.try_check(item, proof(tmp_path))
+    assert "not so: water is dry" in capsys.readouterr().out
+
+
+def test_an_unexpected_exit_code_fails_the_check(tmp_path: Path) -> None:
+    assert not prove.try_check(Check("x", lambda proof: proof.machine(["false"]) and None, False), _in_tree(tmp_path))
+    assert prove.try_check(Check("x", lambda proof: proof.machine(["false"], expect=1) and None, False), _in_tree(tmp_path))
+
+
+def _in_tree(tmp_path: Path) -> Proof:
+    """Logs are reported relative to the tree."""
+    log = prove.BUILD / "prove" / tmp_path.name
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    return Proof(None, log, full=False)  # type: ignore[arg-type]
+
+
+def test_figures_stand_beside_the_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert prove.try_check(Check("it is quick", lambda proof: proof.figure("p99", "1 us"), False), proof(tmp_path))
+    assert "it is quick  [p99: 1 us]" in capsys.readouterr().out
