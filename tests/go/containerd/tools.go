@@ -1,0 +1,11 @@
+//go:build tools
+
+// Package tools names the packages that tools/nodensdev/gobin.py builds from this module, so
+// that go.mod and go.sum pin what they need. Nothing here is compiled.
+package tools
+
+import (
+	_ "github.com/containerd/containerd/v2/cmd/containerd"
+	_ "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2"
+	_ "github.com/containerd/containerd/v2/cmd/ctr"
+)

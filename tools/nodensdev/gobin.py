@@ -1,0 +1,147 @@
+"""Programs in Go that the testbed needs: Kubernetes, its test suite, containerd and a registry.
+
+    kubelet = gobin.ensure("kubernetes") / "kubelet"
+
+Each set is built from a module under tests/go/, whose go.mod and go.sum pin everything, and kept in the cache under
+a hash of those two files, the recipe below and the version of Go. Go's own build cache is the user's, so a second module over the
+same sources (an oracle that imports the kubelet's packages) compiles little.
+"""
+import argparse
+import functools
+import json
+import os
+import shutil
+import subprocess
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import cache, machine
+from .command import Command, Failure
+from .project import TOP
+
+MODULES = TOP / "tests" / "go"
+NICENESS = 5
+STRIP = "-s -w"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is built from a module: programs (import path -> name), and at most one test program."""
+
+    module: str
+    programs: dict[str, str]
+    test: tuple[str, str] | None = None     # (import path, name) for `go test -c`
+    version_of: str | None = None           # the required module whose version the programs report
+    stamps: tuple[str, ...] = ()            # the variables that it goes into
+
+    def text(self) -> str:
+        return repr(self)
+
+
+def recipes() -> dict[str, Recipe]:
+    """The sets, from tests/go/binaries.toml."""
+    with open(MODULES / "binaries.toml", "rb") as file:
+        table = tomllib.load(file)
+    return {name: recipe_from(fields) for name, fields in table.items()}
+
+
+def recipe_from(fields: dict[str, object]) -> Recipe:
+    known = dict(fields)
+    paths = known.pop("programs", [])
+    test = known.pop("test", None)
+    stamps = tuple(known.pop("stamps", ()))
+    programs = {path: path.rsplit("/", 1)[1] for path in paths}
+    return Recipe(programs=programs, test=(test["path"], test["name"]) if test else None, stamps=stamps, **known)
+
+
+@functools.cache
+def go_version() -> str:
+    """Go's own answer; the newest `go` on the machine is the one that is used."""
+    machine.need_program("go", "golang-go")
+    done = subprocess.run(["go", "env", "GOVERSION"], env=environment(), capture_output=True, text=True, cwd="/")
+    if done.returncode != 0:
+        raise Failure(f"`go env GOVERSION` failed: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def environment() -> dict[str, str]:
+    """Static binaries run on the machine, in the Debian roots and in the guests alike."""
+    return machine.go_environment() | {"CGO_ENABLED": "0", "GOOS": "linux", "GOWORK": "off"}
+
+
+def key(name: str) -> str:
+    recipe = recipe_of(name)
+    source = MODULES / recipe.module
+    return cache.key_of(go_version(), recipe.text(), STRIP, (source / "go.mod").read_bytes(), (source / "go.sum").read_bytes())
+
+
+def recipe_of(name: str) -> Recipe:
+    known = recipes()
+    if name not in known:
+        raise Failure(f"no set of Go programs '{name}' (there are: {', '.join(known)})")
+    return known[name]
+
+
+def ensure(name: str) -> Path:
+    """The directory of a set's programs; built when its pins are new."""
+    return cache.ensure("go", name, key(name), lambda path: make(name, path))
+
+
+def make(name: str, path: Path) -> None:
+    recipe = recipe_of(name)
+    machine.say(f"building the Go programs '{name}': {', '.join(built_names(recipe))} (minutes, the first time)")
+    with cache.scratch("go") as work:
+        for item in ("go.mod", "go.sum", "tools.go"):
+            shutil.copy(MODULES / recipe.module / item, work / item)
+        flags = ["-mod=readonly", f"-ldflags={link_flags(recipe, work)}"]
+        if recipe.programs:
+            go(["build", *flags, "-o", f"{path}/", *recipe.programs], work)
+        if recipe.test:
+            import_path, program = recipe.test
+            go(["test", "-c", "-vet=off", *flags, "-o", str(path / program), import_path], work)
+    for program in built_names(recipe):
+        if not os.access(path / program, os.X_OK):
+            raise Failure(f"building '{name}' gave no program '{program}'")
+
+
+def built_names(recipe: Recipe) -> list[str]:
+    return [*recipe.programs.values(), *([recipe.test[1]] if recipe.test else [])]
+
+
+def link_flags(recipe: Recipe, work: Path) -> str:
+    if not recipe.version_of:
+        return STRIP
+    done = go(["list", "-m", "-f", "{{.Version}}", recipe.version_of], work)
+    return " ".join([STRIP, *(f"-X {variable}={done.strip()}" for variable in recipe.stamps)])
+
+
+def go(arguments: list[str], work: Path) -> str:
+    """Runs `go` politely in a module's directory and returns what it printed."""
+    done = subprocess.run(["nice", "-n", str(NICENESS), "go", *arguments], cwd=work, env=environment(),
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failure(f"`go {' '.join(arguments[:2])} ...` failed:\n{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def source_directory(name: str, module: str) -> Path:
+    """Where the sources of a required module are, for files that are not programs (manifests, fixtures)."""
+    with cache.scratch("go") as work:
+        for item in ("go.mod", "go.sum"):
+            shutil.copy(MODULES / recipe_of(name).module / item, work / item)
+        found = go(["mod", "download", "-json", module], work)
+    return Path(json.loads(found)["Dir"])
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="*", help=f"which sets; default: all ({', '.join(recipes())})")
+
+
+def run(args: argparse.Namespace) -> int:
+    for name in args.name or recipes():
+        print(f"{name}: {ensure(name)}")
+    return 0
+
+
+COMMANDS = [Command("gobin", "build stock Kubernetes, its test suite, containerd and a registry, and say where they are", run, options)]
