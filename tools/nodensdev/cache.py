@@ -63,7 +63,11 @@ def ensure(kind: str, name: str, key: str, make: Callable[[Path], None]) -> Path
 
 def open_lock(entry: Path) -> int:
     """The descriptor stays open until the process ends: that is what keeps the entry from being pruned."""
-    return os.open(entry.with_name(entry.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return os.open(lock_path(entry), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def lock_path(entry: Path) -> Path:
+    return entry.with_name(entry.name + ".lock")
 
 
 def make_and_rename(entry: Path, make: Callable[[Path], None]) -> None:
@@ -150,7 +154,7 @@ def entries() -> list[Entry]:
     """All entries. One is stale when another key of the same name was used after it."""
     found = []
     for name in sorted(top().glob("*/*/")):
-        keys = {path: path.with_name(path.name + ".lock") for path in name.iterdir() if path.is_dir()}
+        keys = {path: lock_path(path) for path in name.iterdir() if path.is_dir()}
         used = {path: lock.stat().st_mtime for path, lock in keys.items() if lock.exists()}
         newest = max(used.values(), default=0.0)
         found += [Entry(path, when, when < newest) for path, when in used.items()]
@@ -170,7 +174,7 @@ def prune(everything: bool) -> None:
             print(f"in use, kept: {entry.title}")
             continue
         remove_tree(entry.path)
-        entry.path.with_name(entry.path.name + ".lock").unlink()
+        lock_path(entry.path).unlink()
         os.close(lock)
         print(f"removed {entry.title}")
 

@@ -48,6 +48,7 @@ def end_politely(signum: int, frame: object) -> None:
 
 
 def main(arguments: list[str]) -> int:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell would have us ignore it
     signal.signal(signal.SIGTERM, end_politely)
     signal.signal(signal.SIGHUP, end_politely)
     table = commands()

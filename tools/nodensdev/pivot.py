@@ -10,6 +10,7 @@ Theory of operation
   User namespaces cannot be made in a chroot, hence pivot_root. The machine may mount cgroup v1; inside there is
   only cgroup2 (in a cgroup namespace of nobody's: the machine's own hierarchies are left alone).
 """
+import fcntl
 import json
 import os
 import signal
@@ -28,6 +29,8 @@ def main(arguments: list[str]) -> int:
         linux.die_with_parent(signal.SIGKILL)
         if os.getppid() != plan["parent"]:
             return 1
+    for path in plan["locks"]:  # the cache keeps what a living process uses
+        fcntl.flock(os.open(path, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_SH)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller decides what an interrupt means, and kills us
     if plan["netns"]:
         linux.setns(plan["netns"])

@@ -43,6 +43,7 @@ class Room:
     cwd: Path = INSIDE
     netns: Path | None = None       # join this network namespace
     new_netns: bool = False         # or get an empty one
+    holds: tuple[Path, ...] = ()    # cache entries, besides the root, that must not be pruned while it is open
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Prepared:
             "binds": [(str(bind.source), str(bind.target), bind.read_only) for bind in self.binds()],
             "netns": str(self.room.netns) if self.room.netns else None, "new_netns": self.room.new_netns,
             "die_with_parent": die_with_parent, "parent": os.getpid(),
+            "locks": [str(cache.lock_path(entry)) for entry in (self.root, *self.room.holds)],
         }
         return [sys.executable, "-I", "-B", str(PIVOT), json.dumps(plan), "--", *argv]
 
@@ -97,11 +99,16 @@ def prepared(room: Room) -> Iterator[Prepared]:
     machine.need_root("entering the Debian root")
     path = root.ensure(room.root)
     with cache.scratch("room") as scratch:
-        (scratch / "tmp").mkdir()
-        (scratch / "tmp").chmod(0o1777)
-        (scratch / "lib").mkdir()
-        scratch.chmod(0o711)
-        yield Prepared(room, path, scratch)
+        yield furnished(room, path, scratch)
+
+
+def furnished(room: Room, root_path: Path, scratch: Path) -> Prepared:
+    """A room with a given directory as its scratch space."""
+    (scratch / "tmp").mkdir()
+    (scratch / "tmp").chmod(0o1777)
+    (scratch / "lib").mkdir()
+    scratch.chmod(0o711)
+    return Prepared(room, root_path, scratch)
 
 
 def run(argv: list[str], room: Room = Room()) -> int:

@@ -1,6 +1,7 @@
 """Debian 13 roots, made by mmdebstrap from the package lists in tools/roots.
 
 A list names one package per line, each with its reason after a `#`; `@include OTHER` takes over another list.
+An executable NAME.hook beside NAME.list gets the finished root's directory and may change it.
 """
 import argparse
 import os
@@ -45,8 +46,14 @@ def names() -> list[str]:
     return sorted(path.stem for path in LISTS.glob("*.list"))
 
 
+def hook(name: str) -> Path | None:
+    path = LISTS / f"{name}.hook"
+    return path if path.is_file() else None
+
+
 def key(name: str) -> str:
-    return cache.key_of(RECIPE, SUITE, *DPKG_OPTIONS, *MOUNT_POINTS, *packages(name))
+    script = hook(name)
+    return cache.key_of(RECIPE, SUITE, *DPKG_OPTIONS, *MOUNT_POINTS, *packages(name), script.read_bytes() if script else b"")
 
 
 def ensure(name: str) -> Path:
@@ -63,6 +70,8 @@ def make(name: str, path: Path) -> None:
     command += [f"--aptopt={option}" for option in machine.apt_options()]
     command += [f"--dpkgopt={option}" for option in DPKG_OPTIONS]
     command += [f"--customize-hook=mkdir -p \"$1/{point}\"" for point in MOUNT_POINTS]
+    script = hook(name)
+    command += [f"--customize-hook={script}"] if script else []
     command += [SUITE, str(path)]
     done = subprocess.run([*command, "-"], input="\n".join(machine.debian_sources(SUITE)), text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=quiet_environment())

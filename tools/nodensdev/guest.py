@@ -1,0 +1,153 @@
+"""Guests: a Debian 13 system with systemd on a kernel of its own, booted for one job.
+
+Theory of operation
+  A guest has a work directory (an overlay of a cached base disk, the exchange with its job, its console) and one process
+  tree in a room of the testbed root. Booting runs the job that lies in the exchange (see tools/guest/job) and waits for
+  the guest to power off, the deadline, or the guest's death, whichever is first; the overlay stays, so the same guest can be
+  booted again on its disk. Whatever ends the wait, the room is gone afterwards, and with it every process.
+"""
+import contextlib
+import enum
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from . import cache, disk, kernel, room
+from .command import Failure
+
+EXCHANGE_SPARE = 512 * 2**20   # room for what a job hands back, when the exchange is a disk
+
+
+class End(enum.Enum):
+    """Why a guest is not running any more."""
+
+    JOB_DONE = "its job is done"
+    DEADLINE = "the deadline passed"
+    DIED = "it died"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a guest is made of."""
+
+    kernel: str = "uml"
+    memory: int = 2048                  # MiB
+    cpus: int = 2                       # User-mode Linux has one, whatever is asked for
+    size: str = disk.DEFAULT_SIZE
+    share: Path | None = None           # seen as /share
+    base: Path | None = None            # another base disk than the plain one
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came out of one boot."""
+
+    end: End
+    exit_code: int | None               # the job's; None when it did not finish
+    seconds: float
+    files: Path                         # what the job left in $FILES
+    console: Path
+
+    def console_tail(self, lines: int = 40) -> str:
+        return "\n".join(self.console.read_text(errors="replace").splitlines()[-lines:])
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A disk and a place to hand things over. Boot it as often as you like."""
+
+    options: Options
+    work: Path
+
+    @property
+    def exchange(self) -> Path:
+        return self.work / "exchange"
+
+    def boot(self, script: str, deadline: float, mode: str = "run", output: IO[bytes] | int | None = None,
+             stdin: int = subprocess.DEVNULL) -> Result:
+        """Boots, runs the script (with a `#!` line), and hands back what came out. Its output goes to `output` as it comes."""
+        place = room.Room(root="testbed", binds=self.binds(), cwd=Path("/"))
+        with room.prepared(place) as inside:
+            self.put_job(script, mode)
+            command = self.prepare(inside)
+            started = time.monotonic()
+            in_time = self.wait(inside.command(command), deadline, output, stdin)
+            seconds = time.monotonic() - started
+            self.take_result(inside)
+        code = self.exit_code()
+        end = End.DEADLINE if not in_time else End.DIED if code is None else End.JOB_DONE
+        return Result(end, code if in_time else None, seconds, self.exchange / "out/files", self.work / "console.log")
+
+    def binds(self) -> tuple[room.Bind, ...]:
+        own = (room.Bind(self.work, kernel.WORK),)
+        return (*own, room.Bind(self.options.share, kernel.EXCHANGE / "share")) if self.options.share else own
+
+    def put_job(self, script: str, mode: str) -> None:
+        for name in ("in", "out/files", "share"):
+            (self.exchange / name).mkdir(parents=True, exist_ok=True)
+        (self.exchange / "in/mode").write_text(mode + "\n")
+        (self.exchange / "in/term").write_text(os.environ.get("TERM", "dumb") + "\n")
+        (self.exchange / "in/script").write_text(script)
+        (self.exchange / "out/exit").unlink(missing_ok=True)
+
+    def prepare(self, inside: room.Prepared) -> list[str]:
+        """Makes the overlay and the exchange disk, and returns the command that is the guest."""
+        chosen = kernel.KERNELS[self.options.kernel]
+        base = disk.inside(self.options.base or disk.base(self.options.size))
+        overlay = self.work / "overlay"
+        if not overlay.exists():
+            checked(inside, chosen.make_overlay(base, kernel.WORK / "overlay"))
+        if chosen.exchange_disk:
+            (self.work / "exchange.img").unlink(missing_ok=True)
+            size = cache.size_of(self.exchange) + (cache.size_of(self.options.share) if self.options.share else 0)
+            checked(inside, ["mkfs.ext4", "-q", "-F", "-d", str(kernel.EXCHANGE), "-E", "assume_storage_prezeroed=1",
+                             str(kernel.EXCHANGE_IMAGE), f"{(size * 2 + EXCHANGE_SPARE) // 1024}k"])
+        return chosen.command(kernel.Boot(base, kernel.WORK / "overlay", self.options.memory, self.options.cpus))
+
+    def wait(self, command: list[str], deadline: float, output: IO[bytes] | int | None, stdin: int) -> bool:
+        """Runs the guest to its end; False when the deadline came first."""
+        with (self.work / "console.log").open("wb") as console, \
+                subprocess.Popen(command, stdin=stdin, stdout=output, stderr=console) as process:
+            try:
+                process.wait(deadline)
+                return True
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return False
+            except BaseException:
+                process.kill()
+                raise
+
+    def take_result(self, inside: room.Prepared) -> None:
+        """Copies back what is only on the exchange disk."""
+        if not kernel.KERNELS[self.options.kernel].exchange_disk:
+            return
+        back = self.work / "back"
+        shutil.rmtree(back, ignore_errors=True)
+        back.mkdir()
+        checked(inside, ["debugfs", "-R", f"rdump /out /share {kernel.WORK}/back", str(kernel.EXCHANGE_IMAGE)])
+        shutil.copytree(back / "out", self.exchange / "out", symlinks=True, dirs_exist_ok=True)
+        if self.options.share:
+            shutil.copytree(back / "share", self.options.share, symlinks=True, dirs_exist_ok=True)
+
+    def exit_code(self) -> int | None:
+        path = self.exchange / "out/exit"
+        return int(path.read_text()) if path.exists() else None
+
+
+def checked(inside: room.Prepared, argv: list[str]) -> None:
+    done = inside.capture(argv)
+    if done.returncode != 0:
+        raise Failure(f"`{' '.join(argv)}` failed:\n{done.stdout}{done.stderr}")
+
+
+@contextlib.contextmanager
+def fresh(options: Options) -> Iterator[Guest]:
+    """A new guest, gone at the end."""
+    with cache.scratch("guest") as work:
+        yield Guest(options, work)
