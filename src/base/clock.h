@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clock.h - time that only goes forward, in nanoseconds and microseconds */
+#pragma once
+
+#include <stdint.h>
+#include <time.h>
+
+static inline uint64_t nd_clock_ns(void) {
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
+}
+
+static inline uint64_t nd_clock_us(void) {
+        return nd_clock_ns() / 1000;
+}
+
+#define ND_MS_US UINT64_C(1000)
+#define ND_SECOND_US UINT64_C(1000000)

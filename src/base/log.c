@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log.c - where messages go
+ *
+ * Theory of operation
+ *   systemd sets JOURNAL_STREAM to device:inode of the stream it connected to standard error. Where that is still our standard
+ *   error, messages go to the journal's datagram socket in its native format, so that fields stay fields; a message that the
+ *   socket refuses falls back to the line. Nothing here blocks on a full journal: the socket is non-blocking.
+ * Invariant  a value never breaks out of its line or its field, whatever bytes it has. */
+#include "base/log.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/text.h"
+
+enum {
+        LINE_CEILING = 16 * 1024,
+        VALUE_CEILING = 4 * 1024,
+};
+
+static struct {
+        enum nd_log_level most_verbose;
+        int journal; /* -EBADF: standard error */
+        void (*sink)(enum nd_log_level level, const char *line);
+} log_state = {.most_verbose = ND_LOG_INFO, .journal = -EBADF};
+
+void nd_log_set_level(enum nd_log_level most_verbose) {
+        log_state.most_verbose = most_verbose;
+}
+
+void nd_log_set_sink(void (*sink)(enum nd_log_level level, const char *line)) {
+        log_state.sink = sink;
+}
+
+static bool stderr_is_journal(void) {
+        const char *stream = getenv("JOURNAL_STREAM");
+        unsigned long long device, inode;
+        struct stat st;
+
+        return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 && fstat(STDERR_FILENO, &st) == 0 &&
+               st.st_dev == device && st.st_ino == inode;
+}
+
+void nd_log_open(void) {
+        static const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/socket"};
+        nd_autoclose int fd = -EBADF;
+
+        if (!stderr_is_journal())
+                return;
+        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd >= 0 && connect(fd, (const struct sockaddr *) &address, sizeof address) == 0)
+                log_state.journal = nd_take_fd(fd);
+}
+
+static bool plain(const char *value) {
+        if (*value == '\0')
+                return false;
+        for (const char *c = value; *c; c++)
+                if (!isalnum((unsigned char) *c) && !strchr("-_./:@,+%", *c))
+                        return false;
+        return true;
+}
+
+static void add_line_value(struct nd_text *line, const char *value) {
+        if (plain(value))
+                nd_text_add(line, value);
+        else
+                nd_text_add_quoted(line, value, strnlen(value, VALUE_CEILING));
+}
+
+static void add_message(struct nd_text *line, const char *message) {
+        for (const char *c = message; *c; c++)
+                nd_text_append(line, iscntrl((unsigned char) *c) ? " " : c, 1);
+}
+
+static const char *level_name(enum nd_log_level level) {
+        switch (level) {
+        case ND_LOG_ERROR:
+                return "error";
+        case ND_LOG_WARNING:
+                return "warning";
+        case ND_LOG_NOTICE:
+                return "notice";
+        case ND_LOG_INFO:
+                return "info";
+        default:
+                return "debug";
+        }
+}
+
+static void to_line(enum nd_log_level level, const char *message, const struct nd_log_field *fields) {
+        nd_autotext line = ND_TEXT(LINE_CEILING);
+
+        nd_text_addf(&line, "%s: ", level_name(level));
+        add_message(&line, message);
+        for (; fields->key; fields++) {
+                nd_text_addf(&line, " %s=", fields->key);
+                add_line_value(&line, fields->value ? fields->value : "");
+        }
+        if (log_state.sink) {
+                log_state.sink(level, nd_text_get(&line));
+                return;
+        }
+        nd_text_add(&line, "\n");
+        (void) !write(STDERR_FILENO, nd_text_get(&line), line.length);
+}
+
+/* The native format: KEY, newline, 64-bit little-endian length, bytes, newline. Any byte may be in a value. */
+static void add_journal_field(struct nd_text *packet, const char *key, const char *value) {
+        uint64_t length = strnlen(value, VALUE_CEILING);
+        char upper[64];
+        size_t n = 0;
+
+        for (; key[n] && n < sizeof upper - 1; n++)
+                upper[n] = (char) toupper((unsigned char) key[n]);
+        upper[n] = '\n';
+        nd_text_append(packet, upper, n + 1);
+        for (int shift = 0; shift < 64; shift += 8)
+                nd_text_append(packet, &(char) {(char) (length >> shift)}, 1);
+        nd_text_append(packet, value, length);
+        nd_text_add(packet, "\n");
+}
+
+static bool to_journal(enum nd_log_level level, const char *message, const struct nd_log_field *fields) {
+        nd_autotext packet = ND_TEXT(4 * LINE_CEILING);
+        const char priority[] = {(char) ('0' + (int) level), '\0'};
+
+        add_journal_field(&packet, "message", message);
+        add_journal_field(&packet, "priority", priority);
+        add_journal_field(&packet, "syslog_identifier", program_invocation_short_name);
+        for (; fields->key; fields++)
+                add_journal_field(&packet, fields->key, fields->value ? fields->value : "");
+        return !packet.overflow &&
+               send(log_state.journal, packet.bytes, packet.length, MSG_NOSIGNAL) == (ssize_t) packet.length;
+}
+
+void nd_log_fields(enum nd_log_level level, const char *message, const struct nd_log_field *fields) {
+        int saved = errno;
+
+        if (level <= log_state.most_verbose &&
+            (log_state.sink || log_state.journal < 0 || !to_journal(level, message, fields)))
+                to_line(level, message, fields);
+        errno = saved;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/option.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+#ifndef ND_VERSION
+#define ND_VERSION "0"
+#endif
+
+static const struct nd_option *find_option(const struct nd_command *command, const char *name, size_t length, char letter) {
+        for (const struct nd_option *o = command->options; o && o->name; o++)
+                if (letter ? o->letter == letter : strlen(o->name) == length && strncmp(o->name, name, length) == 0)
+                        return o;
+        return nullptr;
+}
+
+static struct nd_error *store(const struct nd_option *option, const char *value, void *settings) {
+        void *field = (char *) settings + option->offset;
+
+        switch (option->kind) {
+        case ND_OPTION_FLAG:
+                *(bool *) field = true;
+                return nullptr;
+        case ND_OPTION_TEXT:
+                *(const char **) field = value;
+                return nullptr;
+        case ND_OPTION_U32:
+                if (nd_parse_u32(value, field) < 0)
+                        return nd_error_new(ND_INVALID, 0, "--%s needs a number from 0 to 4294967295, not '%s'", option->name,
+                                            value);
+                return nullptr;
+        }
+        return nd_error_new(ND_INTERNAL, 0, "option --%s has no kind", option->name);
+}
+
+/* One word that starts with a dash. *position moves on when the value is the next word. */
+static struct nd_error *take_option(const struct nd_command *command, int argc, char **argv, int *position, void *settings) {
+        const char *word = argv[*position], *value = nullptr;
+        const struct nd_option *option;
+
+        if (word[1] == '-') {
+                size_t length = strcspn(word + 2, "=");
+
+                option = find_option(command, word + 2, length, 0);
+                if (word[2 + length] == '=')
+                        value = word + 2 + length + 1;
+        } else {
+                option = find_option(command, nullptr, 0, word[1]);
+                if (word[2])
+                        value = word + 2 + (word[2] == '=');
+        }
+        if (!option)
+                return nd_error_new(ND_INVALID, 0, "no option '%s'", word);
+        if (!option->argument && value)
+                return nd_error_new(ND_INVALID, 0, "--%s takes no value", option->name);
+        if (option->argument && !value) {
+                if (*position + 1 >= argc)
+                        return nd_error_new(ND_INVALID, 0, "--%s needs a value (%s)", option->name, option->argument);
+                value = argv[++*position];
+        }
+        return store(option, value, settings);
+}
+
+struct nd_error *nd_options_parse(const struct nd_command *command, int argc, char **argv, void *settings, int *ret_operands,
+                                  enum nd_parsed *ret) {
+        int operands = 0;
+        bool options_end = false;
+
+        *ret_operands = 0;
+        for (int i = 1; i < argc; i++) {
+                char *word = argv[i];
+
+                if (!options_end && nd_streq(word, "--")) {
+                        options_end = true;
+                } else if (!options_end && (nd_streq(word, "--help") || nd_streq(word, "-h"))) {
+                        *ret = ND_PARSED_HELP;
+                        return nullptr;
+                } else if (!options_end && word[0] == '-' && word[1]) {
+                        nd_try(take_option(command, argc, argv, &i, settings));
+                } else if (!command->operands) {
+                        return nd_error_new(ND_INVALID, 0, "'%s' is not expected here", word);
+                } else {
+                        argv[1 + operands++] = word;
+                }
+        }
+        *ret_operands = operands;
+        *ret = ND_PARSED_RUN;
+        return nullptr;
+}
+
+static int complain(const struct nd_program *program, const char *command, const char *text) {
+        fprintf(stderr, "%s%s%s: %s\nTry '%s%s%s --help'.\n", program->name, command ? " " : "", command ?: "", text,
+                program->name, command ? " " : "", command ?: "");
+        return ND_EXIT_USAGE;
+}
+
+static int run_command(const struct nd_program *program, const struct nd_command *command, int argc, char **argv) {
+        nd_autofree void *settings = nd_calloc(1, command->settings_size);
+        nd_autoerror struct nd_error *error = nullptr;
+        enum nd_parsed parsed;
+        int operands;
+
+        error = nd_options_parse(command, argc, argv, settings, &operands, &parsed);
+        if (error)
+                return complain(program, command->name, nd_error_text(error));
+        if (parsed == ND_PARSED_HELP) {
+                nd_usage_command(program, command, stdout);
+                return EXIT_SUCCESS;
+        }
+        return command->run(settings, operands, argv + 1);
+}
+
+int nd_program_run(const struct nd_program *program, int argc, char **argv) {
+        const char *word = argc > 1 ? argv[1] : "--help";
+
+        if (nd_streq(word, "--help") || nd_streq(word, "-h") || nd_streq(word, "help")) {
+                nd_usage_program(program, stdout);
+                return argc > 1 ? EXIT_SUCCESS : ND_EXIT_USAGE;
+        }
+        if (nd_streq(word, "--version")) {
+                printf("%s %s\n", program->name, ND_VERSION);
+                return EXIT_SUCCESS;
+        }
+        for (const struct nd_command *c = program->commands; c->name; c++)
+                if (nd_streq(c->name, word))
+                        return run_command(program, c, argc - 1, argv + 1);
+        {
+                nd_autofree char *text = nd_format("no command '%s'", word);
+
+                return complain(program, nullptr, text);
+        }
+}

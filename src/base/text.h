@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text.h - growing text with a ceiling, and strict number parsing */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* A growing buffer. Appending past the ceiling drops the rest and sets overflow, which whoever finishes the text must look
+ * at: so a loop of appends needs one check. Zero-initialised with a ceiling is empty; bytes is always terminated. */
+struct nd_text {
+        char *bytes;   /* nullptr while empty */
+        size_t length; /* without the terminator */
+        size_t capacity;
+        size_t ceiling; /* most bytes it may hold */
+        bool overflow;
+};
+
+#define ND_TEXT(most) ((struct nd_text) {.ceiling = (most)})
+
+void nd_text_done(struct nd_text *text);
+void nd_text_append(struct nd_text *text, const char *bytes, size_t length);
+void nd_text_add(struct nd_text *text, const char *string);
+[[gnu::format(printf, 2, 3)]] void nd_text_addf(struct nd_text *text, const char *format, ...);
+const char *nd_text_get(const struct nd_text *text); /* "" while empty */
+[[nodiscard]] char *nd_text_steal(struct nd_text *text);
+
+#define nd_autotext nd_cleanup(nd_text_done) struct nd_text
+
+/* Decimal digits only: no sign, no space, no other base. Returns -EINVAL, or -ERANGE above the ceiling. */
+[[nodiscard]] int nd_parse_u64(const char *text, uint64_t ceiling, uint64_t *ret);
+[[nodiscard]] int nd_parse_u32(const char *text, uint32_t *ret);
+
+/* Appends a string as Go's %q prints it: double quotes, backslash escapes, \u for what is not printable, \x for bytes that
+ * are not UTF-8. Error texts that must equal the kubelet's go through here. */
+void nd_text_add_quoted(struct nd_text *text, const char *bytes, size_t length);
+[[nodiscard]] char *nd_quote(const char *string);
+
+/* True for valid UTF-8 without surrogates or overlong forms. */
+[[nodiscard]] bool nd_utf8_valid(const char *bytes, size_t length);
+
+static inline bool nd_streq(const char *a, const char *b) {
+        return __builtin_strcmp(a, b) == 0;
+}
+
+[[nodiscard]] bool nd_has_prefix(const char *text, const char *prefix);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/yaml.h"
+
+#include <string.h>
+#include <yaml.h>
+
+/* One collection that is still open, and the key that waits for its value. */
+struct level {
+        yyjson_mut_val *value;
+        yyjson_mut_val *key;
+};
+
+struct reader {
+        yaml_parser_t parser;
+        yyjson_mut_doc *doc;
+        struct level levels[ND_JSON_DEPTH];
+        size_t depth;
+        size_t nodes;
+        bool complete;
+};
+
+static void reader_done(struct reader *r) {
+        yyjson_mut_doc_free(r->doc);
+        yaml_parser_delete(&r->parser);
+}
+
+static void event_done(yaml_event_t *event) {
+        yaml_event_delete(event);
+}
+
+static struct nd_error *refuse(const yaml_event_t *event, const char *what) {
+        return nd_error_new(ND_INVALID, 0, "line %zu: %s", event->start_mark.line + 1, what);
+}
+
+static bool one_of(const char *text, const char *const *words, size_t count) {
+        for (size_t i = 0; i < count; i++)
+                if (nd_streq(text, words[i]))
+                        return true;
+        return false;
+}
+
+/* A plain scalar that is spelled like a JSON number is one: yyjson decides, so both formats have the same numbers. */
+static yyjson_mut_val *number_or_null(yyjson_mut_doc *doc, const char *text, size_t length) {
+        yyjson_mut_val *value = nullptr;
+        nd_autojson number = nullptr;
+
+        if (length == 0 || !strchr("-0123456789", text[0]))
+                return nullptr;
+        number = yyjson_read(text, length, YYJSON_READ_NOFLAG);
+        if (number && yyjson_is_num(yyjson_doc_get_root(number)))
+                value = yyjson_val_mut_copy(doc, yyjson_doc_get_root(number));
+        return value;
+}
+
+static yyjson_mut_val *scalar_value(yyjson_mut_doc *doc, const yaml_event_t *event) {
+        static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
+        static const char *const trues[] = {"true", "True", "TRUE"};
+        static const char *const falses[] = {"false", "False", "FALSE"};
+        const char *text = (const char *) event->data.scalar.value;
+        size_t length = event->data.scalar.length;
+        yyjson_mut_val *number;
+
+        if (event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE || strlen(text) != length)
+                return yyjson_mut_strncpy(doc, text, length);
+        if (one_of(text, nulls, nd_count_of(nulls)))
+                return yyjson_mut_null(doc);
+        if (one_of(text, trues, nd_count_of(trues)))
+                return yyjson_mut_bool(doc, true);
+        if (one_of(text, falses, nd_count_of(falses)))
+                return yyjson_mut_bool(doc, false);
+        number = number_or_null(doc, text, length);
+        return number ? number : yyjson_mut_strncpy(doc, text, length);
+}
+
+/* Puts a finished or just opened value where it belongs: the root, an array, or the waiting key. */
+static struct nd_error *place(struct reader *r, const yaml_event_t *event, yyjson_mut_val *value) {
+        struct level *top;
+
+        if (++r->nodes > ND_YAML_NODES)
+                return refuse(event, "more values than are read from one document");
+        if (r->depth == 0) {
+                yyjson_mut_doc_set_root(r->doc, value);
+                return nullptr;
+        }
+        top = &r->levels[r->depth - 1];
+        if (yyjson_mut_is_arr(top->value)) {
+                yyjson_mut_arr_append(top->value, value);
+                return nullptr;
+        }
+        if (top->key) {
+                yyjson_mut_obj_add(top->value, top->key, value);
+                top->key = nullptr;
+                return nullptr;
+        }
+        return refuse(event, "a key must be plain text");
+}
+
+static struct nd_error *take_scalar(struct reader *r, const yaml_event_t *event) {
+        struct level *top = r->depth > 0 ? &r->levels[r->depth - 1] : nullptr;
+        const char *text = (const char *) event->data.scalar.value;
+        size_t length = event->data.scalar.length;
+
+        if (!top || !yyjson_mut_is_obj(top->value) || top->key)
+                return place(r, event, scalar_value(r->doc, event));
+
+        if (nd_streq(text, "<<") && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
+                return refuse(event, "merge keys ('<<') are not read");
+        if (yyjson_mut_obj_getn(top->value, text, length))
+                return nd_error_new(ND_INVALID, 0, "line %zu: key '%.*s' stands here a second time",
+                                    event->start_mark.line + 1, (int) (length < 100 ? length : 100), text);
+        top->key = yyjson_mut_strncpy(r->doc, text, length);
+        return nullptr;
+}
+
+static struct nd_error *open_level(struct reader *r, const yaml_event_t *event, yyjson_mut_val *value) {
+        if (r->depth == ND_JSON_DEPTH)
+                return refuse(event, "nested too deep");
+        nd_try(place(r, event, value));
+        r->levels[r->depth++] = (struct level) {.value = value};
+        return nullptr;
+}
+
+static bool has_anchor_or_tag(const yaml_event_t *event) {
+        switch (event->type) {
+        case YAML_SCALAR_EVENT:
+                return event->data.scalar.anchor || event->data.scalar.tag;
+        case YAML_SEQUENCE_START_EVENT:
+                return event->data.sequence_start.anchor || event->data.sequence_start.tag;
+        case YAML_MAPPING_START_EVENT:
+                return event->data.mapping_start.anchor || event->data.mapping_start.tag;
+        default:
+                return false;
+        }
+}
+
+static struct nd_error *take_event(struct reader *r, const yaml_event_t *event) {
+        if (has_anchor_or_tag(event))
+                return refuse(event, "anchors and tags ('&', '!') are not read");
+
+        switch (event->type) {
+        case YAML_ALIAS_EVENT:
+                return refuse(event, "aliases ('*') are not read");
+        case YAML_DOCUMENT_START_EVENT:
+                return r->complete ? refuse(event, "a second document; one is expected") : nullptr;
+        case YAML_DOCUMENT_END_EVENT:
+                r->complete = true;
+                return nullptr;
+        case YAML_SCALAR_EVENT:
+                return take_scalar(r, event);
+        case YAML_SEQUENCE_START_EVENT:
+                return open_level(r, event, yyjson_mut_arr(r->doc));
+        case YAML_MAPPING_START_EVENT:
+                return open_level(r, event, yyjson_mut_obj(r->doc));
+        case YAML_SEQUENCE_END_EVENT:
+        case YAML_MAPPING_END_EVENT:
+                r->depth--;
+                return nullptr;
+        default:
+                return nullptr;
+        }
+}
+
+struct nd_error *nd_yaml_parse(const char *bytes, size_t length, size_t ceiling, yyjson_doc **ret) {
+        nd_cleanup(reader_done) struct reader r = {};
+        yyjson_doc *doc;
+
+        if (length > ceiling)
+                return nd_error_new(ND_INVALID, 0, "%zu bytes of YAML, at most %zu are read", length, ceiling);
+        r.doc = yyjson_mut_doc_new(nullptr);
+        if (!r.doc || !yaml_parser_initialize(&r.parser))
+                return nd_error_new(ND_EXHAUSTED, ENOMEM, "start the YAML reader");
+        yaml_parser_set_input_string(&r.parser, (const unsigned char *) bytes, length);
+
+        for (bool more = true; more;) {
+                nd_cleanup(event_done) yaml_event_t event = {};
+
+                if (!yaml_parser_parse(&r.parser, &event))
+                        return nd_error_new(ND_INVALID, 0, "line %zu: %s", r.parser.problem_mark.line + 1,
+                                            r.parser.problem ?: "not YAML");
+                nd_try(take_event(&r, &event));
+                more = event.type != YAML_STREAM_END_EVENT;
+        }
+
+        if (!yyjson_mut_doc_get_root(r.doc))
+                yyjson_mut_doc_set_root(r.doc, yyjson_mut_null(r.doc));
+        doc = yyjson_mut_doc_imut_copy(r.doc, nullptr);
+        if (!doc)
+                return nd_error_new(ND_EXHAUSTED, ENOMEM, "keep the YAML document");
+        *ret = doc;
+        return nullptr;
+}

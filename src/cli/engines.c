@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/engines.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "sys/child.h"
+
+enum {
+        DEADLINE_US = 5000000,
+        OUTPUT_CEILING = 16 * 1024,
+};
+
+bool version_find(const char *text, struct version *ret) {
+        for (const char *c = text; *c; c++) {
+                unsigned numbers[3] = {};
+                int count = 0;
+
+                if (!isdigit((unsigned char) *c) || (c > text && (isalnum((unsigned char) c[-1]) || c[-1] == '.')))
+                        continue;
+                for (const char *d = c; count < 3 && isdigit((unsigned char) *d); d++) {
+                        for (; isdigit((unsigned char) *d) && numbers[count] < 100000000; d++)
+                                numbers[count] = numbers[count] * 10 + (unsigned) (*d - '0');
+                        count++;
+                        if (*d != '.')
+                                break;
+                }
+                if (count < 2)
+                        continue;
+                memcpy(ret->parts, numbers, sizeof numbers);
+                return true;
+        }
+        return false;
+}
+
+int version_compare(const struct version *a, const struct version *b) {
+        for (size_t i = 0; i < nd_count_of(a->parts); i++)
+                if (a->parts[i] != b->parts[i])
+                        return a->parts[i] < b->parts[i] ? -1 : 1;
+        return 0;
+}
+
+/* Versions from .from up to, but not including, .fixed are broken. */
+struct broken {
+        struct version from, fixed;
+        const char *why;
+};
+
+struct engine {
+        const char *name;
+        const char *argument; /* that prints the version; nullptr = none is asked for */
+        enum finding_verdict when_missing;
+        const char *package;
+        const char *purpose;
+        const struct broken *broken; /* ends with why == nullptr */
+};
+
+static const struct broken crun_broken[] = {
+        {{}, {{1, 21}}, "older than what nodens is tested with; idmapped mounts of volumes are incomplete"},
+        {{{1, 22}}, {{1, 23}}, "idmapped mounts are broken in 1.22"},
+        {{{1, 23}}, {{1, 24}}, "mounts inside a user namespace are broken in 1.23"},
+        {},
+};
+
+static const struct broken conmon_broken[] = {
+        {{}, {{2, 1, 2}}, "an exec's output can exhaust the node's memory (CVE-2022-1708)"},
+        {},
+};
+
+static const struct broken no_broken[] = {{}};
+
+static const struct engine engines[] = {
+        {"crun", "--version", FINDING_FAIL, "crun", "runs the containers", crun_broken},
+        {"catatonit", "--version", FINDING_WARN, "catatonit", "is pid 1 where a pod shares one pid namespace", no_broken},
+        {"conmon", "--version", FINDING_OK, "conmon", "not used by nodens; other runtimes may", conmon_broken},
+};
+
+static const struct engine rootless_engines[] = {
+        {"pasta", "--version", FINDING_WARN, "passt", "gives a rootless node its network", no_broken},
+        {"slirp4netns", "--version", FINDING_NOTE, "slirp4netns", "is the other way to a rootless network", no_broken},
+};
+
+static char *find_program(const char *name) {
+        nd_autofree char *path = nd_strdup(getenv("PATH") ?: "");
+        nd_autofree char *all = nd_format("%s:/usr/sbin:/usr/bin:/usr/local/bin", path);
+
+        for (char *directory = all, *end; directory; directory = end) {
+                nd_autofree char *candidate = nullptr;
+
+                end = strchr(directory, ':');
+                if (end)
+                        *end++ = '\0';
+                candidate = nd_format("%s/%s", directory, name);
+                if (*directory && access(candidate, X_OK) == 0)
+                        return nd_take_ptr(candidate);
+        }
+        return nullptr;
+}
+
+/* What a program prints about itself, the first line; an error when it cannot be run. */
+static struct nd_error *ask(const char *path, const char *argument, char **ret) {
+        nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
+        const char *said;
+
+        nd_try(nd_child_run(&(struct nd_child_plan) {.argv = (const char *const[]) {path, argument, nullptr},
+                                                     .deadline_us = DEADLINE_US,
+                                                     .output_ceiling = OUTPUT_CEILING},
+                            &result));
+        if (result.timed_out)
+                return nd_child_result_error(&result, path);
+        said = result.output[0] ? result.output : result.errors;
+        said += strspn(said, "\n");
+        *ret = nd_strndup(said, strcspn(said, "\n"));
+        return nullptr;
+}
+
+static const struct broken *find_broken(const struct engine *engine, const struct version *version) {
+        for (const struct broken *b = engine->broken; b->why; b++)
+                if (version_compare(version, &b->from) >= 0 && version_compare(version, &b->fixed) < 0)
+                        return b;
+        return nullptr;
+}
+
+static void check_engine(struct findings *findings, const struct engine *engine) {
+        nd_autofree char *path = find_program(engine->name), *said = nullptr;
+        nd_autoerror struct nd_error *error = nullptr;
+        const struct broken *broken = nullptr;
+        struct version version;
+
+        if (!path) {
+                findings_add(findings, engine->when_missing, engine->name, nd_format("not installed (%s)", engine->purpose),
+                             engine->when_missing > FINDING_OK ? nd_format("apt install %s", engine->package) : nullptr);
+                return;
+        }
+        error = ask(path, engine->argument, &said);
+        if (error) {
+                findings_add(findings, FINDING_FAIL, engine->name, nd_strdup(nd_error_text(error)),
+                             nd_format("apt reinstall %s", engine->package));
+                return;
+        }
+        if (version_find(said, &version))
+                broken = find_broken(engine, &version);
+        if (broken)
+                findings_add(findings, engine->when_missing == FINDING_FAIL ? FINDING_FAIL : FINDING_WARN, engine->name,
+                             nd_format("%s: %s", said, broken->why),
+                             nd_format("upgrade %s to %u.%u.%u or later", engine->package, broken->fixed.parts[0],
+                                       broken->fixed.parts[1], broken->fixed.parts[2]));
+        else
+                /* pasta 2025 loses what it prints about itself when its output is no terminal. */
+                findings_add(findings, FINDING_OK, engine->name,
+                             said[0] ? nd_format("%s (%s)", said, path)
+                                     : nd_format("%s, which does not tell its version", path),
+                             nullptr);
+}
+
+static const char *const cni_directories[] = {"/opt/cni/bin", "/usr/lib/cni", nullptr};
+
+static const char *cni_plugin_directory(const char *plugin) {
+        for (const char *const *directory = cni_directories; *directory; directory++) {
+                nd_autofree char *path = nd_format("%s/%s", *directory, plugin);
+
+                if (access(path, X_OK) == 0)
+                        return *directory;
+        }
+        return nullptr;
+}
+
+/* Asks a plugin for its version; without CNI_COMMAND it prints one on standard error. */
+static char *cni_version(const char *directory, const char *plugin) {
+        nd_autofree char *path = nd_format("%s/%s", directory, plugin), *said = nullptr;
+        nd_autoerror struct nd_error *error = ask(path, nullptr, &said);
+
+        return error || !said[0] ? nd_format("in %s", directory) : nd_format("%s (%s)", said, directory);
+}
+
+static void check_cni(struct findings *findings) {
+        static const char *const plugins[] = {"loopback", "bridge", "host-local", "portmap"};
+        nd_autotext missing = ND_TEXT(256);
+        const char *directory = nullptr;
+
+        for (size_t i = 0; i < nd_count_of(plugins); i++) {
+                const char *found = cni_plugin_directory(plugins[i]);
+
+                if (found && !directory)
+                        directory = found;
+                if (!found)
+                        nd_text_addf(&missing, "%s%s", missing.length > 0 ? ", " : "", plugins[i]);
+        }
+        if (!directory)
+                findings_add(findings, FINDING_WARN, "CNI plugins", nd_strdup("none in /opt/cni/bin or /usr/lib/cni"),
+                             nd_strdup("apt install containernetworking-plugins, or let your CNI's DaemonSet bring them"));
+        else if (missing.length > 0)
+                findings_add(findings, FINDING_NOTE, "CNI plugins",
+                             nd_format("%s has plugins, but not %s", directory, nd_text_get(&missing)),
+                             nd_strdup("apt install containernetworking-plugins, unless your CNI brings its own"));
+        else
+                findings_add(findings, FINDING_OK, "CNI plugins", cni_version(directory, "bridge"), nullptr);
+}
+
+void engines_check(struct findings *findings) {
+        for (size_t i = 0; i < nd_count_of(engines); i++)
+                check_engine(findings, &engines[i]);
+        check_cni(findings);
+}
+
+/* newuidmap and newgidmap do their work only with the setuid bit or a file capability. */
+static void check_map_program(struct findings *findings, const char *name) {
+        nd_autofree char *path = find_program(name);
+        struct stat st;
+
+        if (!path)
+                findings_add(findings, FINDING_FAIL, name, nd_strdup("not installed"), nd_strdup("apt install uidmap"));
+        else if (stat(path, &st) == 0 &&
+                 ((st.st_uid == 0 && st.st_mode & S_ISUID) || getxattr(path, "security.capability", nullptr, 0) > 0))
+                findings_add(findings, FINDING_OK, name, nd_format("%s, with the right to write ID maps", path), nullptr);
+        else
+                findings_add(findings, FINDING_FAIL, name, nd_format("%s has neither the setuid bit nor a capability", path),
+                             nd_strdup("apt reinstall uidmap"));
+}
+
+void engines_check_rootless(struct findings *findings) {
+        check_map_program(findings, "newuidmap");
+        check_map_program(findings, "newgidmap");
+        for (size_t i = 0; i < nd_count_of(rootless_engines); i++)
+                check_engine(findings, &rootless_engines[i]);
+}

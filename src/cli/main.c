@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - nodens, what people type */
+#include <locale.h>
+
+#include "base/log.h"
+#include "cli/commands.h"
+
+int main(int argc, char **argv) {
+        (void) setlocale(LC_ALL, ""); /* libsmartcols measures text in the user's encoding */
+        nd_log_open();
+        return nd_program_run(&nodens_program, argc, argv);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/check.h"
+#include "cli/commands.h"
+#include "cli/ids.h"
+
+static const struct nd_command commands[] = {
+        {.name = "check",
+         .summary = "tell whether this node can run pods with user namespaces, and what to do if not",
+         .options = check_options,
+         .settings_size = sizeof(struct check_settings),
+         .run = check_run},
+        {.name = "ids",
+         .summary = "show which pod holds which IDs",
+         .options = ids_options,
+         .settings_size = sizeof(struct ids_settings),
+         .run = ids_run},
+        {},
+};
+
+const struct nd_program nodens_program = {
+        .name = "nodens",
+        .summary = "pods without host root: checks and views of a node",
+        .commands = commands,
+};

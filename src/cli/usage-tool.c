@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* usage-tool.c - prints man page sections and completions from the option table, while the project is built
+ *
+ *      usage-tool bash|zsh|fish > completion
+ *      usage-tool scdoc check < page.scd.in > page.scd      the line @USAGE@ becomes SYNOPSIS and OPTIONS */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/commands.h"
+
+static const struct nd_command *find_command(const char *name) {
+        for (const struct nd_command *c = nodens_program.commands; c->name; c++)
+                if (nd_streq(c->name, name))
+                        return c;
+        return nullptr;
+}
+
+static int fill_page(const char *name) {
+        const struct nd_command *command = find_command(name);
+        char line[4096];
+
+        if (!command)
+                return EXIT_FAILURE;
+        while (fgets(line, sizeof line, stdin)) {
+                if (nd_streq(line, "@USAGE@\n"))
+                        nd_usage_scdoc(&nodens_program, command, stdout);
+                else
+                        fputs(line, stdout);
+        }
+        return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv) {
+        static const struct {
+                const char *name;
+                void (*print)(const struct nd_program *program, FILE *to);
+        } shells[] = {{"bash", nd_usage_bash}, {"zsh", nd_usage_zsh}, {"fish", nd_usage_fish}};
+
+        if (argc == 3 && nd_streq(argv[1], "scdoc"))
+                return fill_page(argv[2]);
+        for (size_t i = 0; argc == 2 && i < nd_count_of(shells); i++)
+                if (nd_streq(argv[1], shells[i].name)) {
+                        shells[i].print(&nodens_program, stdout);
+                        return EXIT_SUCCESS;
+                }
+        fputs("usage-tool: bash, zsh, fish, or scdoc COMMAND\n", stderr);
+        return EXIT_FAILURE;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calls.h - the one table of system calls that change something
+ *
+ * src/sys is the only caller of mount, clone, spawn and file-changing system calls, and it calls them through nd_sys. Tests
+ * put a table of their own there: so the torture test makes the n-th call fail, for every n. Each entry behaves as its libc
+ * wrapper does (-1 and errno); calls that only read, and close(), are not here. */
+#pragma once
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/mount.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+struct nd_calls {
+        int (*openat)(int dirfd, const char *path, int flags, mode_t mode);
+        ssize_t (*write)(int fd, const void *bytes, size_t length);
+        int (*fsync)(int fd);
+        int (*renameat)(int old_dirfd, const char *old_path, int new_dirfd, const char *new_path);
+        int (*unlinkat)(int dirfd, const char *path, int flags);
+        int (*mkdirat)(int dirfd, const char *path, mode_t mode);
+        int (*fchmod)(int fd, mode_t mode);
+        int (*fchown)(int fd, uid_t uid, gid_t gid);
+
+        int (*open_tree)(int dirfd, const char *path, unsigned flags);
+        int (*move_mount)(int from_fd, const char *from, int to_fd, const char *to, unsigned flags);
+        int (*mount_setattr)(int dirfd, const char *path, unsigned flags, struct mount_attr *attributes, size_t size);
+        int (*fsopen)(const char *type, unsigned flags);
+        int (*fsconfig)(int fd, unsigned command, const char *key, const void *value, int aux);
+        int (*fsmount)(int fd, unsigned flags, unsigned attributes);
+        int (*mount)(const char *source, const char *target, const char *type, unsigned long flags, const void *data);
+        int (*umount2)(const char *target, int flags);
+
+        pid_t (*clone3)(struct clone_args *arguments, size_t size); /* as fork(): 0 in the child */
+        int (*unshare)(int flags);
+        int (*setns)(int fd, int type);
+        int (*pipe2)(int fds[2], int flags);
+        int (*pidfd_send_signal)(int pidfd, int signal, unsigned flags);
+};
+
+extern const struct nd_calls nd_calls_real;
+extern const struct nd_calls *nd_sys; /* &nd_calls_real unless a test put another there */

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* child.c - see child.h
+ *
+ * Theory of operation
+ *   clone3 gives the pidfd with the child, so no other process can take its place. The child becomes the leader of a session,
+ *   and thereby of the process group that a deadline kills. A pipe that closes on exec carries an errno when it could not be
+ *   executed. Three sources run in the loop: the pidfd, the deadline, and one per output stream; input is written to an
+ *   unlinked memory file before the start, so that no handler has to feed a pipe.
+ *   The child is over when the pidfd says so, whoever still holds its streams: what is readable then is kept, the rest
+ *   belongs to somebody who outlived it.
+ * Owns       the sources, the descriptors and the process. After nd_child_cancel() it owns itself until it is reaped. */
+#include "sys/child.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "sys/calls.h"
+
+#ifndef PIDFD_SIGNAL_PROCESS_GROUP
+enum { PIDFD_SIGNAL_PROCESS_GROUP = 1 << 2 }; /* Linux 6.9 */
+#endif
+
+struct stream {
+        int fd;
+        sd_event_source *source;
+        struct nd_text text;
+};
+
+struct nd_child {
+        int pidfd;
+        sd_event_source *exit_source;
+        sd_event_source *deadline_source;
+        struct stream output, errors;
+        bool timed_out;
+        nd_child_callback callback; /* nullptr once cancelled */
+        void *userdata;
+};
+
+void nd_child_result_done(struct nd_child_result *result) {
+        free(result->output);
+        free(result->errors);
+        *result = (struct nd_child_result) {};
+}
+
+static const char *last_line(const char *text, size_t *ret_length) {
+        size_t end = strlen(text), start;
+
+        while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == ' '))
+                end--;
+        for (start = end; start > 0 && text[start - 1] != '\n'; start--)
+                ;
+        *ret_length = end - start;
+        return text + start;
+}
+
+struct nd_error *nd_child_result_error(const struct nd_child_result *result, const char *name) {
+        const char *words = nullptr;
+        size_t length = 0;
+
+        if (result->errors)
+                words = last_line(result->errors, &length);
+        if (result->timed_out)
+                return nd_error_new(ND_DEADLINE, ETIMEDOUT, "%s did not end in time%s%.*s", name,
+                                    length > 0 ? "; it said: " : "", (int) length, words ?: "");
+        if (result->code == 0)
+                return nullptr;
+        if (result->code < 0)
+                return nd_error_new(ND_INTERNAL, 0, "%s was ended by signal %d%s%.*s", name, result->signal,
+                                    length > 0 ? "; it said: " : "", (int) length, words ?: "");
+        return nd_error_new(ND_INTERNAL, 0, "%s ended with code %d%s%.*s", name, result->code, length > 0 ? ": " : "",
+                            (int) length, words ?: "");
+}
+
+static void stream_done(struct stream *s) {
+        sd_event_source_disable_unref(s->source);
+        s->source = nullptr;
+        nd_close_fd(&s->fd);
+        nd_text_done(&s->text);
+}
+
+static void child_free(struct nd_child *child) {
+        if (!child)
+                return;
+        sd_event_source_disable_unref(child->exit_source);
+        sd_event_source_disable_unref(child->deadline_source);
+        stream_done(&child->output);
+        stream_done(&child->errors);
+        nd_close_fd(&child->pidfd);
+        free(child);
+}
+
+static void child_done(struct nd_child **child) {
+        child_free(*child);
+}
+
+/* Reads what is there. Returns false at the end of the stream. */
+static bool stream_read(struct stream *s) {
+        char piece[4096];
+
+        for (;;) {
+                ssize_t n = read(s->fd, piece, sizeof piece);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return errno == EAGAIN;
+                if (n == 0)
+                        return false;
+                nd_text_append(&s->text, piece, (size_t) n);
+        }
+}
+
+static int on_stream(sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events, void *userdata) {
+        if (!stream_read(userdata))
+                return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        return 0;
+}
+
+static void kill_group(struct nd_child *child) {
+        if (nd_sys->pidfd_send_signal(child->pidfd, SIGKILL, PIDFD_SIGNAL_PROCESS_GROUP) < 0)
+                (void) nd_sys->pidfd_send_signal(child->pidfd, SIGKILL, 0);
+}
+
+static int on_deadline([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        struct nd_child *child = userdata;
+
+        child->timed_out = true;
+        kill_group(child);
+        return 0;
+}
+
+static int on_ended(sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events, void *userdata) {
+        struct nd_child *child = userdata;
+        struct nd_child_result result = {.timed_out = child->timed_out};
+        nd_child_callback callback = child->callback;
+        void *callback_data = child->userdata;
+        siginfo_t end = {};
+
+        if (waitid(P_PIDFD, (id_t) child->pidfd, &end, WEXITED | WNOHANG) < 0 || end.si_pid == 0)
+                return 0;
+        (void) source;
+        (void) stream_read(&child->output);
+        (void) stream_read(&child->errors);
+        result.code = end.si_code == CLD_EXITED ? end.si_status : -1;
+        result.signal = end.si_code == CLD_EXITED ? 0 : end.si_status;
+        result.truncated = child->output.text.overflow || child->errors.text.overflow;
+        result.output = nd_text_steal(&child->output.text);
+        result.errors = nd_text_steal(&child->errors.text);
+        child_free(child);
+        if (callback)
+                callback(&result, callback_data);
+        nd_child_result_done(&result);
+        return 0;
+}
+
+void nd_child_cancel(struct nd_child *child) {
+        if (!child)
+                return;
+        child->callback = nullptr;
+        kill_group(child);
+}
+
+/* Everything the child's side needs, gathered before the clone: it must not allocate. */
+struct launch {
+        const char *const *argv;
+        char *const *environment;
+        int input, output, errors, report;
+};
+
+[[noreturn]] static void launch_exec(const struct launch *l) {
+        sigset_t none;
+        int status;
+
+        (void) sigemptyset(&none);
+        for (int s = 1; s < NSIG; s++)
+                (void) signal(s, SIG_DFL);
+        (void) sigprocmask(SIG_SETMASK, &none, nullptr);
+        (void) setsid();
+        if (dup2(l->input, STDIN_FILENO) >= 0 && dup2(l->output, STDOUT_FILENO) >= 0 && dup2(l->errors, STDERR_FILENO) >= 0)
+                (void) execvpe(l->argv[0], (char *const *) l->argv, l->environment);
+        status = errno;
+        (void) !write(l->report, &status, sizeof status);
+        _exit(127);
+}
+
+static struct nd_error *make_pipe(int *ret_read, int *ret_write) {
+        int fds[2];
+
+        if (nd_sys->pipe2(fds, O_CLOEXEC) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make a pipe");
+        *ret_read = fds[0];
+        *ret_write = fds[1];
+        return nullptr;
+}
+
+static struct nd_error *make_input(const struct nd_child_plan *plan, int *ret_fd) {
+        nd_autoclose int fd = -EBADF;
+
+        if (!plan->input) {
+                fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+                if (fd < 0)
+                        return nd_error_new(nd_code_of_errno(errno), errno, "open '/dev/null'");
+        } else {
+                fd = memfd_create("nodens-input", MFD_CLOEXEC);
+                if (fd < 0)
+                        return nd_error_new(nd_code_of_errno(errno), errno, "make a memory file");
+                if (pwrite(fd, plan->input, plan->input_length, 0) != (ssize_t) plan->input_length)
+                        return nd_error_new(ND_EXHAUSTED, errno, "write a memory file");
+        }
+        *ret_fd = nd_take_fd(fd);
+        return nullptr;
+}
+
+/* Clones and waits for the exec; it takes as long as the kernel needs to open the program. */
+static struct nd_error *launch(const struct nd_child_plan *plan, struct nd_child *child) {
+        nd_autoclose int input = -EBADF, output = -EBADF, errors = -EBADF, report = -EBADF, report_end = -EBADF;
+        struct clone_args arguments = {.flags = CLONE_PIDFD, .exit_signal = SIGCHLD, .pidfd = (uintptr_t) &child->pidfd};
+        int status = 0;
+        siginfo_t end;
+        pid_t pid;
+
+        nd_try(make_input(plan, &input));
+        nd_try(make_pipe(&child->output.fd, &output));
+        nd_try(make_pipe(&child->errors.fd, &errors));
+        nd_try(make_pipe(&report, &report_end));
+
+        pid = nd_sys->clone3(&arguments, sizeof arguments);
+        if (pid < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "start '%s'", plan->argv[0]);
+        if (pid == 0)
+                launch_exec(&(struct launch) {.argv = plan->argv,
+                                              .environment = plan->environment ? (char *const *) plan->environment : environ,
+                                              .input = input,
+                                              .output = output,
+                                              .errors = errors,
+                                              .report = report_end});
+        nd_close_fd(&report_end);
+        if (read(report, &status, sizeof status) != sizeof status)
+                return nullptr;
+        (void) waitid(P_PIDFD, (id_t) child->pidfd, &end, WEXITED);
+        return nd_error_new(nd_code_of_errno(status), status, "execute '%s'", plan->argv[0]);
+}
+
+static int watch(sd_event *loop, const struct nd_child_plan *plan, struct nd_child *child) {
+        struct stream *streams[] = {&child->output, &child->errors};
+        int r;
+
+        for (size_t i = 0; i < nd_count_of(streams); i++) {
+                (void) fcntl(streams[i]->fd, F_SETFL, O_NONBLOCK);
+                streams[i]->text.ceiling = plan->output_ceiling;
+                r = sd_event_add_io(loop, &streams[i]->source, streams[i]->fd, EPOLLIN, on_stream, streams[i]);
+                if (r < 0)
+                        return r;
+        }
+        r = sd_event_add_io(loop, &child->exit_source, child->pidfd, EPOLLIN, on_ended, child);
+        if (r < 0 || plan->deadline_us == 0)
+                return r;
+        return sd_event_add_time_relative(loop, &child->deadline_source, CLOCK_MONOTONIC, plan->deadline_us, ND_MS_US,
+                                          on_deadline, child);
+}
+
+struct nd_error *nd_child_start(sd_event *loop, const struct nd_child_plan *plan, nd_child_callback callback, void *userdata,
+                                struct nd_child **ret) {
+        nd_cleanup(child_done) struct nd_child *child = nd_new(struct nd_child);
+        siginfo_t end;
+        int r;
+
+        child->pidfd = child->output.fd = child->errors.fd = -EBADF;
+        child->callback = callback;
+        child->userdata = userdata;
+        nd_try(launch(plan, child));
+        r = watch(loop, plan, child);
+        if (r < 0) {
+                kill_group(child);
+                (void) waitid(P_PIDFD, (id_t) child->pidfd, &end, WEXITED);
+                return nd_error_new(ND_INTERNAL, -r, "watch '%s'", plan->argv[0]);
+        }
+        *ret = nd_take_ptr(child);
+        return nullptr;
+}
+
+struct waiter {
+        sd_event *loop;
+        struct nd_child_result result;
+};
+
+static void on_result(struct nd_child_result *result, void *userdata) {
+        struct waiter *waiter = userdata;
+
+        waiter->result = nd_take(*result, (struct nd_child_result) {});
+        (void) sd_event_exit(waiter->loop, 0);
+}
+
+static void loop_done(sd_event **loop) {
+        sd_event_unref(*loop);
+}
+
+struct nd_error *nd_child_run(const struct nd_child_plan *plan, struct nd_child_result *ret) {
+        nd_cleanup(loop_done) sd_event *loop = nullptr;
+        struct waiter waiter = {};
+        struct nd_child *child;
+        int r = sd_event_new(&loop);
+
+        if (r < 0)
+                return nd_error_new(ND_INTERNAL, -r, "make an event loop");
+        waiter.loop = loop;
+        nd_try(nd_child_start(loop, plan, on_result, &waiter, &child));
+        r = sd_event_loop(loop);
+        if (r < 0)
+                return nd_error_new(ND_INTERNAL, -r, "wait for '%s'", plan->argv[0]);
+        *ret = waiter.result;
+        return nullptr;
+}

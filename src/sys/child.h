@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* child.h - a program run as a child with a deadline and bounded output, on sd-event
+ *
+ * The engines (crun, CNI plugins, pasta) are programs; this is how they are driven. A child is followed by its pidfd, its
+ * output is read up to a ceiling and the rest thrown away, and at the deadline its whole process group is killed. */
+#pragma once
+
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "base/error.h"
+
+struct nd_child_plan {
+        const char *const *argv;        /* argv[0] is looked up in PATH unless it has a slash; ends with nullptr */
+        const char *const *environment; /* nullptr = a copy of ours */
+        const char *input;              /* standard input, nullptr = empty */
+        size_t input_length;
+        uint64_t deadline_us;  /* from start to exit; 0 = none */
+        size_t output_ceiling; /* per stream, what is kept of standard output and of standard error */
+};
+
+struct nd_child_result {
+        bool timed_out;
+        int code;   /* exit code, or -1 when a signal ended it */
+        int signal; /* that signal */
+        char *output;
+        char *errors;
+        bool truncated; /* one of them was longer than the ceiling */
+};
+
+void nd_child_result_done(struct nd_child_result *result);
+
+/* nullptr when the child exited with 0 in time; otherwise an error with its name, its end and what it said last. */
+[[nodiscard]] struct nd_error *nd_child_result_error(const struct nd_child_result *result, const char *name);
+
+struct nd_child;
+
+/* Called once, from the loop; the result is the callback's to take or leave, the child is gone when it returns. */
+typedef void (*nd_child_callback)(struct nd_child_result *result, void *userdata);
+
+/* Starts a child. An error means that nothing runs; a program that cannot be executed is such an error too. */
+[[nodiscard]] struct nd_error *nd_child_start(sd_event *loop, const struct nd_child_plan *plan, nd_child_callback callback,
+                                              void *userdata, struct nd_child **ret);
+
+/* Kills a child whose callback has not run yet. The callback will not run; the object goes when the kernel has reaped it. */
+void nd_child_cancel(struct nd_child *child);
+
+/* For programs that have nothing else to do: runs a child on a loop of its own and waits. */
+[[nodiscard]] struct nd_error *nd_child_run(const struct nd_child_plan *plan, struct nd_child_result *ret);

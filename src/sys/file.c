@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sys/file.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+struct nd_error *nd_dir_open(int dirfd, const char *path, int *ret_fd) {
+        int fd = nd_sys->openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+
+        if (fd < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "open directory '%s'", path);
+        *ret_fd = fd;
+        return nullptr;
+}
+
+struct nd_error *nd_dir_make(int dirfd, const char *path, mode_t mode) {
+        struct stat st;
+
+        if (nd_sys->mkdirat(dirfd, path, mode) == 0)
+                return nullptr;
+        if (errno == EEXIST) {
+                if (fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+                        return nullptr;
+                return nd_error_new(ND_EXISTS, ENOTDIR, "make directory '%s'", path);
+        }
+        return nd_error_new(nd_code_of_errno(errno), errno, "make directory '%s'", path);
+}
+
+static int compare_names(const void *a, const void *b) {
+        return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+static void close_dir(DIR **dir) {
+        if (*dir)
+                (void) closedir(*dir);
+}
+
+static bool is_directory(int dirfd, const struct dirent *entry) {
+        struct stat st;
+
+        if (entry->d_type != DT_UNKNOWN)
+                return entry->d_type == DT_DIR;
+        return fstatat(dirfd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+void nd_names_done(nd_names *names) {
+        nd_vector_each (name, names) {
+                free(*name);
+        }
+        nd_vector_done(names);
+}
+
+struct nd_error *nd_dir_list(int base, const char *path, size_t ceiling, nd_names *ret) {
+        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(close_dir) DIR *dir = nullptr;
+        nd_autoclose int fd = -EBADF;
+        const struct dirent *entry;
+
+        nd_try(nd_dir_open(base, path, &fd));
+        dir = fdopendir(fd);
+        if (!dir)
+                return nd_error_new(ND_INTERNAL, errno, "read directory '%s'", path);
+        (void) nd_take_fd(fd); /* closedir() closes it */
+
+        while (errno = 0, (entry = readdir(dir))) {
+                if (nd_streq(entry->d_name, ".") || nd_streq(entry->d_name, "..") || !is_directory(dirfd(dir), entry))
+                        continue;
+                if (names.count == ceiling)
+                        return nd_error_new(ND_EXHAUSTED, 0, "directory '%s' has more than %zu subdirectories", path, ceiling);
+                nd_vector_push(&names, nd_strdup(entry->d_name));
+        }
+        if (errno != 0)
+                return nd_error_new(ND_INTERNAL, errno, "read directory '%s'", path);
+        if (names.count > 0)
+                qsort(names.items, names.count, sizeof *names.items, compare_names);
+        *ret = nd_take(names, (nd_names) {});
+        return nullptr;
+}
+
+static struct nd_error *read_all(int fd, const char *path, size_t ceiling, struct nd_text *text) {
+        char piece[4096];
+
+        *text = ND_TEXT(ceiling);
+        for (;;) {
+                ssize_t n = read(fd, piece, sizeof piece);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return nd_error_new(ND_INTERNAL, errno, "read '%s'", path);
+                if (n == 0)
+                        return nullptr;
+                nd_text_append(text, piece, (size_t) n);
+                if (text->overflow)
+                        return nd_error_new(ND_EXHAUSTED, EFBIG, "read '%s': more than %zu bytes", path, ceiling);
+        }
+}
+
+struct nd_error *nd_file_read(int dirfd, const char *path, size_t ceiling, char **ret, size_t *ret_length) {
+        nd_autoclose int fd = -EBADF;
+        nd_autotext text = {};
+        struct stat st;
+
+        fd = nd_sys->openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+        if (fd < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s'", path);
+        if (fstat(fd, &st) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "stat '%s'", path);
+        if (S_ISDIR(st.st_mode))
+                return nd_error_new(ND_INVALID, EISDIR, "read '%s'", path);
+        if (!S_ISREG(st.st_mode))
+                return nd_error_new(ND_INVALID, 0, "read '%s': not a regular file", path);
+        nd_try(read_all(fd, path, ceiling, &text));
+        if (!ret_length && memchr(nd_text_get(&text), '\0', text.length))
+                return nd_error_new(ND_INVALID, 0, "read '%s': a null byte in text", path);
+        if (ret_length)
+                *ret_length = text.length;
+        *ret = nd_text_steal(&text);
+        return nullptr;
+}
+
+struct nd_error *nd_file_read_kernel(const char *path, size_t ceiling, char **ret) {
+        nd_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        nd_autotext text = {};
+
+        if (fd < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s'", path);
+        nd_try(read_all(fd, path, ceiling, &text));
+        *ret = nd_text_steal(&text);
+        return nullptr;
+}
+
+static struct nd_error *write_all(int fd, const char *name, const char *bytes, size_t length) {
+        while (length > 0) {
+                ssize_t n = nd_sys->write(fd, bytes, length);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return nd_error_new(nd_code_of_errno(errno), errno, "write '%s'", name);
+                if (n == 0)
+                        return nd_error_new(ND_INTERNAL, EIO, "write '%s'", name);
+                bytes += n;
+                length -= (size_t) n;
+        }
+        return nullptr;
+}
+
+/* A temporary file under a name of its own; removed by its destructor unless it was renamed away. */
+struct temporary {
+        int dirfd;
+        int fd;
+        char name[sizeof ND_FILE_TEMPORARY + 16];
+};
+
+static void temporary_done(struct temporary *t) {
+        nd_close_fd(&t->fd);
+        if (t->name[0]) {
+                int saved = errno;
+
+                (void) nd_sys->unlinkat(t->dirfd, t->name, 0);
+                errno = saved;
+        }
+}
+
+static struct nd_error *temporary_open(int dirfd, const char *beside, mode_t mode, struct temporary *ret) {
+        enum { TRIES = 100 };
+
+        for (int i = 0; i < TRIES; i++) {
+                struct temporary t = {.dirfd = dirfd};
+                uint64_t number;
+
+                if (getrandom(&number, sizeof number, 0) != sizeof number)
+                        return nd_error_new(ND_INTERNAL, errno, "draw a temporary name beside '%s'", beside);
+                (void) snprintf(t.name, sizeof t.name, "%s%016llx", ND_FILE_TEMPORARY, (unsigned long long) number);
+                t.fd = nd_sys->openat(dirfd, t.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+                if (t.fd >= 0) {
+                        *ret = t;
+                        return nullptr;
+                }
+                if (errno != EEXIST)
+                        return nd_error_new(nd_code_of_errno(errno), errno, "create a temporary file beside '%s'", beside);
+        }
+        return nd_error_new(ND_INTERNAL, EEXIST, "create a temporary file beside '%s'", beside);
+}
+
+static struct nd_error *sync_directory(int dirfd, const char *name) {
+        if (nd_sys->fsync(dirfd) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "sync the directory of '%s'", name);
+        return nullptr;
+}
+
+struct nd_error *nd_file_replace(int dirfd, const char *name, const void *bytes, size_t length, mode_t mode) {
+        nd_cleanup(temporary_done) struct temporary t = {.fd = -EBADF};
+
+        nd_try(temporary_open(dirfd, name, mode, &t));
+        nd_try(write_all(t.fd, name, bytes, length));
+        if (nd_sys->fsync(t.fd) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "sync '%s'", name);
+        if (nd_sys->renameat(dirfd, t.name, dirfd, name) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "rename over '%s'", name);
+        t.name[0] = '\0'; /* it is the file now */
+        return sync_directory(dirfd, name);
+}
+
+struct nd_error *nd_file_remove(int dirfd, const char *name) {
+        if (nd_sys->unlinkat(dirfd, name, 0) < 0 && errno != ENOENT)
+                return nd_error_new(nd_code_of_errno(errno), errno, "remove '%s'", name);
+        return sync_directory(dirfd, name);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file.h - files under a directory descriptor, never through a symbolic link */
+#pragma once
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/vector.h"
+#include "sys/calls.h"
+
+/* Opens a directory; the last component may not be a symbolic link. dirfd may be AT_FDCWD. */
+[[nodiscard]] struct nd_error *nd_dir_open(int dirfd, const char *path, int *ret_fd);
+
+/* Makes a directory if it is not there; an existing directory is fine. The entry is not synced. */
+[[nodiscard]] struct nd_error *nd_dir_make(int dirfd, const char *path, mode_t mode);
+
+/* The names of the subdirectories, sorted by bytes, as a vector that nd_names_done() frees. At most ceiling of them. */
+typedef nd_vector(char *) nd_names;
+[[nodiscard]] struct nd_error *nd_dir_list(int dirfd, const char *path, size_t ceiling, nd_names *ret);
+void nd_names_done(nd_names *names);
+
+/* Reads a regular file of at most ceiling bytes. Not a symbolic link, and opening never blocks on a FIFO or device. The result is
+ * terminated; ret_length may be nullptr where the text may hold no null byte, and one is then an error. */
+[[nodiscard]] struct nd_error *nd_file_read(int dirfd, const char *path, size_t ceiling, char **ret, size_t *ret_length);
+
+/* As above for /proc, /sys and the like, which have no size and may hold anything; follows links. */
+[[nodiscard]] struct nd_error *nd_file_read_kernel(const char *path, size_t ceiling, char **ret);
+
+/* Replaces a file so that a reader and a crash see the old or the new contents whole: a temporary file beside it, fsync,
+ * rename, fsync of the directory. When this returns without an error the new contents survive a power cut; with an error the
+ * old or the new contents may be there, and no temporary file is left (unless removing it failed too). */
+[[nodiscard]] struct nd_error *nd_file_replace(int dirfd, const char *name, const void *bytes, size_t length, mode_t mode);
+
+/* Removes a file and syncs the directory. A file that is not there is done already. */
+[[nodiscard]] struct nd_error *nd_file_remove(int dirfd, const char *name);
+
+/* Names of the temporary files that nd_file_replace() makes start with this; whoever owns a directory may sweep them. */
+#define ND_FILE_TEMPORARY ".nodens-"

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sys/mount.h"
+
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statfs.h>
+
+struct nd_error *nd_mount_clone(int dirfd, const char *path, bool recursive, int *ret_fd) {
+        unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW | (recursive ? AT_RECURSIVE : 0u);
+        int fd = nd_sys->open_tree(dirfd, path, flags | (path[0] == '\0' ? AT_EMPTY_PATH : 0u));
+
+        if (fd < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "clone the mount at '%s'", path);
+        *ret_fd = fd;
+        return nullptr;
+}
+
+struct nd_error *nd_mount_idmap(int tree_fd, int userns_fd, bool recursive) {
+        struct mount_attr attributes = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t) userns_fd};
+
+        if (nd_sys->mount_setattr(tree_fd, "", AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0u), &attributes,
+                                  sizeof attributes) == 0)
+                return nullptr;
+        if (errno == EINVAL)
+                return nd_error_new(ND_UNIMPLEMENTED, EINVAL, "idmap a mount of %s, which does not support it here",
+                                    nd_fs_name(tree_fd));
+        return nd_error_new(nd_code_of_errno(errno), errno, "idmap a mount of %s", nd_fs_name(tree_fd));
+}
+
+struct nd_error *nd_mount_attach(int tree_fd, int dirfd, const char *path) {
+        if (nd_sys->move_mount(tree_fd, "", dirfd, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "attach a mount at '%s'", path);
+        return nullptr;
+}
+
+/* The kernel keeps its own words about a failed configuration in the context; they beat the errno. */
+static struct nd_error *fs_error(int fd, const char *type, const char *what) {
+        int saved = errno;
+        char words[256];
+        ssize_t n = read(fd, words, sizeof words - 1);
+
+        if (n <= 2)
+                return nd_error_new(nd_code_of_errno(saved), saved, "%s: %s", type, what);
+        words[n] = '\0';
+        words[strcspn(words, "\n")] = '\0';
+        return nd_error_new(nd_code_of_errno(saved), saved, "%s: %s (%s)", type, what, words + 2);
+}
+
+struct nd_error *nd_fs_make(const char *type, const struct nd_fs_option *options, size_t count, unsigned attributes,
+                            int *ret_fd) {
+        nd_autoclose int fd = nd_sys->fsopen(type, FSOPEN_CLOEXEC);
+        int tree;
+
+        if (fd < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "open filesystem type %s", type);
+        for (size_t i = 0; i < count; i++) {
+                unsigned command = options[i].value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG;
+
+                if (nd_sys->fsconfig(fd, command, options[i].key, options[i].value, 0) < 0)
+                        return fs_error(fd, type, options[i].key);
+        }
+        if (nd_sys->fsconfig(fd, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) < 0)
+                return fs_error(fd, type, "create");
+        tree = nd_sys->fsmount(fd, FSMOUNT_CLOEXEC, attributes);
+        if (tree < 0)
+                return fs_error(fd, type, "mount");
+        *ret_fd = tree;
+        return nullptr;
+}
+
+struct nd_error *nd_mount_namespace_private(void) {
+        if (nd_sys->unshare(CLONE_NEWNS) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make a mount namespace");
+        if (nd_sys->mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make all mounts private");
+        return nullptr;
+}
+
+const char *nd_fs_name(int fd) {
+        static const struct {
+                unsigned long magic;
+                const char *name;
+        } known[] = {
+                {EXT4_SUPER_MAGIC, "ext4"},
+                {TMPFS_MAGIC, "tmpfs"},
+                {XFS_SUPER_MAGIC, "xfs"},
+                {BTRFS_SUPER_MAGIC, "btrfs"},
+                {OVERLAYFS_SUPER_MAGIC, "overlay"},
+                {NFS_SUPER_MAGIC, "nfs"},
+                {FUSE_SUPER_MAGIC, "fuse"},
+                {F2FS_SUPER_MAGIC, "f2fs"},
+                {EROFS_SUPER_MAGIC_V1, "erofs"},
+                {SQUASHFS_MAGIC, "squashfs"},
+                {RAMFS_MAGIC, "ramfs"},
+                {PROC_SUPER_MAGIC, "proc"},
+                {SYSFS_MAGIC, "sysfs"},
+                {CGROUP2_SUPER_MAGIC, "cgroup2"},
+                {V9FS_MAGIC, "9p"},
+                {SMB2_SUPER_MAGIC, "cifs"},
+                {CEPH_SUPER_MAGIC, "ceph"},
+                {0x2fc12fc1, "zfs"},
+                {HOSTFS_SUPER_MAGIC, "hostfs"},
+                {BCACHEFS_SUPER_MAGIC, "bcachefs"},
+        };
+        static char unknown[32];
+        struct statfs fs;
+
+        if (fstatfs(fd, &fs) < 0)
+                return "an unknown filesystem";
+        for (size_t i = 0; i < nd_count_of(known); i++)
+                if (known[i].magic == (unsigned long) fs.f_type)
+                        return known[i].name;
+        (void) snprintf(unknown, sizeof unknown, "filesystem type 0x%lx", (unsigned long) fs.f_type);
+        return unknown;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mount.h - the new mount API: trees that are cloned, idmapped and attached by descriptor */
+#pragma once
+
+#include "base/error.h"
+#include "sys/calls.h"
+
+/* A detached copy of the mount that holds the path, as a descriptor; recursive copies submounts too. */
+[[nodiscard]] struct nd_error *nd_mount_clone(int dirfd, const char *path, bool recursive, int *ret_fd);
+
+/* Idmaps a detached tree by the maps of a user namespace. ND_UNIMPLEMENTED when its filesystem cannot (EINVAL from the
+ * kernel), with the filesystem's name in the text. */
+[[nodiscard]] struct nd_error *nd_mount_idmap(int tree_fd, int userns_fd, bool recursive);
+
+/* Attaches a detached tree to a path; the last component may not be a symbolic link. */
+[[nodiscard]] struct nd_error *nd_mount_attach(int tree_fd, int dirfd, const char *path);
+
+/* A new filesystem instance, configured step by step, then made into a detached tree. */
+struct nd_fs_option {
+        const char *key;
+        const char *value; /* nullptr for a flag */
+};
+[[nodiscard]] struct nd_error *nd_fs_make(const char *type, const struct nd_fs_option *options, size_t count,
+                                          unsigned attributes, int *ret_fd);
+
+/* A private mount namespace for the calling process: nothing it mounts is seen outside. */
+[[nodiscard]] struct nd_error *nd_mount_namespace_private(void);
+
+/* "ext4", "tmpfs" ...; the hex magic where the name is not known. The buffer is static per thread of control. */
+const char *nd_fs_name(int fd);

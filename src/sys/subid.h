@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* subid.h - subordinate IDs by libsubid, with getsubids' meaning
+ *
+ * libsubid answers from /etc/subuid and /etc/subgid or, where nsswitch.conf says so, from a directory service. Like getsubids,
+ * "the user has no ranges" is an error and not an empty list: with a directory service the two cannot be told apart. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/vector.h"
+
+struct nd_subid {
+        uint64_t first;
+        uint64_t count;
+};
+
+typedef nd_vector(struct nd_subid) nd_subids;
+static inline void nd_subids_done(nd_subids *ranges) {
+        nd_vector_done(ranges);
+}
+
+enum nd_subid_kind {
+        ND_SUBUID,
+        ND_SUBGID,
+};
+
+[[nodiscard]] struct nd_error *nd_subids_of(const char *user, enum nd_subid_kind kind, nd_subids *ret);
+
+/* What getsubids would print: "0: kubelet 65536 65536\n" per range. */
+[[nodiscard]] char *nd_subids_text(const char *user, const nd_subids *ranges);

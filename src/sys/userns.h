@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* userns.h - making user namespaces with given maps, and reading the maps we live in */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/vector.h"
+
+/* One line of /proc/<pid>/uid_map. */
+struct nd_id_map {
+        uint32_t inside;
+        uint32_t outside;
+        uint32_t count;
+};
+
+typedef nd_vector(struct nd_id_map) nd_id_maps;
+static inline void nd_id_maps_done(nd_id_maps *maps) {
+        nd_vector_done(maps);
+}
+
+enum {
+        ND_ID_MAP_LINES = 340, /* the kernel's own ceiling */
+};
+
+struct nd_userns_plan {
+        const struct nd_id_map *uids;
+        size_t uid_count;
+        const struct nd_id_map *gids;
+        size_t gid_count;
+        bool charge_to_root; /* the creator's effective IDs are what 0 maps to, so that limits are charged there; needs privilege */
+        bool deny_setgroups; /* needed to write a gid map without privilege */
+};
+
+/* Makes a user namespace and returns a descriptor of it; nothing else keeps it alive. */
+[[nodiscard]] struct nd_error *nd_userns_make(const struct nd_userns_plan *plan, int *ret_fd);
+
+/* Parses the text of a uid_map or gid_map file. */
+[[nodiscard]] struct nd_error *nd_id_maps_parse(const char *text, nd_id_maps *ret);
+
+/* The maps of the namespace that this process is in; kind is "uid" or "gid". */
+[[nodiscard]] struct nd_error *nd_id_maps_own(const char *kind, nd_id_maps *ret);
+
+/* True for the initial namespace's map: all IDs, unchanged. */
+[[nodiscard]] bool nd_id_maps_identity(const nd_id_maps *maps);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "userns/mapping.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/json.h"
+
+static struct nd_error *wrong_type(const char *what) {
+        return nd_error_new(ND_INVALID, 0, "%s has another type", what);
+}
+
+/* A uint32 as Go takes it: digits only, null leaves the value as it is. */
+static struct nd_error *take_number(yyjson_val *value, const char *what, uint32_t *target) {
+        if (yyjson_is_null(value))
+                return nullptr;
+        if (!yyjson_is_uint(value) || yyjson_get_uint(value) > UINT32_MAX)
+                return wrong_type(what);
+        *target = (uint32_t) yyjson_get_uint(value);
+        return nullptr;
+}
+
+/* A later key writes over an earlier one field by field, as Go does; hence the target is not cleared. */
+static struct nd_error *take_line(yyjson_val *object, struct nd_mapping_line *target) {
+        const struct {
+                const char *key;
+                uint32_t *field;
+        } fields[] = {{"hostId", &target->host}, {"containerId", &target->container}, {"length", &target->length}};
+        yyjson_obj_iter members = yyjson_obj_iter_with(object);
+        yyjson_val *key;
+
+        if (yyjson_is_null(object))
+                return nullptr;
+        if (!yyjson_is_obj(object))
+                return wrong_type("a mapping");
+        while ((key = yyjson_obj_iter_next(&members)))
+                for (size_t i = 0; i < nd_count_of(fields); i++)
+                        if (strcasecmp(yyjson_get_str(key), fields[i].key) == 0)
+                                nd_try(take_number(yyjson_obj_iter_get_val(key), fields[i].key, fields[i].field));
+        return nullptr;
+}
+
+static struct nd_error *take_lines(yyjson_val *array, const char *what, size_t *count, struct nd_mapping_line *first) {
+        struct nd_mapping_line ignored = {};
+        yyjson_arr_iter lines;
+        yyjson_val *line;
+
+        if (!yyjson_is_null(array) && !yyjson_is_arr(array))
+                return wrong_type(what);
+        *count = yyjson_arr_size(array);
+        if (*count == 0) {
+                *first = (struct nd_mapping_line) {};
+                return nullptr;
+        }
+        nd_try(take_line(yyjson_arr_get_first(array), first));
+        lines = yyjson_arr_iter_with(array);
+        while ((line = yyjson_arr_iter_next(&lines)))
+                nd_try(take_line(line, &ignored));
+        return nullptr;
+}
+
+static struct nd_error *take_document(yyjson_val *root, struct nd_mapping *mapping) {
+        yyjson_obj_iter members = yyjson_obj_iter_with(root);
+        yyjson_val *key;
+
+        if (yyjson_is_null(root))
+                return nullptr;
+        if (!yyjson_is_obj(root))
+                return wrong_type("the document");
+        while ((key = yyjson_obj_iter_next(&members))) {
+                yyjson_val *value = yyjson_obj_iter_get_val(key);
+
+                if (strcasecmp(yyjson_get_str(key), "uidMappings") == 0)
+                        nd_try(take_lines(value, "uidMappings", &mapping->uid_lines, &mapping->uid));
+                else if (strcasecmp(yyjson_get_str(key), "gidMappings") == 0)
+                        nd_try(take_lines(value, "gidMappings", &mapping->gid_lines, &mapping->gid));
+        }
+        return nullptr;
+}
+
+struct nd_error *nd_mapping_parse(const char *bytes, size_t length, struct nd_mapping *ret) {
+        nd_autojson doc = nullptr;
+        struct nd_mapping mapping = {};
+        struct nd_error *error = nd_json_parse(bytes, length, ND_MAPPING_CEILING, &doc);
+
+        if (!error)
+                error = take_document(yyjson_doc_get_root(doc), &mapping);
+        if (error)
+                return nd_error_wrap(error, "invalid user namespace mappings file");
+        *ret = mapping;
+        return nullptr;
+}
+
+struct nd_error *nd_mapping_check(const struct nd_mapping *mapping) {
+        static const char prefix[] = "invalid user namespace configuration: ";
+        const struct nd_mapping_line *u = &mapping->uid, *g = &mapping->gid;
+
+        if (mapping->uid_lines != 1)
+                return nd_error_new(ND_INVALID, 0, "%sno more than one mapping allowed.", prefix);
+        if (mapping->uid_lines != mapping->gid_lines)
+                return nd_error_new(ND_INVALID, 0, "%sGID and UID mappings should be identical.", prefix);
+        if (u->host != g->host || u->container != g->container || u->length != g->length)
+                return nd_error_new(ND_INVALID, 0, "%sGID and UID mapping should be identical", prefix);
+        if (u->container != 0)
+                return nd_error_new(ND_INVALID, 0, "%sUID 0 must be mapped", prefix);
+        return nullptr;
+}
+
+char *nd_mapping_format(uint32_t host, uint32_t length) {
+        nd_autofree char *line = nd_format("[{\"hostId\":%u,\"containerId\":0,\"length\":%u}]", host, length);
+
+        return nd_format("{\"uidMappings\":%s,\"gidMappings\":%s}", line, line);
+}
+
+void nd_mapping_salvage(const char *bytes, size_t length, nd_extents *ret) {
+        static const char key[] = "hostId";
+
+        *ret = (nd_extents) {};
+        for (size_t i = 0; i + sizeof key < length && ret->count < ND_MAPPING_SALVAGE; i++) {
+                uint64_t value = 0;
+                size_t at = i + sizeof key - 1, digits = 0;
+
+                if (strncasecmp(bytes + i, key, sizeof key - 1) != 0)
+                        continue;
+                while (at < length && strchr("\": \t\r\n", bytes[at]) && bytes[at])
+                        at++;
+                for (; at < length && bytes[at] >= '0' && bytes[at] <= '9' && value < ND_ID_SPACE; at++, digits++)
+                        value = value * 10 + (uint64_t) (bytes[at] - '0');
+                if (digits > 0 && value < ND_ID_SPACE)
+                        nd_vector_push(ret, ((struct nd_extent) {.first = value, .count = 1}));
+        }
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "userns/probe.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "sys/file.h"
+#include "sys/mount.h"
+#include "sys/userns.h"
+#include "sys/worker.h"
+#include "userns/range.h"
+
+enum {
+        PROBE_FIRST = 0x7fff0000, /* a block far from any that is in use */
+        DEADLINE_US = 5000000,
+};
+
+/* The block that probes map to, within what the namespace we are in can map on. */
+static struct nd_error *probe_map(struct nd_id_map *ret) {
+        nd_cleanup(nd_extents_done) nd_extents own = {};
+
+        nd_try(nd_extents_own(&own));
+        if (nd_extents_hold(&own, PROBE_FIRST, ND_IDS_UNIT)) {
+                *ret = (struct nd_id_map) {.outside = PROBE_FIRST, .count = ND_IDS_UNIT};
+                return nullptr;
+        }
+        nd_vector_each (extent, &own) {
+                if (extent->count > 1) {
+                        uint64_t count = extent->count < ND_IDS_UNIT ? extent->count : ND_IDS_UNIT;
+
+                        *ret = (struct nd_id_map) {.outside = (uint32_t) (extent->first + extent->count - count),
+                                                   .count = (uint32_t) count};
+                        return nullptr;
+                }
+        }
+        return nd_error_new(ND_PRECONDITION, 0, "no subordinate IDs are mapped into this user namespace");
+}
+
+static struct nd_error *probe_namespace(struct nd_id_map *ret_map, int *ret_fd) {
+        struct nd_userns_plan plan = {.uids = ret_map, .uid_count = 1, .gids = ret_map, .gid_count = 1};
+
+        nd_try(probe_map(ret_map));
+        return nd_userns_make(&plan, ret_fd);
+}
+
+static struct nd_error *userns_work([[maybe_unused]] void *argument, [[maybe_unused]] int *ret_fd) {
+        nd_autoclose int fd = -EBADF;
+        struct nd_id_map map;
+
+        return probe_namespace(&map, &fd);
+}
+
+struct nd_error *nd_probe_userns(void) {
+        return nd_worker_run("user namespace probe", userns_work, nullptr, DEADLINE_US, nullptr);
+}
+
+static struct nd_error *unprivileged_work(void *argument, [[maybe_unused]] int *ret_fd) {
+        uid_t uid = *(const uid_t *) argument;
+        nd_autoclose int fd = -EBADF;
+        struct nd_id_map uids, gids;
+
+        if (uid != (uid_t) -1 && (syscall(SYS_setgroups, 0, nullptr) < 0 || syscall(SYS_setresgid, uid, uid, uid) < 0 ||
+                                  syscall(SYS_setresuid, uid, uid, uid) < 0))
+                return nd_error_new(ND_DENIED, errno, "become user %u", uid);
+        /* The writer of the map is not root any more; it may open the child's files only if the child may be dumped. */
+        uids = (struct nd_id_map) {.outside = geteuid(), .count = 1};
+        gids = (struct nd_id_map) {.outside = getegid(), .count = 1};
+        return nd_userns_make(
+                &(struct nd_userns_plan) {
+                        .uids = &uids, .uid_count = 1, .gids = &gids, .gid_count = 1, .deny_setgroups = true},
+                &fd);
+}
+
+struct nd_error *nd_probe_userns_unprivileged(uid_t uid) {
+        return nd_worker_run("unprivileged user namespace probe", unprivileged_work, &uid, DEADLINE_US, nullptr);
+}
+
+/* Idmaps a detached tree and compares the owner of its root before and after. */
+static struct nd_error *idmap_and_look(int tree) {
+        nd_autoclose int userns = -EBADF;
+        struct nd_id_map map;
+        struct stat before, after;
+        uid_t expected;
+
+        nd_try(probe_namespace(&map, &userns));
+        if (fstat(tree, &before) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "look at the directory");
+        nd_try(nd_mount_idmap(tree, userns, false));
+        if (fstat(tree, &after) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "look at the idmapped directory");
+        expected = before.st_uid < map.count ? map.outside + before.st_uid : 65534;
+        if (after.st_uid != expected)
+                return nd_error_new(ND_INTERNAL, 0, "the idmapped directory belongs to %u and not to %u", after.st_uid,
+                                    expected);
+        return nullptr;
+}
+
+static struct nd_error *open_path(const char *path, int *ret_fd) {
+        int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        if (fd < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "open directory '%s'", path);
+        *ret_fd = fd;
+        return nullptr;
+}
+
+static struct nd_error *idmap_work(void *argument, [[maybe_unused]] int *ret_fd) {
+        nd_autoclose int directory = -EBADF, tree = -EBADF;
+
+        nd_try(open_path(argument, &directory));
+        nd_try(nd_mount_clone(directory, "", false, &tree));
+        return idmap_and_look(tree);
+}
+
+struct nd_error *nd_probe_idmap(const char *path) {
+        return nd_worker_run("idmapped mount probe", idmap_work, (void *) path, DEADLINE_US, nullptr);
+}
+
+static struct nd_error *tmpfs_work([[maybe_unused]] void *argument, [[maybe_unused]] int *ret_fd) {
+        nd_autoclose int tree = -EBADF;
+
+        nd_try(nd_fs_make("tmpfs", nullptr, 0, 0, &tree));
+        return idmap_and_look(tree);
+}
+
+struct nd_error *nd_probe_idmap_tmpfs(void) {
+        return nd_worker_run("idmapped tmpfs probe", tmpfs_work, nullptr, DEADLINE_US, nullptr);
+}
+
+/* A tmpfs over /tmp of a private mount namespace: a place for mount points and the upper directory. */
+static struct nd_error *make_workshop(void) {
+        static const char *const directories[] = {"/tmp/lower", "/tmp/upper", "/tmp/work"};
+        nd_autoclose int tree = -EBADF;
+
+        nd_try(nd_mount_namespace_private());
+        nd_try(nd_fs_make("tmpfs", nullptr, 0, 0, &tree));
+        nd_try(nd_mount_attach(tree, AT_FDCWD, "/tmp"));
+        for (size_t i = 0; i < nd_count_of(directories); i++)
+                nd_try(nd_dir_make(AT_FDCWD, directories[i], 0700));
+        return nullptr;
+}
+
+static struct nd_error *overlay_work(void *argument, [[maybe_unused]] int *ret_fd) {
+        static const struct nd_fs_option options[] = {{"lowerdir+", "/tmp/lower"},
+                                                      {"upperdir", "/tmp/upper"},
+                                                      {"workdir", "/tmp/work"},
+                                                      {"userxattr", nullptr},
+                                                      {"volatile", nullptr}};
+        nd_autoclose int directory = -EBADF, lower = -EBADF, overlay = -EBADF;
+        struct statfs fs;
+
+        nd_try(open_path(argument, &directory));
+        nd_try(nd_mount_clone(directory, "", false, &lower));
+        nd_try(make_workshop());
+        nd_try(idmap_and_look(lower));
+        nd_try(nd_mount_attach(lower, AT_FDCWD, "/tmp/lower"));
+        nd_try(nd_fs_make("overlay", options, nd_count_of(options), 0, &overlay));
+        if (fstatfs(overlay, &fs) < 0 || (unsigned long) fs.f_type != OVERLAYFS_SUPER_MAGIC)
+                return nd_error_new(ND_INTERNAL, errno, "the new mount is no overlay");
+        return nullptr;
+}
+
+struct nd_error *nd_probe_overlay(const char *path) {
+        return nd_worker_run("overlay probe", overlay_work, (void *) path, DEADLINE_US, nullptr);
+}
+
+/* The name travels as the text of an "error": a worker hands back nothing else that is text. */
+static struct nd_error *filesystem_work(void *argument, [[maybe_unused]] int *ret_fd) {
+        nd_autoclose int directory = -EBADF;
+
+        nd_try(open_path(argument, &directory));
+        return nd_error_new(ND_ABORTED, 0, "%s", nd_fs_name(directory));
+}
+
+char *nd_probe_filesystem(const char *path) {
+        nd_autoerror struct nd_error *answer =
+                nd_worker_run("filesystem probe", filesystem_work, (void *) path, DEADLINE_US, nullptr);
+
+        return nd_strdup(nd_error_code(answer) == ND_ABORTED ? nd_error_text(answer) : "?");
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* range.h - the IDs that pods may have: sizes, ranges and delegated extents
+ *
+ * A node's range is one piece of the ID space, first and count, cut into blocks of ids_per_pod. It comes from the subordinate
+ * IDs of user `kubelet` or is everything above the first block. Inside a user namespace only the IDs that were mapped into it
+ * can be handed on, and a block must lie within one line of the map: the kernel refuses a map that would span two. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/vector.h"
+#include "sys/userns.h"
+
+#define ND_ID_SPACE (UINT64_C(1) << 32)
+
+enum {
+        ND_IDS_UNIT = 65536, /* block sizes are multiples of this; also the default size */
+        ND_PODS_DEFAULT = 110,
+};
+
+struct nd_id_range {
+        uint32_t first;
+        uint32_t count;
+};
+
+/* A piece of the ID space; unlike a range it may be all of it. */
+struct nd_extent {
+        uint64_t first;
+        uint64_t count;
+};
+
+typedef nd_vector(struct nd_extent) nd_extents;
+static inline void nd_extents_done(nd_extents *extents) {
+        nd_vector_done(extents);
+}
+
+enum nd_range_source {
+        ND_RANGE_DEFAULT, /* no user `kubelet` */
+        ND_RANGE_SUBIDS,  /* the subordinate IDs of user `kubelet` */
+        ND_RANGE_NO_GETSUBIDS, /* user `kubelet` without ranges and without getsubids: the default, as the kubelet's authors meant it */
+};
+
+/* userNamespaces.idsPerPod of the kubelet's configuration, as its validation sees it. */
+[[nodiscard]] struct nd_error *nd_ids_per_pod_check(int64_t ids_per_pod);
+
+struct nd_id_range nd_range_default(uint32_t ids_per_pod);
+
+/* What getsubids printed for both kinds of IDs: exactly one line "0: kubelet FIRST COUNT". */
+[[nodiscard]] struct nd_error *nd_range_parse(const char *getsubids_output, struct nd_id_range *ret);
+
+/* The node's range by the kubelet's rules, asked of libsubid. */
+[[nodiscard]] struct nd_error *nd_range_of_node(uint32_t ids_per_pod, struct nd_id_range *ret,
+                                                enum nd_range_source *ret_source);
+
+/* The kubelet's checks of a range when it starts, with its words. */
+[[nodiscard]] struct nd_error *nd_range_check(struct nd_id_range range, uint32_t ids_per_pod, uint32_t max_pods);
+
+/* The pieces of the ID space that can be mapped on from a namespace with these maps: the intersections of its uid lines with its
+ * gid lines, since a pod's block is the same for both. Sorted; touching pieces of different lines stay apart. */
+void nd_extents_of_maps(const nd_id_maps *uids, const nd_id_maps *gids, nd_extents *ret);
+
+/* The same for the namespace that we are in. */
+[[nodiscard]] struct nd_error *nd_extents_own(nd_extents *ret);
+
+/* True when [first, first + count) lies within one extent. */
+[[nodiscard]] bool nd_extents_hold(const nd_extents *extents, uint64_t first, uint64_t count);
