@@ -3,8 +3,7 @@
 Theory of operation
   A base disk is a sparse ext4 image, made by `mkfs.ext4 -d` from the guest root, the User-mode Linux modules and
   whatever is added (a cluster's binaries); it is cached and never written. A guest writes to a copy-on-write overlay,
-  which costs nothing to make. A baked disk is a base disk on which a guest has run a script once (image imports);
-  it is a base disk again.
+  which costs nothing to make. bake.py makes base disks on which a guest has run a script once (image imports).
 """
 import hashlib
 import os

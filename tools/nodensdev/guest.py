@@ -41,6 +41,7 @@ class Options:
     size: str = disk.DEFAULT_SIZE
     share: Path | None = None           # seen as /share
     base: Path | None = None            # another base disk than the plain one
+    in_place: bool = False              # write to disk.img in the work directory, which the caller has put there
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Guest:
         """Boots, runs the script (with a `#!` line), and hands back what came out. Its output goes to `output` as it comes."""
         place = room.Room(root="testbed", binds=self.binds(), cwd=Path("/"))
         with room.prepared(place) as inside:
-            self.put_job(script, mode)
+            put_job(self.exchange, script, mode)
             command = self.prepare(inside)
             started = time.monotonic()
             in_time = self.wait(inside.command(command), deadline, output, stdin)
@@ -85,29 +86,19 @@ class Guest:
 
     def binds(self) -> tuple[room.Bind, ...]:
         own = (room.Bind(self.work, kernel.WORK),)
-        return (*own, room.Bind(self.options.share, kernel.EXCHANGE / "share")) if self.options.share else own
-
-    def put_job(self, script: str, mode: str) -> None:
-        for name in ("in", "out/files", "share"):
-            (self.exchange / name).mkdir(parents=True, exist_ok=True)
-        (self.exchange / "in/mode").write_text(mode + "\n")
-        (self.exchange / "in/term").write_text(os.environ.get("TERM", "dumb") + "\n")
-        (self.exchange / "in/script").write_text(script)
-        (self.exchange / "out/exit").unlink(missing_ok=True)
+        return (*own, room.Bind(self.options.share, kernel.WORK / kernel.EXCHANGE / "share")) if self.options.share else own
 
     def prepare(self, inside: room.Prepared) -> list[str]:
-        """Makes the overlay and the exchange disk, and returns the command that is the guest."""
+        """Makes the disks and returns the command that is the guest."""
         chosen = kernel.KERNELS[self.options.kernel]
-        base = disk.inside(self.options.base or disk.base(self.options.size))
-        overlay = self.work / "overlay"
-        if not overlay.exists():
-            checked(inside, chosen.make_overlay(base, kernel.WORK / "overlay"))
-        if chosen.exchange_disk:
-            (self.work / "exchange.img").unlink(missing_ok=True)
-            size = cache.size_of(self.exchange) + (cache.size_of(self.options.share) if self.options.share else 0)
-            checked(inside, ["mkfs.ext4", "-q", "-F", "-d", str(kernel.EXCHANGE), "-E", "assume_storage_prezeroed=1",
-                             str(kernel.EXCHANGE_IMAGE), f"{(size * 2 + EXCHANGE_SPARE) // 1024}k"])
-        return chosen.command(kernel.Boot(base, kernel.WORK / "overlay", self.options.memory, self.options.cpus))
+        if self.options.in_place:
+            base, overlay = kernel.WORK / disk.IMAGE, None
+        else:
+            base, overlay = disk.inside(self.options.base or disk.base(self.options.size)), kernel.WORK / "overlay"
+        boot = kernel.Boot(base, overlay, self.options.memory, self.options.cpus)
+        share_size = cache.size_of(self.options.share) if self.options.share else 0
+        make_disks(inside, chosen, boot, self.work, share_size)
+        return chosen.command(boot)
 
     def wait(self, command: list[str], deadline: float, output: IO[bytes] | int | None, stdin: int) -> bool:
         """Runs the guest to its end; False when the deadline came first."""
@@ -130,7 +121,7 @@ class Guest:
         back = self.work / "back"
         shutil.rmtree(back, ignore_errors=True)
         back.mkdir()
-        checked(inside, ["debugfs", "-R", f"rdump /out /share {kernel.WORK}/back", str(kernel.EXCHANGE_IMAGE)])
+        checked(inside, ["debugfs", "-R", f"rdump /out /share {kernel.WORK}/back", str(kernel.WORK / kernel.EXCHANGE_IMAGE)])
         shutil.copytree(back / "out", self.exchange / "out", symlinks=True, dirs_exist_ok=True)
         if self.options.share:
             shutil.copytree(back / "share", self.options.share, symlinks=True, dirs_exist_ok=True)
@@ -138,6 +129,27 @@ class Guest:
     def exit_code(self) -> int | None:
         path = self.exchange / "out/exit"
         return int(path.read_text()) if path.exists() else None
+
+
+def put_job(exchange: Path, script: str, mode: str) -> None:
+    """Lays a job into an exchange."""
+    for name in ("in", "out/files", "share"):
+        (exchange / name).mkdir(parents=True, exist_ok=True)
+    (exchange / "in/mode").write_text(mode + "\n")
+    (exchange / "in/term").write_text(os.environ.get("TERM", "dumb") + "\n")
+    (exchange / "in/script").write_text(script)
+    (exchange / "out/exit").unlink(missing_ok=True)
+
+
+def make_disks(inside: room.Prepared, chosen: kernel.Kernel, boot: kernel.Boot, work: Path, share_size: int = 0) -> None:
+    """Makes the overlay, unless it is there from an earlier boot, and the exchange disk, where one is needed."""
+    if boot.overlay and not (work / boot.overlay.name).exists():
+        checked(inside, chosen.make_overlay(boot.base, boot.overlay))
+    if chosen.exchange_disk:
+        (work / kernel.EXCHANGE_IMAGE).unlink(missing_ok=True)
+        size = 2 * (cache.size_of(work / kernel.EXCHANGE) + share_size) + EXCHANGE_SPARE
+        checked(inside, ["mkfs.ext4", "-q", "-F", "-d", str(boot.work / kernel.EXCHANGE), "-E", "assume_storage_prezeroed=1",
+                         str(boot.work / kernel.EXCHANGE_IMAGE), f"{size // 1024}k"])
 
 
 def checked(inside: room.Prepared, argv: list[str]) -> None:

@@ -1,6 +1,6 @@
 """The kernels that guests run on: User-mode Linux (quick) and Debian's own under QEMU (complete).
 
-Both are started from the testbed root, with the guest's work directory at /run/guest. A guest has a console (what
+Both are started from the testbed root, with the guest's work directory somewhere in it. A guest has a console (what
 kernel and systemd say, to the program's standard error) and a channel (the job's terminal, standard input and output).
 """
 import shlex
@@ -12,12 +12,20 @@ from . import cache, machine, room, root
 from .command import Failure
 
 WORK = Path("/run/guest")  # the guest's work directory, inside the room
-EXCHANGE = WORK / "exchange"
-EXCHANGE_IMAGE = WORK / "exchange.img"
+EXCHANGE = "exchange"         # in it: the directory that guest and machine share
+EXCHANGE_IMAGE = "exchange.img"   # the same as a disk, where the guest cannot see the machine's files
 
 # User-mode Linux of trixie (6.12) panics on recent machines, so it is taken from the next release.
 UML_SUITES = ("forky", "sid")
 UML_VERSION = "7.2um1"
+
+
+@dataclass(frozen=True)
+class Nic:
+    """A network card: a tap device in the room's network namespace. (User-mode Linux would give every guest the same address.)"""
+
+    tap: str
+    mac: str
 
 
 @dataclass(frozen=True)
@@ -28,7 +36,8 @@ class Boot:
     overlay: Path | None       # what is written; None: the base itself
     memory: int                # MiB
     cpus: int
-    taps: tuple[str, ...] = ()
+    nics: tuple[Nic, ...] = ()
+    work: Path = WORK
 
 
 @dataclass(frozen=True)
@@ -44,10 +53,10 @@ class Kernel:
 
 def uml_command(boot: Boot) -> list[str]:
     disk = f"{boot.overlay},{boot.base}" if boot.overlay else str(boot.base)
-    nics = [f"vec{number}:transport=tap,ifname={tap},depth=128,gro=1" for number, tap in enumerate(boot.taps)]
+    nics = [f"vec{number}:transport=tap,ifname={nic.tap},mac={nic.mac},depth=128,gro=1" for number, nic in enumerate(boot.nics)]
     program = room.CACHE_INSIDE / uml_package().relative_to(cache.top()) / "usr/bin/linux.uml"
     arguments = [str(program), f"mem={boot.memory}M", f"ubd0={disk}", "root=/dev/ubda", "rw", "con=null", "con0=null,fd:2",
-                 "con1=fd:0,fd:3", "seccomp=auto", "panic=-1", "systemd.show_status=false", f"nodens.exchange=hostfs:{EXCHANGE}",
+                 "con1=fd:0,fd:3", "seccomp=auto", "panic=-1", "systemd.show_status=false", f"nodens.exchange=hostfs:{boot.work}/{EXCHANGE}",
                  "nodens.tty=tty1", *nics]
     # The kernel greets on standard output before it has a console: that is not the job's output.
     return ["sh", "-c", f"exec {shlex.join(arguments)} 3>&1 1>&2"]
@@ -61,15 +70,15 @@ def uml_overlay(base: Path, overlay: Path) -> list[str]:
 def qemu_command(boot: Boot) -> list[str]:
     guest = room.CACHE_INSIDE / root.ensure("guest").relative_to(cache.top())
     disk = f"file={boot.overlay},format=qcow2" if boot.overlay else f"file={boot.base},format=raw"
-    nics = [argument for number, tap in enumerate(boot.taps) for argument in (
-        "-netdev", f"tap,id=n{number},ifname={tap},script=no,downscript=no",
-        "-device", f"virtio-net-pci,netdev=n{number},mac=52:54:00:88:00:{int(tap.lstrip('tap')):02x}")]
+    nics = [argument for number, nic in enumerate(boot.nics) for argument in (
+        "-netdev", f"tap,id=n{number},ifname={nic.tap},script=no,downscript=no",
+        "-device", f"virtio-net-pci,netdev=n{number},mac={nic.mac}")]
     append = (f"root=/dev/vda rw console=ttyS0 panic=-1 systemd.show_status=false net.ifnames=0 "
               f"nodens.exchange=/dev/vdb nodens.tty=ttyS1")
     return ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "Nehalem", "-smp", str(boot.cpus), "-m", str(boot.memory),
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-kernel", str(newest(guest, "vmlinuz-*")), "-initrd", str(newest(guest, "initrd.img-*")), "-append", append,
-            "-drive", f"if=virtio,cache=unsafe,{disk}", "-drive", f"if=virtio,cache=unsafe,format=raw,file={EXCHANGE_IMAGE}",
+            "-drive", f"if=virtio,cache=unsafe,{disk}", "-drive", f"if=virtio,cache=unsafe,format=raw,file={boot.work}/{EXCHANGE_IMAGE}",
             "-chardev", "file,id=console,path=/dev/stderr", "-serial", "chardev:console",
             "-chardev", "stdio,id=job,signal=off", "-serial", "chardev:job", *nics]
 

@@ -1,0 +1,35 @@
+"""Base disks on which a guest has done something once, so that no later guest has to do it again at every boot."""
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+from . import cache, disk, guest, machine
+from .command import Failure
+
+DEADLINE = 900
+MEMORY = 4096
+
+
+def ensure(base: Path, name: str, script: str, files: list[Path]) -> Path:
+    """A copy of a base disk on which `script` has run, with cached `files` in /share."""
+    digest = hashlib.sha256(script.encode()).hexdigest()
+    key = cache.key_of(str(base.relative_to(cache.top())), digest, *[str(path.relative_to(cache.top())) for path in files])
+    return cache.ensure("disks", name, key, lambda entry: bake(entry, base, script, files)) / disk.IMAGE
+
+
+def bake(entry: Path, base: Path, script: str, files: list[Path]) -> None:
+    machine.say(f"preparing a node's disk: {len(files)} image archives to import (a minute or two)")
+    with cache.scratch("bake") as work:
+        subprocess.run(["cp", "--sparse=always", str(base), str(work / disk.IMAGE)], check=True)
+        share = work / "share"
+        share.mkdir()
+        for path in files:
+            os.link(path, share / f"{path.parent.parent.name}-{path.name}")
+        one = guest.Guest(guest.Options(memory=MEMORY, share=share, in_place=True), work)
+        with (work / "output").open("wb") as output:
+            result = one.boot(script, DEADLINE, output=output)
+        if result.exit_code != 0:
+            text = (work / "output").read_text(errors="replace")[-3000:]
+            raise Failure(f"preparing the disk failed ({result.end.value}, exit code {result.exit_code}):\n{text}\n{result.console_tail()}")
+        (work / disk.IMAGE).rename(entry / disk.IMAGE)

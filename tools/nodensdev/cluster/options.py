@@ -1,0 +1,96 @@
+"""What can be asked of a cluster."""
+import argparse
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .. import disk, kernel
+from ..command import Failure
+
+MAX_NODES = 3
+DEFAULT_NAME = "dev"
+# Beta or alpha gates that KEP-127 and KEP-5607 need beyond the release's defaults.
+DEFAULT_GATES = ("UserNamespacesHostNetworkSupport=true",)
+RUNTIMES = ("containerd", "nodens")
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """A server for the API server to call: a command in the control plane's namespaces, with a certificate of its own."""
+
+    name: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Options:
+    """A cluster, as asked for."""
+
+    name: str = DEFAULT_NAME
+    runtime: str = "containerd"
+    kernel: str = "uml"
+    nodes: int = 1
+    memory: str = "4G"
+    cpus: int = 2
+    cgroup_driver: str = "cgroupfs"
+    feature_gates: tuple[str, ...] = DEFAULT_GATES
+    kubelet_args: tuple[str, ...] = ()
+    kubelet_config: dict[str, Any] = field(default_factory=dict)
+    apiserver_args: tuple[str, ...] = ()
+    authorization_config: Path | None = None
+    webhooks: tuple[Webhook, ...] = ()
+    apply: tuple[Path, ...] = ()
+    images: tuple[str, ...] = ("e2e",)
+    registry: str | None = None        # how it authenticates; None: no registry
+    timeout: float = 180
+
+    def check(self) -> None:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,29}", self.name):
+            raise Failure(f"'{self.name}' is no cluster name; use up to 30 of a-z, 0-9 and '-'")
+        if not 1 <= self.nodes <= MAX_NODES:
+            raise Failure(f"--nodes {self.nodes}: a cluster has 1 to {MAX_NODES} nodes")
+        if self.runtime == "nodens":
+            raise Failure("--runtime nodens: nodens-cri does not exist yet; use --runtime containerd")
+        disk.size_in_mebibytes(self.memory)
+        for path in (*self.apply, *([self.authorization_config] if self.authorization_config else [])):
+            if not path.is_file():
+                raise Failure(f"{path}: no such file")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--runtime", choices=RUNTIMES, default="containerd")
+    parser.add_argument("--kernel", choices=list(kernel.KERNELS), default="uml", help="the nodes' kernel (see tools/dev vm)")
+    parser.add_argument("--nodes", type=int, default=1, help=f"1 to {MAX_NODES} (default: 1)")
+    parser.add_argument("--memory", default="4G", help="of each node (default: 4G)")
+    parser.add_argument("--cpus", type=int, default=2, help="of each node (default: 2; User-mode Linux has one)")
+    parser.add_argument("--cgroup-driver", choices=("cgroupfs", "systemd"), default="cgroupfs")
+    parser.add_argument("--feature-gates", default=",".join(DEFAULT_GATES), metavar="GATE=BOOL,...",
+                        help=f"for all components (default: {','.join(DEFAULT_GATES)})")
+    parser.add_argument("--kubelet-arg", action="append", default=[], metavar="--FLAG=VALUE", help="a flag more for the kubelet")
+    parser.add_argument("--kubelet-config", type=Path, metavar="FILE", help="JSON merged over the kubelet's configuration")
+    parser.add_argument("--apiserver-arg", action="append", default=[], metavar="--FLAG=VALUE", help="a flag more for the API server")
+    parser.add_argument("--authorization-config", type=Path, metavar="FILE",
+                        help="instead of Node,RBAC; @STATE@ in it becomes the directory with pki/ (CA and certificates)")
+    parser.add_argument("--webhook", action="append", default=[], metavar="NAME=COMMAND",
+                        help="run COMMAND beside the API server, with TLS_CERT, TLS_KEY and TLS_CA in its environment "
+                             "(the certificate is for NAME, 127.0.0.1 and the control plane's address)")
+    parser.add_argument("--apply", action="append", type=Path, default=[], metavar="FILE",
+                        help="a manifest to apply when the API server is up; @CA_BUNDLE@ in it becomes the CA, in base64")
+    parser.add_argument("--images", default="e2e", help="image sets that nodes have preloaded (default: e2e; empty: none)")
+    parser.add_argument("--registry", nargs="?", const="none", metavar="AUTH", help="serve the test images: none, basic or token")
+    parser.add_argument("--timeout", type=float, default=180, help="seconds until every node must be Ready (default: 180)")
+
+
+def from_arguments(args: argparse.Namespace) -> Options:
+    hooks = [text.partition("=") for text in args.webhook]
+    if any(not name or not command for name, _, command in hooks):
+        raise Failure("--webhook wants NAME=COMMAND")
+    return Options(
+        name=args.name, runtime=args.runtime, kernel=args.kernel, nodes=args.nodes, memory=args.memory, cpus=args.cpus,
+        cgroup_driver=args.cgroup_driver, feature_gates=tuple(gate for gate in args.feature_gates.split(",") if gate),
+        kubelet_args=tuple(args.kubelet_arg), kubelet_config=json.loads(args.kubelet_config.read_text()) if args.kubelet_config else {},
+        apiserver_args=tuple(args.apiserver_arg), authorization_config=args.authorization_config,
+        webhooks=tuple(Webhook(name, command) for name, _, command in hooks), apply=tuple(args.apply),
+        images=tuple(name for name in args.images.split(",") if name), registry=args.registry, timeout=args.timeout)

@@ -1,0 +1,109 @@
+"""supervisor.py - keeps the processes of one cluster, inside its namespaces
+
+Theory of operation
+  Reads plan.json in the current directory: commands that lay the network, then services, started in order, each when the
+  one before it is ready. What happens is told in status.json: `starting` -> `up`, with the names of the services that have
+  ended since. Until the caller writes `keep` to our standard input the cluster is on trial: when a service ends, or
+  the caller does (end of file), we end, and the pid namespace with everything in it goes with us. Afterwards we stay
+  until somebody kills the namespace, so that the logs and the rest of a broken cluster can be looked at.
+"""
+import contextlib
+import json
+import os
+import select
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.request
+from typing import Any, IO
+
+POLL = 0.1
+LOGS = "logs"
+
+
+class Ended(Exception):
+    """The cluster cannot come up."""
+
+
+def write_status(state: str, ended: dict[str, int]) -> None:
+    with open("status.json.new", "w") as stream:
+        json.dump({"state": state, "ended": ended}, stream)
+    os.replace("status.json.new", "status.json")
+
+
+def start(service: dict[str, Any]) -> subprocess.Popen[bytes]:
+    """Starts a service; a guest's console is kept apart from its job's output."""
+    with open(f"{LOGS}/{service['name']}.log", "wb") as output, contextlib.ExitStack() as stack:
+        errors: IO[bytes] | int = subprocess.STDOUT
+        if service["console"]:
+            errors = stack.enter_context(open(f"{LOGS}/{service['name']}-console.log", "wb"))
+        return subprocess.Popen(service["argv"], stdin=subprocess.DEVNULL, stdout=output, stderr=errors, cwd=service["cwd"],
+                                env=os.environ | service["env"])
+
+
+def is_ready(check: str) -> bool:
+    if not check:
+        return True
+    try:
+        if check.startswith("tcp:"):
+            _, host, port = check.split(":")
+            socket.create_connection((host, int(port)), timeout=1).close()
+        else:
+            context = ssl.create_default_context(cafile="pki/ca.crt")
+            context.load_cert_chain("pki/admin.crt", "pki/admin.key")
+            urllib.request.urlopen(check, context=context, timeout=2).close()
+        return True
+    except OSError:
+        return False
+
+
+def look_after(running: dict[str, subprocess.Popen[bytes]], ended: dict[str, int], on_trial: bool) -> bool:
+    """Notes who has ended and whether the caller is content; returns whether the cluster is still on trial."""
+    for name, process in running.items():
+        code = process.poll()
+        if code is not None and name not in ended:
+            ended[name] = code
+            if on_trial:
+                raise Ended(f"{name} ended with {code}")
+            write_status("up", ended)
+    if on_trial and select.select([0], [], [], 0)[0]:
+        if os.read(0, 16).strip() != b"keep":
+            raise Ended("the caller is gone")
+        return False
+    return on_trial
+
+
+def supervise(plan: dict[str, Any]) -> None:
+    for command in plan["setup"]:
+        subprocess.run(command, check=True)
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    ended: dict[str, int] = {}
+    on_trial = True
+    for service in plan["services"]:
+        running[service["name"]] = start(service)
+        while not is_ready(service["ready"]):
+            on_trial = look_after(running, ended, on_trial)
+            time.sleep(POLL)
+    write_status("up", ended)
+    while True:
+        on_trial = look_after(running, ended, on_trial)
+        time.sleep(POLL if on_trial else 1)
+
+
+def main() -> int:
+    os.makedirs(LOGS, exist_ok=True)
+    write_status("starting", {})
+    with open("plan.json") as stream:
+        plan = json.load(stream)
+    try:
+        supervise(plan)
+    except (Ended, subprocess.CalledProcessError) as error:
+        print(f"supervisor: {error}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
