@@ -10,6 +10,7 @@ import argparse
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import tomllib
@@ -123,6 +124,15 @@ def go(arguments: list[str], work: Path) -> str:
     if done.returncode != 0:
         raise Failure(f"`go {' '.join(arguments[:2])} ...` failed:\n{done.stderr[-4000:]}")
     return done.stdout
+
+
+def pinned_version(name: str, module: str) -> str:
+    """The version of a module that a set is built from."""
+    pattern = rf"^\s*(?:require\s+)?{re.escape(module)} (\S+)"
+    found = re.search(pattern, (MODULES / recipe_of(name).module / "go.mod").read_text(), re.MULTILINE)
+    if not found:
+        raise Failure(f"{module} is not in the go.mod of '{name}'")
+    return found[1]
 
 
 def source_directory(name: str, module: str) -> Path:

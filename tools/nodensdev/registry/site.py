@@ -50,6 +50,10 @@ class Site:
         certificates.make_authority(self.directory)
         certificates.issue(self.directory, "server", [HOST, "localhost"], sorted({self.address, "127.0.0.1"}))
         (self.directory / "storage").mkdir(exist_ok=True)
+        self.configure()
+
+    def configure(self) -> None:
+        """Writes the configuration alone: certificates and storage may come from a site at another port."""
         (self.directory / CONFIG).write_text(json.dumps(self.configuration(), indent=1))
         (self.directory / "site.json").write_text(json.dumps(asdict(self) | {"directory": ""}))
 

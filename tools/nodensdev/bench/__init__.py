@@ -1,0 +1,66 @@
+"""`tools/dev bench`: what a pod costs, by container runtime, beside the bare engine."""
+import argparse
+import json
+import time
+
+from ..command import Command, Failure
+from ..project import TOP
+
+RUNTIMES = ("containerd", "nodens")
+LIMIT = 0.15
+
+
+def cri(args: argparse.Namespace) -> int:
+    from . import guest_run, plot, report, table
+    runtimes = tuple(args.runtime.split(","))
+    if set(runtimes) - set(RUNTIMES):
+        raise Failure(f"--runtime {args.runtime}: there are {', '.join(RUNTIMES)}, separated by commas")
+    modes = ("on", "off") if args.userns == "both" else (args.userns,)
+    data = guest_run.run(guest_run.Plan(runtimes, args.pods, args.parallel, modes, args.kernel))
+    report.RESULTS.mkdir(parents=True, exist_ok=True)
+    base = report.RESULTS / f"cri-{time.strftime('%Y%m%d-%H%M%S')}"
+    base.with_suffix(".json").write_text(json.dumps(data, indent=1))
+    base.with_suffix(".svg").write_text(plot.draw(data))
+    print(table.as_text(data))
+    print(f"\n{base.relative_to(TOP)}.json and .svg")
+    return 0
+
+
+def compare(args: argparse.Namespace) -> int:
+    """Whether the two newest runs agree in their ratios."""
+    from . import figures, report
+    found = report.results()[-2:]
+    if len(found) < 2:
+        raise Failure("two runs are needed; `tools/dev bench cri` makes one")
+    first, second = (figures.ratios(json.loads(path.read_text())) for path in found)
+    apart = figures.disagreements(first, second, LIMIT)
+    for line in apart:
+        print(line)
+    print(f"{len(first.keys() & second.keys())} ratios, {len(apart)} more than {LIMIT:.0%} apart")
+    return 1 if apart else 0
+
+
+def write_report(args: argparse.Namespace) -> int:
+    from . import report
+    report.write()
+    print(f"{report.DOCUMENT.relative_to(TOP)} and {report.PLOT.relative_to(TOP)}")
+    return 0
+
+
+ACTIONS = {"cri": cri, "compare": compare, "report": write_report}
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=ACTIONS, help="cri: measure; compare: do the two newest runs agree; report: write docs/benchmarks.md")
+    parser.add_argument("--runtime", default="containerd", help="runtimes, separated by commas (default: containerd)")
+    parser.add_argument("--pods", type=int, default=20, help="default: 20")
+    parser.add_argument("--parallel", type=int, default=5, help="pods at a time in the parallel part (default: 5)")
+    parser.add_argument("--userns", choices=("on", "off", "both"), default="both")
+    parser.add_argument("--kernel", choices=("uml", "debian"), default="uml")
+
+
+def run(args: argparse.Namespace) -> int:
+    return ACTIONS[args.action](args)
+
+
+COMMANDS = [Command("bench", "measure what a pod costs, by runtime and beside the bare engine", run, options)]

@@ -1,0 +1,1 @@
+"""The part of the bench that runs inside a guest."""

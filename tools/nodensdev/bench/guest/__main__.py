@@ -1,0 +1,218 @@
+"""The bench inside the guest: `python3 -m nodensdev.bench.guest CONFIG RESULT`.
+
+The subjects take turns, pod by pod: what disturbs the machine for a second disturbs all of them, and the ratios hold.
+"""
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from ...cri_client import messages_from
+from . import daemons, engine, memory, subjects
+from .subjects import START, STEPS, Bare, Runtime, Subject
+
+PULLS = 3
+SYSTEM = {"udevadm", "python3.13"}  # udev's workers, which come with every veth, and the bench itself
+CGROUPS = Path("/sys/fs/cgroup")
+END = ("StopContainer", "RemoveContainer", "StopPodSandbox", "RemovePodSandbox")
+
+
+class Bench:
+    """One run: the subjects, and what was measured of them."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.config = config
+        self.results: dict[str, Any] = {}
+        self.messages = messages_from(Path(config["proto"]))
+        self.known = set(memory.processes())
+        self.runtimes = [self.start_runtime(name, offset) for offset, name in enumerate(config["runtimes"])]
+        self.engines = [Bare(Path(config["path"])) for _ in range(config["parallel"])]
+
+    def start_runtime(self, name: str, offset: int) -> Runtime:
+        daemon = daemons.DAEMONS[name]
+        daemon.start()
+        client = subjects.connect(daemon.socket, self.messages)
+        for image in (self.config["pause"], self.config["image"]):
+            client.pull(image)
+        return Runtime(name, client, self.config["image"], offset)
+
+    @property
+    def subjects(self) -> list[Subject]:
+        return [self.engines[0], *self.runtimes]
+
+    def run(self) -> dict[str, Any]:
+        for mode in self.config["userns"]:
+            self.results[mode] = {subject.name: {} for subject in self.subjects}
+            self.warm_up(mode == "on")
+            self.serial(mode)
+            self.parallel(mode)
+        self.results["pull"] = self.pulls()
+        return self.results
+
+    def warm_up(self, userns: bool) -> None:
+        """One whole life per subject, not counted: first uses load programs and make bridges."""
+        for subject in self.subjects:
+            for step in STEPS:
+                subject.step(step, 0, userns)
+
+    def serial(self, mode: str) -> None:
+        userns = mode == "on"
+        numbers = range(1, self.config["pods"] + 1)
+        times: dict[str, dict[str, list[float]]] = {subject.name: {step: [] for step in STEPS} for subject in self.subjects}
+        lines: dict[str, list[int]] = {subject.name: [] for subject in self.subjects}
+        for number in numbers:
+            for subject in self.subjects:
+                before = memory.mount_lines()
+                for step in START:
+                    times[subject.name][step].append(subject.step(step, number, userns))
+                lines[subject.name].append(memory.mount_lines() - before)
+        for number in numbers:
+            for subject in self.subjects:
+                times[subject.name]["ExecSync"].append(subject.step("ExecSync", number, userns))
+        self.measure_memory(mode)
+        self.measure_restart(mode)
+        for number in numbers:
+            for subject in self.subjects:
+                for step in END:
+                    times[subject.name][step].append(subject.step(step, number, userns))
+        for name, result in self.results[mode].items():
+            result["serial"] = times[name]
+            result["mount_lines"] = lines[name]
+
+    def measure_memory(self, mode: str) -> None:
+        time.sleep(2)
+        workloads = [subjects.WORKLOAD, engine.WORKLOAD]
+        claimed = {name for daemon in daemons.DAEMONS.values() for name in daemon.daemons | daemon.per_pod}
+        for runtime in self.runtimes:
+            daemon = daemons.DAEMONS[runtime.name]
+            usage = memory.measure(set(daemon.daemons), set(daemon.per_pod), workloads, self.known)
+            strangers = {name: count for name, count in usage.strangers.items() if name not in claimed and name not in SYSTEM}
+            self.results[mode][runtime.name]["memory"] = asdict(usage) | {"strangers": strangers}
+
+    def measure_restart(self, mode: str) -> None:
+        """From the order to restart until the runtime lists every pod and container as it was."""
+        for runtime in self.runtimes:
+            wanted = self.config["pods"]
+            started = time.perf_counter()
+            daemons.DAEMONS[runtime.name].restart()
+            runtime.client.close()
+            runtime.client = subjects.connect(daemons.DAEMONS[runtime.name].socket, self.messages)
+            while len(runtime.client.ready_sandboxes()) < wanted or len(runtime.client.running_containers()) < wanted:
+                if time.perf_counter() - started > 120:
+                    raise RuntimeError(f"{runtime.name} does not find its {wanted} pods again after a restart")
+                time.sleep(0.01)
+            self.results[mode][runtime.name]["restart_ms"] = (time.perf_counter() - started) * 1000
+
+    def parallel(self, mode: str) -> None:
+        """Many pods at once: wall time from the first call to the last answer, for all pods up and for all gone."""
+        numbers = range(1001, 1001 + self.config["pods"])
+        for name in [subject.name for subject in self.subjects]:
+            up = self.at_once(name, numbers, START, mode == "on")
+            down = self.at_once(name, numbers, END, mode == "on")
+            self.results[mode][name]["parallel"] = {"up_ms": up, "down_ms": down}
+
+    def at_once(self, name: str, numbers: range, steps: tuple[str, ...], userns: bool) -> float:
+        workers: SimpleQueue[Subject] = SimpleQueue()
+        found: list[Subject] = list(self.engines) if name == "engine" else [next(one for one in self.runtimes if one.name == name)] * self.config["parallel"]
+        for subject in found:
+            workers.put(subject)
+
+        def life(number: int) -> None:
+            subject = workers.get()
+            try:
+                for step in steps:
+                    subject.step(step, number, userns)
+            finally:
+                workers.put(subject)
+
+        started = time.perf_counter()
+        with ThreadPoolExecutor(self.config["parallel"]) as pool:
+            list(pool.map(life, numbers))
+        return (time.perf_counter() - started) * 1000
+
+    def pulls(self) -> dict[str, list[float]]:
+        times: dict[str, list[float]] = {subject.name: [] for subject in self.subjects}
+        for _ in range(PULLS):
+            for subject in self.subjects:
+                times[subject.name].append(subject.pull(self.config["pulled"]))
+        return times
+
+    def close(self) -> None:
+        for one in self.engines:
+            one.close()
+        for runtime in self.runtimes:
+            runtime.client.close()
+
+
+def make_cgroups(pods: int, runtimes: int) -> None:
+    """The kubelet's part: pod cgroups with the usual controllers."""
+    controllers = "+cpu +memory +pids"
+    (CGROUPS / "cgroup.subtree_control").write_text(controllers)
+    for name in ("bench", "bench-engine"):
+        (CGROUPS / name).mkdir(exist_ok=True)
+        (CGROUPS / name / "cgroup.subtree_control").write_text(controllers)
+    for number in [*range(pods + 1), *range(1001, 1001 + pods)]:
+        for offset in range(runtimes):
+            pod = CGROUPS / "bench" / f"pod{number}-{offset}"
+            pod.mkdir(exist_ok=True)
+            (pod / "cgroup.subtree_control").write_text(controllers)
+
+
+def start_registry(config: dict[str, Any]) -> subprocess.Popen[bytes]:
+    """The registry, from a copy on the guest's own disk, with its files in the page cache."""
+    site = Path("/var/lib/bench-registry")
+    shutil.copytree(config["site"], site)
+    with open("/etc/hosts", "a") as hosts:
+        hosts.write("127.0.0.1 registry.nodens.test\n")
+    for path in site.rglob("*"):
+        if path.is_file():
+            path.read_bytes()
+    log = open("/var/log/bench-registry.log", "wb")
+    return subprocess.Popen(["/usr/local/bin/registry", "serve", "config.json"], cwd=site, stdout=log, stderr=log)
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{what} did not happen within 30 s")
+        time.sleep(0.1)
+
+
+def answers(address: str) -> bool:
+    host, port = address.rsplit(":", 1)
+    try:
+        socket.create_connection((host, int(port)), 1).close()
+        return True
+    except OSError:
+        return False
+
+
+def main(arguments: list[str]) -> None:
+    config = json.loads(Path(arguments[0]).read_text()) | {"path": arguments[0]}
+    daemons.install_programs(Path(config["programs"]))
+    make_cgroups(config["pods"], len(config["runtimes"]))
+    registry = start_registry(config)
+    daemons.configure(config["pause"], config["hosts_toml"], Path(config["registry"]["authority"]), config["registries"])
+    wait_for(lambda: answers(config["registry"]["address"]), "the registry's first answer")
+    bench = Bench(config)
+    try:
+        results = bench.run()
+    finally:
+        bench.close()
+        registry.terminate()
+    machine = {"kernel": os.uname().release, "cpus": os.cpu_count()}
+    Path(arguments[1]).write_text(json.dumps({"machine": machine, "results": results}, indent=1))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

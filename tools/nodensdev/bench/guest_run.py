@@ -1,0 +1,108 @@
+"""One run of the bench: what the guest gets to see, the boot, and what it measured."""
+import json
+import shutil
+import socket
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import cache, deps, gobin, guest, images, machine, registry
+from ..command import Failure
+from ..e2e.report import commit
+from ..images.upstream import image_names
+from ..project import TOP
+
+DEADLINE = 3600.0
+SHARE = Path("/share")
+PULLED = "registry.nodens.test:5000/nodens/bulk:64m"
+SCRIPT = """#!/bin/sh
+set -e
+cp -r /share/tools /run/bench-tools
+cd /run/bench-tools
+exec python3 -B -m nodensdev.bench.guest /share/config.json "$FILES/result.json"
+"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked for."""
+
+    runtimes: tuple[str, ...]
+    pods: int
+    parallel: int
+    userns: tuple[str, ...]
+    kernel: str = "uml"
+
+
+def programs(plan: Plan) -> list[Path]:
+    found = [gobin.ensure("registry") / "registry"]
+    if "containerd" in plan.runtimes:
+        found += [gobin.ensure("containerd") / name for name in ("containerd", "containerd-shim-runc-v2", "ctr")]
+    if "nodens" in plan.runtimes:
+        built = [TOP / "build/release" / name for name in ("nodens-cri", "nodens-mon", "nodens-pull")]
+        missing = [path.name for path in built if not path.exists()]
+        if missing:
+            raise Failure(f"--runtime nodens: {', '.join(missing)} not built in build/release; `tools/dev build` makes what the tree has")
+        found += built
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def fill_registry(directory: Path) -> None:
+    """A registry's directory with all images in its storage, to be served on the guest's loopback."""
+    site = registry.Site(directory, port=free_port())
+    site.prepare()
+    processes = registry.start(site, None)
+    try:
+        site.wait()
+        site.push(tuple(images.SETS))
+    finally:
+        registry.end(processes)
+    registry.Site(directory).configure()
+
+
+def prepare(plan: Plan, share: Path) -> None:
+    names = image_names(gobin.source_directory("images", "k8s.io/kubernetes"))
+    (share / "programs").mkdir()
+    for program in programs(plan):
+        shutil.copy(program, share / "programs" / program.name)
+    shutil.copytree(TOP / "tools", share / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(deps.ensure(), share / "api.proto")
+    fill_registry(share / "site")
+    config = {
+        "runtimes": plan.runtimes, "pods": plan.pods, "parallel": plan.parallel, "userns": plan.userns,
+        "image": names["BusyBox"], "pause": names["Pause"], "pulled": PULLED, "proto": str(SHARE / "api.proto"),
+        "programs": str(SHARE / "programs"), "site": str(SHARE / "site"), "hosts_toml": registry.hosts_toml(),
+        "registries": ["registry.k8s.io", f"{registry.HOST}:{registry.PORT}"],
+        "registry": {"address": f"{registry.HOST}:{registry.PORT}", "authority": str(SHARE / "site/ca.pem")},
+    }
+    (share / "config.json").write_text(json.dumps(config))
+
+
+def run(plan: Plan) -> dict[str, Any]:
+    """Boots a guest for the plan and returns the raw figures with where they come from."""
+    machine.need_root("booting a guest")
+    with cache.scratch("bench") as share:
+        prepare(plan, share)
+        started = time.monotonic()
+        with guest.fresh(guest.Options(kernel=plan.kernel, memory=4096, size="16G", share=share)) as one:
+            result = one.boot(SCRIPT, DEADLINE, output=sys.stderr.fileno())
+            if result.end is not guest.End.JOB_DONE or result.exit_code != 0:
+                raise Failure(f"the bench in the guest failed ({result.end.value}, exit code {result.exit_code}); the end of its console:\n{result.console_tail()}")
+            measured = json.loads((result.files / "result.json").read_text())
+    facts = {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), "seconds": round(time.monotonic() - started),
+             "pods": plan.pods, "parallel": plan.parallel, "kernel": plan.kernel, "versions": versions()}
+    return facts | measured
+
+
+def versions() -> dict[str, str]:
+    """What the pins say was measured."""
+    modules = {"containerd": ("containerd", "github.com/containerd/containerd/v2"), "Kubernetes": ("kubernetes", "k8s.io/kubernetes")}
+    return {title: gobin.pinned_version(name, module) for title, (name, module) in modules.items()}

@@ -1,0 +1,51 @@
+"""Which of upstream's tests: the named sets, and the list of those that cannot run here (tests/e2e/excluded.toml)."""
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..command import Failure
+from ..project import TOP
+
+EXCLUDED = TOP / "tests" / "e2e" / "excluded.toml"
+
+
+@dataclass(frozen=True)
+class Set:
+    """Tests by a regular expression (Go's syntax) over their full names."""
+
+    focus: str
+    purpose: str
+
+
+SETS = {
+    "userns": Set(r"\[Feature:UserNamespacesSupport\]|\[Feature:ProcMountType\]|User Namespaces for Restricted Pod Security",
+                  "pods in user namespaces, and what pod security says of them"),
+    "node": Set(r"\[NodeConformance\]", "everything labelled NodeConformance"),
+    "conformance-node": Set(r"\[sig-node\].*\[Conformance\]", "the Conformance tests of sig-node"),
+}
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Tests whose names contain `test` are not run, because of `reason`; with a kernel named, only there."""
+
+    test: str
+    reason: str
+    kernels: tuple[str, ...] = ()
+
+    def covers(self, name: str, kernel: str) -> bool:
+        return self.test in name and (not self.kernels or kernel in self.kernels)
+
+
+def exclusions(path: Path = EXCLUDED) -> list[Exclusion]:
+    with open(path, "rb") as file:
+        entries = tomllib.load(file).get("excluded", [])
+    found = [Exclusion(entry.get("test", ""), entry.get("reason", ""), tuple(entry.get("kernels", ()))) for entry in entries]
+    for entry in found:
+        if not entry.test or not entry.reason:
+            raise Failure(f"{path}: every entry needs `test` and `reason`: {entry}")
+    return found
+
+
+def exclusion_of(name: str, kernel: str, known: list[Exclusion]) -> Exclusion | None:
+    return next((entry for entry in known if entry.covers(name, kernel)), None)
