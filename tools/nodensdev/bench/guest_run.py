@@ -1,14 +1,13 @@
 """One run of the bench: what the guest gets to see, the boot, and what it measured."""
 import json
 import shutil
-import socket
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import cache, deps, gobin, guest, images, machine, registry
+from .. import cache, deps, gobin, guest, machine, registry
 from ..command import Failure
 from ..e2e.report import commit
 from ..images.upstream import image_names
@@ -49,25 +48,6 @@ def programs(plan: Plan) -> list[Path]:
     return found
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-def fill_registry(directory: Path) -> None:
-    """A registry's directory with all images in its storage, to be served on the guest's loopback."""
-    site = registry.Site(directory, port=free_port())
-    site.prepare()
-    processes = registry.start(site, None)
-    try:
-        site.wait()
-        site.push(tuple(images.SETS))
-    finally:
-        registry.end(processes)
-    registry.Site(directory).configure()
-
-
 def prepare(plan: Plan, share: Path) -> None:
     names = image_names(gobin.source_directory("images", "k8s.io/kubernetes"))
     (share / "programs").mkdir()
@@ -75,7 +55,7 @@ def prepare(plan: Plan, share: Path) -> None:
         shutil.copy(program, share / "programs" / program.name)
     shutil.copytree(TOP / "tools", share / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(deps.ensure(), share / "api.proto")
-    fill_registry(share / "site")
+    registry.Site(share / "site").prepare(registry.storage.filled())
     config = {
         "runtimes": plan.runtimes, "pods": plan.pods, "parallel": plan.parallel, "userns": plan.userns,
         "image": names["BusyBox"], "pause": names["Pause"], "pulled": PULLED, "proto": str(SHARE / "api.proto"),

@@ -1,6 +1,7 @@
 """`tools/dev e2e`: Kubernetes' own end-to-end tests against a cluster of the testbed."""
 import argparse
 import contextlib
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,15 +18,20 @@ RUNTIMES = ("containerd", "nodens")
 
 
 @contextlib.contextmanager
-def target(args: argparse.Namespace) -> Iterator[Target]:
-    """The cluster to test: the one that was named, or a new one for this run."""
+def target(args: argparse.Namespace, directory: Path) -> Iterator[Target]:
+    """The cluster to test: the one that was named, or a new one for this run, whose logs are kept."""
     from .. import cluster
     if args.cluster:
         found = cluster.find(args.cluster)
         yield Target(found.kubeconfig, found.netns)
         return
-    with cluster.temporary(cluster.Options(runtime=args.runtime, kernel=args.kernel, registry=True)) as made:
+    wanted = cluster.Options(name=f"e2e-{os.getpid()}", runtime=args.runtime, kernel=args.kernel, memory="6G", registry="none")
+    made = cluster.up(wanted)
+    try:
         yield Target(made.kubeconfig, made.netns)
+    finally:
+        made.copy_logs(directory / "cluster")
+        made.end()
 
 
 def names_of(args: argparse.Namespace) -> list[str]:
@@ -48,7 +54,7 @@ def run_tests(args: argparse.Namespace) -> Verdict:
     directory = new_directory(args)
     machine.say(f"{len(chosen)} tests on {args.runtime} ({len(excluded)} excluded), {args.processes} at once; log: {directory}/all/log")
     started = time.monotonic()
-    with target(args) as where:
+    with target(args, directory) as where:
         verdict = judge.judge(where, chosen, args.processes, directory)
     verdict.excluded = excluded
     seconds = time.monotonic() - started
@@ -71,7 +77,7 @@ def check_excluded(args: argparse.Namespace) -> int:
     _, excluded = judge.split(sorted(of_interest), args.kernel, known)
     directory = new_directory(args)
     passing = []
-    with target(args) as where:
+    with target(args, directory) as where:
         for number, (name, entry) in enumerate(excluded, 1):
             machine.say(f"excluded, {number} of {len(excluded)}: {name}")
             outcomes = suite.run(where, [name], 1, directory / f"excluded-{number}")

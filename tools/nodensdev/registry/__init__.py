@@ -8,38 +8,17 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from .. import cache, images
 from ..command import Command, Failure
+from . import storage
+from .processes import end, start
 from .site import AUTHS, HOST, PASSWORD, PORT, USER, Site, hosts_toml, load
 
-__all__ = ["COMMANDS", "HOST", "PASSWORD", "PORT", "USER", "Site", "hosts_toml", "load", "serving"]
-
-
-def start(site: Site, netns: Path | None) -> list[subprocess.Popen[bytes]]:
-    """Starts the registry's processes; their output goes to files in the site's directory."""
-    enter = ["nsenter", f"--net={netns}", "--"] if netns else []
-    started = []
-    for command in site.commands():
-        with open(site.directory / f"{Path(command[0]).name}.log", "ab") as log:
-            started.append(subprocess.Popen([*enter, *command], cwd=site.directory, stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=subprocess.STDOUT, start_new_session=True))
-    return started
-
-
-def end(processes: list[subprocess.Popen[bytes]]) -> None:
-    for process in processes:
-        process.terminate()
-    for process in processes:
-        try:
-            process.wait(5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+__all__ = ["COMMANDS", "HOST", "PASSWORD", "PORT", "USER", "Site", "end", "hosts_toml", "load", "serving", "start", "storage"]
 
 
 @contextlib.contextmanager
@@ -48,11 +27,10 @@ def serving(netns: Path | None = None, address: str = "127.0.0.1", port: int = P
     """A registry with these sets of images, gone at the end."""
     with cache.scratch("registry") as directory:
         site = Site(directory, address, port, auth)
-        site.prepare()
+        site.prepare(storage.filled(sets))
         processes = start(site, netns)
         try:
             site.wait(netns)
-            site.push(sets, netns)
             yield site
         finally:
             end(processes)
@@ -82,16 +60,16 @@ def up(args: argparse.Namespace) -> int:
         raise Failure("the registry is up already; `tools/dev registry down` ends it")
     shutil.rmtree(home() / "site", ignore_errors=True)
     site = Site(home() / "site", args.address, args.port, args.auth)
-    site.prepare()
+    sets = tuple(args.set or images.SETS)
+    site.prepare(storage.filled(sets))
     processes = start(site, args.netns)
     (home() / "processes").write_text("".join(f"{identity(process.pid)}\n" for process in processes))
     try:
         site.wait(args.netns)
-        pushed = site.push(tuple(args.set or images.SETS), args.netns)
     except BaseException:
         end(processes)
         raise
-    print(f"https://{args.address}:{args.port} ({HOST}), auth {args.auth}, {len(pushed)} images; authority {site.authority}")
+    print(f"https://{args.address}:{args.port} ({HOST}), auth {args.auth}, images {' '.join(sets)}; authority {site.authority}")
     return 0
 
 

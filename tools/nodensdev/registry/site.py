@@ -3,11 +3,13 @@
 Theory of operation
   prepare() fills a directory; commands() says which processes serve it. Whoever supervises runs them with that directory as
   their working directory: all paths in the configuration are relative to it, so it may be seen elsewhere from inside a root.
-  push() then brings images in over the network, like any user of a registry.
+  The storage begins as a copy of one in the cache, to which the images were pushed once (storage.py); push() brings images
+  in over the network, like any user of a registry, and finds most of it there.
 """
 import ctypes
 import json
 import secrets
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -42,14 +44,18 @@ class Site:
     def authority(self) -> Path:
         return self.directory / "ca.pem"
 
-    def prepare(self) -> None:
+    def prepare(self, storage: Path | None = None) -> None:
+        """Makes everything anew; `storage` is copied, if there is one."""
         if self.auth not in AUTHS:
             raise Failure(f"no registry auth '{self.auth}' (there are: {', '.join(AUTHS)})")
         machine.need_program("openssl", "openssl")
         self.directory.mkdir(parents=True, exist_ok=True)
         certificates.make_authority(self.directory)
         certificates.issue(self.directory, "server", [HOST, "localhost"], sorted({self.address, "127.0.0.1"}))
-        (self.directory / "storage").mkdir(exist_ok=True)
+        if storage:
+            shutil.copytree(storage, self.directory / "storage")
+        else:
+            (self.directory / "storage").mkdir()
         self.configure()
 
     def configure(self) -> None:
