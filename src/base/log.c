@@ -95,7 +95,7 @@ static const char *level_name(enum nd_log_level level) {
 }
 
 static void to_line(enum nd_log_level level, const char *message, const struct nd_log_field *fields) {
-        nd_autotext line = ND_TEXT(LINE_CEILING);
+        nd_autotext line = ND_TEXT(LINE_CEILING - 1);
 
         nd_text_addf(&line, "%s: ", level_name(level));
         add_message(&line, message);
@@ -107,6 +107,7 @@ static void to_line(enum nd_log_level level, const char *message, const struct n
                 log_state.sink(level, nd_text_get(&line));
                 return;
         }
+        line.ceiling++; /* a line that was cut ends all the same, or the next one would continue it */
         nd_text_add(&line, "\n");
         (void) !write(STDERR_FILENO, nd_text_get(&line), line.length);
 }

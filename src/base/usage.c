@@ -119,6 +119,17 @@ void nd_usage_bash(const struct nd_program *program, FILE *to) {
         fprintf(to, "    esac\n}\ncomplete -F _%s %s\n", program->name, program->name);
 }
 
+/* Within single quotes, where a bracket or a backslash would end or change the description. */
+static void print_zsh_text(const char *text, FILE *to) {
+        for (const char *c = text; *c; c++) {
+                if (*c == '\'')
+                        fputs("'\\'", to);
+                else if (strchr("[]\\", *c))
+                        fputc('\\', to);
+                fputc(*c, to);
+        }
+}
+
 static void print_zsh_option(const struct nd_option *option, FILE *to) {
         static const char *const actions[] = {
                 [ND_VALUES_ANY] = "",
@@ -127,13 +138,7 @@ static void print_zsh_option(const struct nd_option *option, FILE *to) {
         };
 
         fprintf(to, "                '--%s[", option->name);
-        for (const char *c = option->help; *c; c++) {
-                if (*c == '\'')
-                        fputs("'\\'", to);
-                else if (*c == '[' || *c == ']')
-                        fputc('\\', to);
-                fputc(*c, to);
-        }
+        print_zsh_text(option->help, to);
         fputc(']', to);
         if (option->argument)
                 fprintf(to, ":%s:%s", option->argument, actions[option->values]);
@@ -144,8 +149,11 @@ void nd_usage_zsh(const struct nd_program *program, FILE *to) {
         fprintf(to,
                 "#compdef %s\n# made from its option table\n_%s() {\n    if (( CURRENT == 2 )); then\n        local -a commands=(\n",
                 program->name, program->name);
-        for (const struct nd_command *c = program->commands; c->name; c++)
-                fprintf(to, "            '%s:%s'\n", c->name, c->summary);
+        for (const struct nd_command *c = program->commands; c->name; c++) {
+                fprintf(to, "            '%s:", c->name);
+                print_zsh_text(c->summary, to);
+                fputs("'\n", to);
+        }
         fputs("        )\n        _describe command commands\n        return\n    fi\n    local command=$words[2]\n"
               "    shift words\n    (( CURRENT-- ))\n    case $command in\n",
               to);

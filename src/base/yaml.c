@@ -4,10 +4,14 @@
 #include <string.h>
 #include <yaml.h>
 
-/* One collection that is still open, and the key that waits for its value. */
+#include "base/map.h"
+
+/* One collection that is still open, the key that waits for its value, and the keys so far: yyjson's objects are lists, and
+ * looking for a duplicate in one makes a large mapping take quadratic time. */
 struct level {
         yyjson_mut_val *value;
         yyjson_mut_val *key;
+        struct nd_map keys;
 };
 
 struct reader {
@@ -20,6 +24,8 @@ struct reader {
 };
 
 static void reader_done(struct reader *r) {
+        while (r->depth > 0)
+                nd_map_done(&r->levels[--r->depth].keys);
         yyjson_mut_doc_free(r->doc);
         yaml_parser_delete(&r->parser);
 }
@@ -105,9 +111,12 @@ static struct nd_error *take_scalar(struct reader *r, const yaml_event_t *event)
 
         if (nd_streq(text, "<<") && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
                 return refuse(event, "merge keys ('<<') are not read");
-        if (yyjson_mut_obj_getn(top->value, text, length))
+        if (strlen(text) != length)
+                return refuse(event, "a key has a null byte");
+        if (nd_map_has(&top->keys, text))
                 return nd_error_new(ND_INVALID, 0, "line %zu: key '%.*s' stands here a second time",
                                     event->start_mark.line + 1, (int) (length < 100 ? length : 100), text);
+        (void) nd_map_put(&top->keys, text, nullptr);
         top->key = yyjson_mut_strncpy(r->doc, text, length);
         return nullptr;
 }
@@ -153,7 +162,7 @@ static struct nd_error *take_event(struct reader *r, const yaml_event_t *event) 
                 return open_level(r, event, yyjson_mut_obj(r->doc));
         case YAML_SEQUENCE_END_EVENT:
         case YAML_MAPPING_END_EVENT:
-                r->depth--;
+                nd_map_done(&r->levels[--r->depth].keys);
                 return nullptr;
         default:
                 return nullptr;

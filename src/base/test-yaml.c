@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unit/expect.h>
+
+#include "base/clock.h"
+#include "base/yaml.h"
+
+static struct nd_error *parse(const char *text, yyjson_doc **ret) {
+        return nd_yaml_parse(text, strlen(text), 1 << 20, ret);
+}
+
+/* Reads YAML and compares it with the JSON that it should be. */
+static void reads_as(const char *yaml, const char *json) {
+        nd_autojson doc = nullptr;
+        nd_autofree char *written = nullptr;
+
+        expect_ok(parse(yaml, &doc));
+        written = yyjson_write(doc, YYJSON_WRITE_NOFLAG, nullptr);
+        assert_non_null(written);
+        assert_string_equal(written, json);
+}
+
+static void kubernetes_yaml_reads_as_its_json([[maybe_unused]] void **state) {
+        reads_as("apiVersion: kubelet.config.k8s.io/v1beta1\n"
+                 "kind: KubeletConfiguration\n"
+                 "maxPods: 110 # the default\n"
+                 "userNamespaces:\n  idsPerPod: 65536\n"
+                 "list:\n- a\n- {b: c}\n"
+                 "text: |\n  two\n  lines\n",
+                 "{\"apiVersion\":\"kubelet.config.k8s.io/v1beta1\",\"kind\":\"KubeletConfiguration\",\"maxPods\":110,"
+                 "\"userNamespaces\":{\"idsPerPod\":65536},\"list\":[\"a\",{\"b\":\"c\"}],\"text\":\"two\\nlines\\n\"}");
+}
+
+static void an_empty_document_is_null([[maybe_unused]] void **state) {
+        reads_as("", "null");
+        reads_as("# nothing\n", "null");
+        reads_as("---\n", "null");
+}
+
+static void json_is_yaml_too([[maybe_unused]] void **state) {
+        reads_as("{\"a\": [1, -2, 1.5, true, null, \"x\\ny\"]}", "{\"a\":[1,-2,1.5,true,null,\"x\\ny\"]}");
+}
+
+static void only_what_yaml_1_2_says_is_a_number_or_a_boolean([[maybe_unused]] void **state) {
+        reads_as("[no, yes, on, off, y, n]", "[\"no\",\"yes\",\"on\",\"off\",\"y\",\"n\"]");
+        reads_as("[0o7, 012, 0x1f, 1_000, +1, .5, 12:30, 1e]",
+                 "[\"0o7\",\"012\",\"0x1f\",\"1_000\",\"+1\",\".5\",\"12:30\",\"1e\"]");
+        reads_as("[~, Null, TRUE, False, -0, 18446744073709551615]", "[null,null,true,false,0,18446744073709551615]");
+        reads_as("['true', \"1\", 'null']", "[\"true\",\"1\",\"null\"]");
+}
+
+static void what_makes_yaml_dangerous_is_refused_with_its_line([[maybe_unused]] void **state) {
+        static const struct {
+                const char *yaml;
+                const char *words;
+        } cases[] = {
+                {"a: &x 1\n", "line 1: anchors and tags"},
+                {"- &x [1]\n", "line 1: anchors and tags"},
+                {"a: 1\nb: &x {c: 1}\n", "line 2: anchors and tags"},
+                {"a: !!str 5\n", "line 1: anchors and tags"},
+                {"a: 1\nb: *a\n", "line 2: aliases"},
+                {"a: 1\n<<: {b: 1}\n", "line 2: merge keys"},
+                {"a: 1\nb: 2\na: 3\n", "line 3: key 'a' stands here a second time"},
+                {"--- 1\n--- 2\n", "line 2: a second document"},
+                {"? [a]\n: b\n", "line 1: a key must be plain text"},
+                {"? {a: b}\n: b\n", "line 1: a key must be plain text"},
+                {"a: [1\n", "line 2: "},
+                {"a: b: c\n", "line 1: "},
+                {"\tx: 1\n", "line 1: "},
+                {"a: \"\xff\"\n", "line 1: "},
+        };
+        yyjson_doc *doc = nullptr;
+
+        for (size_t i = 0; i < nd_count_of(cases); i++)
+                expect_error(parse(cases[i].yaml, &doc), ND_INVALID, cases[i].words);
+        assert_null(doc);
+}
+
+static void a_quoted_merge_key_is_an_ordinary_key([[maybe_unused]] void **state) {
+        reads_as("'<<': 1\n", "{\"<<\":1}");
+}
+
+static void the_size_and_the_nesting_have_ceilings([[maybe_unused]] void **state) {
+        nd_autofree char *deep = nd_calloc(2 * ND_JSON_DEPTH + 3, 1);
+        nd_autojson fits = nullptr;
+        yyjson_doc *doc = nullptr;
+
+        expect_error(nd_yaml_parse("a: b\n", 5, 4, &doc), ND_INVALID, "5 bytes of YAML, at most 4");
+        memset(deep, '[', ND_JSON_DEPTH);
+        memset(deep + ND_JSON_DEPTH, ']', ND_JSON_DEPTH);
+        expect_ok(parse(deep, &fits));
+        memset(deep, '[', ND_JSON_DEPTH + 1);
+        memset(deep + ND_JSON_DEPTH + 1, ']', ND_JSON_DEPTH + 1);
+        expect_error(parse(deep, &doc), ND_INVALID, "nested too deep");
+}
+
+static void the_number_of_values_has_a_ceiling([[maybe_unused]] void **state) {
+        nd_autotext text = ND_TEXT(1 << 20);
+        yyjson_doc *doc = nullptr;
+
+        for (int i = 0; i <= ND_YAML_NODES; i++)
+                nd_text_add(&text, "- 1\n");
+        expect_error(parse(nd_text_get(&text), &doc), ND_INVALID, "more values than are read");
+}
+
+/* Looking for duplicate keys must not be quadratic, or a megabyte of YAML stops a daemon for many seconds. */
+static void a_mapping_of_fifty_thousand_keys_is_read_in_seconds([[maybe_unused]] void **state) {
+        nd_autotext text = ND_TEXT(1 << 20);
+        nd_autojson doc = nullptr;
+        uint64_t start = nd_clock_us();
+
+        for (int i = 0; i < 50000; i++)
+                nd_text_addf(&text, "key%05d: 1\n", i);
+        expect_ok(parse(nd_text_get(&text), &doc));
+        assert_int_equal(yyjson_obj_size(yyjson_doc_get_root(doc)), 50000);
+        assert_true(nd_clock_us() - start < 3 * ND_SECOND_US);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(kubernetes_yaml_reads_as_its_json),
+                cmocka_unit_test(an_empty_document_is_null),
+                cmocka_unit_test(json_is_yaml_too),
+                cmocka_unit_test(only_what_yaml_1_2_says_is_a_number_or_a_boolean),
+                cmocka_unit_test(what_makes_yaml_dangerous_is_refused_with_its_line),
+                cmocka_unit_test(a_quoted_merge_key_is_an_ordinary_key),
+                cmocka_unit_test(the_size_and_the_nesting_have_ceilings),
+                cmocka_unit_test(the_number_of_values_has_a_ceiling),
+                cmocka_unit_test(a_mapping_of_fifty_thousand_keys_is_read_in_seconds),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

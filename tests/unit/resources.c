@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unit/resources.h>
+
+#include <dirent.h>
+#include <err.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+size_t resources_descriptors(void) {
+        DIR *dir = opendir("/proc/self/fd");
+        size_t count = 0;
+
+        if (!dir)
+                err(EXIT_FAILURE, "open '/proc/self/fd'");
+        while (readdir(dir))
+                count++;
+        (void) closedir(dir);
+        return count - 3; /* ".", ".." and the one we read with */
+}
+
+size_t resources_children(void) {
+        size_t count = 0;
+        pid_t pid;
+
+        while ((pid = waitpid(-1, nullptr, WNOHANG)) > 0)
+                count++;
+        return count + (pid == 0); /* 0: there is one, and it lives */
+}

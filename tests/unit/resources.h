@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resources.h - what a process holds: open descriptors, children that nobody reaped */
+#pragma once
+
+#include <stddef.h>
+
+size_t resources_descriptors(void); /* how many are open */
+size_t resources_children(void);    /* how many there are, running or dead; reaps the dead ones */
