@@ -71,10 +71,17 @@ def environment() -> dict[str, str]:
     return machine.go_environment() | {"CGO_ENABLED": "0", "GOOS": "linux", "GOWORK": "off"}
 
 
+def own_sources(recipe: Recipe) -> list[Path]:
+    """The files of a module that is a program of ours; the others only have a tools.go, which nothing compiles."""
+    source = MODULES / recipe.module
+    return sorted(path for path in (*source.glob("*.go"), *source.glob("*.s")) if path.name != "tools.go")
+
+
 def key(name: str) -> str:
     recipe = recipe_of(name)
     source = MODULES / recipe.module
-    return cache.key_of(go_version(), recipe.text(), STRIP, (source / "go.mod").read_bytes(), (source / "go.sum").read_bytes())
+    own = [path.read_bytes() for path in own_sources(recipe)]
+    return cache.key_of(go_version(), recipe.text(), STRIP, (source / "go.mod").read_bytes(), (source / "go.sum").read_bytes(), *own)
 
 
 def recipe_of(name: str) -> Recipe:
@@ -93,8 +100,9 @@ def make(name: str, path: Path) -> None:
     recipe = recipe_of(name)
     machine.say(f"building the Go programs '{name}': {', '.join(built_names(recipe))} (minutes, the first time)")
     with cache.scratch("go") as work:
-        for item in ("go.mod", "go.sum", "tools.go"):
-            shutil.copy(MODULES / recipe.module / item, work / item)
+        source = MODULES / recipe.module
+        for item in (source / "go.mod", source / "go.sum", *source.glob("tools.go"), *own_sources(recipe)):
+            shutil.copy(item, work)
         flags = ["-mod=readonly", f"-ldflags={link_flags(recipe, work)}"]
         if recipe.programs:
             go(["build", *flags, "-o", f"{path}/", *recipe.programs], work)
