@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.h - an image's config: what it wants to run, and its layers' diff ids
+ *
+ * All of it is a stranger's. Labels are data and nothing here or above acts on one; paths and the user are text that whoever uses
+ * them must resolve inside the container. What this reader promises: bounded, UTF-8, without null bytes. */
+#pragma once
+
+#include "oci/digest.h"
+#include "oci/member.h"
+#include "oci/platform.h"
+
+enum {
+        ND_CONFIG_CEILING = 4 << 20,     /* bytes of a config */
+        ND_CONFIG_STRING = 128 << 10,    /* bytes of one argument or variable: what execve() takes */
+        ND_CONFIG_STRINGS = 10000,       /* of one kind */
+        ND_CONFIG_PATH = 4095,           /* bytes of a path */
+        ND_CONFIG_USER = 256,            /* bytes of "user:group" */
+};
+
+struct nd_label {
+        char *key;
+        char *value;
+};
+
+/* Owns everything in it. */
+struct nd_image_config {
+        struct nd_platform platform;
+        nd_vector(struct nd_digest) diff_ids; /* lowest first, sha256 */
+        char *user;                           /* as the image says, "" = none; nd_image_user_parse() reads it */
+        nd_strings environment;               /* "NAME=value"; entries without '=' are dropped, as containerd does not set them */
+        nd_strings entrypoint;
+        nd_strings command;
+        char *working_directory; /* "" = none */
+        char *stop_signal;       /* "" = none */
+        nd_strings volumes;      /* paths */
+        nd_strings ports;        /* "80/tcp" */
+        nd_vector(struct nd_label) labels;
+};
+
+void nd_image_config_done(struct nd_image_config *config);
+[[nodiscard]] struct nd_error *nd_image_config_parse(const char *bytes, size_t length, struct nd_image_config *ret);
+
+/* "user", "user:group", either a name or a number. Owns its strings. */
+struct nd_image_user {
+        bool has_uid; /* the user is a number */
+        uint32_t uid;
+        bool has_gid;
+        uint32_t gid;
+        char *user;  /* the name, nullptr when there is a number or nothing */
+        char *group; /* likewise */
+};
+
+void nd_image_user_done(struct nd_image_user *user);
+
+/* A number must be below 2^31: what is above wraps to a negative one, in the end to 0, in some program or other on the way. A name
+ * has no control characters, no slash, and does not begin with a sign. Empty text gives neither number nor name: root. */
+[[nodiscard]] struct nd_error *nd_image_user_parse(const char *text, struct nd_image_user *ret);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* digest.h - content digests: "sha256:<hex>", and hashing piece by piece
+ *
+ * A digest is a plain value; copy it. Zero-initialised it says "none". Text from outside becomes one only through
+ * nd_digest_parse(), so whatever holds a digest may be used as a file name by its hex form. */
+#pragma once
+
+#include <nettle/sha2.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum nd_hash_kind {
+        ND_HASH_NONE,
+        ND_HASH_SHA256,
+        ND_HASH_SHA512,
+};
+
+enum {
+        ND_DIGEST_BYTES = SHA512_DIGEST_SIZE,
+        ND_DIGEST_HEX = 2 * ND_DIGEST_BYTES + 1,                 /* with the terminator */
+        ND_DIGEST_TEXT = sizeof "sha512:" - 1 + ND_DIGEST_HEX, /* with the terminator */
+};
+
+struct nd_digest {
+        enum nd_hash_kind kind;
+        uint8_t bytes[ND_DIGEST_BYTES]; /* the rest is zero */
+};
+
+/* "sha256:" or "sha512:" and lower case hex of the right length, nothing else. Null bytes and any length of text are the
+ * caller's to give: text ends at its terminator. */
+[[nodiscard]] struct nd_error *nd_digest_parse(const char *text, struct nd_digest *ret);
+
+/* Only the hex, whose length tells the algorithm: a file's name in the store. False when it is something else. */
+[[nodiscard]] bool nd_digest_parse_hex(const char *hex, struct nd_digest *ret);
+
+const char *nd_digest_hex(const struct nd_digest *digest, char ret[static ND_DIGEST_HEX]);
+const char *nd_digest_text(const struct nd_digest *digest, char ret[static ND_DIGEST_TEXT]); /* "" for none */
+const char *nd_hash_name(enum nd_hash_kind kind);                                            /* "sha256" */
+
+static inline bool nd_digest_is_set(const struct nd_digest *digest) {
+        return digest->kind != ND_HASH_NONE;
+}
+[[nodiscard]] bool nd_digest_equal(const struct nd_digest *a, const struct nd_digest *b);
+[[nodiscard]] int nd_digest_compare(const struct nd_digest *a, const struct nd_digest *b); /* an order, as memcmp() */
+
+/* A hash under way. Owns nothing. */
+struct nd_hash {
+        enum nd_hash_kind kind;
+        union {
+                struct sha256_ctx sha256;
+                struct sha512_ctx sha512;
+        };
+};
+
+void nd_hash_start(enum nd_hash_kind kind, struct nd_hash *ret);
+void nd_hash_add(struct nd_hash *hash, const void *bytes, size_t length);
+struct nd_digest nd_hash_finish(struct nd_hash *hash); /* the hash starts afresh */
+
+struct nd_digest nd_digest_of(enum nd_hash_kind kind, const void *bytes, size_t length);
+
+/* Whether bytes are what a digest names. The error says what was expected and what came. */
+[[nodiscard]] struct nd_error *nd_digest_check(const struct nd_digest *expected, const void *bytes, size_t length);

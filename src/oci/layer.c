@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "oci/layer.h"
+
+#include <string.h>
+
+#include "oci/member.h"
+
+struct nd_digest nd_chain_of(const struct nd_digest *below, const struct nd_digest *diff_id) {
+        char text[ND_DIGEST_TEXT];
+        struct nd_hash hash;
+
+        if (!below)
+                return *diff_id;
+        nd_hash_start(ND_HASH_SHA256, &hash);
+        (void) nd_digest_text(below, text);
+        nd_hash_add(&hash, text, strlen(text));
+        nd_hash_add(&hash, " ", 1);
+        (void) nd_digest_text(diff_id, text);
+        nd_hash_add(&hash, text, strlen(text));
+        return nd_hash_finish(&hash);
+}
+
+char *nd_layer_format(const struct nd_layer *layer) {
+        struct nd_text text = ND_TEXT(ND_LAYER_CEILING);
+        struct nd_json_out out = {.text = &text};
+        char digest[ND_DIGEST_TEXT];
+
+        nd_json_open(&out, nullptr, '{');
+        nd_json_string(&out, "diffId", nd_digest_text(&layer->diff_id, digest));
+        nd_json_string(&out, "parent", nd_digest_hex(&layer->parent, digest));
+        nd_json_number(&out, "size", layer->size);
+        nd_json_number(&out, "inodes", layer->inodes);
+        nd_json_close(&out, '}');
+        nd_text_add(&text, "\n");
+        return nd_text_steal(&text);
+}
+
+struct nd_error *nd_layer_parse(const char *bytes, size_t length, struct nd_layer *ret) {
+        const char *diff_id, *parent;
+        struct nd_layer layer = {};
+        nd_autojson doc = nullptr;
+        yyjson_val *root;
+
+        nd_try(nd_json_parse(bytes, length, ND_LAYER_CEILING, &doc));
+        root = yyjson_doc_get_root(doc);
+        if (!yyjson_is_obj(root))
+                return nd_error_new(ND_INVALID, 0, "it is not a JSON object");
+        nd_try(nd_member_text(root, "diffId", ND_DIGEST_TEXT, &diff_id));
+        nd_try(nd_digest_parse(diff_id ? diff_id : "", &layer.diff_id));
+        nd_try(nd_member_text(root, "parent", ND_DIGEST_HEX, &parent));
+        if (parent && parent[0] != '\0' && !nd_digest_parse_hex(parent, &layer.parent))
+                return nd_error_new(ND_INVALID, 0, "'parent' is no chain id");
+        nd_try(nd_member_number(root, "size", ND_LAYER_SIZE, &layer.size));
+        nd_try(nd_member_number(root, "inodes", ND_LAYER_SIZE, &layer.inodes));
+        *ret = layer;
+        return nullptr;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "oci/manifest.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "oci/member.h"
+
+enum {
+        ANNOTATION_CEILING = 1024, /* bytes of a name in an annotation */
+        PLATFORMS_SHOWN = 1024,    /* bytes of the list in a message */
+};
+
+#define OCI "application/vnd.oci.image."
+#define DOCKER_IMAGE "application/vnd.docker.image.rootfs."
+#define DOCKER "application/vnd.docker.distribution.manifest."
+
+/* Docker's types without a suffix may hide a compressed layer: old tools pushed such. */
+static const struct media_type {
+        const char *name;
+        enum nd_media media;
+        enum nd_compression compression;
+        bool foreign;
+} media_types[] = {
+        {OCI "index.v1+json", ND_MEDIA_INDEX, 0, false},
+        {OCI "manifest.v1+json", ND_MEDIA_MANIFEST, 0, false},
+        {OCI "config.v1+json", ND_MEDIA_CONFIG, 0, false},
+        {OCI "layer.v1.tar", ND_MEDIA_LAYER, ND_COMPRESSION_NONE, false},
+        {OCI "layer.v1.tar+gzip", ND_MEDIA_LAYER, ND_COMPRESSION_GZIP, false},
+        {OCI "layer.v1.tar+zstd", ND_MEDIA_LAYER, ND_COMPRESSION_ZSTD, false},
+        {OCI "layer.nondistributable.v1.tar", ND_MEDIA_LAYER, ND_COMPRESSION_NONE, true},
+        {OCI "layer.nondistributable.v1.tar+gzip", ND_MEDIA_LAYER, ND_COMPRESSION_GZIP, true},
+        {OCI "layer.nondistributable.v1.tar+zstd", ND_MEDIA_LAYER, ND_COMPRESSION_ZSTD, true},
+        {DOCKER "list.v2+json", ND_MEDIA_INDEX, 0, false},
+        {DOCKER "v2+json", ND_MEDIA_MANIFEST, 0, false},
+        {DOCKER "v1+json", ND_MEDIA_SCHEMA1, 0, false},
+        {DOCKER "v1+prettyjws", ND_MEDIA_SCHEMA1, 0, false},
+        {"application/vnd.docker.container.image.v1+json", ND_MEDIA_CONFIG, 0, false},
+        {DOCKER_IMAGE "diff.tar", ND_MEDIA_LAYER, ND_COMPRESSION_DETECT, false},
+        {DOCKER_IMAGE "diff.tar.gzip", ND_MEDIA_LAYER, ND_COMPRESSION_GZIP, false},
+        {DOCKER_IMAGE "diff.tar.zstd", ND_MEDIA_LAYER, ND_COMPRESSION_ZSTD, false},
+        {DOCKER_IMAGE "foreign.diff.tar", ND_MEDIA_LAYER, ND_COMPRESSION_DETECT, true},
+        {DOCKER_IMAGE "foreign.diff.tar.gzip", ND_MEDIA_LAYER, ND_COMPRESSION_GZIP, true},
+};
+
+static const struct media_type other = {.media = ND_MEDIA_OTHER};
+
+static const struct media_type *media_type_of(const char *name) {
+        size_t length = name ? strcspn(name, "; \t") : 0;
+
+        for (size_t i = 0; i < nd_count_of(media_types); i++)
+                if (strlen(media_types[i].name) == length && strncmp(media_types[i].name, name, length) == 0)
+                        return &media_types[i];
+        return &other;
+}
+
+enum nd_media nd_media_of(const char *name) {
+        return media_type_of(name)->media;
+}
+
+void nd_descriptor_done(struct nd_descriptor *descriptor) {
+        free(descriptor->media_type);
+        free(descriptor->ref_name);
+        free(descriptor->image_name);
+        *descriptor = (struct nd_descriptor) {};
+}
+
+void nd_manifest_done(struct nd_manifest *manifest) {
+        nd_descriptor_done(&manifest->config);
+        nd_vector_each (entry, &manifest->entries) {
+                nd_descriptor_done(entry);
+        }
+        nd_vector_done(&manifest->entries);
+}
+
+/* A platform that is not plain text suits nobody, and is no reason to refuse the others in the index. */
+static struct nd_error *parse_platform(yyjson_val *object, struct nd_descriptor *ret) {
+        const char *os, *architecture, *variant;
+        yyjson_val *features;
+
+        nd_try(nd_member_text(object, "os", ND_MEDIA_TYPE, &os));
+        nd_try(nd_member_text(object, "architecture", ND_MEDIA_TYPE, &architecture));
+        nd_try(nd_member_text(object, "variant", ND_MEDIA_TYPE, &variant));
+        nd_try(nd_member_array(object, "os.features", ND_MANIFEST_DESCRIPTORS, &features));
+        (void) nd_platform_make(os, architecture, variant, &ret->platform);
+        ret->platform.features = yyjson_arr_size(features) > 0;
+        ret->has_platform = true;
+        return nullptr;
+}
+
+static char *copy_or_null(const char *text) {
+        return text ? nd_strdup(text) : nullptr;
+}
+
+static struct nd_error *parse_annotations(yyjson_val *object, struct nd_descriptor *ret) {
+        const char *ref_name, *image_name;
+
+        nd_try(nd_member_text(object, "org.opencontainers.image.ref.name", ANNOTATION_CEILING, &ref_name));
+        nd_try(nd_member_text(object, "io.containerd.image.name", ANNOTATION_CEILING, &image_name));
+        ret->ref_name = copy_or_null(ref_name);
+        ret->image_name = copy_or_null(image_name);
+        return nullptr;
+}
+
+static struct nd_error *parse_descriptor(yyjson_val *object, struct nd_descriptor *ret) {
+        nd_cleanup(nd_descriptor_done) struct nd_descriptor descriptor = {};
+        const char *media_type, *digest;
+        const struct media_type *known;
+        yyjson_val *platform, *annotations;
+
+        if (!yyjson_is_obj(object))
+                return nd_error_new(ND_INVALID, 0, "it is not an object");
+        nd_try(nd_member_text(object, "mediaType", ND_MEDIA_TYPE, &media_type));
+        nd_try(nd_member_text(object, "digest", ND_DIGEST_TEXT, &digest));
+        if (!digest)
+                return nd_error_new(ND_INVALID, 0, "it has no digest");
+        nd_try(nd_digest_parse(digest, &descriptor.digest));
+        nd_try(nd_member_number(object, "size", ND_DESCRIPTOR_SIZE, &descriptor.size));
+        nd_try(nd_member_object(object, "platform", &platform));
+        if (platform)
+                nd_try(nd_error_wrap(parse_platform(platform, &descriptor), "'platform'"));
+        nd_try(nd_member_object(object, "annotations", &annotations));
+        if (annotations)
+                nd_try(nd_error_wrap(parse_annotations(annotations, &descriptor), "'annotations'"));
+
+        known = media_type_of(media_type);
+        descriptor.media = known->media;
+        descriptor.compression = known->compression;
+        descriptor.foreign = known->foreign;
+        descriptor.media_type = nd_strdup(media_type ? media_type : "");
+        *ret = nd_take(descriptor, (struct nd_descriptor) {});
+        return nullptr;
+}
+
+static struct nd_error *parse_entries(yyjson_val *array, nd_descriptors *entries) {
+        yyjson_arr_iter iterator = yyjson_arr_iter_with(array);
+        yyjson_val *value;
+
+        while ((value = yyjson_arr_iter_next(&iterator))) {
+                struct nd_descriptor entry = {};
+
+                nd_try(nd_error_wrap(parse_descriptor(value, &entry), "entry %zu", entries->count));
+                nd_vector_push(entries, entry);
+        }
+        return nullptr;
+}
+
+static struct nd_error *not_an_image(const char *what, const char *media_type) {
+        nd_autofree char *quoted = nd_quote(media_type);
+
+        return nd_error_new(ND_INVALID, 0, "this is no container image that can be run: %s has the media type %s", what,
+                            quoted);
+}
+
+static struct nd_error *parse_manifest(yyjson_val *root, struct nd_manifest *ret) {
+        yyjson_val *config, *layers;
+
+        nd_try(nd_member_object(root, "config", &config));
+        if (!config)
+                return nd_error_new(ND_INVALID, 0, "the manifest has no config");
+        nd_try(nd_error_wrap(parse_descriptor(config, &ret->config), "'config'"));
+        if (ret->config.media != ND_MEDIA_CONFIG)
+                return not_an_image("its config", ret->config.media_type);
+        nd_try(nd_member_array(root, "layers", ND_MANIFEST_LAYERS, &layers));
+        nd_try(nd_error_wrap(parse_entries(layers, &ret->entries), "'layers'"));
+        nd_vector_each (layer, &ret->entries) {
+                if (layer->media != ND_MEDIA_LAYER)
+                        return not_an_image("one of its layers", layer->media_type);
+        }
+        return nullptr;
+}
+
+static struct nd_error *parse_index(yyjson_val *root, struct nd_manifest *ret) {
+        yyjson_val *manifests;
+
+        nd_try(nd_member_array(root, "manifests", ND_MANIFEST_DESCRIPTORS, &manifests));
+        return nd_error_wrap(parse_entries(manifests, &ret->entries), "'manifests'");
+}
+
+static bool has(yyjson_val *root, const char *key) {
+        return yyjson_obj_get(root, key) != nullptr;
+}
+
+static const char *media_name(enum nd_media media) {
+        return media == ND_MEDIA_INDEX ? "an index" : "a manifest";
+}
+
+/* What a document is, from what others call it, what it calls itself and what it holds; all must agree. */
+static struct nd_error *find_media(yyjson_val *root, const char *media_type, enum nd_media *ret) {
+        enum nd_media called = nd_media_of(media_type), calls_itself, holds = ND_MEDIA_OTHER;
+        const char *own;
+
+        nd_try(nd_member_text(root, "mediaType", ND_MEDIA_TYPE, &own));
+        calls_itself = nd_media_of(own);
+        if (called == ND_MEDIA_SCHEMA1 || calls_itself == ND_MEDIA_SCHEMA1 || has(root, "fsLayers"))
+                return nd_error_new(ND_INVALID, 0,
+                                    "the image has a Docker schema 1 manifest, a format that was withdrawn for its lack of "
+                                    "safety; push the image again with a current tool");
+        if (has(root, "manifests"))
+                holds = ND_MEDIA_INDEX;
+        if (has(root, "config") || has(root, "layers")) {
+                if (holds == ND_MEDIA_INDEX)
+                        return nd_error_new(ND_INVALID, 0, "the document is a manifest and an index at once");
+                holds = ND_MEDIA_MANIFEST;
+        }
+        if (holds == ND_MEDIA_OTHER)
+                return nd_error_new(ND_INVALID, 0, "the document is neither an image manifest nor an index");
+        if ((called != ND_MEDIA_OTHER && called != holds) || (calls_itself != ND_MEDIA_OTHER && calls_itself != holds))
+                return nd_error_new(ND_INVALID, 0, "the document holds %s but is called something else", media_name(holds));
+        *ret = holds;
+        return nullptr;
+}
+
+struct nd_error *nd_manifest_parse(const char *bytes, size_t length, const char *media_type, struct nd_manifest *ret) {
+        nd_cleanup(nd_manifest_done) struct nd_manifest manifest = {};
+        nd_autojson doc = nullptr;
+        yyjson_val *root;
+
+        nd_try(nd_json_parse(bytes, length, ND_MANIFEST_CEILING, &doc));
+        root = yyjson_doc_get_root(doc);
+        if (!yyjson_is_obj(root))
+                return nd_error_new(ND_INVALID, 0, "the manifest is not a JSON object");
+        nd_try(find_media(root, media_type, &manifest.media));
+        if (manifest.media == ND_MEDIA_MANIFEST)
+                nd_try(parse_manifest(root, &manifest));
+        else
+                nd_try(parse_index(root, &manifest));
+        *ret = nd_take(manifest, (struct nd_manifest) {});
+        return nullptr;
+}
+
+static struct nd_error *none_suits(const struct nd_manifest *index, const struct nd_platform *wanted) {
+        nd_autotext shown = ND_TEXT(PLATFORMS_SHOWN);
+        char text[ND_PLATFORM_TEXT];
+
+        nd_vector_each (entry, &index->entries) {
+                if (entry->has_platform && !nd_streq(entry->platform.os, "unknown"))
+                        nd_text_addf(&shown, "%s%s", shown.length > 0 ? ", " : "", nd_platform_text(&entry->platform, text));
+        }
+        return nd_error_new(ND_NOT_FOUND, 0, "the image is not made for %s, only for: %s", nd_platform_text(wanted, text),
+                            shown.length > 0 ? nd_text_get(&shown) : "nothing at all");
+}
+
+struct nd_error *nd_manifest_select(const struct nd_manifest *index, const struct nd_platform *wanted,
+                                    const struct nd_descriptor **ret) {
+        const struct nd_descriptor *best = nullptr, *unspecified = nullptr;
+        int best_rank = -1;
+
+        nd_vector_each (entry, &index->entries) {
+                int rank;
+
+                if (entry->media != ND_MEDIA_MANIFEST && entry->media != ND_MEDIA_INDEX)
+                        continue;
+                if (!entry->has_platform) {
+                        unspecified = unspecified ? unspecified : entry;
+                        continue;
+                }
+                rank = nd_platform_rank(wanted, &entry->platform);
+                if (rank >= 0 && (!best || rank < best_rank)) {
+                        best = entry;
+                        best_rank = rank;
+                }
+        }
+        if (!best && !unspecified)
+                return none_suits(index, wanted);
+        *ret = best ? best : unspecified;
+        return nullptr;
+}
+
+uint64_t nd_manifest_size(const struct nd_manifest *manifest) {
+        uint64_t size = manifest->config.size;
+
+        nd_vector_each (entry, &manifest->entries) {
+                size += entry->size;
+        }
+        return size;
+}
