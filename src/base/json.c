@@ -65,26 +65,17 @@ static void add_string(struct nd_text *text, const char *value) {
         size_t length = strlen(value);
 
         nd_text_add(text, "\"");
-        for (size_t i = 0; i < length; i++) {
+        for (size_t i = 0, n; i < length; i += n) {
                 unsigned char c = (unsigned char) value[i];
-                size_t n = 1;
 
-                if (c == '"' || c == '\\') {
+                n = nd_utf8_length(value + i, length - i);
+                n = n > 0 ? n : 1;
+                if (c == '"' || c == '\\')
                         nd_text_addf(text, "\\%c", c);
-                } else if (c < 0x20) {
+                else if (c < 0x20)
                         nd_text_addf(text, "\\u%04x", c);
-                } else if (c < 0x80) {
-                        nd_text_append(text, value + i, 1);
-                } else {
-                        for (n = 2; n <= 4; n++)
-                                if (i + n <= length && nd_utf8_valid(value + i, n))
-                                        break;
-                        if (n <= 4)
-                                nd_text_append(text, value + i, n);
-                        else
-                                nd_text_add(text, "\xef\xbf\xbd");
-                        i += n <= 4 ? n - 1 : 0;
-                }
+                else
+                        nd_text_add_utf8(text, value + i, n);
         }
         nd_text_add(text, "\"");
 }

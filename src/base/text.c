@@ -107,6 +107,28 @@ static size_t utf8_next(const char *bytes, size_t length, uint32_t *ret) {
         return n;
 }
 
+size_t nd_utf8_length(const char *bytes, size_t length) {
+        uint32_t character;
+
+        return length > 0 ? utf8_next(bytes, length, &character) : 0;
+}
+
+void nd_text_add_utf8(struct nd_text *text, const char *bytes, size_t length) {
+        static const char replacement[] = "\xef\xbf\xbd";
+
+        for (size_t i = 0, n; i < length; i += n > 0 ? n : 1) {
+                n = nd_utf8_length(bytes + i, length - i);
+                if (text->length + (n > 0 ? n : sizeof replacement - 1) > text->ceiling) {
+                        text->overflow = true;
+                        return;
+                }
+                if (n > 0)
+                        nd_text_append(text, bytes + i, n);
+                else
+                        nd_text_add(text, replacement);
+        }
+}
+
 bool nd_utf8_valid(const char *bytes, size_t length) {
         uint32_t character;
 

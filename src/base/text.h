@@ -36,6 +36,12 @@ const char *nd_text_get(const struct nd_text *text); /* "" while empty */
 void nd_text_add_quoted(struct nd_text *text, const char *bytes, size_t length);
 [[nodiscard]] char *nd_quote(const char *string);
 
+/* Appends text with every byte that is not part of valid UTF-8 replaced by U+FFFD; a character never is cut in two at the ceiling. */
+void nd_text_add_utf8(struct nd_text *text, const char *bytes, size_t length);
+
+/* The length of the UTF-8 character that the bytes begin with, 0 where they begin with none. */
+[[nodiscard]] size_t nd_utf8_length(const char *bytes, size_t length);
+
 /* True for valid UTF-8 without surrogates or overlong forms. */
 [[nodiscard]] bool nd_utf8_valid(const char *bytes, size_t length);
 
