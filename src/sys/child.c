@@ -96,11 +96,13 @@ static void child_done(struct nd_child **child) {
         child_free(*child);
 }
 
-/* Reads what is there. Returns false at the end of the stream. */
+/* Reads what is there, but not more than a pipe holds: whoever writes faster than we read would keep us here past every
+ * deadline. Returns false at the end of the stream. */
 static bool stream_read(struct stream *s) {
+        enum { PIECES = 16 }; /* of 4 KiB: a pipe's 64 KiB */
         char piece[4096];
 
-        for (;;) {
+        for (int i = 0; i < PIECES; i++) {
                 ssize_t n = read(s->fd, piece, sizeof piece);
 
                 if (n < 0 && errno == EINTR)
@@ -111,6 +113,7 @@ static bool stream_read(struct stream *s) {
                         return false;
                 nd_text_append(&s->text, piece, (size_t) n);
         }
+        return true;
 }
 
 static int on_stream(sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events, void *userdata) {
@@ -220,6 +223,7 @@ static struct nd_error *launch(const struct nd_child_plan *plan, struct nd_child
         struct clone_args arguments = {.flags = CLONE_PIDFD, .exit_signal = SIGCHLD, .pidfd = (uintptr_t) &child->pidfd};
         int status = 0;
         siginfo_t end;
+        ssize_t n;
         pid_t pid;
 
         nd_try(make_input(plan, &input));
@@ -238,7 +242,9 @@ static struct nd_error *launch(const struct nd_child_plan *plan, struct nd_child
                                               .errors = errors,
                                               .report = report_end});
         nd_close_fd(&report_end);
-        if (read(report, &status, sizeof status) != sizeof status)
+        while ((n = read(report, &status, sizeof status)) < 0 && errno == EINTR)
+                ;
+        if (n != sizeof status)
                 return nullptr;
         (void) waitid(P_PIDFD, (id_t) child->pidfd, &end, WEXITED);
         return nd_error_new(nd_code_of_errno(status), status, "execute '%s'", plan->argv[0]);

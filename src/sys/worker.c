@@ -4,7 +4,7 @@
  * Theory of operation
  *   One socket pair. The child sends a single packet: code, errno and text of its error, or code ND_OK, with at most one
  *   descriptor beside it; then it ends. The parent waits for the packet or the end of file on the socket, whichever comes first,
- *   and always reaps the child before it returns. A child that a deadline killed but that the kernel cannot end yet (a
+ *   and reaps the child before it returns. A child that a deadline killed but that the kernel cannot end within @REAP_MS (a
  *   dead disk) is left to be reaped by the process's exit, since waiting for it is what the deadline forbids. */
 #include "sys/worker.h"
 
@@ -18,7 +18,10 @@
 #include "base/text.h"
 #include "sys/calls.h"
 
-enum { TEXT_CEILING = 8 * 1024 };
+enum {
+        TEXT_CEILING = 8 * 1024,
+        REAP_MS = 200,
+};
 
 struct packet {
         int code;
@@ -111,6 +114,16 @@ static struct nd_error *await(const char *what, int fd, uint64_t deadline_us, st
         }
 }
 
+/* Ends a child that gave no answer, and reaps it unless it hangs in the kernel. */
+static void put_down(int pidfd) {
+        struct pollfd wait = {.fd = pidfd, .events = POLLIN};
+        siginfo_t end;
+
+        (void) nd_calls_real.pidfd_send_signal(pidfd, SIGKILL, 0);
+        (void) poll(&wait, 1, REAP_MS);
+        (void) waitid(P_PIDFD, (id_t) pidfd, &end, WEXITED | WNOHANG);
+}
+
 struct nd_error *nd_worker_run(const char *what, nd_worker_function function, void *argument, uint64_t deadline_us,
                                int *ret_fd) {
         nd_autoclose int ours = -EBADF, theirs = -EBADF, pidfd = -EBADF, passed = -EBADF;
@@ -134,11 +147,11 @@ struct nd_error *nd_worker_run(const char *what, nd_worker_function function, vo
         nd_close_fd(&theirs);
 
         error = await(what, ours, deadline_us, &packet, &passed);
-        if (error)
-                (void) nd_calls_real.pidfd_send_signal(pidfd, SIGKILL, 0);
-        (void) waitid(P_PIDFD, (id_t) pidfd, &end, WEXITED | (nd_error_code(error) == ND_DEADLINE ? WNOHANG : 0));
-        if (error)
+        if (error) {
+                put_down(pidfd);
                 return error;
+        }
+        (void) waitid(P_PIDFD, (id_t) pidfd, &end, WEXITED);
 
         packet.text[sizeof packet.text - 1] = '\0';
         if (packet.code != ND_OK)

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unit/expect.h>
+
+#include <sys/stat.h>
+
+#include <unit/faults.h>
+#include <unit/resources.h>
+#include <unit/scratch.h>
+
+#include "sys/file.h"
+
+static int open_directory(const char *path) {
+        int fd = -EBADF;
+
+        expect_ok(nd_dir_open(AT_FDCWD, path, &fd));
+        return fd;
+}
+
+static void a_directory_behind_a_symbolic_link_is_not_opened([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+        int never = 7;
+
+        scratch_mkdir(root, "real");
+        scratch_text(root, "file", "x");
+        assert_int_equal(symlinkat("real", fd, "link"), 0);
+        expect_error(nd_dir_open(fd, "link", &never), ND_INTERNAL, "open directory 'link'");
+        expect_error(nd_dir_open(fd, "file", &never), ND_INTERNAL, "open directory 'file'");
+        expect_error(nd_dir_open(fd, "none", &never), ND_NOT_FOUND, "open directory 'none'");
+        assert_int_equal(never, 7);
+}
+
+static void making_a_directory_that_is_there_is_fine_but_only_a_directory([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+
+        expect_ok(nd_dir_make(fd, "a", 0750));
+        expect_ok(nd_dir_make(fd, "a", 0750));
+        scratch_text(root, "file", "x");
+        assert_int_equal(symlinkat("a", fd, "link"), 0);
+        expect_error(nd_dir_make(fd, "file", 0750), ND_EXISTS, "make directory 'file': Not a directory");
+        expect_error(nd_dir_make(fd, "link", 0750), ND_EXISTS, "make directory 'link': Not a directory");
+        expect_error(nd_dir_make(fd, "no/where", 0750), ND_NOT_FOUND, "make directory 'no/where'");
+}
+
+static void a_list_has_the_directories_only_and_in_order([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+        nd_cleanup(nd_names_done) nd_names names = {};
+
+        scratch_mkdir(root, "b");
+        scratch_mkdir(root, "a");
+        scratch_mkdir(root, ".hidden");
+        scratch_text(root, "file", "x");
+        assert_int_equal(symlinkat("a", fd, "link"), 0);
+        assert_int_equal(mkfifoat(fd, "fifo", 0600), 0);
+        expect_ok(nd_dir_list(AT_FDCWD, root, 10, &names));
+        assert_int_equal(names.count, 3);
+        assert_string_equal(names.items[0], ".hidden");
+        assert_string_equal(names.items[1], "a");
+        assert_string_equal(names.items[2], "b");
+}
+
+static void a_list_longer_than_its_ceiling_is_an_error_and_an_empty_one_is_not([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_cleanup(nd_names_done) nd_names names = {};
+
+        expect_ok(nd_dir_list(AT_FDCWD, root, 0, &names));
+        assert_int_equal(names.count, 0);
+        scratch_mkdir(root, "a");
+        scratch_mkdir(root, "b");
+        expect_error(nd_dir_list(AT_FDCWD, root, 1, &names), ND_EXHAUSTED, "more than 1 subdirectories");
+        expect_error(nd_dir_list(AT_FDCWD, "/nonexistent", 1, &names), ND_NOT_FOUND, "'/nonexistent'");
+}
+
+static void a_regular_file_is_read_whole([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+        nd_autofree char *bytes = nullptr, *empty = nullptr;
+        size_t length;
+
+        scratch_write(root, "file", "a\0b", 3);
+        scratch_text(root, "empty", "");
+        expect_ok(nd_file_read(fd, "file", 3, &bytes, &length));
+        assert_int_equal(length, 3);
+        assert_memory_equal(bytes, "a\0b", 4); /* with the terminator */
+        expect_ok(nd_file_read(fd, "empty", 0, &empty, nullptr));
+        assert_string_equal(empty, "");
+}
+
+static void a_null_byte_is_an_error_where_text_is_expected([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+        char *text = nullptr;
+
+        scratch_write(root, "file", "a\0b", 3);
+        expect_error(nd_file_read(fd, "file", 100, &text, nullptr), ND_INVALID, "a null byte");
+        assert_null(text);
+}
+
+static void more_than_the_ceiling_is_not_read([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+        char *text = nullptr;
+
+        scratch_text(root, "file", "12345");
+        expect_error(nd_file_read(fd, "file", 4, &text, nullptr), ND_EXHAUSTED, "read 'file': more than 4 bytes");
+        assert_null(text);
+}
+
+static void links_fifos_devices_and_directories_are_not_read_and_never_block([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+        char *text = nullptr;
+
+        scratch_text(root, "file", "x");
+        scratch_mkdir(root, "directory");
+        assert_int_equal(symlinkat("file", fd, "link"), 0);
+        assert_int_equal(mkfifoat(fd, "fifo", 0600), 0);
+        expect_error(nd_file_read(fd, "link", 10, &text, nullptr), ND_INTERNAL,
+                     "open 'link': Too many levels of symbolic links");
+        expect_error(nd_file_read(fd, "fifo", 10, &text, nullptr), ND_INVALID, "not a regular file");
+        expect_error(nd_file_read(fd, "directory", 10, &text, nullptr), ND_INVALID, "Is a directory");
+        expect_error(nd_file_read(AT_FDCWD, "/dev/zero", 10, &text, nullptr), ND_INVALID, "not a regular file");
+        expect_error(nd_file_read(fd, "none", 10, &text, nullptr), ND_NOT_FOUND, "open 'none'");
+}
+
+static void kernel_files_are_read_though_they_have_no_size([[maybe_unused]] void **state) {
+        nd_autofree char *text = nullptr;
+
+        expect_ok(nd_file_read_kernel("/proc/self/status", 64 * 1024, &text));
+        expect_contains(text, "Uid:");
+        expect_error(nd_file_read_kernel("/proc/self/status", 10, &text), ND_EXHAUSTED, "more than 10 bytes");
+        expect_error(nd_file_read_kernel("/proc/nonexistent", 10, &text), ND_NOT_FOUND, "/proc/nonexistent");
+        expect_error(nd_file_read_kernel("/proc/self", 10, &text), ND_INTERNAL, "read '/proc/self'");
+}
+
+static void replacing_leaves_the_new_contents_the_mode_and_nothing_else([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+        struct stat st;
+
+        expect_ok(nd_file_replace(fd, "file", "old", 3, 0600));
+        expect_ok(nd_file_replace(fd, "file", "new!", 4, 0600));
+        expect_text(scratch_read(root, "file"), "new!");
+        assert_int_equal(fstatat(fd, "file", &st, 0), 0);
+        assert_int_equal(st.st_mode & 07777, 0600);
+        assert_int_equal(scratch_entries(root, "."), 1);
+}
+
+static void replacing_a_symbolic_link_does_not_touch_what_it_points_to([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+        struct stat st;
+
+        scratch_text(root, "victim", "keep");
+        assert_int_equal(symlinkat("victim", fd, "file"), 0);
+        expect_ok(nd_file_replace(fd, "file", "new", 3, 0600));
+        expect_text(scratch_read(root, "victim"), "keep");
+        assert_int_equal(fstatat(fd, "file", &st, AT_SYMLINK_NOFOLLOW), 0);
+        assert_true(S_ISREG(st.st_mode));
+}
+
+static void a_short_write_goes_on_where_it_stopped([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+
+        faults_short_writes(1);
+        expect_ok(nd_file_replace(fd, "file", "0123456789", 10, 0600));
+        (void) faults_disarm();
+        expect_text(scratch_read(root, "file"), "0123456789");
+}
+
+static void an_interrupted_write_is_tried_again([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+
+        faults_arm(FAULT_WRITE, 1, EINTR, false);
+        expect_ok(nd_file_replace(fd, "file", "0123456789", 10, 0600));
+        assert_true(faults_disarm());
+        expect_text(scratch_read(root, "file"), "0123456789");
+}
+
+static void a_name_that_is_taken_is_tried_again_under_another_but_not_for_ever([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+
+        faults_arm(FAULT_OPENAT, 1, EEXIST, false);
+        expect_ok(nd_file_replace(fd, "file", "x", 1, 0600));
+        assert_true(faults_disarm());
+        faults_arm(FAULT_OPENAT, 1, EEXIST, true);
+        expect_error(nd_file_replace(fd, "file", "y", 1, 0600), ND_INTERNAL, "create a temporary file beside 'file'");
+        assert_true(faults_disarm());
+        expect_text(scratch_read(root, "file"), "x");
+}
+
+static void removing_is_done_when_the_file_is_not_there([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+
+        scratch_text(root, "file", "x");
+        scratch_mkdir(root, "directory");
+        expect_ok(nd_file_remove(fd, "file"));
+        assert_false(scratch_has(root, "file"));
+        expect_ok(nd_file_remove(fd, "file"));
+        expect_error(nd_file_remove(fd, "directory"), ND_INTERNAL, "remove 'directory'");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_directory_behind_a_symbolic_link_is_not_opened),
+                cmocka_unit_test(making_a_directory_that_is_there_is_fine_but_only_a_directory),
+                cmocka_unit_test(a_list_has_the_directories_only_and_in_order),
+                cmocka_unit_test(a_list_longer_than_its_ceiling_is_an_error_and_an_empty_one_is_not),
+                cmocka_unit_test(a_regular_file_is_read_whole),
+                cmocka_unit_test(a_null_byte_is_an_error_where_text_is_expected),
+                cmocka_unit_test(more_than_the_ceiling_is_not_read),
+                cmocka_unit_test(links_fifos_devices_and_directories_are_not_read_and_never_block),
+                cmocka_unit_test(kernel_files_are_read_though_they_have_no_size),
+                cmocka_unit_test(replacing_leaves_the_new_contents_the_mode_and_nothing_else),
+                cmocka_unit_test(replacing_a_symbolic_link_does_not_touch_what_it_points_to),
+                cmocka_unit_test(a_short_write_goes_on_where_it_stopped),
+                cmocka_unit_test(an_interrupted_write_is_tried_again),
+                cmocka_unit_test(a_name_that_is_taken_is_tried_again_under_another_but_not_for_ever),
+                cmocka_unit_test(removing_is_done_when_the_file_is_not_there),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unit/expect.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <unit/resources.h>
+
+#include "base/clock.h"
+#include "sys/worker.h"
+
+static struct nd_error *succeeds([[maybe_unused]] void *argument, [[maybe_unused]] int *ret_fd) {
+        return nullptr;
+}
+
+static struct nd_error *fails(void *argument, [[maybe_unused]] int *ret_fd) {
+        return nd_error_new(ND_EXHAUSTED, ENOSPC, "write '%s'", (const char *) argument);
+}
+
+static void the_worker_s_error_comes_back_whole([[maybe_unused]] void **state) {
+        nd_autoerror struct nd_error *error = nullptr;
+
+        expect_ok(nd_worker_run("work", succeeds, nullptr, 10 * ND_SECOND_US, nullptr));
+        error = nd_worker_run("work", fails, (void *) "/x", 10 * ND_SECOND_US, nullptr);
+        assert_int_equal(nd_error_code(error), ND_EXHAUSTED);
+        assert_int_equal(nd_error_errno(error), ENOSPC);
+        assert_string_equal(nd_error_text(error), "write '/x': No space left on device");
+        assert_int_equal(resources_children(), 0);
+}
+
+static struct nd_error *opens([[maybe_unused]] void *argument, int *ret_fd) {
+        int fds[2];
+
+        if (pipe2(fds, O_CLOEXEC) < 0 || write(fds[1], "hello", 5) != 5)
+                return nd_error_new(ND_INTERNAL, errno, "pipe");
+        *ret_fd = fds[0];
+        return nullptr;
+}
+
+static void one_descriptor_is_handed_over([[maybe_unused]] void **state) {
+        size_t before = resources_descriptors();
+        char text[6] = {};
+
+        {
+                nd_autoclose int fd = -EBADF;
+
+                expect_ok(nd_worker_run("work", opens, nullptr, 10 * ND_SECOND_US, &fd));
+                assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+                assert_int_equal(read(fd, text, 5), 5);
+                assert_string_equal(text, "hello");
+        }
+        expect_ok(nd_worker_run("work", opens, nullptr, 10 * ND_SECOND_US, nullptr)); /* nobody asked for it: it is closed */
+        assert_int_equal(resources_descriptors(), before);
+}
+
+static struct nd_error *opens_and_fails(void *argument, int *ret_fd) {
+        nd_try(opens(argument, ret_fd));
+        return nd_error_new(ND_INTERNAL, 0, "too late");
+}
+
+static void a_descriptor_of_a_worker_that_failed_is_not_handed_over([[maybe_unused]] void **state) {
+        size_t before = resources_descriptors();
+        int fd = -EBADF;
+
+        expect_error(nd_worker_run("work", opens_and_fails, nullptr, 10 * ND_SECOND_US, &fd), ND_INTERNAL, "too late");
+        assert_int_equal(fd, -EBADF);
+        assert_int_equal(resources_descriptors(), before);
+}
+
+static struct nd_error *sleeps([[maybe_unused]] void *argument, [[maybe_unused]] int *ret_fd) {
+        (void) sleep(60);
+        return nullptr;
+}
+
+static void at_the_deadline_the_worker_is_killed_and_reaped([[maybe_unused]] void **state) {
+        size_t before = resources_descriptors();
+        uint64_t start = nd_clock_us();
+
+        expect_error(nd_worker_run("look at '/x'", sleeps, nullptr, 100 * ND_MS_US, nullptr), ND_DEADLINE,
+                     "look at '/x': no answer within 100 ms");
+        assert_true(nd_clock_us() - start < 10 * ND_SECOND_US);
+        assert_int_equal(resources_children(), 0);
+        assert_int_equal(resources_descriptors(), before);
+}
+
+static struct nd_error *dies([[maybe_unused]] void *argument, [[maybe_unused]] int *ret_fd) {
+        (void) kill(getpid(), SIGKILL);
+        return nullptr;
+}
+
+static void a_worker_that_dies_is_an_error_with_its_name([[maybe_unused]] void **state) {
+        expect_error(nd_worker_run("look at '/x'", dies, nullptr, 10 * ND_SECOND_US, nullptr), ND_INTERNAL,
+                     "look at '/x': the child ended without an answer");
+        assert_int_equal(resources_children(), 0);
+}
+
+static struct nd_error *says_much([[maybe_unused]] void *argument, [[maybe_unused]] int *ret_fd) {
+        nd_autofree char *text = nd_calloc(100001, 1);
+
+        memset(text, 'x', 100000);
+        return nd_error_new(ND_INTERNAL, 0, "%s", text);
+}
+
+static void a_long_error_is_cut_not_lost([[maybe_unused]] void **state) {
+        nd_autoerror struct nd_error *error = nd_worker_run("work", says_much, nullptr, 10 * ND_SECOND_US, nullptr);
+        size_t length = strlen(nd_error_text(error));
+
+        assert_int_equal(nd_error_code(error), ND_INTERNAL);
+        assert_in_range(length, 4000, 9000);
+        assert_int_equal(strspn(nd_error_text(error), "x"), length);
+}
+
+static struct nd_error *changes(void *argument, [[maybe_unused]] int *ret_fd) {
+        *(int *) argument = 1;
+        (void) chdir("/");
+        return nullptr;
+}
+
+static void what_a_worker_changes_stays_with_it([[maybe_unused]] void **state) {
+        int number = 0;
+
+        expect_ok(nd_worker_run("work", changes, &number, 10 * ND_SECOND_US, nullptr));
+        assert_int_equal(number, 0);
+}
+
+static void on_alarm([[maybe_unused]] int signal) {
+}
+
+static struct nd_error *takes_a_while([[maybe_unused]] void *argument, [[maybe_unused]] int *ret_fd) {
+        (void) usleep(300 * 1000);
+        return nullptr;
+}
+
+static void a_signal_does_not_disturb_the_wait([[maybe_unused]] void **state) {
+        struct sigaction action = {.sa_handler = on_alarm}; /* without SA_RESTART */
+
+        (void) sigaction(SIGALRM, &action, nullptr);
+        (void) ualarm(50 * 1000, 50 * 1000);
+        expect_ok(nd_worker_run("work", takes_a_while, nullptr, 10 * ND_SECOND_US, nullptr));
+        (void) ualarm(0, 0);
+        (void) signal(SIGALRM, SIG_DFL);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_worker_s_error_comes_back_whole),
+                cmocka_unit_test(one_descriptor_is_handed_over),
+                cmocka_unit_test(a_descriptor_of_a_worker_that_failed_is_not_handed_over),
+                cmocka_unit_test(at_the_deadline_the_worker_is_killed_and_reaped),
+                cmocka_unit_test(a_worker_that_dies_is_an_error_with_its_name),
+                cmocka_unit_test(a_long_error_is_cut_not_lost),
+                cmocka_unit_test(what_a_worker_changes_stays_with_it),
+                cmocka_unit_test(a_signal_does_not_disturb_the_wait),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
