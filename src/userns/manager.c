@@ -212,8 +212,8 @@ static struct nd_error *parse_and_record(struct nd_userns_manager *m, const char
         return nullptr;
 }
 
-/* Takes one pod's file over at start. What is wrong with it stays with the pod. */
-static void recover_pod(struct nd_userns_manager *m, const char *pod_uid) {
+/* Takes one pod's file over at start; false when it cannot be used. What is wrong with it stays with the pod, in quarantine. */
+static bool recover_pod(struct nd_userns_manager *m, const char *pod_uid, bool may_quarantine) {
         nd_autoerror struct nd_error *error = nullptr;
         nd_autofree char *bytes = nullptr;
         struct nd_id_range ignored;
@@ -222,13 +222,16 @@ static void recover_pod(struct nd_userns_manager *m, const char *pod_uid) {
         error = nd_store_read(&m->store, pod_uid, &bytes, &length);
         if (!error && bytes)
                 error = parse_and_record(m, pod_uid, bytes, length, &ignored);
-        if (error)
+        if (error && may_quarantine)
                 quarantine(m, pod_uid, bytes, length, error);
+        return !error;
 }
 
+/* Good files first, so that a bad one cannot take a block from the pod that rightly has it: it costs one pod, its own. */
 static struct nd_error *recover(struct nd_userns_manager *m) {
         nd_autoerror struct nd_error *error = nullptr;
         nd_cleanup(nd_names_done) nd_names names = {};
+        nd_vector(const char *) bad = {};
 
         error = nd_store_list(&m->store, &names);
         if (nd_error_code(error) == ND_NOT_FOUND)
@@ -236,8 +239,13 @@ static struct nd_error *recover(struct nd_userns_manager *m) {
         if (error)
                 return nd_error_wrap(nd_take_ptr(error), "read pods from disk");
         nd_vector_each (name, &names) {
-                recover_pod(m, *name);
+                if (!recover_pod(m, *name, false))
+                        nd_vector_push(&bad, *name);
         }
+        nd_vector_each (name, &bad) {
+                (void) recover_pod(m, *name, true);
+        }
+        nd_vector_done(&bad);
         return nullptr;
 }
 

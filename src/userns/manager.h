@@ -3,13 +3,18 @@
  *
  * The rules, files and words are the kubelet's (1.36), so that a node can change between the kubelet and nodens-agent with its pods
  * alive. Where the kubelet is wrong we differ, on purpose and in these points only:
- *   1. the block that ends at 2^32 is never handed out (the kernel cannot map it), nor counted as room for a pod;
+ *   1. the block that ends at 2^32 is never handed out (the kernel cannot map it), nor counted as room for a pod; nor is anything
+ *      that a range names past it, where the kubelet's numbers wrap;
  *   2. a user `kubelet` without getsubids is not fatal (range.c);
  *   3. one unreadable or foreign file quarantines that pod and the blocks it names, and the manager starts;
  *   4. inside a user namespace only blocks within one delegated extent are handed out;
  *   5. a block is free again only when its file is durably gone: if removing it fails, the pod keeps it and the caller is told;
  *   6. a pod whose file vanished gets its own block again, not a second one;
- *   7. symbolic links, FIFOs and files of more than 64 KiB are foreign files. */
+ *   7. symbolic links, FIFOs, files of more than 64 KiB, and JSON that is not Unicode, nested deeper than 64 or with numbers past
+ *      a double are foreign files;
+ *   8. a UID that cannot name a directory of its own (hidden, with a slash, above 253 bytes) is refused;
+ *   9. looking for a pod's file does not make its directory.
+ * tests/userns/oracle.py holds us to that: it compares us with the kubelet's code and names every difference. */
 #pragma once
 
 #include "base/error.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "userns/mapping.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -8,6 +9,21 @@
 
 static struct nd_error *wrong_type(const char *what) {
         return nd_error_new(ND_INVALID, 0, "%s has another type", what);
+}
+
+/* Go's decoder takes a key in any case, where U+017F is a small s as well (and U+212A a k, which no name of ours has). */
+static bool key_is(yyjson_val *key, const char *name) {
+        static const char long_s[] = "\u017f";
+        const char *at = yyjson_get_str(key), *end = at + yyjson_get_len(key);
+
+        for (; *name; name++) {
+                if (tolower(*name) == 's' && (size_t) (end - at) >= sizeof long_s - 1 &&
+                    memcmp(at, long_s, sizeof long_s - 1) == 0)
+                        at += sizeof long_s - 1;
+                else if (at == end || tolower((unsigned char) *at++) != tolower(*name))
+                        return false;
+        }
+        return at == end; /* the key may have a null byte, and more behind it */
 }
 
 /* A uint32 as Go takes it: digits only, null leaves the value as it is. */
@@ -35,7 +51,7 @@ static struct nd_error *take_line(yyjson_val *object, struct nd_mapping_line *ta
                 return wrong_type("a mapping");
         while ((key = yyjson_obj_iter_next(&members)))
                 for (size_t i = 0; i < nd_count_of(fields); i++)
-                        if (strcasecmp(yyjson_get_str(key), fields[i].key) == 0)
+                        if (key_is(key, fields[i].key))
                                 nd_try(take_number(yyjson_obj_iter_get_val(key), fields[i].key, fields[i].field));
         return nullptr;
 }
@@ -70,9 +86,9 @@ static struct nd_error *take_document(yyjson_val *root, struct nd_mapping *mappi
         while ((key = yyjson_obj_iter_next(&members))) {
                 yyjson_val *value = yyjson_obj_iter_get_val(key);
 
-                if (strcasecmp(yyjson_get_str(key), "uidMappings") == 0)
+                if (key_is(key, "uidMappings"))
                         nd_try(take_lines(value, "uidMappings", &mapping->uid_lines, &mapping->uid));
-                else if (strcasecmp(yyjson_get_str(key), "gidMappings") == 0)
+                else if (key_is(key, "gidMappings"))
                         nd_try(take_lines(value, "gidMappings", &mapping->gid_lines, &mapping->gid));
         }
         return nullptr;

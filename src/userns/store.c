@@ -35,8 +35,15 @@ struct nd_error *nd_store_check_uid(const char *pod_uid) {
         return nd_error_new(ND_INVALID, 0, "pod UID %.300s cannot name a directory", quoted);
 }
 
+/* An administrator may have put pods/ on another disk by a link, which the slash follows; below it none is followed. */
+static char *pods_path(const struct nd_store *store) {
+        return nd_format("%s/", store->path);
+}
+
 struct nd_error *nd_store_list(const struct nd_store *store, nd_names *ret) {
-        return nd_dir_list(AT_FDCWD, store->path, ND_STORE_PODS, ret);
+        nd_autofree char *path = pods_path(store);
+
+        return nd_dir_list(AT_FDCWD, path, ND_STORE_PODS, ret);
 }
 
 /* ND_NOT_FOUND when the pod has no directory. */
@@ -65,14 +72,15 @@ struct nd_error *nd_store_read(const struct nd_store *store, const char *pod_uid
 /* Makes pods/ and the pod's directory where they are missing, durably: a file whose directory is forgotten would be too. */
 static struct nd_error *make_pod(const struct nd_store *store, const char *pod_uid, int *ret_fd) {
         nd_autoclose int pods = -EBADF;
+        nd_autofree char *path = pods_path(store);
         nd_autoerror struct nd_error *error = open_pod(store, pod_uid, ret_fd);
 
         if (!error)
                 return nullptr;
         if (nd_error_code(error) != ND_NOT_FOUND)
                 return nd_take_ptr(error);
-        nd_try(nd_dir_make(AT_FDCWD, store->path, DIRECTORY_MODE));
-        nd_try(nd_dir_open(AT_FDCWD, store->path, &pods));
+        nd_try(nd_dir_make(AT_FDCWD, path, DIRECTORY_MODE));
+        nd_try(nd_dir_open(AT_FDCWD, path, &pods));
         nd_try(nd_dir_make(pods, pod_uid, DIRECTORY_MODE));
         if (nd_sys->fsync(pods) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "sync directory '%s'", store->path);
