@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/clock.h"
+
 void nd_grpc_reader_done(struct nd_grpc_reader *reader) {
         nd_text_done(&reader->body);
         *reader = (struct nd_grpc_reader) {};
@@ -57,15 +59,11 @@ void nd_grpc_write_prefix(unsigned char prefix[ND_GRPC_PREFIX], size_t length) {
                 prefix[1 + i] = (unsigned char) (length >> (24 - 8 * i));
 }
 
+/* A value of eight digits times the largest of these fits 64 bits; in nanoseconds it would not. */
 static const struct {
         char unit;
-        uint64_t ns;
-} units[] = {{'H', UINT64_C(3600000000000)},
-             {'M', UINT64_C(60000000000)},
-             {'S', 1000000000},
-             {'m', 1000000},
-             {'u', 1000},
-             {'n', 1}};
+        uint64_t us;
+} units[] = {{'H', 3600 * ND_SECOND_US}, {'M', 60 * ND_SECOND_US}, {'S', ND_SECOND_US}, {'m', ND_MS_US}, {'u', 1}};
 
 struct nd_error *nd_grpc_parse_timeout(const char *text, size_t length, uint64_t *ret_us) {
         char digits[9] = {};
@@ -78,9 +76,13 @@ struct nd_error *nd_grpc_parse_timeout(const char *text, size_t length, uint64_t
                 return nd_error_new(ND_INVALID, 0, "grpc-timeout is not up to 8 digits and a unit");
         for (size_t i = 0; i < nd_count_of(units); i++)
                 if (units[i].unit == text[length - 1]) {
-                        *ret_us = (value * units[i].ns + 999) / 1000;
+                        *ret_us = value * units[i].us;
                         return nullptr;
                 }
+        if (text[length - 1] == 'n') {
+                *ret_us = (value + 999) / 1000;
+                return nullptr;
+        }
         return nd_error_new(ND_INVALID, 0, "grpc-timeout has no unit of time");
 }
 

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Our client and our server on one loop; clients that are not ours are in tests/grpc. */
+#include "net/grpc-client.h"
+
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unit/expect.h>
+
+#include "base/clock.h"
+#include "net/grpc-server.h"
+
+struct scene {
+        sd_event *loop;
+        struct nd_grpc_server *server;
+        struct nd_grpc_client *client;
+        struct nd_grpc_call *held; /* of /t/Hold */
+        unsigned held_cancelled;
+        unsigned messages, ends;
+        size_t bytes;
+        enum nd_code code;
+        char text[256];
+};
+
+static void handle_echo(struct nd_grpc_call *call, const char *request, size_t length, [[maybe_unused]] void *userdata) {
+        nd_grpc_call_send(call, request, length);
+        nd_grpc_call_finish(call, nullptr);
+}
+
+static void handle_count(struct nd_grpc_call *call, const char *request, [[maybe_unused]] size_t length,
+                         [[maybe_unused]] void *userdata) {
+        for (int i = 0; i < request[0]; i++)
+                nd_grpc_call_send(call, request, (size_t) i);
+        nd_grpc_call_finish(call, nd_error_new(ND_ABORTED, 0, "that was all"));
+}
+
+static void on_held_cancelled(void *userdata) {
+        struct scene *scene = userdata;
+
+        scene->held_cancelled++;
+}
+
+static void handle_hold(struct nd_grpc_call *call, [[maybe_unused]] const char *request, [[maybe_unused]] size_t length,
+                        void *userdata) {
+        struct scene *scene = userdata;
+
+        scene->held = call;
+        nd_grpc_call_on_cancel(call, on_held_cancelled, scene);
+}
+
+static const struct nd_grpc_method methods[] = {
+        {"/t/Echo", handle_echo}, {"/t/Count", handle_count}, {"/t/Hold", handle_hold}, {}};
+static const struct nd_grpc_method *const tables[] = {methods, nullptr};
+
+static int listen_somewhere(char *ret_path, size_t size) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        (void) snprintf(ret_path, size, "/tmp/test-grpc-%d.sock", (int) getpid());
+        (void) unlink(ret_path);
+        strcpy(address.sun_path, ret_path);
+        assert_true(fd >= 0);
+        assert_int_equal(bind(fd, (struct sockaddr *) &address, sizeof address), 0);
+        assert_int_equal(listen(fd, 16), 0);
+        return fd;
+}
+
+static int set_up(void **state) {
+        struct scene *scene = nd_new(struct scene);
+        const struct nd_grpc_server_settings settings = {.tables = tables, .userdata = scene};
+        char path[64];
+        int fd = listen_somewhere(path, sizeof path);
+
+        assert_true(sd_event_new(&scene->loop) >= 0);
+        expect_ok(nd_grpc_server_new(scene->loop, &settings, &scene->server));
+        expect_ok(nd_grpc_server_listen(scene->server, fd));
+        expect_ok(nd_grpc_client_connect(scene->loop, path, &scene->client));
+        (void) unlink(path);
+        *state = scene;
+        return 0;
+}
+
+static int tear_down(void **state) {
+        struct scene *scene = *state;
+
+        nd_grpc_client_free(scene->client);
+        nd_grpc_server_free(scene->server);
+        if (scene->held)
+                nd_grpc_call_finish(scene->held, nullptr);
+        sd_event_unref(scene->loop);
+        free(scene);
+        return 0;
+}
+
+static void on_message([[maybe_unused]] const char *bytes, size_t length, void *userdata) {
+        struct scene *scene = userdata;
+
+        scene->messages++;
+        scene->bytes += length;
+}
+
+static void on_end(struct nd_error *error, void *userdata) {
+        struct scene *scene = userdata;
+
+        scene->ends++;
+        scene->code = nd_error_code(error);
+        (void) snprintf(scene->text, sizeof scene->text, "%s", nd_error_text(error));
+        nd_error_free(error);
+}
+
+static int32_t start(struct scene *scene, const char *path, const char *bytes, size_t length, uint64_t timeout_us) {
+        static const struct nd_grpc_answer answer = {.message = on_message, .end = on_end};
+        int32_t call = -1;
+
+        expect_ok(nd_grpc_client_call(scene->client, path, bytes, length, timeout_us, &answer, scene, &call));
+        return call;
+}
+
+/* Runs the loop until a condition holds, five seconds at most. */
+#define run_until(scene, condition)                                                                                           \
+        do {                                                                                                                  \
+                for (uint64_t end = nd_clock_us() + 5 * ND_SECOND_US; !(condition) && nd_clock_us() < end;)                   \
+                        assert_true(sd_event_run((scene)->loop, 10 * ND_MS_US) >= 0);                                         \
+                assert_true(condition);                                                                                       \
+        } while (0)
+
+static void an_echo_comes_back(void **state) {
+        struct scene *scene = *state;
+
+        (void) start(scene, "/t/Echo", "hello", 5, 0);
+        run_until(scene, scene->ends == 1);
+        assert_int_equal(scene->messages, 1);
+        assert_int_equal(scene->bytes, 5);
+        assert_int_equal(scene->code, ND_OK);
+}
+
+static void a_stream_ends_with_its_status(void **state) {
+        struct scene *scene = *state;
+        static const char request[200] = {100};
+
+        (void) start(scene, "/t/Count", request, sizeof request, 0);
+        run_until(scene, scene->ends == 1);
+        assert_int_equal(scene->messages, 100);
+        assert_int_equal(scene->bytes, 99 * 100 / 2);
+        assert_int_equal(scene->code, ND_ABORTED);
+        assert_string_equal(scene->text, "that was all");
+}
+
+static void a_deadline_ends_the_call_on_both_sides(void **state) {
+        struct scene *scene = *state;
+
+        (void) start(scene, "/t/Hold", "", 0, 50 * ND_MS_US);
+        run_until(scene, scene->ends == 1 && scene->held_cancelled == 1);
+        assert_int_equal(scene->code, ND_DEADLINE);
+        assert_true(nd_grpc_call_cancelled(scene->held));
+}
+
+static void cancelling_tells_the_handler_once(void **state) {
+        struct scene *scene = *state;
+        int32_t call = start(scene, "/t/Hold", "", 0, 0);
+
+        run_until(scene, scene->held);
+        nd_grpc_client_cancel(scene->client, call);
+        run_until(scene, scene->held_cancelled == 1);
+        assert_int_equal(scene->ends, 1);
+        assert_int_equal(scene->code, ND_CANCELLED);
+        nd_grpc_call_send(scene->held, "late", 4);
+        nd_grpc_call_finish(scene->held, nullptr);
+        scene->held = nullptr;
+        run_until(scene, nd_grpc_server_calls(scene->server) == 0);
+}
+
+static void a_server_that_goes_away_ends_every_call(void **state) {
+        struct scene *scene = *state;
+
+        (void) start(scene, "/t/Hold", "", 0, 0);
+        run_until(scene, scene->held);
+        nd_grpc_server_free(scene->server);
+        scene->server = nullptr;
+        run_until(scene, scene->ends == 1);
+        assert_int_equal(scene->code, ND_UNAVAILABLE);
+        assert_int_equal(scene->held_cancelled, 1);
+}
+
+static void an_unknown_method_says_so(void **state) {
+        struct scene *scene = *state;
+
+        (void) start(scene, "/t/Nothing", "", 0, 0);
+        run_until(scene, scene->ends == 1);
+        assert_int_equal(scene->code, ND_UNIMPLEMENTED);
+        assert_string_equal(scene->text, "unknown method /t/Nothing");
+}
+
+static void nobody_listening_is_an_error_that_names_the_socket([[maybe_unused]] void **state) {
+        char *answer;
+        size_t length;
+
+        expect_error(nd_grpc_call_once("/tmp/nobody-here.sock", "/t/Echo", "", 0, 0, &answer, &length), ND_UNAVAILABLE,
+                     "/tmp/nobody-here.sock");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(an_echo_comes_back, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(a_stream_ends_with_its_status, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(a_deadline_ends_the_call_on_both_sides, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(cancelling_tells_the_handler_once, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(a_server_that_goes_away_ends_every_call, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(an_unknown_method_says_so, set_up, tear_down),
+                cmocka_unit_test(nobody_listening_is_an_error_that_names_the_socket),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
