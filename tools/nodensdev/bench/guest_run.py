@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import cache, deps, gobin, guest, machine, registry
+from ..cluster import runtime
+from ..cluster.options import Options
 from ..command import Failure
 from ..e2e.report import commit
 from ..images.upstream import image_names
@@ -35,29 +37,25 @@ class Plan:
     kernel: str = "uml"
 
 
-def programs(plan: Plan) -> list[Path]:
-    found = [gobin.ensure("registry") / "registry"]
-    if "containerd" in plan.runtimes:
-        found += [gobin.ensure("containerd") / name for name in ("containerd", "containerd-shim-runc-v2", "ctr")]
-    if "nodens" in plan.runtimes:
-        built = [TOP / "build/release" / name for name in ("nodens-cri", "nodens-mon", "nodens-pull")]
-        missing = [path.name for path in built if not path.exists()]
-        if missing:
-            raise Failure(f"--runtime nodens: {', '.join(missing)} not built in build/release; `tools/dev build` makes what the tree has")
-        found += built
-    return found
+def describe(name: str, programs: Path) -> dict[str, Any]:
+    """A runtime as the cluster's nodes have it; its programs are copied to where the guest sees them."""
+    found = runtime.find(name)
+    binaries = found.binaries()
+    for source in binaries.values():
+        shutil.copy(source, programs / source.name)
+    return {"name": name, "unit": found.unit, "socket": found.socket, "files": found.files(Options(runtime=name)),
+            "programs": {target: source.name for target, source in binaries.items()}}
 
 
 def prepare(plan: Plan, share: Path) -> None:
     names = image_names(gobin.source_directory("images", "k8s.io/kubernetes"))
     (share / "programs").mkdir()
-    for program in programs(plan):
-        shutil.copy(program, share / "programs" / program.name)
+    shutil.copy(gobin.ensure("registry") / "registry", share / "programs" / "registry")
     shutil.copytree(TOP / "tools", share / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(deps.ensure(), share / "api.proto")
     registry.Site(share / "site").prepare(registry.storage.filled())
     config = {
-        "runtimes": plan.runtimes, "pods": plan.pods, "parallel": plan.parallel, "userns": plan.userns,
+        "runtimes": [describe(name, share / "programs") for name in plan.runtimes], "pods": plan.pods, "parallel": plan.parallel, "userns": plan.userns,
         "image": names["BusyBox"], "pause": names["Pause"], "pulled": PULLED, "proto": str(SHARE / "api.proto"),
         "programs": str(SHARE / "programs"), "site": str(SHARE / "site"), "hosts_toml": registry.hosts_toml(),
         "registries": ["registry.k8s.io", f"{registry.HOST}:{registry.PORT}"],

@@ -6,39 +6,43 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from .. import machine
+from .. import cluster, machine
+from ..cluster import Cluster
 from ..command import Command, Failure
 from ..project import BUILD
-from . import judge, report, selection, suite
+from . import judge, node, report, selection
 from .judge import Verdict
-from .suite import Target
+from .suite import ClusterSuite, NodeSuite, Suite, list_tests
 
 PROCESSES = 5
 RUNTIMES = ("containerd", "nodens")
 
 
 @contextlib.contextmanager
-def target(args: argparse.Namespace, directory: Path) -> Iterator[Target]:
+def target(args: argparse.Namespace, directory: Path) -> Iterator[Cluster]:
     """The cluster to test: the one that was named, or a new one for this run, whose logs are kept."""
-    from .. import cluster
     if args.cluster:
-        found = cluster.find(args.cluster)
-        yield Target(found.kubeconfig, found.netns)
+        yield cluster.find(args.cluster)
         return
     wanted = cluster.Options(name=f"e2e-{os.getpid()}", runtime=args.runtime, kernel=args.kernel, memory="6G", registry="none")
     made = cluster.up(wanted)
     try:
-        yield Target(made.kubeconfig, made.netns)
+        node.prepare(made)
+        yield made
     finally:
         made.copy_logs(directory / "cluster")
         made.end()
 
 
-def names_of(args: argparse.Namespace) -> list[str]:
-    focus = args.focus or selection.SETS[args.set].focus
-    names = suite.list_tests(focus)
-    if not names:
-        raise Failure(f"no test of the suite matches '{focus}'")
+def names_of(args: argparse.Namespace) -> dict[str, list[str]]:
+    """The tests that are asked for, by suite."""
+    focus = {"e2e": args.focus or selection.SETS[args.set].focus}
+    if args.set and selection.SETS[args.set].node_focus:
+        focus["e2e-node"] = selection.SETS[args.set].node_focus
+    names = {suite: list_tests(suite, expression) for suite, expression in focus.items()}
+    for suite, found in names.items():
+        if not found:
+            raise Failure(f"no test of the {suite} suite matches '{focus[suite]}'")
     return names
 
 
@@ -47,19 +51,26 @@ def new_directory(args: argparse.Namespace) -> Path:
     return BUILD / "e2e" / f"{args.runtime}-{args.set or 'focus'}-{stamp}"
 
 
+def suite_of(name: str, where: Cluster) -> Suite:
+    return ClusterSuite(where) if name == "e2e" else NodeSuite(where)
+
+
 def run_tests(args: argparse.Namespace) -> Verdict:
-    chosen, excluded = judge.split(names_of(args), args.kernel, selection.exclusions())
-    if not chosen:
+    known = selection.exclusions()
+    parts = {name: judge.split(names, args.kernel, known) for name, names in names_of(args).items()}
+    count = sum(len(chosen) for chosen, _ in parts.values())
+    verdict = Verdict(excluded=[item for _, excluded in parts.values() for item in excluded])
+    if not count:
         raise Failure("every test of this choice is in the list of exclusions (tests/e2e/excluded.toml)")
     directory = new_directory(args)
-    machine.say(f"{len(chosen)} tests on {args.runtime} ({len(excluded)} excluded), {args.processes} at once; log: {directory}/all/log")
+    machine.say(f"{count} tests on {args.runtime} ({len(verdict.excluded)} excluded), {args.processes} at once; logs: {directory}")
     started = time.monotonic()
     with target(args, directory) as where:
-        verdict = judge.judge(where, chosen, args.processes, directory)
-    verdict.excluded = excluded
+        for name, (chosen, _) in parts.items():
+            if chosen:
+                judge.judge(suite_of(name, where), chosen, args.processes, directory / name, verdict)
     seconds = time.monotonic() - started
-    title = f"{args.set or args.focus} on {args.runtime}"
-    print(report.summary(title, verdict, seconds, directory))
+    print(report.summary(f"{args.set or args.focus} on {args.runtime}", verdict, seconds, directory))
     report.write(directory / "result.json", {"set": args.set, "focus": args.focus, "runtime": args.runtime, "kernel": args.kernel}, verdict, seconds)
     return verdict
 
@@ -71,18 +82,19 @@ def stale_entries(names: list[str], known: list[selection.Exclusion]) -> list[se
 def check_excluded(args: argparse.Namespace) -> int:
     """Runs every excluded test alone: an entry whose test passes has lost its reason."""
     known = selection.exclusions()
-    everything = suite.list_tests("")
-    stale = stale_entries(everything, known)
-    of_interest = set(names_of(args)) if args.set or args.focus else set(everything)
-    _, excluded = judge.split(sorted(of_interest), args.kernel, known)
+    everything = {suite: list_tests(suite, "") for suite in ("e2e", "e2e-node")}
+    stale = stale_entries([name for names in everything.values() for name in names], known)
+    asked = names_of(args) if args.set or args.focus else {"e2e": everything["e2e"]}
+    excluded = [(suite, *item) for suite, names in asked.items() for item in judge.split(names, args.kernel, known)[1]]
     directory = new_directory(args)
     passing = []
-    with target(args, directory) as where:
-        for number, (name, entry) in enumerate(excluded, 1):
-            machine.say(f"excluded, {number} of {len(excluded)}: {name}")
-            outcomes = suite.run(where, [name], 1, directory / f"excluded-{number}")
-            if outcomes and all(outcome.state == "passed" for outcome in outcomes):
-                passing.append((name, entry))
+    if excluded:
+        with target(args, directory) as where:
+            for number, (suite, name, entry) in enumerate(excluded, 1):
+                machine.say(f"excluded, {number} of {len(excluded)}: {name}")
+                outcomes = suite_of(suite, where).run([name], 1, directory / f"excluded-{number}")
+                if all(outcome.state == "passed" for outcome in outcomes):
+                    passing.append((name, entry))
     for entry in stale:
         print(f"no test is called '{entry.test}' any more; remove the entry")
     for name, entry in passing:
@@ -92,11 +104,12 @@ def check_excluded(args: argparse.Namespace) -> int:
 
 
 def list_names(args: argparse.Namespace) -> int:
-    chosen, excluded = judge.split(names_of(args), args.kernel, selection.exclusions())
-    for name in chosen:
-        print(name)
-    for name, entry in excluded:
-        print(f"excluded: {name}\n  {entry.reason}")
+    for names in names_of(args).values():
+        chosen, excluded = judge.split(names, args.kernel, selection.exclusions())
+        for name in chosen:
+            print(name)
+        for name, entry in excluded:
+            print(f"excluded: {name}\n  {entry.reason}")
     return 0
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .. import machine
-from . import suite
+from .outcome import Outcome
 from .selection import Exclusion, exclusion_of
-from .suite import Outcome, Target
+from .suite import Suite
 
 RETRIES = 2
 
@@ -46,12 +46,11 @@ def split(names: list[str], kernel: str, known: list[Exclusion]) -> tuple[list[s
     return chosen, left
 
 
-def judge(target: Target, names: list[str], processes: int, directory: Path) -> Verdict:
-    """Runs the tests, and those that fail again, alone."""
-    verdict = Verdict()
-    first = suite.run(target, names, processes, directory / "all")
+def judge(suite: Suite, names: list[str], processes: int, directory: Path, verdict: Verdict) -> None:
+    """Runs the tests, and those that fail again, alone; adds what comes out to the verdict."""
+    first = suite.run(names, processes, directory.with_name(f"{directory.name}-all"))
     seen = {outcome.name for outcome in first}
-    verdict.missing = [name for name in names if name not in seen]
+    verdict.missing += [name for name in names if name not in seen]
     for outcome in first:
         if outcome.state == "passed":
             verdict.passed.append(outcome)
@@ -62,13 +61,13 @@ def judge(target: Target, names: list[str], processes: int, directory: Path) -> 
     failures = [outcome for outcome in first if outcome.state == "failed" and outcome.name in names]
     for number, outcome in enumerate(failures, 1):
         machine.say(f"alone, {number} of {len(failures)}: {outcome.name}")
-        (verdict.failed if fails_alone(target, outcome, directory / f"alone-{number}") else verdict.flaky).append(outcome)
-    return verdict
+        alone = directory.with_name(f"{directory.name}-alone-{number}")
+        (verdict.failed if fails_alone(suite, outcome, alone) else verdict.flaky).append(outcome)
 
 
-def fails_alone(target: Target, outcome: Outcome, directory: Path) -> bool:
+def fails_alone(suite: Suite, outcome: Outcome, directory: Path) -> bool:
     for attempt in range(1, RETRIES + 1):
-        again = suite.run(target, [outcome.name], 1, directory.with_name(f"{directory.name}.{attempt}"))
+        again = suite.run([outcome.name], 1, directory.with_name(f"{directory.name}.{attempt}"))
         if all(one.state == "passed" for one in again):
             return False
     return True

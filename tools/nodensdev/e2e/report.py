@@ -9,7 +9,7 @@ from typing import Any
 
 from ..project import TOP
 from .judge import Verdict
-from .suite import Outcome
+from .outcome import Outcome
 
 
 def commit() -> str:

@@ -11,16 +11,16 @@ EXCLUDED = TOP / "tests" / "e2e" / "excluded.toml"
 
 @dataclass(frozen=True)
 class Set:
-    """Tests by a regular expression (Go's syntax) over their full names."""
+    """Tests by a regular expression (Go's syntax) over their full names: of the end-to-end suite, and of the node suite."""
 
     focus: str
     purpose: str
+    node_focus: str | None = None
 
 
 SETS = {
-    "userns": Set(r"\[Feature:UserNamespacesSupport\]|\[Feature:ProcMountType\]|User Namespaces for Restricted Pod Security",
-                  "pods in user namespaces, and what pod security says of them"),
-    "node": Set(r"\[NodeConformance\]", "everything labelled NodeConformance"),
+    "userns": Set(r"\[Feature:UserNamespacesSupport\]", "pods in user namespaces, procMount, and what pod security says of them", r"ProcMount \[LinuxOnly\]"),
+    "node": Set(r"\[NodeConformance\]", "everything labelled NodeConformance in the end-to-end suite"),
     "conformance-node": Set(r"\[sig-node\].*\[Conformance\]", "the Conformance tests of sig-node"),
 }
 

@@ -1,110 +1,138 @@
-"""Upstream's end-to-end suite as a program: listing tests, running some of them, reading what came out.
+"""Upstream's suites as programs: listing their tests and running some of them.
 
-The suite runs on the machine, in the network namespace of the cluster's control plane, from which the API server, the
-node and the pods can be reached. ginkgo spreads the tests over processes; its JSON report is what we read.
+There are two. The end-to-end suite (`ClusterSuite`) runs on the machine, in the network namespace of the cluster's control plane, from
+which the API server, the node and the pods can be reached; ginkgo spreads its tests over processes. The node suite
+(`NodeSuite`) runs on the node itself, against the kubelet and the API server that are there already, one test at a time.
 """
-import json
-import re
+import os
 import subprocess
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from .. import cache, gobin
+from ..cluster import Cluster
+from ..cluster.addresses import CONTROL_PLANE, node_name
+from ..cluster.runtime import find as find_runtime
 from ..command import Failure
+from .outcome import Outcome, exactly, read_list, read_report
 
-TEST_TIMEOUT = "4h"
-ARGUMENTS = ["--provider=skeleton", "--num-nodes=1", "--minStartupPods=0", "--allowed-not-ready-nodes=0", "--disable-log-dump=true"]
-FAILED_STATES = {"failed", "panicked", "timedout", "interrupted", "aborted"}
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How one test ended."""
-
-    name: str
-    state: str                  # passed, failed or skipped
-    seconds: float
-    message: str = ""
-
-
-@dataclass(frozen=True)
-class Target:
-    """The cluster that is tested."""
-
-    kubeconfig: Path
-    netns: Path | None
+TIMEOUT = "4h"
+E2E_ARGUMENTS = ["--provider=skeleton", "--num-nodes=1", "--minStartupPods=0", "--allowed-not-ready-nodes=0", "--disable-log-dump=true"]
+ON_NODE = "/var/tmp/e2e-node"
+# The node suite wants to approve of the machine first; what it would ask is what its tests then find out.
+SYSTEM_SPEC = 'os: Linux\nkernelSpec:\n  versions: [".*"]\n'
+ACCOUNT = """
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: e2e-node, namespace: kube-system}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: e2e-node}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{kind: ServiceAccount, name: e2e-node, namespace: kube-system}]
+"""
 
 
-def programs() -> tuple[Path, Path, Path]:
-    tests = gobin.ensure("e2e")
-    return tests / "ginkgo", tests / "e2e.test", gobin.ensure("kubernetes") / "kubectl"
+class Suite(Protocol):
+    """Something that runs tests by their names; logs, ginkgo's report and JUnit stay in the directory."""
+
+    def run(self, names: list[str], processes: int, directory: Path) -> list[Outcome]: ...
 
 
-def full_name(report: dict[str, Any]) -> str:
-    parts = [*(report["ContainerHierarchyTexts"] or []), report["LeafNodeText"]]
-    return " ".join(part for part in parts if part)
-
-
-def read_report(path: Path) -> list[Outcome]:
-    """The tests of a JSON report; those that were not selected are left out."""
-    if not path.exists():
-        return []
-    found = []
-    for suite in json.loads(path.read_text()):
-        for report in suite["SpecReports"] or []:
-            if report["LeafNodeType"] == "It" and (report["NumAttempts"] > 0 or report["State"] in FAILED_STATES):
-                found.append(outcome_from(report))
-            elif report["State"] in FAILED_STATES:  # set-up and tear-down of the whole suite
-                found.append(Outcome(f"({report['LeafNodeType']})", "failed", report["RunTime"] / 1e9, message_of(report)))
-    return found
-
-
-def outcome_from(report: dict[str, Any]) -> Outcome:
-    state = "failed" if report["State"] in FAILED_STATES else report["State"]
-    return Outcome(full_name(report), state, report["RunTime"] / 1e9, message_of(report))
-
-
-def message_of(report: dict[str, Any]) -> str:
-    return ((report.get("Failure") or {}).get("Message") or "").strip()
-
-
-def list_tests(focus: str) -> list[str]:
-    """The full names of the tests that an expression selects."""
-    _, program, _ = programs()
+def list_tests(suite: str, focus: str) -> list[str]:
+    """The full names of the tests of a suite (`e2e` or `e2e-node`) that an expression selects."""
+    program = {"e2e": "e2e.test", "e2e-node": "e2e_node.test"}[suite]
+    arguments = E2E_ARGUMENTS if suite == "e2e" else []
     with cache.scratch("e2e") as work:
-        command = [str(program), *ARGUMENTS, "--ginkgo.dry-run", "--ginkgo.no-color", f"--ginkgo.focus={focus}", f"--ginkgo.json-report={work}/list.json"]
+        command = [str(gobin.ensure(suite) / program), *arguments, "--ginkgo.dry-run", "--ginkgo.no-color", f"--ginkgo.focus={focus}",
+                   f"--ginkgo.json-report={work}/list.json"]
         done = subprocess.run(command, cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode != 0:
             raise Failure(f"the suite cannot list its tests:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-        suites = json.loads((work / "list.json").read_text())
-    reports = [report for suite in suites for report in suite["SpecReports"] if report["LeafNodeType"] == "It"]
-    return sorted(full_name(report) for report in reports if report["State"] == "passed")
+        return read_list(work / "list.json")
 
 
-def exactly(names: Iterable[str]) -> str:
-    """A Go expression for these tests and no others."""
-    return "(" + "|".join(re.escape(name) for name in names) + ")$"
-
-
-def run(target: Target, names: list[str], processes: int, directory: Path) -> list[Outcome]:
-    """Runs tests; the logs, ginkgo's report and JUnit stay in the directory."""
-    ginkgo, program, kubectl = programs()
+def begin(directory: Path, names: list[str]) -> None:
     directory.mkdir(parents=True)
     (directory / "names").write_text("".join(f"{name}\n" for name in names))
-    command = ["nsenter", f"--net={target.netns}", "--"] if target.netns else []
-    command += [str(ginkgo), "run", "--no-color", f"--procs={processes}", f"--timeout={TEST_TIMEOUT}", f"--focus={exactly(names)}",
-                f"--output-dir={directory}", "--json-report=report.json", "--junit-report=junit.xml", str(program), "--", *ARGUMENTS,
-                f"--kubeconfig={target.kubeconfig}", f"--kubectl-path={kubectl}", f"--report-dir={directory}"]
-    with open(directory / "log", "wb") as log, subprocess.Popen(command, cwd=directory, stdin=subprocess.DEVNULL, stdout=log,
-                                                                 stderr=subprocess.STDOUT) as process:
-        try:
-            process.wait()
-        except BaseException:
-            process.terminate()
-            raise
-    outcomes = read_report(directory / "report.json")
-    if not outcomes:
+
+
+def outcomes_in(directory: Path) -> list[Outcome]:
+    found = read_report(directory / "report.json")
+    if not found:
         raise Failure(f"the suite ran no test; its log is {directory / 'log'}:\n{(directory / 'log').read_text(errors='replace')[-2000:]}")
-    return outcomes
+    return found
+
+
+@dataclass(frozen=True)
+class ClusterSuite:
+    """The end-to-end suite against a cluster."""
+
+    cluster: Cluster
+
+    def run(self, names: list[str], processes: int, directory: Path) -> list[Outcome]:
+        begin(directory, names)
+        programs = gobin.ensure("e2e")
+        command = ["nsenter", f"--net={self.cluster.netns}", "--", str(programs / "ginkgo"), "run", "--no-color", f"--procs={processes}",
+                   f"--timeout={TIMEOUT}", f"--focus={exactly(names)}", f"--output-dir={directory}", "--json-report=report.json",
+                   "--junit-report=junit.xml", str(programs / "e2e.test"), "--", *E2E_ARGUMENTS, f"--kubeconfig={self.cluster.kubeconfig}",
+                   f"--kubectl-path={gobin.ensure('kubernetes') / 'kubectl'}", f"--report-dir={directory}"]
+        self.write_getsubids(directory / "bin" / "getsubids")
+        environment = os.environ | {"PATH": f"{directory / 'bin'}:{os.environ['PATH']}"}
+        with open(directory / "log", "wb") as log, subprocess.Popen(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL,
+                                                                     stdout=log, stderr=subprocess.STDOUT) as process:
+            try:
+                process.wait()
+            except BaseException:
+                process.terminate()
+                raise
+        return outcomes_in(directory)
+
+    def write_getsubids(self, path: Path) -> None:
+        """One test asks `getsubids` for the kubelet's range and takes the machine for the node: so the node is asked."""
+        path.parent.mkdir()
+        words = " ".join(f"'{word}'" for word in self.cluster.command([*self.cluster.ssh_command(1), "--", "getsubids"]))
+        path.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        path.chmod(0o755)
+
+
+@dataclass(frozen=True)
+class NodeSuite:
+    """The node suite on the cluster's first node."""
+
+    cluster: Cluster
+
+    def run(self, names: list[str], processes: int, directory: Path) -> list[Outcome]:
+        begin(directory, names)
+        self.install()
+        endpoint = find_runtime(self.cluster.record["runtime"]).socket
+        command = [f"{ON_NODE}/e2e_node.test", "--ginkgo.no-color", "--ginkgo.v", f"--ginkgo.focus={exactly(names)}", f"--ginkgo.timeout={TIMEOUT}",
+                   f"--ginkgo.json-report={ON_NODE}/report.json", f"--ginkgo.junit-report={ON_NODE}/junit.xml", "--start-services=false",
+                   "--prepull-images=false", f"--system-spec-file={ON_NODE}/system.yaml", f"--host=https://{CONTROL_PLANE}:6443",
+                   f"--bearer-token={self.token()}", f"--node-name={node_name(1)}", f"--container-runtime-endpoint={endpoint}"]
+        done = self.cluster.node_exec(command, timeout=None)
+        (directory / "log").write_text(done.stdout + done.stderr)
+        for name in ("report.json", "junit.xml"):
+            (directory / name).write_text(self.cluster.node_exec(["cat", f"{ON_NODE}/{name}"]).stdout or "[]")
+        return outcomes_in(directory)
+
+    def install(self) -> None:
+        """Copies the suite to the node, once; each run begins without the last one's report."""
+        self.cluster.node_exec(["sh", "-c", f"mkdir -p {ON_NODE}; rm -f {ON_NODE}/*.json {ON_NODE}/*.xml; cat >{ON_NODE}/system.yaml"], stdin=SYSTEM_SPEC)
+        if self.cluster.node_exec(["test", "-x", f"{ON_NODE}/e2e_node.test"]).returncode == 0:
+            return
+        receive = f"cat >{ON_NODE}/copy && chmod 755 {ON_NODE}/copy && mv {ON_NODE}/copy {ON_NODE}/e2e_node.test"
+        with open(gobin.ensure("e2e-node") / "e2e_node.test", "rb") as program:
+            done = subprocess.run(self.cluster.command([*self.cluster.ssh_command(1), "--", receive]), stdin=program, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failure(f"cannot copy the node suite to the node: {done.stderr.strip()}")
+
+    def token(self) -> str:
+        """Credentials for the suite, which speaks to the API server and to the kubelet."""
+        self.cluster.kubectl("apply", "-f", "-", stdin=ACCOUNT)
+        done = self.cluster.kubectl("create", "token", "e2e-node", "--namespace=kube-system", "--duration=8h")
+        if done.returncode != 0:
+            raise Failure(f"cannot make a token for the node suite: {done.stderr.strip()}")
+        return done.stdout.strip()

@@ -34,16 +34,16 @@ class Bench:
         self.results: dict[str, Any] = {}
         self.messages = messages_from(Path(config["proto"]))
         self.known = set(memory.processes())
-        self.runtimes = [self.start_runtime(name, offset) for offset, name in enumerate(config["runtimes"])]
+        self.daemons = {one["name"]: daemons.install(one, Path(config["programs"])) for one in config["runtimes"]}
+        self.runtimes = [self.start_runtime(daemon, offset) for offset, daemon in enumerate(self.daemons.values())]
         self.engines = [Bare(Path(config["path"])) for _ in range(config["parallel"])]
 
-    def start_runtime(self, name: str, offset: int) -> Runtime:
-        daemon = daemons.DAEMONS[name]
+    def start_runtime(self, daemon: daemons.Daemon, offset: int) -> Runtime:
         daemon.start()
         client = subjects.connect(daemon.socket, self.messages)
         for image in (self.config["pause"], self.config["image"]):
             client.pull(image)
-        return Runtime(name, client, self.config["image"], offset)
+        return Runtime(daemon.name, client, self.config["image"], offset)
 
     @property
     def subjects(self) -> list[Subject]:
@@ -91,11 +91,10 @@ class Bench:
     def measure_memory(self, mode: str) -> None:
         time.sleep(2)
         workloads = [subjects.WORKLOAD, engine.WORKLOAD]
-        claimed = {name for daemon in daemons.DAEMONS.values() for name in daemon.daemons | daemon.per_pod}
         for runtime in self.runtimes:
-            daemon = daemons.DAEMONS[runtime.name]
-            usage = memory.measure(set(daemon.daemons), set(daemon.per_pod), workloads, self.known)
-            strangers = {name: count for name, count in usage.strangers.items() if name not in claimed and name not in SYSTEM}
+            daemon = self.daemons[runtime.name]
+            usage = memory.measure(daemon.programs, daemon.per_pod, workloads, self.known)
+            strangers = {name: count for name, count in usage.strangers.items() if name not in daemons.claimed() | SYSTEM}
             self.results[mode][runtime.name]["memory"] = asdict(usage) | {"strangers": strangers}
 
     def measure_restart(self, mode: str) -> None:
@@ -103,9 +102,9 @@ class Bench:
         for runtime in self.runtimes:
             wanted = self.config["pods"]
             started = time.perf_counter()
-            daemons.DAEMONS[runtime.name].restart()
+            self.daemons[runtime.name].restart()
             runtime.client.close()
-            runtime.client = subjects.connect(daemons.DAEMONS[runtime.name].socket, self.messages)
+            runtime.client = subjects.connect(self.daemons[runtime.name].socket, self.messages)
             while len(runtime.client.ready_sandboxes()) < wanted or len(runtime.client.running_containers()) < wanted:
                 if time.perf_counter() - started > 120:
                     raise RuntimeError(f"{runtime.name} does not find its {wanted} pods again after a restart")
@@ -199,10 +198,10 @@ def answers(address: str) -> bool:
 
 def main(arguments: list[str]) -> None:
     config = json.loads(Path(arguments[0]).read_text()) | {"path": arguments[0]}
-    daemons.install_programs(Path(config["programs"]))
+    shutil.copy(Path(config["programs"]) / "registry", "/usr/local/bin/registry")
     make_cgroups(config["pods"], len(config["runtimes"]))
     registry = start_registry(config)
-    daemons.configure(config["pause"], config["hosts_toml"], Path(config["registry"]["authority"]), config["registries"])
+    daemons.configure(config["hosts_toml"], Path(config["registry"]["authority"]), config["registries"])
     wait_for(lambda: answers(config["registry"]["address"]), "the registry's first answer")
     bench = Bench(config)
     try:

@@ -36,7 +36,7 @@ def processes() -> list[int]:
     return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and program(int(path.name))]
 
 
-def measure(daemons: set[str], per_pod: set[str], workloads: list[list[str]], known: set[int]) -> Usage:
+def measure(daemons: frozenset[str], per_pod: frozenset[str], workloads: list[list[str]], known: set[int]) -> Usage:
     """Sorts every process; `known` are those from before the first pod."""
     usage = Usage()
     for pid in processes():

@@ -1,0 +1,12 @@
+//go:build tools
+
+// Package tools names the packages that tools/nodensdev/gobin.py builds from this module, so
+// that go.mod and go.sum pin what they need. Nothing here is compiled.
+package tools
+
+import (
+	_ "k8s.io/kubernetes/test/e2e_node"
+	_ "k8s.io/kubernetes/test/e2e_node/criproxy"
+	_ "k8s.io/kubernetes/test/e2e_node/services"
+	_ "k8s.io/system-validators/validators"
+)
