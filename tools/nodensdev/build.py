@@ -1,6 +1,9 @@
 """Builds of the tree, one directory under build/ per variant."""
 import argparse
+import contextlib
+import fcntl
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,10 +57,20 @@ def configure(inside: room.Prepared, name: str, options: list[str]) -> None:
 
 def ensure(inside: room.Prepared, name: str) -> Path:
     """Builds a variant, in a room, and returns its directory."""
-    configure(inside, name, setup_options(VARIANTS[name]))
-    if inside.run(["meson", "compile", "-C", f"build/{name}"]) != 0:
-        raise Failure(f"the {name} build failed")
+    with alone_in(name):
+        configure(inside, name, setup_options(VARIANTS[name]))
+        if inside.run(["meson", "compile", "-C", f"build/{name}"]) != 0:
+            raise Failure(f"the {name} build failed")
     return BUILD / name
+
+
+@contextlib.contextmanager
+def alone_in(name: str) -> Iterator[None]:
+    """Two commands at once must not build in one directory."""
+    BUILD.mkdir(exist_ok=True)
+    with (BUILD / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def options(parser: argparse.ArgumentParser) -> None:

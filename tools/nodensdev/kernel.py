@@ -69,7 +69,9 @@ def uml_overlay(base: Path, overlay: Path) -> list[str]:
 
 def qemu_command(boot: Boot) -> list[str]:
     guest = room.CACHE_INSIDE / root.ensure("guest").relative_to(cache.top())
-    disk = f"file={boot.overlay},format=qcow2" if boot.overlay else f"file={boot.base},format=raw"
+    # User-mode Linux guests lock the whole base disk, and QEMU would not read it then. Nobody writes to it.
+    unlocked = "file.locking=off,backing.file.locking=off"
+    disk = f"file={boot.overlay},format=qcow2,{unlocked}" if boot.overlay else f"file={boot.base},format=raw"
     nics = [argument for number, nic in enumerate(boot.nics) for argument in (
         "-netdev", f"tap,id=n{number},ifname={nic.tap},script=no,downscript=no",
         "-device", f"virtio-net-pci,netdev=n{number},mac={nic.mac}")]

@@ -27,14 +27,17 @@ def need_root(purpose: str) -> None:
 
 def need_program(name: str, package: str) -> None:
     """Makes sure that a program is there; as root on Debian it is installed."""
-    if shutil.which(name, path=program_path()):
-        return
+    if not shutil.which(name, path=program_path()):
+        install(package, f"'{name}' is missing")
+
+
+def install(package: str, why: str) -> None:
+    """Installs a Debian package on the machine, or says that somebody must."""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise Failure(f"'{name}' is missing; install the Debian package {package}")
-    say(f"'{name}' is missing: installing the Debian package {package}")
+        raise Failure(f"{why}; install the Debian package {package}")
+    say(f"{why}: installing the Debian package {package}")
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]
-    for command in (["apt-get", "update", "-q"], install):
+    for command in (["apt-get", "update", "-q"], ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]):
         done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode != 0:
             raise Failure(f"`{' '.join(command)}` failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")

@@ -20,7 +20,8 @@ from . import cache, machine, root
 from .project import INSIDE, TOP
 
 CACHE_INSIDE = Path("/cache")
-KEPT_VARIABLES = ("TERM", "CI", "COLORTERM", "NO_COLOR", "SOURCE_DATE_EPOCH", "NINJA_STATUS", "CFLAGS", "LDFLAGS")
+KEPT_VARIABLES = ("TERM", "CI", "COLORTERM", "NO_COLOR", "SOURCE_DATE_EPOCH", "NINJA_STATUS", "CFLAGS", "LDFLAGS",
+                  "NODENS_MARK")  # the last one: by it the testbed's tests know the processes they have caused
 PIVOT = Path(__file__).with_name("pivot.py")
 
 

@@ -1,10 +1,13 @@
 """`tools/dev test`: the test suites, each with what has to be built for it."""
 import argparse
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import build, room
+from . import build, machine, room
 from .command import Command, Failure
+from .project import TOP
 
 
 @dataclass(frozen=True)
@@ -34,18 +37,41 @@ def pytest(directory: str) -> Callable[[room.Prepared], bool]:
     return run_pytest
 
 
+def pytest_on_machine(directory: str, *arguments: str) -> Callable[[room.Prepared], bool]:
+    """For tests that start guests and clusters themselves, as a contributor does."""
+    def run_pytest(inside: room.Prepared) -> bool:
+        command = [python_with_pytest(), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, directory]
+        return subprocess.run(command, cwd=TOP, stdin=subprocess.DEVNULL).returncode == 0
+    return run_pytest
+
+
+def python_with_pytest() -> str:
+    """The machine's Python that has pytest; installed from Debian where none has."""
+    def has_pytest(python: str) -> bool:
+        return subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode == 0
+
+    candidates = [python for python in (sys.executable, "/usr/bin/python3") if has_pytest(python)]
+    if candidates:
+        return candidates[0]
+    machine.install("python3-pytest", "pytest is missing")
+    return "/usr/bin/python3"
+
+
 SUITES = {
     "unit": Suite("unit tests and the fuzzers' corpora", meson("gcc", "unit", "fuzz")),
     "asan": Suite("the same under ASan and UBSan", meson("asan", "unit", "fuzz")),
     "fuzz": Suite("the fuzzers' corpora alone", meson("gcc", "fuzz"), default=False),
     "kernel": Suite("what the design takes for granted of the kernel", meson("gcc", "kernel")),
     "tools": Suite("tools/dev itself", pytest("tools/tests")),
+    "testbed": Suite("guests and clusters, and what they leave behind", pytest_on_machine("tests/testbed", "-m", "not slow"), default=False),
+    "testbed-slow": Suite("the same on Debian's own kernel", pytest_on_machine("tests/testbed", "-m", "slow"), default=False),
 }
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     text = "; ".join(f"{name}: {suite.purpose}" for name, suite in SUITES.items())
-    parser.add_argument("suite", nargs="*", choices=[[], *SUITES], default=[], help=f"{text}. Default: all but 'fuzz', which 'unit' contains")
+    parser.add_argument("suite", nargs="*", choices=[[], *SUITES], default=[], 
+                        help=f"{text}. Default: {', '.join(name for name, suite in SUITES.items() if suite.default)}")
 
 
 def run(args: argparse.Namespace) -> int:

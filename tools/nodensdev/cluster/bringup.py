@@ -170,13 +170,10 @@ def checked_kubectl(one: Cluster, *arguments: str, stdin: str | None = None) -> 
 
 def save_logs(one: Cluster) -> None:
     """Keeps the logs of a cluster that did not come up, where they can be read and are not in the way."""
-    source = one.state / "logs"
-    if not source.is_dir():
-        return
     target = FAILED_LOGS / one.name
-    with contextlib.suppress(OSError):
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(source, target)
-        console = target / f"{addresses.node_name(1)}-console.log"
-        if console.exists():
-            print("\n".join("| " + line for line in console.read_text(errors="replace").splitlines()[-20:]), file=sys.stderr)
+    shutil.rmtree(target, ignore_errors=True)
+    with contextlib.suppress(OSError, Failure):
+        one.copy_logs(target)
+    for path in sorted(target.glob(f"{addresses.node_name(1)}*.log")):
+        print(f"the end of {path.relative_to(TOP)}:", file=sys.stderr)
+        print("\n".join("| " + line for line in path.read_text(errors="replace").splitlines()[-20:]), file=sys.stderr)

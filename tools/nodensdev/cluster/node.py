@@ -36,6 +36,7 @@ set -eu
 cp -a --no-preserve=ownership /exchange/in/root/. /
 hostname {name}
 ip link set lo up
+for _ in $(seq 300); do [ -e /sys/class/net/{nic} ] && break; sleep 0.1; done # its driver may be a module
 ip link set {nic} up
 ip addr add {address}/24 dev {nic}
 ip route add default via {gateway}
