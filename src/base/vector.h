@@ -33,4 +33,6 @@
                 (vector)->count = (vector)->capacity = 0;                                                                     \
         } while (0)
 
-#define nd_vector_each(item, vector) for (__auto_type item = (vector)->items; item < (vector)->items + (vector)->count; item++)
+/* An empty vector has no items to step from: nullptr + 0 is undefined in C, and clang's sanitizer says so. */
+#define nd_vector_each(item, vector)                                                                                          \
+        for (__auto_type item = (vector)->items; item && item < (vector)->items + (vector)->count; item++)
