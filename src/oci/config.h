@@ -10,11 +10,11 @@
 #include "oci/platform.h"
 
 enum {
-        ND_CONFIG_CEILING = 4 << 20,     /* bytes of a config */
-        ND_CONFIG_STRING = 128 << 10,    /* bytes of one argument or variable: what execve() takes */
-        ND_CONFIG_STRINGS = 10000,       /* of one kind */
-        ND_CONFIG_PATH = 4095,           /* bytes of a path */
-        ND_CONFIG_USER = 256,            /* bytes of "user:group" */
+        ND_CONFIG_CEILING = 4 << 20,  /* bytes of a config */
+        ND_CONFIG_STRING = 128 << 10, /* bytes of one argument or variable: what execve() takes */
+        ND_CONFIG_STRINGS = 10000,    /* of one kind */
+        ND_CONFIG_PATH = 4095,        /* bytes of a path */
+        ND_CONFIG_USER = 256,         /* bytes of "user:group" */
 };
 
 struct nd_label {
@@ -27,7 +27,7 @@ struct nd_image_config {
         struct nd_platform platform;
         nd_vector(struct nd_digest) diff_ids; /* lowest first, sha256 */
         char *user;                           /* as the image says, "" = none; nd_image_user_parse() reads it */
-        nd_strings environment;               /* "NAME=value"; entries without '=' are dropped, as containerd does not set them */
+        nd_strings environment; /* "NAME=value"; entries without '=' are dropped, as containerd does not set them */
         nd_strings entrypoint;
         nd_strings command;
         char *working_directory; /* "" = none */

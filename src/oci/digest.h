@@ -18,7 +18,7 @@ enum nd_hash_kind {
 
 enum {
         ND_DIGEST_BYTES = SHA512_DIGEST_SIZE,
-        ND_DIGEST_HEX = 2 * ND_DIGEST_BYTES + 1,                 /* with the terminator */
+        ND_DIGEST_HEX = 2 * ND_DIGEST_BYTES + 1,               /* with the terminator */
         ND_DIGEST_TEXT = sizeof "sha512:" - 1 + ND_DIGEST_HEX, /* with the terminator */
 };
 

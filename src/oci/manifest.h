@@ -40,14 +40,14 @@ enum nd_media nd_media_of(const char *name);
 
 /* The Accept header of a request for a manifest. */
 #define ND_MANIFEST_ACCEPT                                                                                                    \
-        "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, "                              \
+        "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, "                               \
         "application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.docker.distribution.manifest.v2+json"
 
 /* Owns its strings. */
 struct nd_descriptor {
         enum nd_media media;
         enum nd_compression compression; /* of a layer */
-        bool foreign;                    /* a layer that its maker asks not to push; fetched from the registry like any other */
+        bool foreign; /* a layer that its maker asks not to push; fetched from the registry like any other */
         bool has_platform;
         struct nd_platform platform; /* of an index's entry */
         struct nd_digest digest;

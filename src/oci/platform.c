@@ -29,18 +29,26 @@ static bool copy_field(const char *text, char field[static ND_PLATFORM_FIELD]) {
 static const struct {
         const char *alias, *architecture, *variant;
 } aliases[] = {
-        {"i386", "386", ""},           {"i586", "386", ""},    {"i686", "386", ""},    {"x86_64", "amd64", nullptr},
-        {"x86-64", "amd64", nullptr},  {"armhf", "arm", "v7"}, {"armel", "arm", "v6"}, {"armv7l", "arm", "v7"},
-        {"aarch64", "arm64", nullptr}, {"armv6l", "arm", "v6"}, {"loongarch64", "loong64", nullptr},
+        {"i386", "386", ""},
+        {"i586", "386", ""},
+        {"i686", "386", ""},
+        {"x86_64", "amd64", nullptr},
+        {"x86-64", "amd64", nullptr},
+        {"armhf", "arm", "v7"},
+        {"armel", "arm", "v6"},
+        {"armv7l", "arm", "v7"},
+        {"aarch64", "arm64", nullptr},
+        {"armv6l", "arm", "v6"},
+        {"loongarch64", "loong64", nullptr},
 };
 
 /* Other names of variants. */
 static const struct {
         const char *architecture, *alias, *variant;
 } variants[] = {
-        {"amd64", "v1", ""},   {"arm64", "8", ""},     {"arm64", "v8", ""},    {"arm64", "v8.0", ""},
-        {"arm64", "9", "v9"},  {"arm64", "9.0", "v9"}, {"arm64", "v9.0", "v9"}, {"arm", "", "v7"},
-        {"arm", "7", "v7"},    {"arm", "5", "v5"},     {"arm", "6", "v6"},     {"arm", "8", "v8"},
+        {"amd64", "v1", ""},  {"arm64", "8", ""},     {"arm64", "v8", ""},     {"arm64", "v8.0", ""},
+        {"arm64", "9", "v9"}, {"arm64", "9.0", "v9"}, {"arm64", "v9.0", "v9"}, {"arm", "", "v7"},
+        {"arm", "7", "v7"},   {"arm", "5", "v5"},     {"arm", "6", "v6"},      {"arm", "8", "v8"},
 };
 
 static void normalise(struct nd_platform *p) {

@@ -212,7 +212,9 @@ static struct nd_error *cut_tail(const char *text, char *name, struct nd_referen
         if (colon) {
                 *colon = '\0';
                 if (!nd_reference_valid_tag(colon + 1))
-                        return invalid(text, "a tag is 1 to 128 letters, digits, '_', '.' and '-', and begins with neither '.' nor '-'");
+                        return invalid(
+                                text,
+                                "a tag is 1 to 128 letters, digits, '_', '.' and '-', and begins with neither '.' nor '-'");
         }
         if (!at)
                 ret->tag = nd_strdup(colon ? colon + 1 : TAG_DEFAULT);
@@ -240,7 +242,8 @@ struct nd_error *nd_reference_parse(const char *text, struct nd_reference *ret) 
         if (has_upper(reference.path))
                 return invalid(text, "the repository's path must be lower case");
         if (!nd_reference_valid_path(reference.path))
-                return invalid(text, "the repository's path is lower case letters and digits, joined by '.', '_', '__', '-' or '/'");
+                return invalid(text,
+                               "the repository's path is lower case letters and digits, joined by '.', '_', '__', '-' or '/'");
         *ret = nd_take(reference, (struct nd_reference) {});
         return nullptr;
 }

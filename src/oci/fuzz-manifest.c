@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A media type up to the first line feed, then a document. What is taken keeps to the bounds, and selecting from it is safe. */
+#include <string.h>
+
+#include <unit/fuzz.h>
+
+#include "oci/manifest.h"
+
+static void keeps_to_the_bounds(const struct nd_manifest *manifest) {
+        static const char *const architectures[] = {"amd64", "arm64", "arm", "s390x"};
+        bool index = manifest->media == ND_MEDIA_INDEX;
+
+        fuzz_require(index || manifest->media == ND_MEDIA_MANIFEST);
+        fuzz_require(manifest->entries.count <= (index ? ND_MANIFEST_DESCRIPTORS : ND_MANIFEST_LAYERS));
+        fuzz_require(index || nd_digest_is_set(&manifest->config.digest));
+        nd_vector_each (entry, &manifest->entries) {
+                fuzz_require(nd_digest_is_set(&entry->digest));
+                fuzz_require(entry->size <= ND_DESCRIPTOR_SIZE);
+                fuzz_require(entry->media_type && strlen(entry->media_type) <= ND_MEDIA_TYPE);
+                fuzz_require(index || entry->media == ND_MEDIA_LAYER);
+        }
+        fuzz_require(nd_manifest_size(manifest) <= ND_DESCRIPTOR_SIZE * (ND_MANIFEST_DESCRIPTORS + 1));
+        for (size_t i = 0; i < nd_count_of(architectures); i++) {
+                nd_autoerror struct nd_error *error = nullptr;
+                const struct nd_descriptor *entry = nullptr;
+                struct nd_platform wanted;
+
+                (void) nd_platform_make("linux", architectures[i], "", &wanted);
+                error = nd_manifest_select(manifest, &wanted, &entry);
+                fuzz_require(error || (entry >= manifest->entries.items &&
+                                       entry < manifest->entries.items + manifest->entries.count));
+        }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        nd_cleanup(nd_manifest_done) struct nd_manifest manifest = {};
+        const uint8_t *end = size > 0 ? memchr(data, '\n', size) : nullptr;
+        nd_autofree char *media_type = nullptr;
+        nd_autoerror struct nd_error *error = nullptr;
+        size_t skipped = 0;
+
+        if (end) {
+                media_type = fuzz_text(data, (size_t) (end - data));
+                skipped = (size_t) (end - data) + 1;
+        }
+        error = nd_manifest_parse((const char *) data + skipped, size - skipped, media_type, &manifest);
+        if (!error)
+                keeps_to_the_bounds(&manifest);
+        return 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "oci/manifest.h"
+
+#include <unit/expect.h>
+
+#include "base/text.h"
+
+#define HEX "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+#define OCI "application/vnd.oci.image."
+#define CONFIG "{\"mediaType\":\"" OCI "config.v1+json\",\"digest\":\"sha256:" HEX "\",\"size\":7}"
+#define LAYER(type) "{\"mediaType\":\"" type "\",\"digest\":\"sha256:" HEX "\",\"size\":3}"
+#define MANIFEST(layers) "{\"schemaVersion\":2,\"config\":" CONFIG ",\"layers\":[" layers "]}"
+#define ENTRY(platform) "{\"mediaType\":\"" OCI "manifest.v1+json\",\"digest\":\"sha256:" HEX "\",\"size\":1" platform "}"
+#define INDEX(entries) "{\"schemaVersion\":2,\"manifests\":[" entries "]}"
+#define PLATFORM(os, architecture) ",\"platform\":{\"os\":\"" os "\",\"architecture\":\"" architecture "\"}"
+
+static struct nd_error *parse(const char *text, const char *media_type, struct nd_manifest *ret) {
+        return nd_manifest_parse(text, strlen(text), media_type, ret);
+}
+
+static void refused(const char *text, const char *media_type, const char *words) {
+        struct nd_manifest manifest = {};
+
+        expect_error(parse(text, media_type, &manifest), ND_INVALID, words);
+}
+
+static void a_manifest_gives_its_config_and_layers_in_order([[maybe_unused]] void **state) {
+        static const struct {
+                const char *type;
+                enum nd_compression compression;
+                bool foreign;
+        } cases[] = {
+                {OCI "layer.v1.tar", ND_COMPRESSION_NONE, false},
+                {OCI "layer.v1.tar+gzip", ND_COMPRESSION_GZIP, false},
+                {OCI "layer.v1.tar+zstd", ND_COMPRESSION_ZSTD, false},
+                {OCI "layer.nondistributable.v1.tar+gzip", ND_COMPRESSION_GZIP, true},
+                {"application/vnd.docker.image.rootfs.diff.tar", ND_COMPRESSION_DETECT, false},
+                {"application/vnd.docker.image.rootfs.diff.tar.gzip", ND_COMPRESSION_GZIP, false},
+                {"application/vnd.docker.image.rootfs.diff.tar.zstd", ND_COMPRESSION_ZSTD, false},
+                {"application/vnd.docker.image.rootfs.foreign.diff.tar.gzip", ND_COMPRESSION_GZIP, true},
+        };
+        nd_cleanup(nd_manifest_done) struct nd_manifest manifest = {};
+        nd_autotext layers = ND_TEXT(8192), text = ND_TEXT(8192);
+
+        for (size_t i = 0; i < nd_count_of(cases); i++)
+                nd_text_addf(&layers, "%s{\"mediaType\":\"%s\",\"digest\":\"sha256:" HEX "\",\"size\":%zu}", i > 0 ? "," : "",
+                             cases[i].type, i);
+        nd_text_addf(&text, "{\"schemaVersion\":2,\"config\":" CONFIG ",\"layers\":[%s]}", nd_text_get(&layers));
+        expect_ok(parse(nd_text_get(&text), OCI "manifest.v1+json", &manifest));
+        assert_int_equal(manifest.media, ND_MEDIA_MANIFEST);
+        assert_int_equal(manifest.config.size, 7);
+        assert_int_equal(manifest.entries.count, nd_count_of(cases));
+        for (size_t i = 0; i < nd_count_of(cases); i++) {
+                assert_int_equal(manifest.entries.items[i].compression, cases[i].compression);
+                assert_int_equal(manifest.entries.items[i].foreign, cases[i].foreign);
+                assert_int_equal(manifest.entries.items[i].size, i);
+                assert_string_equal(manifest.entries.items[i].media_type, cases[i].type);
+        }
+        assert_int_equal(nd_manifest_size(&manifest), 7 + 28);
+}
+
+static void a_document_may_leave_its_type_to_others_but_not_contradict_them([[maybe_unused]] void **state) {
+        static const char *const ok[] = {nullptr,
+                                         "",
+                                         "application/json",
+                                         "application/octet-stream",
+                                         OCI "manifest.v1+json",
+                                         OCI "manifest.v1+json; charset=utf-8",
+                                         "application/vnd.docker.distribution.manifest.v2+json"};
+
+        for (size_t i = 0; i < nd_count_of(ok); i++) {
+                nd_cleanup(nd_manifest_done) struct nd_manifest manifest = {};
+
+                expect_ok(parse(MANIFEST(""), ok[i], &manifest));
+                assert_int_equal(manifest.media, ND_MEDIA_MANIFEST);
+        }
+        refused(MANIFEST(""), OCI "index.v1+json", "called something else");
+        refused(INDEX(""), OCI "manifest.v1+json", "called something else");
+        refused("{\"mediaType\":\"" OCI "index.v1+json\",\"config\":" CONFIG ",\"layers\":[]}", nullptr, "called something");
+        refused("{\"config\":" CONFIG ",\"layers\":[],\"manifests\":[]}", nullptr, "at once");
+        refused("{}", nullptr, "neither");
+        refused("[]", nullptr, "not a JSON object");
+        refused("", nullptr, "");
+}
+
+static void schema_1_is_refused_with_advice([[maybe_unused]] void **state) {
+        refused("{\"schemaVersion\":1,\"fsLayers\":[]}", nullptr, "push the image again");
+        refused(MANIFEST(""), "application/vnd.docker.distribution.manifest.v1+prettyjws", "schema 1");
+        refused(MANIFEST(""), "application/vnd.docker.distribution.manifest.v1+json", "schema 1");
+}
+
+static void lies_in_descriptors_are_refused([[maybe_unused]] void **state) {
+        refused(MANIFEST("{\"mediaType\":\"" OCI "layer.v1.tar\",\"digest\":\"sha256:" HEX "\",\"size\":-1}"), nullptr,
+                "'layers': entry 0: 'size' is negative");
+        refused(MANIFEST("{\"mediaType\":\"" OCI "layer.v1.tar\",\"digest\":\"sha256:" HEX "\",\"size\":1.5}"), nullptr,
+                "whole number");
+        refused(MANIFEST("{\"mediaType\":\"" OCI "layer.v1.tar\",\"digest\":\"sha256:" HEX
+                         "\",\"size\":99999999999999999999}"),
+                nullptr, "whole number");
+        refused(MANIFEST("{\"mediaType\":\"" OCI "layer.v1.tar\",\"digest\":\"sha256:" HEX
+                         "\",\"size\":18446744073709551615}"),
+                nullptr, "larger than");
+        refused(MANIFEST("{\"mediaType\":\"" OCI "layer.v1.tar\",\"digest\":\"sha256:../../x\",\"size\":1}"), nullptr,
+                "invalid digest");
+        refused(MANIFEST("{\"mediaType\":\"" OCI "layer.v1.tar\",\"digest\":\"sha256:" HEX "\\u0000\",\"size\":1}"), nullptr,
+                "null byte");
+        refused(MANIFEST("{\"mediaType\":\"" OCI "layer.v1.tar\",\"size\":1}"), nullptr, "no digest");
+        refused(MANIFEST("{\"mediaType\":\"" OCI "layer.v1.tar\",\"digest\":\"sha256:" HEX "\",\"size\":1,\"size\":2}"),
+                nullptr, "given twice");
+        refused(MANIFEST("7"), nullptr, "not an object");
+        refused("{\"config\":[],\"layers\":[]}", nullptr, "'config' is");
+        refused("{\"layers\":[]}", nullptr, "no config");
+}
+
+static void what_is_no_container_image_is_named([[maybe_unused]] void **state) {
+        refused(MANIFEST(LAYER("application/vnd.cncf.helm.chart.content.v1.tar+gzip")), nullptr,
+                "\"application/vnd.cncf.helm.chart.content.v1.tar+gzip\"");
+        refused(MANIFEST(LAYER(OCI "layer.v1.tar+gzip+encrypted")), nullptr, "no container image that can be run");
+        refused("{\"config\":{\"mediaType\":\"application/vnd.oci.empty.v1+json\",\"digest\":\"sha256:" HEX
+                "\",\"size\":2},\"layers\":[]}",
+                nullptr, "its config");
+}
+
+static void counts_and_sizes_are_bounded([[maybe_unused]] void **state) {
+        nd_autotext layers = ND_TEXT(1 << 20), manifest = ND_TEXT(1 << 20), index = ND_TEXT(1 << 20);
+        nd_autofree char *large = nd_calloc(1, ND_MANIFEST_CEILING + 2);
+        struct nd_manifest ignored = {};
+
+        for (int i = 0; i <= ND_MANIFEST_DESCRIPTORS; i++)
+                nd_text_addf(&layers, "%s" LAYER(OCI "layer.v1.tar"), i > 0 ? "," : "");
+        nd_text_addf(&manifest, "{\"config\":" CONFIG ",\"layers\":[%s]}", nd_text_get(&layers));
+        nd_text_addf(&index, "{\"manifests\":[%s]}", nd_text_get(&layers));
+        refused(nd_text_get(&manifest), nullptr, "at most 500");
+        refused(nd_text_get(&index), nullptr, "at most 1000");
+        memset(large, ' ', ND_MANIFEST_CEILING + 1);
+        expect_error(nd_manifest_parse(large, ND_MANIFEST_CEILING + 1, nullptr, &ignored), ND_INVALID, "at most");
+}
+
+static const char *selected(const char *text, const char *architecture) {
+        static char chosen[ND_PLATFORM_FIELD];
+        nd_cleanup(nd_manifest_done) struct nd_manifest index = {};
+        const struct nd_descriptor *entry;
+        struct nd_platform wanted;
+
+        assert_true(nd_platform_make("linux", architecture, "", &wanted));
+        expect_ok(parse(text, nullptr, &index));
+        expect_ok(nd_manifest_select(&index, &wanted, &entry));
+        return strcpy(chosen, entry->has_platform ? entry->platform.architecture : "none");
+}
+
+static void the_best_entry_of_an_index_is_taken([[maybe_unused]] void **state) {
+        assert_string_equal(selected(INDEX(ENTRY(PLATFORM("linux", "386")) "," ENTRY(PLATFORM("linux", "amd64"))), "amd64"),
+                            "amd64");
+        assert_string_equal(selected(INDEX(ENTRY(PLATFORM("linux", "386")) "," ENTRY(PLATFORM("linux", "arm64"))), "amd64"),
+                            "386");
+        assert_string_equal(selected(INDEX(ENTRY("") "," ENTRY(PLATFORM("linux", "x86_64"))), "amd64"), "amd64");
+        assert_string_equal(selected(INDEX(ENTRY(PLATFORM("windows", "amd64")) "," ENTRY("")), "amd64"), "none");
+}
+
+static void an_index_without_a_match_says_what_it_has([[maybe_unused]] void **state) {
+        nd_cleanup(nd_manifest_done) struct nd_manifest index = {};
+        const struct nd_descriptor *entry;
+        struct nd_platform wanted;
+
+        assert_true(nd_platform_make("linux", "s390x", "", &wanted));
+        expect_ok(parse(INDEX(ENTRY(PLATFORM("linux", "amd64")) "," ENTRY(PLATFORM("windows", "arm64")) "," ENTRY(
+                                PLATFORM("unknown", "unknown")) "," LAYER(OCI "layer.v1.tar")),
+                        nullptr, &index));
+        expect_error(nd_manifest_select(&index, &wanted, &entry), ND_NOT_FOUND,
+                     "not made for linux/s390x, only for: linux/amd64, windows/arm64");
+}
+
+static void an_archive_may_name_its_images([[maybe_unused]] void **state) {
+        nd_cleanup(nd_manifest_done) struct nd_manifest index = {};
+
+        expect_ok(parse(INDEX(ENTRY(",\"annotations\":{\"org.opencontainers.image.ref.name\":\"1.0\","
+                                    "\"io.containerd.image.name\":\"docker.io/library/a:1.0\"}")),
+                        nullptr, &index));
+        assert_string_equal(index.entries.items[0].ref_name, "1.0");
+        assert_string_equal(index.entries.items[0].image_name, "docker.io/library/a:1.0");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_manifest_gives_its_config_and_layers_in_order),
+                cmocka_unit_test(a_document_may_leave_its_type_to_others_but_not_contradict_them),
+                cmocka_unit_test(schema_1_is_refused_with_advice),
+                cmocka_unit_test(lies_in_descriptors_are_refused),
+                cmocka_unit_test(what_is_no_container_image_is_named),
+                cmocka_unit_test(counts_and_sizes_are_bounded),
+                cmocka_unit_test(the_best_entry_of_an_index_is_taken),
+                cmocka_unit_test(an_index_without_a_match_says_what_it_has),
+                cmocka_unit_test(an_archive_may_name_its_images),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
