@@ -18,6 +18,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "userns/blocks.h"
 #include "userns/mapping.h"
 #include "userns/store.h"
@@ -31,7 +32,8 @@ struct nd_userns_manager {
         struct nd_store store;
         uint32_t ids_per_pod;
         struct nd_id_range range;
-        nd_extents delegated; /* empty = all */
+        bool confined; /* to the delegated extents, which may be none at all */
+        nd_extents delegated;
         bool read_only;
         uint32_t usable;
         uint32_t quarantined; /* pods with a problem */
@@ -71,7 +73,7 @@ static bool in_range(const struct nd_userns_manager *m, uint32_t block) {
         uint64_t first = (uint64_t) block * m->ids_per_pod;
 
         return first >= m->range.first && first + m->ids_per_pod <= (uint64_t) m->range.first + m->range.count &&
-               (m->delegated.count == 0 || nd_extents_hold(&m->delegated, first, m->ids_per_pod));
+               (!m->confined || nd_extents_hold(&m->delegated, first, m->ids_per_pod));
 }
 
 static bool usable(const struct nd_userns_manager *m, uint32_t block) {
@@ -212,19 +214,29 @@ static struct nd_error *parse_and_record(struct nd_userns_manager *m, const char
         return nullptr;
 }
 
-/* Takes one pod's file over at start; false when it cannot be used. What is wrong with it stays with the pod, in quarantine. */
-static bool recover_pod(struct nd_userns_manager *m, const char *pod_uid, bool may_quarantine) {
+/* A shortage of our own, which says nothing about the file. */
+static bool is_shortage(const struct nd_error *error) {
+        int number = nd_error_errno(error);
+
+        return number == EMFILE || number == ENFILE || number == ENOMEM;
+}
+
+/* Takes one pod's file over at start. What is wrong with the file stays with the pod, in quarantine; but where we could not look,
+ * its block would count as free and be handed out a second time, so that is an error. */
+static struct nd_error *recover_pod(struct nd_userns_manager *m, const char *pod_uid, bool may_quarantine) {
         nd_autoerror struct nd_error *error = nullptr;
-        nd_autofree char *bytes = nullptr;
+        nd_autofree char *bytes = nullptr, *quoted = nd_quote(pod_uid);
         struct nd_id_range ignored;
         size_t length = 0;
 
         error = nd_store_read(&m->store, pod_uid, &bytes, &length);
         if (!error && bytes)
                 error = parse_and_record(m, pod_uid, bytes, length, &ignored);
-        if (error && may_quarantine)
+        if (error && may_quarantine && !is_shortage(error)) {
                 quarantine(m, pod_uid, bytes, length, error);
-        return !error;
+                return nullptr;
+        }
+        return nd_error_wrap(nd_take_ptr(error), "record pod mappings for existing pod %s", quoted);
 }
 
 /* Good files first, so that a bad one cannot take a block from the pod that rightly has it: it costs one pod, its own. */
@@ -239,14 +251,15 @@ static struct nd_error *recover(struct nd_userns_manager *m) {
         if (error)
                 return nd_error_wrap(nd_take_ptr(error), "read pods from disk");
         nd_vector_each (name, &names) {
-                if (!recover_pod(m, *name, false))
+                nd_autoerror struct nd_error *problem = recover_pod(m, *name, false);
+
+                if (problem)
                         nd_vector_push(&bad, *name);
         }
-        nd_vector_each (name, &bad) {
-                (void) recover_pod(m, *name, true);
-        }
+        for (size_t i = 0; i < bad.count && !error; i++)
+                error = recover_pod(m, bad.items[i], true);
         nd_vector_done(&bad);
-        return nullptr;
+        return nd_take_ptr(error);
 }
 
 struct nd_error *nd_userns_manager_open(const struct nd_userns_settings *settings, struct nd_userns_manager **ret) {
@@ -259,6 +272,7 @@ struct nd_error *nd_userns_manager_open(const struct nd_userns_settings *setting
         m->ids_per_pod = settings->ids_per_pod;
         m->range = settings->range;
         m->read_only = settings->read_only;
+        m->confined = settings->delegated != nullptr;
         if (settings->delegated)
                 nd_vector_each (extent, settings->delegated) {
                         nd_vector_push(&m->delegated, *extent);
@@ -272,7 +286,7 @@ struct nd_error *nd_userns_manager_open(const struct nd_userns_settings *setting
         return nullptr;
 }
 
-/* Writes a pod's file; with an error the pod has no block, unless its file could not be removed again. */
+/* Writes a new pod's file; with an error the pod has no block, unless its file could not be removed again. */
 static struct nd_error *create(struct nd_userns_manager *m, const char *pod_uid, uint32_t first) {
         nd_autofree char *text = nd_mapping_format(first, m->ids_per_pod);
         nd_autoerror struct nd_error *error = nd_store_write(&m->store, pod_uid, text), *left = nullptr;
@@ -285,12 +299,21 @@ static struct nd_error *create(struct nd_userns_manager *m, const char *pod_uid,
         return nd_error_wrap(nd_take_ptr(error), "create user namespace");
 }
 
+/* Writes the file of a pod that lives with its block already. With an error it keeps the block: another pod must not get it. */
+static struct nd_error *restore(struct nd_userns_manager *m, const char *pod_uid, const struct nd_extent *block) {
+        nd_autofree char *text = nd_mapping_format((uint32_t) block->first, m->ids_per_pod);
+
+        nd_try(nd_error_wrap(record(m, pod_uid, (uint32_t) block->first, (uint32_t) block->count), "create user namespace"));
+        return nd_error_wrap(nd_store_write(&m->store, pod_uid, text), "create user namespace");
+}
+
 static struct nd_error *allocate(struct nd_userns_manager *m, const char *pod_uid, struct nd_id_range *ret) {
         const struct pod *known = nd_map_get(&m->pods, pod_uid);
         uint32_t block, first;
 
         if (known) {
                 first = (uint32_t) known->extents.items[0].first;
+                nd_try(restore(m, pod_uid, &known->extents.items[0]));
         } else {
                 if (!nd_blocks_find(&m->blocks, &block))
                         return nd_error_new(
@@ -298,8 +321,8 @@ static struct nd_error *allocate(struct nd_userns_manager *m, const char *pod_ui
                                 "create user namespace: could not find an empty slot to allocate a user namespace");
                 first = block * m->ids_per_pod;
                 index_pod(m, pod_uid, pod_with_block(first, m->ids_per_pod));
+                nd_try(create(m, pod_uid, first));
         }
-        nd_try(create(m, pod_uid, first));
         *ret = (struct nd_id_range) {.first = first, .count = m->ids_per_pod};
         return nullptr;
 }
