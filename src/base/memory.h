@@ -32,7 +32,7 @@
 [[nodiscard]] char *nd_strdup(const char *text);
 [[nodiscard]] char *nd_strndup(const char *text, size_t length);
 [[nodiscard, gnu::format(printf, 1, 2)]] char *nd_format(const char *format, ...);
-[[nodiscard]] char *nd_format_va(const char *format, va_list arguments);
+[[nodiscard, gnu::format(printf, 1, 0)]] char *nd_format_va(const char *format, va_list arguments);
 
 #define nd_new(type) ((type *) nd_calloc(1, sizeof(type)))
 
