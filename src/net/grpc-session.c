@@ -29,7 +29,7 @@ struct nd_grpc_call {
         struct nd_grpc_call *next, *previous;
         int32_t stream;
         bool on_stream, handled, requested;
-        bool is_post, is_grpc, headers_sent, finished, cancelled;
+        bool is_post, is_grpc, headers_sent, finished, cancelled, telling;
         size_t header_bytes;
         char *path;
         uint64_t timeout_us;
@@ -49,7 +49,7 @@ struct nd_grpc_call {
 /* ---- life of a call ---- */
 
 static void call_free_if_unused(struct nd_grpc_call *call) {
-        if (call->on_stream || call->handled)
+        if (call->on_stream || call->handled || call->telling)
                 return;
         if (call->detach)
                 call->detach(call->attachment);
@@ -89,8 +89,10 @@ static void call_cancel(struct nd_grpc_call *call) {
         if (call->cancelled || !call->handled)
                 return;
         call->cancelled = true;
+        call->telling = true; /* the handler may finish the call right there */
         if (call->on_cancel)
                 call->on_cancel(call->on_cancel_userdata);
+        call->telling = false;
 }
 
 static void tell_output(struct nd_grpc_session *session) {
@@ -203,7 +205,6 @@ void nd_grpc_call_send(struct nd_grpc_call *call, const char *bytes, size_t leng
         }
         if (call->session->output + length + ND_GRPC_PREFIX > ND_GRPC_OUTPUT) {
                 conclude_now(call, nd_error_new(ND_EXHAUSTED, 0, "the peer does not read its answers"));
-                call_cancel(call);
                 return;
         }
         forget_answered(call);
@@ -231,6 +232,7 @@ void nd_grpc_call_expire(struct nd_grpc_call *call) {
                 return;
         conclude_now(call, nd_error_new(ND_DEADLINE, 0, "context deadline exceeded"));
         call_cancel(call);
+        call_free_if_unused(call);
 }
 
 const char *nd_grpc_call_path(const struct nd_grpc_call *call) {

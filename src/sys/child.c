@@ -27,6 +27,8 @@ struct stream {
         int fd;
         sd_event_source *source;
         struct nd_text text;
+        void (*sink)(const char *bytes, size_t length, void *userdata); /* nullptr: text keeps it */
+        void *sink_userdata;
 };
 
 struct nd_child {
@@ -111,9 +113,15 @@ static bool stream_read(struct stream *s) {
                         return errno == EAGAIN;
                 if (n == 0)
                         return false;
-                nd_text_append(&s->text, piece, (size_t) n);
+                if (s->sink)
+                        s->sink(piece, (size_t) n, s->sink_userdata);
+                else
+                        nd_text_append(&s->text, piece, (size_t) n);
         }
         return true;
+}
+
+static void sink_nothing([[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length, [[maybe_unused]] void *userdata) {
 }
 
 static int on_stream(sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events, void *userdata) {
@@ -163,6 +171,7 @@ void nd_child_cancel(struct nd_child *child) {
         if (!child)
                 return;
         child->callback = nullptr;
+        child->output.sink = sink_nothing;
         kill_group(child);
 }
 
@@ -171,9 +180,33 @@ struct launch {
         const char *const *argv;
         char *const *environment;
         int input, output, errors, report;
+        const int *descriptors;
+        size_t descriptor_count;
 };
 
-[[noreturn]] static void launch_exec(const struct launch *l) {
+/* Puts the given descriptors at 3, 4, ... First all move out of the way: one may stand where another belongs, and the report must not
+ * be run over. */
+static bool place_descriptors(struct launch *l) {
+        enum { ASIDE = 64 };
+        int aside[ND_CHILD_DESCRIPTORS];
+
+        if (l->descriptor_count == 0)
+                return true;
+        l->report = fcntl(l->report, F_DUPFD_CLOEXEC, ASIDE);
+        for (size_t i = 0; i < l->descriptor_count; i++) {
+                aside[i] = l->descriptors[i] < 0 ? -1 : fcntl(l->descriptors[i], F_DUPFD_CLOEXEC, ASIDE);
+                if (l->descriptors[i] >= 0 && aside[i] < 0)
+                        return false;
+        }
+        for (size_t i = 0; i < l->descriptor_count; i++)
+                if (aside[i] < 0)
+                        (void) close(3 + (int) i);
+                else if (dup2(aside[i], 3 + (int) i) < 0)
+                        return false;
+        return true;
+}
+
+[[noreturn]] static void launch_exec(struct launch *l) {
         sigset_t none;
         int status;
 
@@ -182,7 +215,8 @@ struct launch {
                 (void) signal(s, SIG_DFL);
         (void) sigprocmask(SIG_SETMASK, &none, nullptr);
         (void) setsid();
-        if (dup2(l->input, STDIN_FILENO) >= 0 && dup2(l->output, STDOUT_FILENO) >= 0 && dup2(l->errors, STDERR_FILENO) >= 0)
+        if (dup2(l->input, STDIN_FILENO) >= 0 && dup2(l->output, STDOUT_FILENO) >= 0 && dup2(l->errors, STDERR_FILENO) >= 0 &&
+            place_descriptors(l))
                 (void) execvpe(l->argv[0], (char *const *) l->argv, l->environment);
         status = errno;
         (void) !write(l->report, &status, sizeof status);
@@ -240,7 +274,9 @@ static struct nd_error *launch(const struct nd_child_plan *plan, struct nd_child
                                               .input = input,
                                               .output = output,
                                               .errors = errors,
-                                              .report = report_end});
+                                              .report = report_end,
+                                              .descriptors = plan->descriptors,
+                                              .descriptor_count = plan->descriptor_count});
         nd_close_fd(&report_end);
         while ((n = read(report, &status, sizeof status)) < 0 && errno == EINTR)
                 ;
@@ -277,6 +313,10 @@ struct nd_error *nd_child_start(sd_event *loop, const struct nd_child_plan *plan
         child->pidfd = child->output.fd = child->errors.fd = -EBADF;
         child->callback = callback;
         child->userdata = userdata;
+        child->output.sink = plan->output;
+        child->output.sink_userdata = userdata;
+        if (plan->descriptor_count > ND_CHILD_DESCRIPTORS)
+                return nd_error_new(ND_INTERNAL, 0, "%zu descriptors for '%s'", plan->descriptor_count, plan->argv[0]);
         nd_try(launch(plan, child));
         r = watch(loop, plan, child);
         if (r < 0) {

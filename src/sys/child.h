@@ -17,6 +17,14 @@ struct nd_child_plan {
         size_t input_length;
         uint64_t deadline_us;  /* from start to exit; 0 = none */
         size_t output_ceiling; /* per stream, what is kept of standard output and of standard error */
+        const int *descriptors; /* given to the child as 3, 4, ...; a negative one leaves its number closed. They stay ours */
+        size_t descriptor_count;
+        /* Gets standard output piece by piece as it comes; nothing of it is kept then. */
+        void (*output)(const char *bytes, size_t length, void *userdata);
+};
+
+enum {
+        ND_CHILD_DESCRIPTORS = 8, /* most that a plan may name */
 };
 
 struct nd_child_result {
