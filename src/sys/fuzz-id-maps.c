@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz-id-maps.c - the text of a uid_map: what is read and printed again reads the same */
+#include <string.h>
+
+#include <unit/fuzz.h>
+
+#include "base/text.h"
+#include "sys/userns.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        nd_cleanup(nd_id_maps_done) nd_id_maps maps = {}, again = {};
+        nd_autofree char *text = fuzz_text(data, size);
+        nd_autoerror struct nd_error *error = nd_id_maps_parse(text, &maps);
+        nd_autotext printed = ND_TEXT(1 << 20);
+
+        if (error) {
+                fuzz_require(nd_error_code(error) == ND_INVALID && maps.count == 0);
+                return 0;
+        }
+        fuzz_require(maps.count <= ND_ID_MAP_LINES);
+        nd_vector_each (map, &maps) {
+                fuzz_require(map->count > 0);
+                nd_text_addf(&printed, "%10u %10u %10u\n", map->inside, map->outside, map->count); /* as the kernel does */
+        }
+        fuzz_require(!nd_id_maps_parse(nd_text_get(&printed), &again));
+        fuzz_require(again.count == maps.count);
+        for (size_t i = 0; i < maps.count; i++)
+                fuzz_require(maps.items[i].inside == again.items[i].inside &&
+                             maps.items[i].outside == again.items[i].outside && maps.items[i].count == again.items[i].count);
+        (void) nd_id_maps_identity(&maps);
+        return 0;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unit/expect.h>
+
+#include <sys/stat.h>
+
+#include <unit/faults.h>
+#include <unit/resources.h>
+#include <unit/scratch.h>
+
+#include "sys/userns.h"
+#include "userns/probe.h"
+
+static void needs_privilege(void) {
+        nd_cleanup(nd_id_maps_done) nd_id_maps maps = {};
+
+        expect_ok(nd_id_maps_own("uid", &maps));
+        if (geteuid() != 0 || !nd_id_maps_identity(&maps)) {
+                nd_id_maps_done(&maps);
+                skip_because("the probe needs root in the initial user namespace");
+        }
+}
+
+static void user_namespaces_are_probed_for_real([[maybe_unused]] void **state) {
+        size_t before = resources_descriptors();
+
+        needs_privilege();
+        expect_ok(nd_probe_userns());
+        assert_int_equal(resources_descriptors(), before);
+        assert_int_equal(resources_children(), 0);
+}
+
+static void the_probe_tells_a_kernel_that_refuses([[maybe_unused]] void **state) {
+        needs_privilege();
+        faults_arm(FAULT_UNSHARE, 1, ENOSPC, false); /* as with user.max_user_namespaces = 0 */
+        expect_error(nd_probe_userns(), ND_EXHAUSTED, "make a user namespace: No space left on device");
+        assert_true(faults_disarm());
+}
+
+static void an_ordinary_user_s_namespace_is_probed_as_that_user([[maybe_unused]] void **state) {
+        struct nd_error *error;
+
+        needs_privilege();
+        error = nd_probe_userns_unprivileged(65534);
+        if (nd_error_code(error) == ND_DENIED) {
+                nd_error_free(error);
+                skip_because("this kernel lets no ordinary user make a user namespace");
+        }
+        expect_ok(error);
+        assert_int_equal(geteuid(), 0); /* the worker became somebody else, we did not */
+}
+
+static void idmapped_mounts_are_probed_on_the_directory_itself([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        struct nd_error *error;
+
+        needs_privilege();
+        error = nd_probe_idmap(root);
+        if (nd_error_code(error) == ND_UNIMPLEMENTED) {
+                nd_error_free(error);
+                scratch_remove(&root);
+                skip_because("the filesystem of the scratch directory has no idmapped mounts");
+        }
+        expect_ok(error);
+        expect_ok(nd_probe_idmap_tmpfs());
+        expect_ok(nd_probe_overlay(root));
+        assert_int_equal(scratch_entries(root, "."), 0); /* a probe leaves nothing behind */
+        assert_int_equal(resources_children(), 0);
+}
+
+static void owners_that_are_not_mapped_are_seen_as_nobody([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+
+        needs_privilege();
+        assert_int_equal(chown(root, 3000000, 3000000), 0);
+        expect_ok(nd_probe_idmap(root));
+}
+
+static void a_filesystem_that_cannot_be_idmapped_is_told_with_its_name([[maybe_unused]] void **state) {
+        needs_privilege();
+        expect_error(nd_probe_idmap("/proc"), ND_UNIMPLEMENTED, "idmap a mount of proc");
+        expect_error(nd_probe_overlay("/proc"), ND_UNIMPLEMENTED, "idmap a mount of proc");
+}
+
+static void a_directory_that_is_not_there_is_told([[maybe_unused]] void **state) {
+        expect_error(nd_probe_idmap("/nonexistent"), ND_NOT_FOUND, "open directory '/nonexistent'");
+        expect_error(nd_probe_overlay("/nonexistent"), ND_NOT_FOUND, "open directory '/nonexistent'");
+}
+
+static void a_path_s_filesystem_has_a_name([[maybe_unused]] void **state) {
+        expect_text(nd_probe_filesystem("/proc"), "proc");
+        expect_text(nd_probe_filesystem("/nonexistent"), "?");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(user_namespaces_are_probed_for_real),
+                cmocka_unit_test(the_probe_tells_a_kernel_that_refuses),
+                cmocka_unit_test(an_ordinary_user_s_namespace_is_probed_as_that_user),
+                cmocka_unit_test(idmapped_mounts_are_probed_on_the_directory_itself),
+                cmocka_unit_test(owners_that_are_not_mapped_are_seen_as_nobody),
+                cmocka_unit_test(a_filesystem_that_cannot_be_idmapped_is_told_with_its_name),
+                cmocka_unit_test(a_directory_that_is_not_there_is_told),
+                cmocka_unit_test(a_path_s_filesystem_has_a_name),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
