@@ -240,10 +240,13 @@ class Run:
             self.allocated(pod, ours, theirs)
 
     def both_refuse_foreign(self, pod: str, ours: str, theirs: str) -> bool:
-        if (foreign(self.ours, pod) and ours != theirs) or pod.startswith(".") or len(pod) > 253:
-            self.differ("8" if "cannot name a directory" in ours else "7")
-            return True
-        return False
+        if "cannot name a directory" in ours and unfit(pod):
+            self.differ("8")
+        elif foreign(self.ours, pod) and ours != theirs:
+            self.differ("7")
+        else:
+            return False
+        return True
 
     def allocated(self, pod: str, ours: dict, theirs: dict) -> None:
         size = self.settings.ids_per_pod
@@ -284,7 +287,7 @@ class Run:
         size = self.settings.ids_per_pod
         claimed = any(low < first + size and first < low + count
                       for other, entry in self.quarantine.items() if other != pod for low, count in entry["claims"])
-        if "cannot name a directory" in error and (pod.startswith(".") or len(pod) > 253):
+        if "cannot name a directory" in error and unfit(pod):
             self.differ("8")
         elif foreign(self.ours, pod):
             self.differ("7")
@@ -420,6 +423,11 @@ class Run:
         busy = sum(low <= block < high for block in taken)
         if state["usable"] != max(high - low, 0) or state["free"] != state["usable"] - busy:
             raise Mismatch(f"nodens has {state['free']} of {state['usable']} blocks free; {busy} of {high - low} are held")
+
+
+def unfit(pod: str) -> bool:
+    """Whether point 8 applies to a UID."""
+    return pod.startswith(".") or len(pod) > 253
 
 
 def names_in(directory: Path) -> list[str]:

@@ -62,6 +62,7 @@ SUITES = {
     "asan": Suite("the same under ASan and UBSan", meson("asan", "unit", "fuzz")),
     "fuzz": Suite("the fuzzers' corpora alone", meson("gcc", "fuzz"), default=False),
     "kernel": Suite("what the design takes for granted of the kernel", meson("gcc", "kernel")),
+    "userns": Suite("the user namespace manager under kills and with all its blocks", meson("gcc", "userns")),
     "tools": Suite("tools/dev itself", pytest("tools/tests")),
     "testbed": Suite("guests and clusters, and what they leave behind", pytest_on_machine("tests/testbed", "-m", "not slow"), default=False),
     "testbed-slow": Suite("the same on Debian's own kernel", pytest_on_machine("tests/testbed", "-m", "slow"), default=False),
