@@ -113,7 +113,8 @@ static void a_long_error_is_cut_not_lost([[maybe_unused]] void **state) {
 
 static struct nd_error *changes(void *argument, [[maybe_unused]] int *ret_fd) {
         *(int *) argument = 1;
-        (void) chdir("/");
+        if (chdir("/") < 0)
+                return nd_error_new(ND_INTERNAL, errno, "change the directory");
         return nullptr;
 }
 
