@@ -41,11 +41,15 @@ class Dev:
                                 stderr=subprocess.STDOUT, text=True, start_new_session=True, env=self.environment())
 
     def wait_for_process(self, word: str, seconds: float = 60) -> None:
-        """Waits until something with this word in its command line runs, and notes the namespaces that are in use then."""
+        """Waits until something with this word in its command line runs."""
         deadline = time.monotonic() + seconds
         while not any(word in command for command in self.processes().values()):
             assert time.monotonic() < deadline, f"no '{word}' was started within {seconds} s"
             time.sleep(0.1)
+        self.note_namespaces()
+
+    def note_namespaces(self) -> None:
+        """Remembers the namespaces of everything that runs now: nobody may be in them in the end."""
         self.namespaces |= leftovers.namespaces_of(list(self.processes()))
 
     def processes(self) -> dict[int, str]:

@@ -1,7 +1,6 @@
 """The table of commands, and the way from the command line to one of them."""
 import argparse
 import importlib
-import importlib.util
 import signal
 import sys
 
@@ -19,8 +18,6 @@ def commands() -> dict[str, Command]:
     """Every command by name."""
     found: dict[str, Command] = {}
     for name in MODULES:
-        if importlib.util.find_spec(f"nodensdev.{name}") is None:
-            continue
         for command in getattr(importlib.import_module(f"nodensdev.{name}"), "COMMANDS", ()):
             found[command.name] = command
     return found

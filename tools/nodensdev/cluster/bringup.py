@@ -26,6 +26,7 @@ from .handle import Cluster
 from .options import Options
 
 SUPERVISOR = INSIDE / Path(__file__).with_name("supervisor.py").relative_to(TOP)
+REGISTRY_SETS = ("e2e", "own")
 FAILED_LOGS = BUILD / "cluster-logs"
 
 
@@ -96,7 +97,7 @@ def prepare_registry(one: Cluster, options: Options) -> registry.Site | None:
     if options.registry is None:
         return None
     site = registry.Site(one.state / "registry", addresses.CONTROL_PLANE, registry.PORT, options.registry)
-    site.prepare()
+    site.prepare(registry.storage.filled(REGISTRY_SETS))
     return site
 
 
@@ -144,7 +145,6 @@ def wait(one: Cluster, options: Options, process: subprocess.Popen[bytes], site:
         apply(one, path)
     if site:
         site.wait(one.netns)
-        site.push(("e2e", "own"), one.netns)
     wait_until(lambda: len(one.ready_nodes()) == options.nodes, process, deadline, "not every node became Ready")
 
 

@@ -113,6 +113,7 @@ class Cluster:
     def ssh_command(self, node: int) -> list[str]:
         """The start of a command line that runs what follows it on a node."""
         options = ["-i", f"{STATE}/pki/ssh", "-o", f"UserKnownHostsFile={STATE}/known_hosts", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10",
+                   "-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=6",
                    "-o", "LogLevel=ERROR", "-o", "ControlMaster=auto", "-o", "ControlPersist=60", "-o", "ControlPath=/run/ssh-%h"]
         return ["ssh", *options, f"root@{addresses.node(node)}"]
 
