@@ -61,8 +61,8 @@ static struct nd_error *walk_field(const struct walk *walk, const ProtobufCField
                 return nullptr;
         if (field->label != PROTOBUF_C_LABEL_REPEATED)
                 return walk_value(walk, field, base + field->offset, depth);
-        count = *(size_t *) (base + field->quantifier_offset);
-        items = *(void ***) (base + field->offset);
+        count = *(size_t *) (void *) (base + field->quantifier_offset);
+        items = *(void ***) (void *) (base + field->offset);
         for (size_t i = 0; i < count; i++)
                 nd_try(walk_value(walk, field, &items[i], depth));
         return nullptr;
