@@ -15,8 +15,8 @@ is /bin/busybox 755:0:0
 # cap_net_raw is bit 13: a program that is not root has it only from the file, if the bounding set and no_new_privs allow it
 bounding=$(sed -n 's/^CapBnd:[[:space:]]*//p' /proc/self/status)
 if [ $(( 0x$bounding >> 13 & 1 )) = 1 ] && grep -q '^NoNewPrivs:[[:space:]]*0' /proc/self/status && [ "$(id -u)" = 0 ]; then
-	effective=$(su user -c '/ids/capable grep ^CapEff: /proc/self/status' | sed 's/^CapEff:[[:space:]]*//')
-	[ $(( 0x${effective:-0} >> 13 & 1 )) = 1 ] || complain "/ids/capable does not give cap_net_raw (CapEff: ${effective:-nothing})"
+	effective=$(su user -c '/ids/capable/busybox grep ^CapEff: /proc/self/status' | sed 's/^CapEff:[[:space:]]*//')
+	[ $(( 0x${effective:-0} >> 13 & 1 )) = 1 ] || complain "/ids/capable/busybox does not give cap_net_raw (CapEff: ${effective:-nothing})"
 else
 	echo "ids: not checked here: the file capability (needs root, cap_net_raw in the bounding set and no no_new_privs)"
 fi

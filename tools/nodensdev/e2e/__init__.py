@@ -10,12 +10,13 @@ from .. import cluster, machine
 from ..cluster import Cluster
 from ..command import Command, Failure
 from ..project import BUILD
-from . import judge, node, report, selection
+from . import judge, node, own_images, report, selection
 from .judge import Verdict
 from .suite import ClusterSuite, NodeSuite, Suite, list_tests
 
 PROCESSES = 5
 RUNTIMES = ("containerd", "nodens")
+OWN_IMAGES = "own-images"
 
 
 @contextlib.contextmanager
@@ -75,6 +76,17 @@ def run_tests(args: argparse.Namespace) -> Verdict:
     return verdict
 
 
+def run_own_images(args: argparse.Namespace) -> Verdict:
+    directory = new_directory(args)
+    started = time.monotonic()
+    with target(args, directory) as where:
+        verdict = own_images.run(where, directory / "pods")
+    seconds = time.monotonic() - started
+    print(report.summary(f"the project's own images on {args.runtime}", verdict, seconds, directory))
+    report.write(directory / "result.json", {"set": args.set, "runtime": args.runtime, "kernel": args.kernel}, verdict, seconds)
+    return verdict
+
+
 def stale_entries(names: list[str], known: list[selection.Exclusion]) -> list[selection.Exclusion]:
     return [entry for entry in known if not any(entry.test in name for name in names)]
 
@@ -115,7 +127,7 @@ def list_names(args: argparse.Namespace) -> int:
 
 def options(parser: argparse.ArgumentParser) -> None:
     sets = "; ".join(f"{name}: {item.purpose}" for name, item in selection.SETS.items())
-    parser.add_argument("set", nargs="?", choices=list(selection.SETS), help=sets)
+    parser.add_argument("set", nargs="?", choices=[*selection.SETS, OWN_IMAGES], help=f"{sets}; {OWN_IMAGES}: our own test images as pods")
     parser.add_argument("--focus", metavar="RE", help="tests whose full names match (Go's syntax), instead of a set")
     parser.add_argument("--runtime", choices=RUNTIMES, default="containerd")
     parser.add_argument("--kernel", choices=("uml", "debian"), default="uml", help="of the node")
@@ -126,6 +138,8 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.set == OWN_IMAGES:
+        return 0 if run_own_images(args).good else 1
     if args.check_excluded:
         return check_excluded(args)
     if bool(args.set) == bool(args.focus):

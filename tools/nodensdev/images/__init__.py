@@ -11,7 +11,8 @@ from types import ModuleType
 
 from .. import cache, machine
 from ..command import Command, Failure
-from . import own, upstream
+from . import debian, layer, own, upstream
+from . import layout as layout_module
 from .layout import Layout
 
 SETS: dict[str, ModuleType] = {"e2e": upstream, "own": own}
@@ -25,7 +26,8 @@ def ensure(name: str) -> Path:
 
 
 def key(name: str) -> str:
-    code = [path.read_text() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    modules = (debian, layer, layout_module, SETS[name])
+    code = [Path(str(module.__file__)).read_text() for module in modules]
     return cache.key_of(*code, *SETS[name].inputs())
 
 

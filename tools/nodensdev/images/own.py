@@ -75,7 +75,7 @@ def layers_bottom(tar: LayerTar) -> None:
         tar.file(name, b"bottom\n")
     tar.directory("data/becomes-file")
     tar.file("data/becomes-file/inside", b"bottom\n")
-    tar.file("data/linked", b"linked\n")
+    tar.file("data/linked", b"bottom\n")
     tar.symlink("data/symlink", "kept/file")
 
 
@@ -88,6 +88,7 @@ def layers_middle(tar: LayerTar) -> None:
     tar.file("data/becomes-file", b"middle\n")
     tar.directory("data/becomes-dir", 0o750)
     tar.file("data/becomes-dir/inside", b"middle\n")
+    tar.file("data/linked", b"linked\n")  # a link's target is in its own layer: so do the field's tools write them
     tar.hard_link("data/hardlink", "data/linked")
 
 
@@ -118,7 +119,8 @@ def ids_layer(tar: LayerTar) -> None:
 
 def capability_layer(bench: Bench) -> Fill:
     def fill(tar: LayerTar) -> None:
-        tar.file("ids/capable", bench.program.read_bytes(), 0o755, capability="cap_net_raw")
+        tar.directory("ids/capable")
+        tar.file("ids/capable/busybox", bench.program.read_bytes(), 0o755, capability="cap_net_raw")
     return fill
 
 

@@ -1,0 +1,51 @@
+"""The bench's arithmetic, and that its outputs can be drawn."""
+import xml.etree.ElementTree as ElementTree
+from typing import Any
+
+from nodensdev.bench import figures, plot, table
+from nodensdev.bench.guest.subjects import STEPS
+
+
+def run(factor: float) -> dict[str, Any]:
+    def subject(scale: float, more: dict[str, Any]) -> dict[str, Any]:
+        return {"serial": {step: [scale, scale * 2, scale * 3] for step in STEPS}, "mount_lines": [4, 4, 4], "parallel": {"up_ms": scale * 6, "down_ms": scale * 3}} | more
+
+    memory = {"memory": {"daemon_kb": 51200, "pods_kb": 30720, "pod_processes": 6, "strangers": {}}, "restart_ms": 100.0}
+    mode = {"engine": subject(10, {}), "containerd": subject(10 * factor, memory)}
+    return {"pods": 3, "date": "today", "commit": "c0ffee", "results": {"on": mode, "pull": {"engine": [100.0], "containerd": [300.0]}}}
+
+
+def test_ratios_are_to_the_bare_engine() -> None:
+    found = figures.ratios(run(4))
+    assert found["on/containerd/pod start in all"] == 4
+    assert found["pull/containerd/pull of a 64 MiB image"] == 3
+
+
+def test_steps_that_runtimes_divide_differently_have_no_ratio() -> None:
+    rows = {row.title: row for row in figures.rows_of(run(4), "on")}
+    assert rows["CreateContainer"].ratio("containerd") is None
+    assert rows["container start (Create + Start)"].ratio("containerd") == 4
+
+
+def test_the_sum_of_a_pod_is_taken_pod_by_pod() -> None:
+    assert figures.sums({"a": [1, 9, 2], "b": [9, 1, 2]}, ("a", "b")) == 10
+
+
+def test_runs_that_disagree_are_named() -> None:
+    assert figures.disagreements(figures.ratios(run(4)), figures.ratios(run(4.1)), 0.15) == []
+    assert any("pod start in all" in line for line in figures.disagreements(figures.ratios(run(4)), figures.ratios(run(5)), 0.15))
+
+
+def test_memory_is_per_pod_and_in_all() -> None:
+    rows = {row.title: row for row in figures.rows_of(run(4), "on")}
+    assert rows["memory of per-pod processes, each pod"].values == {"containerd": 10.0}
+    assert rows["memory of all but the workload, 3 pods"].values == {"containerd": 80.0}
+
+
+def test_the_table_has_a_column_per_subject_and_ratio() -> None:
+    assert "bare engine  containerd  x engine" in table.as_text(run(4))
+
+
+def test_the_plot_is_well_formed() -> None:
+    root = ElementTree.fromstring(plot.draw(run(4)))
+    assert root.tag.endswith("svg")
