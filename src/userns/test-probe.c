@@ -50,11 +50,11 @@ static void an_ordinary_user_s_namespace_is_probed_as_that_user([[maybe_unused]]
 }
 
 static void idmapped_mounts_are_probed_on_the_directory_itself([[maybe_unused]] void **state) {
-        scratch_directory root = scratch_make();
-        struct nd_error *error;
-
         needs_privilege();
-        error = nd_probe_idmap(root);
+
+        scratch_directory root = scratch_make();
+        struct nd_error *error = nd_probe_idmap(root);
+
         if (nd_error_code(error) == ND_UNIMPLEMENTED) {
                 nd_error_free(error);
                 scratch_remove(&root);
@@ -68,9 +68,10 @@ static void idmapped_mounts_are_probed_on_the_directory_itself([[maybe_unused]] 
 }
 
 static void owners_that_are_not_mapped_are_seen_as_nobody([[maybe_unused]] void **state) {
+        needs_privilege();
+
         scratch_directory root = scratch_make();
 
-        needs_privilege();
         assert_int_equal(chown(root, 3000000, 3000000), 0);
         expect_ok(nd_probe_idmap(root));
 }
