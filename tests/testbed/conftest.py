@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of guests and clusters. They run on the machine itself, as root: `tools/dev test testbed`."""
 import os
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a command may leave behind on the machine: processes, namespaces, mounts, loop devices, network links, files.
 
 Processes are known by a mark in their environment, which everything that tools/dev starts inherits; so other work on the

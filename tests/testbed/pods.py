@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pods for the tests, as kubectl takes them."""
 import json
 from typing import Any

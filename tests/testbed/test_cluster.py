@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cluster comes up as asked for, does what stock Kubernetes does, and goes without a trace."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Guests do as they are told, and survive abuse without a trace."""
 import signal
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Base disks on which a guest has done something once, so that no later guest has to do it again at every boot."""
 import hashlib
 import os

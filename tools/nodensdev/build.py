@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds of the tree, one directory under build/ per variant."""
 import argparse
 import contextlib

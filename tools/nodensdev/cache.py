@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cache outside the tree: what is dear to make is made once.
 
 Theory of operation

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything that must be green, quick checks first. `.ci/run` is this command."""
 import argparse
 import os
@@ -35,6 +36,8 @@ STEPS = (
     Step("clang-tidy", ("lint", "tidy")),
     Step("gcc -fanalyzer", ("lint", "analyzer")),
     Step("fuzzing, five minutes in all", ("fuzz", "--seconds", "300")),
+    Step("testbed: guests and clusters", ("test", "testbed")),
+    Step("testbed: upstream's userns tests on containerd", ("e2e", "userns", "--runtime", "containerd")),
 )
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a command is, and how it says that it cannot go on."""
 import argparse
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inputs of the build that Debian does not package, pinned, brought into the cache. The build itself never fetches."""
 import argparse
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a machine needs for each group of commands, and what to do about what is missing."""
 import argparse
 import os
@@ -52,7 +53,8 @@ def has_go(minimum: tuple[int, int] = (1, 26)) -> Finding:
         return Finding(False, "missing", remedy)
     text = subprocess.run([path, "env", "GOVERSION"], capture_output=True, text=True, env=machine.go_environment()).stdout.strip()
     version = re.match(r"go(\d+)\.(\d+)", text)
-    return Finding(bool(version) and (int(version[1]), int(version[2])) >= minimum, f"{text} at {path}", remedy)
+    new_enough = version is not None and (int(version[1]), int(version[2])) >= minimum
+    return Finding(new_enough, f"{text} at {path}", remedy)
 
 
 def has_space(gibibytes: int) -> Callable[[], Finding]:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fuzzing: every fuzz-* program of the fuzz build, from its committed corpus, for its share of the time.
 
 A fuzzer `fuzz-NAME` starts from tests/fuzz/NAME. New inputs go to build/fuzz-corpus/NAME, where the next run finds

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Guests: a Debian 13 system with systemd on a kernel of its own, booted for one job.
 
 Theory of operation

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernels that guests run on: User-mode Linux (quick) and Debian's own under QEMU (complete).
 
 Both are started from the testbed root, with the guest's work directory somewhere in it. A guest has a console (what
@@ -75,8 +76,8 @@ def qemu_command(boot: Boot) -> list[str]:
     nics = [argument for number, nic in enumerate(boot.nics) for argument in (
         "-netdev", f"tap,id=n{number},ifname={nic.tap},script=no,downscript=no",
         "-device", f"virtio-net-pci,netdev=n{number},mac={nic.mac}")]
-    append = (f"root=/dev/vda rw console=ttyS0 panic=-1 systemd.show_status=false net.ifnames=0 "
-              f"nodens.exchange=/dev/vdb nodens.tty=ttyS1")
+    append = ("root=/dev/vda rw console=ttyS0 panic=-1 systemd.show_status=false net.ifnames=0 "
+              "nodens.exchange=/dev/vdb nodens.tty=ttyS1")
     return ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "Nehalem", "-smp", str(boot.cpus), "-m", str(boot.memory),
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-kernel", str(newest(guest, "vmlinuz-*")), "-initrd", str(newest(guest, "initrd.img-*")), "-append", append,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What reads the code without running it: clang-format, clang-tidy, cppcheck, gcc -fanalyzer."""
 import argparse
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the machine under us offers: programs, its Debian mirror, its environment."""
 import os
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of commands, and the way from the command line to one of them."""
 import argparse
 import importlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pivot.py - the program between the machine and a room: enters a Debian root and runs a command there
 
 Theory of operation

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tools/dev prove NAME`: shows that a capability does what was promised.
 
 tests/prove/NAME.py holds the checks, in the order in which they run:
@@ -18,7 +19,6 @@ The report closes with 'N passed, N failed' alone on a line; the exit code says 
 import argparse
 import importlib.util
 import subprocess
-import sys
 import time
 import traceback
 from collections.abc import Callable

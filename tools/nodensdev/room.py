@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rooms: a Debian root with the tree, the cache and scratch space in it, in which a command is run.
 
     with room.prepared(room.Room()) as inside:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Debian 13 roots, made by mmdebstrap from the package lists in tools/roots.
 
 A list names one package per line, each with its reason after a `#`; `@include OTHER` takes over another list.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A prompt, or any command, inside a root."""
 import argparse
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tools/dev vm`: guests for people and scripts."""
 import argparse
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tools' own tests: pure logic only, run by `tools/dev test tools` inside the root."""
 import sys
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bench's arithmetic, and that its outputs can be drawn."""
 import xml.etree.ElementTree as ElementTree
 from typing import Any

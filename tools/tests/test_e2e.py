@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The judge of upstream's tests: the flake rule, exclusions, and how reports are read."""
 import json
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Go programs: recipes can be read, and every pin is a file of the tree."""
 import pytest
 

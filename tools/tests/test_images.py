@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Images: layers come out alike, marks are where the format wants them, and a layout can be read back."""
 import hashlib
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The registry's helpers: scopes, credentials and what containerd is told."""
 import base64
 import tomllib

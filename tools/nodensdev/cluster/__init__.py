@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tools/dev cluster`: stock Kubernetes on one machine, with nodes in guests.
 
     one = cluster.up(cluster.Options(name="mine", nodes=2))
@@ -13,7 +14,6 @@ import sys
 from pathlib import Path
 
 from ..command import Command, Failure
-from . import addresses
 from .bringup import up
 from .handle import Cluster, every, find, reserved
 from .options import DEFAULT_NAME, Options, Webhook, add_arguments, from_arguments

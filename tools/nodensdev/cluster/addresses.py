@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who has which address. Every cluster has the same ones, each in a network namespace of its own."""
 CONTROL_PLANE = "10.88.0.1"
 NETWORK = "10.88.0.0/24"

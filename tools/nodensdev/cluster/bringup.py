@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bringing a cluster up: everything that can be made beforehand is made on the machine, then one process is started.
 
 Theory of operation

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The control plane's processes: what is run beside each other in the cluster's namespaces, and in which order."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A running cluster, as seen from the machine: found by name, asked through its namespaces, ended as a whole."""
 import contextlib
 import fcntl

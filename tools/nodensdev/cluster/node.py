@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node: its disk, the files it finds at boot, and the script that makes it a node.
 
 The files are a tree in the guest's exchange that the script copies over /. Nothing of Debian's limits is changed.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cluster's certificates and keys: one CA, made anew for every cluster, by openssl in the testbed root."""
 import base64
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Container runtimes that a node can have. Each is one entry of the table, with its files and its unit."""
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """supervisor.py - keeps the processes of one cluster, inside its namespaces
 
 Theory of operation
