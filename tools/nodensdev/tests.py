@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tools/dev test`: the test suites, each with what has to be built for it."""
 import argparse
 import subprocess
