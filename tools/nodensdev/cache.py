@@ -186,10 +186,10 @@ def size_of(path: Path) -> int:
     total = 0
     for base, directories, files in os.walk(path):
         for name in directories + files:
-            info = os.lstat(os.path.join(base, name))
-            if info.st_ino not in seen:
+            with contextlib.suppress(FileNotFoundError):  # somebody may be at work in there
+                info = os.lstat(os.path.join(base, name))
+                total += info.st_blocks * 512 if info.st_ino not in seen else 0
                 seen.add(info.st_ino)
-                total += info.st_blocks * 512
     return total
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from .command import Command
 from .project import BUILD, TOOLS, TOP
 
-SHOWN_LINES = 150  # of a failed step's log
+SHOWN_LINES = 60  # of a failed step's log
 
 
 @dataclass(frozen=True)
