@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static int call_openat(int dirfd, const char *path, int flags, mode_t mode) {
@@ -17,6 +18,15 @@ static int call_pidfd_send_signal(int pidfd, int signal, unsigned flags) {
         return pidfd_send_signal(pidfd, signal, nullptr, flags);
 }
 
+/* libc declares the path as never null, though the kernel takes null for the descriptor itself. */
+static int call_utimensat(int dirfd, const char *path, const struct timespec times[2], int flags) {
+        return path ? utimensat(dirfd, path, times, flags) : futimens(dirfd, times);
+}
+
+static int call_pivot_root(const char *new_root, const char *put_old) {
+        return (int) syscall(SYS_pivot_root, new_root, put_old);
+}
+
 const struct nd_calls nd_calls_real = {
         .openat = call_openat,
         .write = write,
@@ -26,6 +36,14 @@ const struct nd_calls nd_calls_real = {
         .mkdirat = mkdirat,
         .fchmod = fchmod,
         .fchown = fchown,
+        .fchownat = fchownat,
+        .fchmodat = fchmodat,
+        .utimensat = call_utimensat,
+        .symlinkat = symlinkat,
+        .linkat = linkat,
+        .mknodat = mknodat,
+        .fsetxattr = fsetxattr,
+        .syncfs = syncfs,
         .open_tree = open_tree,
         .move_mount = move_mount,
         .mount_setattr = mount_setattr,
@@ -34,6 +52,7 @@ const struct nd_calls nd_calls_real = {
         .fsmount = fsmount,
         .mount = mount,
         .umount2 = umount2,
+        .pivot_root = call_pivot_root,
         .clone3 = call_clone3,
         .unshare = unshare,
         .setns = setns,

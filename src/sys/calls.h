@@ -25,6 +25,14 @@ struct nd_calls {
         int (*mkdirat)(int dirfd, const char *path, mode_t mode);
         int (*fchmod)(int fd, mode_t mode);
         int (*fchown)(int fd, uid_t uid, gid_t gid);
+        int (*fchownat)(int dirfd, const char *path, uid_t uid, gid_t gid, int flags);
+        int (*fchmodat)(int dirfd, const char *path, mode_t mode, int flags);
+        int (*utimensat)(int dirfd, const char *path, const struct timespec times[2], int flags);
+        int (*symlinkat)(const char *target, int dirfd, const char *path);
+        int (*linkat)(int old_dirfd, const char *old_path, int new_dirfd, const char *new_path, int flags);
+        int (*mknodat)(int dirfd, const char *path, mode_t mode, dev_t device);
+        int (*fsetxattr)(int fd, const char *name, const void *value, size_t length, int flags);
+        int (*syncfs)(int fd);
 
         int (*open_tree)(int dirfd, const char *path, unsigned flags);
         int (*move_mount)(int from_fd, const char *from, int to_fd, const char *to, unsigned flags);
@@ -34,6 +42,7 @@ struct nd_calls {
         int (*fsmount)(int fd, unsigned flags, unsigned attributes);
         int (*mount)(const char *source, const char *target, const char *type, unsigned long flags, const void *data);
         int (*umount2)(const char *target, int flags);
+        int (*pivot_root)(const char *new_root, const char *put_old);
 
         pid_t (*clone3)(struct clone_args *arguments, size_t size); /* as fork(): 0 in the child */
         int (*unshare)(int flags);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* events.h - what the daemon hears: JSON lines on standard output
+ *
+ * No line carries a secret: known ones are replaced, and so is what looks like one (a user in a URL, a query string). */
+#pragma once
+
+#include "base/json.h"
+#include "oci/digest.h"
+
+struct nd_events {
+        int fd;
+        void (*secrets)(void *userdata, void (*each)(void *, const char *),
+                        void *each_userdata); /* nullptr = none are known */
+        void *userdata;
+};
+
+void nd_event_resolved(const struct nd_events *events, const struct nd_digest *digest, const char *media_type);
+void nd_event_layer(const struct nd_events *events, const struct nd_digest *digest, uint64_t size, const char *state,
+                    uint64_t done);
+void nd_event_error(const struct nd_events *events, const struct nd_error *error);
+void nd_event_line(const struct nd_events *events, struct nd_text *line); /* a finished object, without its end of line */
+
+/* The message with secrets taken out. */
+[[nodiscard]] char *nd_scrub(const struct nd_events *events, const char *message);

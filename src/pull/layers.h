@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layers.h - all layers of one image: fetched, unpacked, settled, put into place */
+#pragma once
+
+#include "oci/config.h"
+#include "oci/manifest.h"
+#include "pull/blob.h"
+#include "pull/events.h"
+#include "pull/fetch.h"
+#include "pull/unpacker.h"
+
+/* Where things are, for the length of a pull. All borrowed. */
+struct nd_layers_place {
+        int staging_fd;
+        int partial_fd;
+        int store_fd; /* the store's layers/ */
+        struct nd_unpacker *unpacker;
+        const struct nd_events *events;
+        struct nd_fetcher *fetcher; /* nullptr: the blobs are in the staging directory already */
+        const char *repository;
+        unsigned parallel;
+        uint64_t total_bytes;
+        uint32_t next_id; /* of a job; goes on from image to image */
+};
+
+/* One layer when all is done. */
+struct nd_layer_outcome {
+        struct nd_digest diff_id;
+        struct nd_digest chain;
+        uint64_t size, inodes;
+        bool is_new; /* in the staging directory, not in the store */
+};
+typedef nd_vector(struct nd_layer_outcome) nd_layer_outcomes;
+
+/* Brings every layer that neither the store nor the staging directory has into layers/<chain> of the staging directory. */
+[[nodiscard]] struct nd_error *nd_layers_run(struct nd_layers_place *place, const struct nd_manifest *manifest,
+                                             const struct nd_image_config *config, nd_layer_outcomes *ret);

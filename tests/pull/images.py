@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images for the tests, good and bad, made in memory: tars entry by entry, manifests field by field."""
+import gzip
+import hashlib
+import io
+import json
+import struct
+import subprocess
+import tarfile
+from dataclasses import dataclass, field
+from typing import Any
+
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+INDEX = "application/vnd.oci.image.index.v1+json"
+CONFIG = "application/vnd.oci.image.config.v1+json"
+LAYER = "application/vnd.oci.image.layer.v1.tar"
+DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+DOCKER_CONFIG = "application/vnd.docker.container.image.v1+json"
+DOCKER_LAYER = "application/vnd.docker.image.rootfs.diff.tar.gzip"
+EPOCH = 1_700_000_000
+
+
+def digest(data: bytes) -> str:
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def entry(name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o644, uid: int = 0, gid: int = 0,
+          mtime: float = EPOCH, pax: dict[str, str] | None = None, device: tuple[int, int] = (0, 0)) -> tuple[tarfile.TarInfo, bytes]:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname, made.mode, made.uid, made.gid, made.mtime = kind, link, mode, uid, gid, mtime
+    made.size = len(data) if kind == tarfile.REGTYPE else 0
+    made.pax_headers = pax or {}
+    made.devmajor, made.devminor = device
+    return made, data
+
+
+def directory(name: str, mode: int = 0o755, **more: Any) -> tuple[tarfile.TarInfo, bytes]:
+    return entry(name, kind=tarfile.DIRTYPE, mode=mode, **more)
+
+
+def symlink(name: str, target: str, **more: Any) -> tuple[tarfile.TarInfo, bytes]:
+    return entry(name, kind=tarfile.SYMTYPE, link=target, mode=0o777, **more)
+
+
+def hardlink(name: str, target: str, **more: Any) -> tuple[tarfile.TarInfo, bytes]:
+    return entry(name, kind=tarfile.LNKTYPE, link=target, **more)
+
+
+def tar(*entries: tuple[tarfile.TarInfo, bytes], format: int = tarfile.PAX_FORMAT) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=format) as archive:
+        for info, data in entries:
+            archive.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+def block(name: bytes, kind: bytes = b"0", size: bytes = b"00000000000\0", link: bytes = b"", mode: bytes = b"0000644\0",
+          magic: bytes = b"ustar\x0000", prefix: bytes = b"", uid: bytes = b"0000000\0", checksum: bool = True) -> bytes:
+    """One raw header, for what tarfile would not write."""
+    head = (name.ljust(100, b"\0")[:100] + mode + uid + b"0000000\0" + size + b"14500000000\0" + b" " * 8 + kind + link.ljust(100, b"\0")
+            + magic + b"\0" * 64 + b"0000000\0" * 2 + prefix.ljust(155, b"\0")).ljust(512, b"\0")
+    total = sum(head) if checksum else 1
+    return head[:148] + b"%06o\0 " % total + head[156:]
+
+
+def file_capability(bits: int = 1 << 13) -> str:
+    return struct.pack("<5I", 0x02000001, bits, 0, 0, 0).decode("utf-8", "surrogateescape")
+
+
+def pack(data: bytes, compression: str) -> bytes:
+    if compression == "gzip":
+        return gzip.compress(data, 6, mtime=0)
+    if compression == "zstd":
+        return subprocess.run(["zstd", "-q", "-c"], input=data, capture_output=True, check=True).stdout
+    return data
+
+
+@dataclass
+class Blob:
+    """Bytes, and what a manifest says about them."""
+
+    data: bytes
+    media_type: str
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def describe(self, **lies: Any) -> dict[str, Any]:
+        return {"mediaType": self.media_type, "digest": digest(self.data), "size": len(self.data)} | self.extra | lies
+
+
+@dataclass
+class Image:
+    """An image that is being put together. Fields may be overwritten before it is finished: that is how lies are told."""
+
+    layers: list[Blob] = field(default_factory=list)
+    diff_ids: list[str] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=lambda: {"architecture": "amd64", "os": "linux", "config": {}})
+    manifest_type: str = MANIFEST
+    config_type: str = CONFIG
+
+    def layer(self, data: bytes, compression: str = "gzip", media_type: str | None = None) -> "Image":
+        suffix = {"gzip": "+gzip", "zstd": "+zstd", "none": ""}[compression]
+        self.layers.append(Blob(pack(data, compression), media_type or LAYER + suffix))
+        self.diff_ids.append(digest(data))
+        return self
+
+    def config_blob(self) -> Blob:
+        return Blob(json.dumps(self.config | {"rootfs": {"type": "layers", "diff_ids": self.diff_ids}}).encode(), self.config_type)
+
+    def manifest(self, **lies: Any) -> Blob:
+        document = {"schemaVersion": 2, "mediaType": self.manifest_type, "config": self.config_blob().describe(),
+                    "layers": [layer.describe() for layer in self.layers]} | lies
+        return Blob(json.dumps(document).encode(), self.manifest_type)
+
+
+def index(*entries: tuple[Blob, dict[str, str] | None]) -> Blob:
+    described = [blob.describe(**({"platform": platform} if platform else {})) for blob, platform in entries]
+    return Blob(json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": described}).encode(), INDEX)
