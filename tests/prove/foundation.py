@@ -115,8 +115,8 @@ VERDICTS = {"usable": 0, "degraded": 1, "unusable": 2}
 
 def natively(proof: Proof, *arguments: str) -> list[str]:
     """The command line for the machine itself, whose own libraries may be too old: those of the Debian root serve."""
-    libraries = proof.inside.root / "usr/lib/x86_64-linux-gnu"
-    return [str(libraries / "ld-linux-x86-64.so.2"), "--library-path", str(libraries), NODENS, *arguments]
+    loader = next((proof.inside.root / "usr/lib").glob("*-linux-gnu/ld-linux-*.so.*"))
+    return [str(loader), "--library-path", str(loader.parent), NODENS, *arguments]
 
 
 def judge_report(proof: Proof, text: str, report: str, code: int, report_code: int) -> str:
@@ -125,7 +125,8 @@ def judge_report(proof: Proof, text: str, report: str, code: int, report_code: i
     proof.expect(told["verdict"] in VERDICTS and VERDICTS[told["verdict"]] == code == report_code, "the exit code is the verdict")
     proof.expect(len(told["checks"]) >= 10, "there is much to tell")
     for item in told["checks"]:
-        proof.expect(item["check"] in text and (item["verdict"] == "ok" or bool(item["advice"])), f"'{item['check']}' is in the table and has advice")
+        proof.expect(item["check"] in text, f"'{item['check']}' is in the table")
+        proof.expect(item["verdict"] == "ok" or bool(item["advice"]), f"'{item['check']}' comes with advice")
     proof.expect("\x1b" not in text, "what goes into a pipe has no colours")
     found = {item["check"]: item["verdict"] for item in told["checks"]}
     proof.expect(found.get("user namespaces") == "ok", "a real user namespace was made")
@@ -150,7 +151,7 @@ def readme(proof: Proof) -> None:
     shown = re.search(r"^```\n\$ [^\n]*nodens check\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     proof.expect(shown is not None, "the README shows `nodens check`")
     real = proof.run([NODENS, "check"], expect=None).stdout
-    proof.expect(check_names(shown[1]) == check_names(real), f"the README's checks are the real ones: {check_names(shown[1])} / {check_names(real)}")
+    proof.expect(check_names(shown[1]) == check_names(real), f"the README's checks are the real ones, {check_names(real)}")
 
     shown = re.search(r"^```\n\$ [^\n]*nodens ids\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     proof.expect(shown is not None, "the README shows `nodens ids`")

@@ -19,7 +19,7 @@ import os
 import re
 from pathlib import Path
 
-from histories import SPACE, UNIT, History, Settings, compact
+from histories import SPACE, History, Settings, compact
 from sides import Side
 
 DIFFERENCES = {

@@ -44,15 +44,17 @@ def compare_histories(ours: Side, theirs: Side, seed: int, numbers: range) -> No
 
 
 def draw_subids(rng: random.Random) -> bytes:
-    words = ["0:", "kubelet", "65536", "2147483648", "4294967295", "4294967296", "0", "-1", "+1", "1_0", "0x10", "007", "9" * 30, "9" * 30 + "x",
-             "4294967296x", "\u00e9", "\u200b", "\x7f", "\x01", '"', "\\", "1.5", "", "65536x"]
+    words = ["0:", "kubelet", "65536", "2147483648", "4294967295", "4294967296", "0", "-1", "+1", "1_0", "0x10", "007", "9" * 30,
+             "9" * 30 + "x", "4294967296x", "\u00e9", "\u200b", "\x7f", "\x01", '"', "\\", "1.5", "", "65536x"]
     if rng.random() < 0.2:
         return b"0: kubelet %d %d\n" % (rng.randrange(SPACE), rng.randrange(SPACE))
     count = rng.choice([4, 4, 4, 4, 4, 3, 5, 0, 8])
     start = ["0:", "kubelet"] if rng.random() < 0.7 else []
     chosen = (start + [rng.choice(words) for _ in range(count)])[:count]
-    text = rng.choice(["", "\n", " ", "\n\n"]) + rng.choice([" ", "  ", "\t", "\v", "\f", "\r", " \t"]).join(chosen) + rng.choice(["\n", "", "\n\n", " \n", "\r\n", "\n0: kubelet 1 1\n"])
-    data = text.encode()
+    before = rng.choice(["", "\n", " ", "\n\n"])
+    between = rng.choice([" ", "  ", "\t", "\v", "\f", "\r", " \t"])
+    after = rng.choice(["\n", "", "\n\n", " \n", "\r\n", "\n0: kubelet 1 1\n"])
+    data = (before + between.join(chosen) + after).encode()
     return data if rng.random() < 0.95 else data + rng.choice([b"\xff", b"\xed\xa0\x80", b"\xc0\x80", b"\xf0\x9f\x98\x80"])
 
 
@@ -68,8 +70,9 @@ def compare_subids(ours: Side, theirs: Side, rng: random.Random, count: int) -> 
 
 
 def compare_ids_per_pod(ours: Side, theirs: Side, rng: random.Random) -> None:
-    edges = [0, 1, UNIT - 1, UNIT, UNIT + 1, 2 * UNIT, SPACE - UNIT, SPACE - 1, SPACE, SPACE + UNIT, 2**63 - 1, 2**63 - UNIT, -1, -UNIT, -2**63]
-    values = edges + [rng.randrange(-SPACE, 2 * SPACE) for _ in range(500)] + [rng.randrange(0, 2 * SPACE // UNIT) * UNIT for _ in range(500)]
+    values = [0, 1, UNIT - 1, UNIT, UNIT + 1, 2 * UNIT, SPACE - UNIT, SPACE - 1, SPACE, SPACE + UNIT, 2**63 - 1, 2**63 - UNIT, -1, -UNIT, -2**63]
+    values += [rng.randrange(-SPACE, 2 * SPACE) for _ in range(500)]
+    values += [rng.randrange(0, 2 * SPACE // UNIT) * UNIT for _ in range(500)]
     for value in values:
         ours_says, theirs_says = ours.ask(op="idsPerPod", value=value), theirs.ask(op="idsPerPod", value=value)
         if ours_says != theirs_says:
