@@ -18,10 +18,9 @@ static const char *key_of(uint8_t number) {
 }
 
 static void compare_all(const struct nd_map *map, void *const *list, const bool *there) {
-        const struct nd_map_slot *slot;
         size_t count = 0, expected = 0;
 
-        for (size_t at = 0; (slot = nd_map_next(map, &at));)
+        for (size_t at = 0; nd_map_next(map, &at);)
                 count++;
         for (int i = 0; i < KEYS; i++) {
                 expected += there[i];

@@ -119,8 +119,10 @@ static char *existing(const char *path) {
 
         while (access(copy, F_OK) < 0 && (slash = strrchr(copy, '/')) && slash != copy)
                 *slash = '\0';
-        if (access(copy, F_OK) < 0)
-                strcpy(copy, "/");
+        if (access(copy, F_OK) < 0) {
+                free(copy); /* it may be empty: there is no room for more in it */
+                return nd_strdup("/");
+        }
         return copy;
 }
 

@@ -43,7 +43,7 @@ static void what_is_found_here_agrees_with_the_mount([[maybe_unused]] void **sta
         expect_ok(nd_cgroup_discover(&cgroup));
         assert_int_equal(cgroup.layout == ND_CGROUP_UNIFIED, unified);
         assert_int_equal(cgroup.own != nullptr, unified);
-        if (unified) {
+        if (cgroup.own) {
                 assert_int_equal(cgroup.own[0], '/');
                 assert_non_null(cgroup.controllers);
         }

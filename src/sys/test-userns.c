@@ -105,7 +105,7 @@ static void a_namespace_without_maps_or_with_too_many_is_not_made([[maybe_unused
         int fd = -EBADF;
 
         for (uint32_t i = 0; i < ND_ID_MAP_LINES; i++)
-                many[i] = (struct nd_id_map) {.inside = 4000000000 + i, .outside = 4000000000 + 2 * i, .count = 1};
+                many[i] = (struct nd_id_map) {.inside = 4000000000 + i, .outside = 4000000000 + i + i, .count = 1};
         expect_error(nd_userns_make(&none, &fd), ND_INVALID, "needs a uid and a gid map");
         expect_error(nd_userns_make(&large, &fd), ND_INVALID, "uid_map of 340 lines is longer than the kernel takes");
         assert_int_equal(resources_children(), 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <unit/expect.h>
 
+#include "base/text.h"
 #include "userns/mapping.h"
 
 #define LINE(host, length) "[{\"hostId\":" host ",\"containerId\":0,\"length\":" length "}]"
@@ -143,12 +144,12 @@ static void salvage_finds_every_host_id_that_broken_bytes_still_name([[maybe_unu
 }
 
 static void salvage_stops_at_its_ceiling([[maybe_unused]] void **state) {
-        static char bytes[ND_MAPPING_CEILING];
         nd_cleanup(nd_extents_done) nd_extents extents = {};
+        nd_autotext bytes = ND_TEXT(ND_MAPPING_CEILING);
 
-        for (size_t i = 0; i + 9 < sizeof bytes; i += 9)
-                memcpy(bytes + i, "hostId:1,", 9);
-        nd_mapping_salvage(bytes, sizeof bytes, &extents);
+        while (!bytes.overflow)
+                nd_text_add(&bytes, "hostId:1,");
+        nd_mapping_salvage(bytes.bytes, bytes.length, &extents);
         assert_int_equal(extents.count, ND_MAPPING_SALVAGE);
 }
 
