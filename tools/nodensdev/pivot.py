@@ -9,7 +9,7 @@ Theory of operation
   When any of the first two ends, for whatever reason, the kernel kills everything in the pid namespace and the mounts
   go with their namespace: nothing that was started inside outlives an interrupted command.
   User namespaces cannot be made in a chroot, hence pivot_root. The machine may mount cgroup v1; inside there is
-  only cgroup2 (in a cgroup namespace of nobody's: the machine's own hierarchies are left alone).
+  only cgroup2, without the controllers that v1 has taken. The machine's own hierarchies are left alone.
 """
 import fcntl
 import json

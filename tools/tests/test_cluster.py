@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+import os
+import subprocess
+import sys
+
+import pytest
+
+from nodensdev.cluster import Options, controlplane, node, pki
+from nodensdev.cluster.handle import Process, shell_words
+from nodensdev.command import Failure
+
+
+@pytest.mark.parametrize("wrong", [{"name": "Not/a name"}, {"nodes": 4}, {"nodes": 0}, {"runtime": "nodens"}, {"memory": "lots"}])
+def test_what_cannot_be_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(Failure):
+        Options(**wrong).check()  # type: ignore[arg-type]
+
+
+def test_every_node_has_its_route_tap_and_certificate() -> None:
+    options = Options(nodes=3)
+    commands = [" ".join(command) for command in controlplane.network(options)]
+    for number in (1, 2, 3):
+        assert f"ip route add 10.89.{number}.0/24 via 10.88.0.{number + 1}" in commands
+        assert f"ip tuntap add tap{number} mode tap" in commands
+    assert {"node1", "node2", "node3"} <= {one.name for one in pki.certificates(options)}
+    assert "ip route add 10.89.2.0/24 via 10.88.0.3" in node.script(options, 1)
+    assert "ip route add 10.89.1.0/24" not in node.script(options, 1)
+
+
+def test_gates_reach_every_component() -> None:
+    options = Options(feature_gates=("A=true", "B=false"))
+    assert node.kubelet_configuration(options)["featureGates"] == {"A": True, "B": False}
+    by_name = {service.name: service.argv for service in controlplane.services(options, node.Path("/k"))}
+    for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler"):
+        assert "--feature-gates=A=true,B=false" in by_name[name]
+
+
+def test_the_kubelets_configuration_can_be_overridden() -> None:
+    assert node.kubelet_configuration(Options(kubelet_config={"maxPods": 7}))["maxPods"] == 7
+
+
+def test_an_authorization_file_replaces_the_mode() -> None:
+    flags = controlplane.api_server(Options(authorization_config=node.Path("/x")), node.Path("/k")).argv
+    assert not any(flag.startswith("--authorization-mode") for flag in flags)
+    assert any(flag.startswith("--authorization-config") for flag in flags)
+
+
+def test_words_for_ssh_stay_as_they_are() -> None:
+    words = ["printf", "%s|", "a b", "it's", "$HOME", "*"]
+    assert subprocess.run(["sh", "-c", shell_words(words)], capture_output=True, text=True).stdout == "a b|it's|$HOME|*|"
+
+
+def test_a_process_that_has_ended_is_not_taken_for_another() -> None:
+    assert Process.of(os.getpid()).is_alive()
+    assert not Process(os.getpid(), "1").is_alive()
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    one = Process.of(child.pid)
+    child.wait()
+    assert not one.is_alive()
