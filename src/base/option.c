@@ -91,8 +91,10 @@ struct nd_error *nd_options_parse(const struct nd_command *command, int argc, ch
 }
 
 static int complain(const struct nd_program *program, const char *command, const char *text) {
-        fprintf(stderr, "%s%s%s: %s\nTry '%s%s%s --help'.\n", program->name, command ? " " : "", command ?: "", text,
-                program->name, command ? " " : "", command ?: "");
+        const char *blank = *command ? " " : "";
+
+        fprintf(stderr, "%s%s%s: %s\nTry '%s%s%s --help'.\n", program->name, blank, command, text, program->name, blank,
+                command);
         return ND_EXIT_USAGE;
 }
 
@@ -115,6 +117,8 @@ static int run_command(const struct nd_program *program, const struct nd_command
 int nd_program_run(const struct nd_program *program, int argc, char **argv) {
         const char *word = argc > 1 ? argv[1] : "--help";
 
+        if (!program->commands->name[0] && !nd_streq(word, "--version"))
+                return run_command(program, program->commands, argc, argv);
         if (nd_streq(word, "--help") || nd_streq(word, "-h") || nd_streq(word, "help")) {
                 nd_usage_program(program, stdout);
                 return argc > 1 ? EXIT_SUCCESS : ND_EXIT_USAGE;
@@ -129,6 +133,6 @@ int nd_program_run(const struct nd_program *program, int argc, char **argv) {
         {
                 nd_autofree char *text = nd_format("no command '%s'", word);
 
-                return complain(program, nullptr, text);
+                return complain(program, "", text);
         }
 }

@@ -34,7 +34,7 @@ struct nd_option {
 };
 
 struct nd_command {
-        const char *name; /* nullptr ends a table */
+        const char *name; /* nullptr ends a table; "" is the program itself, which then has no other command */
         const char *summary;
         const char *operands; /* "[FILE...]", nullptr = none are taken */
         const struct nd_option *options;

@@ -36,8 +36,10 @@ static void print_option(const struct nd_option *option, FILE *to) {
 }
 
 void nd_usage_command(const struct nd_program *program, const struct nd_command *command, FILE *to) {
-        fprintf(to, "%s %s - %s\n\nUsage: %s %s [OPTION...]%s%s\n\nOptions:\n", program->name, command->name, command->summary,
-                program->name, command->name, command->operands ? " " : "", command->operands ?: "");
+        const char *blank = command->name[0] ? " " : "";
+
+        fprintf(to, "%s%s%s - %s\n\nUsage: %s%s%s [OPTION...]%s%s\n\nOptions:\n", program->name, blank, command->name,
+                command->summary, program->name, blank, command->name, command->operands ? " " : "", command->operands ?: "");
         for (const struct nd_option *o = command->options; o && o->name; o++)
                 print_option(o, to);
         print_option(&help_option, to);
@@ -64,7 +66,7 @@ static void print_scdoc_option(const struct nd_option *option, FILE *to) {
 }
 
 void nd_usage_scdoc(const struct nd_program *program, const struct nd_command *command, FILE *to) {
-        fprintf(to, "# SYNOPSIS\n\n*%s %s* [_OPTION_...]", program->name, command->name);
+        fprintf(to, "# SYNOPSIS\n\n*%s%s%s* [_OPTION_...]", program->name, command->name[0] ? " " : "", command->name);
         if (command->operands) {
                 fputc(' ', to);
                 print_scdoc_text(command->operands, to);

@@ -2,6 +2,7 @@
 #include "cli/check.h"
 #include "cli/commands.h"
 #include "cli/ids.h"
+#include "cli/images.h"
 
 static const struct nd_command commands[] = {
         {.name = "check",
@@ -14,6 +15,23 @@ static const struct nd_command commands[] = {
          .options = ids_options,
          .settings_size = sizeof(struct ids_settings),
          .run = ids_run},
+        {.name = "images",
+         .summary = "list the images that nodens-cri has",
+         .options = images_options,
+         .settings_size = sizeof(struct images_settings),
+         .run = images_run},
+        {.name = "pull",
+         .summary = "pull an image",
+         .operands = "IMAGE",
+         .options = pull_options,
+         .settings_size = sizeof(struct pull_settings),
+         .run = pull_run},
+        {.name = "import",
+         .summary = "take images from an OCI archive",
+         .operands = "FILE",
+         .options = import_options,
+         .settings_size = sizeof(struct pull_settings),
+         .run = import_run},
         {},
 };
 

@@ -15,8 +15,8 @@ struct nd_child_plan {
         const char *const *environment; /* nullptr = a copy of ours */
         const char *input;              /* standard input, nullptr = empty */
         size_t input_length;
-        uint64_t deadline_us;  /* from start to exit; 0 = none */
-        size_t output_ceiling; /* per stream, what is kept of standard output and of standard error */
+        uint64_t deadline_us;   /* from start to exit; 0 = none */
+        size_t output_ceiling;  /* per stream, what is kept of standard output and of standard error */
         const int *descriptors; /* given to the child as 3, 4, ...; a negative one leaves its number closed. They stay ours */
         size_t descriptor_count;
         /* Gets standard output piece by piece as it comes; nothing of it is kept then. */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* daemon.h - nodens-cri as a whole: what its parts are and how long they live */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include "cri/config.h"
+#include "cri/pull.h"
+#include "net/grpc-server.h"
+
+struct nd_image_store;
+
+struct daemon {
+        sd_event *loop;
+        struct cri_config config;
+        struct nd_image_store *images;
+        struct puller *puller;
+        struct sweeper *sweeper;
+        struct nd_grpc_server *server;
+};
+
+/* Builds the parts and listens. An error says what to do. */
+[[nodiscard]] struct nd_error *daemon_start(struct daemon *daemon);
+void daemon_done(struct daemon *daemon);

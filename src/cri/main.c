@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - nodens-cri, a container runtime for the stock kubelet */
+#include <stdio.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#include "base/log.h"
+#include "base/option.h"
+#include "base/text.h"
+#include "cri/daemon.h"
+
+struct settings {
+        const char *config;
+        const char *socket;
+        const char *images;
+        const char *pull_helper;
+        bool debug;
+};
+
+static const struct nd_option options[] = {
+        {.name = "config",
+         .kind = ND_OPTION_TEXT,
+         .offset = offsetof(struct settings, config),
+         .argument = "FILE",
+         .values = ND_VALUES_FILE,
+         .help = "configuration (default " CRI_CONFIG_PATH ", if it is there)"},
+        {.name = "socket",
+         .kind = ND_OPTION_TEXT,
+         .offset = offsetof(struct settings, socket),
+         .argument = "PATH",
+         .values = ND_VALUES_FILE,
+         .help = "where to listen, instead of what the configuration says"},
+        {.name = "images",
+         .kind = ND_OPTION_TEXT,
+         .offset = offsetof(struct settings, images),
+         .argument = "DIR",
+         .values = ND_VALUES_DIRECTORY,
+         .help = "the image store, instead of what the configuration says"},
+        {.name = "pull-helper",
+         .kind = ND_OPTION_TEXT,
+         .offset = offsetof(struct settings, pull_helper),
+         .argument = "FILE",
+         .values = ND_VALUES_FILE,
+         .help = "nodens-pull, instead of the installed one"},
+        {.name = "debug", .offset = offsetof(struct settings, debug), .help = "log more"},
+        {},
+};
+
+static void override(char **field, const char *value) {
+        if (!value)
+                return;
+        free(*field);
+        *field = nd_strdup(value);
+}
+
+static struct nd_error *serve(const struct settings *settings) {
+        nd_cleanup(daemon_done) struct daemon daemon = {};
+        int r;
+
+        nd_try(cri_config_read(settings->config, &daemon.config));
+        override(&daemon.config.socket, settings->socket);
+        override(&daemon.config.images, settings->images);
+        override(&daemon.config.pull_helper, settings->pull_helper);
+        nd_try(daemon_start(&daemon));
+        (void) sd_notify(false, "READY=1");
+        nd_log(ND_LOG_INFO, "ready", nd_field("socket", daemon.config.socket), nd_field("images", daemon.config.images));
+        r = sd_event_loop(daemon.loop);
+        (void) sd_notify(false, "STOPPING=1");
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "event loop") : nullptr;
+}
+
+static int run(void *settings_pointer, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
+        const struct settings *settings = settings_pointer;
+        nd_autoerror struct nd_error *error = nullptr;
+
+        nd_log_open();
+        if (settings->debug)
+                nd_log_set_level(ND_LOG_DEBUG);
+        error = serve(settings);
+        if (error)
+                nd_log(ND_LOG_ERROR, nd_error_text(error));
+        return error ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv) {
+        static const struct nd_command commands[] = {{.name = "",
+                                                      .summary = "a container runtime for the stock kubelet",
+                                                      .options = options,
+                                                      .settings_size = sizeof(struct settings),
+                                                      .run = run},
+                                                     {}};
+        static const struct nd_program program = {
+                .name = "nodens-cri", .summary = "a container runtime for the stock kubelet", .commands = commands};
+
+        return nd_program_run(&program, argc, argv);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pull-event.h - the lines that nodens-pull writes
+ *
+ * The helper reads what strangers send; should it be taken over, its lines are a stranger's too. So they are bounded and checked like
+ * anything from outside, and nothing in them is believed that the store can check itself. */
+#pragma once
+
+#include "oci/digest.h"
+#include "oci/member.h"
+
+enum {
+        PULL_LINE = 1 << 20, /* bytes of one line */
+        PULL_IMAGES = 100,   /* images of one archive */
+        PULL_LAYERS = 500,
+        PULL_MESSAGE = 4096,
+};
+
+enum pull_event_kind {
+        PULL_RESOLVED,
+        PULL_LAYER,
+        PULL_DONE,
+        PULL_ERROR,
+};
+
+struct pull_image {
+        struct nd_digest manifest;
+        struct nd_digest index; /* none unless it was picked from an index */
+        struct nd_digest config;
+        nd_strings names; /* of an archive; a pull's name is the daemon's to know */
+};
+
+struct pull_event {
+        enum pull_event_kind kind;
+        struct nd_digest digest; /* PULL_RESOLVED, PULL_LAYER */
+        uint64_t size, done;     /* PULL_LAYER */
+        const char *state;       /* PULL_LAYER; static */
+        nd_vector(struct pull_image) images;
+        enum nd_code code; /* PULL_ERROR */
+        char *message;
+};
+
+void pull_event_done(struct pull_event *event);
+[[nodiscard]] struct nd_error *pull_event_parse(const char *line, size_t length, struct pull_event *ret);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sweeper.c - see sweeper.h
+ *
+ * Theory of operation
+ *   The store collects what nobody holds and renames it into its trash, at once and for good; emptying the trash takes as long as it takes. One
+ *   child at a time runs rm(1) on the next directory there, at low priority; the daemon itself never walks a tree. While an image is
+ *   on its way in, the store collects nothing; the end of every pull wakes us again. What a killed daemon leaves is found at the
+ *   next start. A directory that cannot be removed is tried again at the next wake-up and not before.
+ * Owns       the child. */
+#include "cri/sweeper.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "oci/store.h"
+#include "sys/child.h"
+
+static constexpr uint64_t deadline_us = 600 * ND_SECOND_US;
+
+struct sweeper {
+        sd_event *loop;
+        struct nd_image_store *store;
+        sd_event_source *later; /* collecting is put off to the end of the loop's turn: many wake-ups, one sweep */
+        struct nd_child *child;
+        char *path; /* what it removes */
+};
+
+static void empty_trash(struct sweeper *sweeper);
+
+static void on_child(struct nd_child_result *result, void *userdata) {
+        struct sweeper *sweeper = userdata;
+        nd_autoerror struct nd_error *error = nd_child_result_error(result, "rm");
+        nd_autofree char *path = nd_take_ptr(sweeper->path);
+
+        sweeper->child = nullptr;
+        nd_image_store_trash_done(sweeper->store, path, !error);
+        if (error)
+                nd_log(ND_LOG_WARNING, "cannot remove", nd_field("path", path), nd_field("error", nd_error_text(error)));
+        else
+                empty_trash(sweeper);
+}
+
+static struct nd_error *start_rm(struct sweeper *sweeper) {
+        const char *const argv[] = {"nice", "rm", "-rf", "--one-file-system", "--", sweeper->path, nullptr};
+
+        return nd_child_start(sweeper->loop,
+                              &(struct nd_child_plan) {.argv = argv, .deadline_us = deadline_us, .output_ceiling = 4096},
+                              on_child, sweeper, &sweeper->child);
+}
+
+static void empty_trash(struct sweeper *sweeper) {
+        nd_autoerror struct nd_error *error = nullptr;
+
+        if (sweeper->child)
+                return;
+        error = nd_image_store_trash_take(sweeper->store, &sweeper->path);
+        if (!error && sweeper->path)
+                error = start_rm(sweeper);
+        if (!error)
+                return;
+        nd_log(ND_LOG_WARNING, "cannot empty the image store's trash", nd_field("error", nd_error_text(error)));
+        if (sweeper->path)
+                nd_image_store_trash_done(sweeper->store, sweeper->path, false);
+        free(nd_take_ptr(sweeper->path));
+}
+
+/* No container exists yet that could use what no image holds. */
+static bool used_by_container([[maybe_unused]] const struct nd_digest *digest, [[maybe_unused]] void *userdata) {
+        return false;
+}
+
+static int on_later([[maybe_unused]] sd_event_source *source, void *userdata) {
+        struct sweeper *sweeper = userdata;
+        struct nd_image_store_collected collected = {};
+        nd_autoerror struct nd_error *error =
+                nd_image_store_collect(sweeper->store, 0, used_by_container, nullptr, &collected);
+
+        if (error)
+                nd_log(ND_LOG_WARNING, "cannot collect garbage", nd_field("error", nd_error_text(error)));
+        empty_trash(sweeper);
+        return 0;
+}
+
+void sweeper_wake(struct sweeper *sweeper) {
+        (void) sd_event_source_set_enabled(sweeper->later, SD_EVENT_ONESHOT);
+}
+
+struct nd_error *sweeper_new(sd_event *loop, struct nd_image_store *store, struct sweeper **ret) {
+        struct sweeper *sweeper = nd_new(struct sweeper);
+        int r;
+
+        sweeper->loop = sd_event_ref(loop);
+        sweeper->store = store;
+        r = sd_event_add_defer(loop, &sweeper->later, on_later, sweeper);
+        if (r < 0) {
+                sweeper_free(sweeper);
+                return nd_error_new(ND_INTERNAL, -r, "watch for garbage");
+        }
+        *ret = sweeper;
+        return nullptr;
+}
+
+void sweeper_free(struct sweeper *sweeper) {
+        if (!sweeper)
+                return;
+        nd_child_cancel(sweeper->child);
+        sd_event_source_disable_unref(sweeper->later);
+        sd_event_unref(sweeper->loop);
+        free(sweeper->path);
+        free(sweeper);
+}
