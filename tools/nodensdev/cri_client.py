@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client of the Container Runtime Interface, for system tests and benchmarks: what a kubelet asks of a runtime, without the kubelet.
 
     client = CriClient("/run/containerd/containerd.sock", messages_from(Path("api.proto")))

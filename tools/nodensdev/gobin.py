@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs in Go that the testbed needs: Kubernetes, its test suite, containerd and a registry.
 
     kubelet = gobin.ensure("kubernetes") / "kubelet"

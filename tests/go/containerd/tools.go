@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build tools
 
 // Package tools names the packages that tools/nodensdev/gobin.py builds from this module, so

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Checks owners above 65535: as they are where the user namespace maps them, the overflow ID where it does not.
 bad=0
 mapped() { awk -v id="$1" '$1 <= id && id < $1 + $3 { found = 1 } END { exit !found }' /proc/self/uid_map; }

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Checks modes, owners and the file capability of the image `ids`. A pod's user namespace must show the same.
 bad=0
 complain() { echo "ids: $*" >&2; bad=1; }

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Checks the tree of the image `layers`: what own.py's three layers say about /data.
 bad=0
 complain() { echo "layers: $*" >&2; bad=1; }

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Runs only where the runtime took the right one of the index's images.
 read -r architecture </architecture
 case "$architecture:$(uname -m)" in

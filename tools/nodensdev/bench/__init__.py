@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tools/dev bench`: what a pod costs, by container runtime, beside the bare engine."""
 import argparse
 import json

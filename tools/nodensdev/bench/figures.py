@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From raw times to figures: medians, and how many times the bare engine's cost a runtime takes."""
 import statistics
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run of the bench: what the guest gets to see, the boot, and what it measured."""
 import json
 import shutil
@@ -14,6 +15,7 @@ from ..command import Failure
 from ..e2e.report import commit
 from ..images.upstream import image_names
 from ..project import TOP
+from . import priority
 
 DEADLINE = 3600.0
 SHARE = Path("/share")
@@ -67,7 +69,7 @@ def prepare(plan: Plan, share: Path) -> None:
 def run(plan: Plan) -> dict[str, Any]:
     """Boots a guest for the plan and returns the raw figures with where they come from."""
     machine.need_root("booting a guest")
-    with cache.scratch("bench") as share:
+    with cache.scratch("bench") as share, priority.raised():
         prepare(plan, share)
         started = time.monotonic()
         with guest.fresh(guest.Options(kernel=plan.kernel, memory=4096, size="16G", share=share)) as one:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bar chart as SVG, drawn by hand: the steps of a pod's start and end, stacked, a bar per subject."""
 from html import escape
 from typing import Any

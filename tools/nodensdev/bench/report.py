@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/benchmarks.md: the method, and the figures of the newest runs. Written by `tools/dev bench report`, never by hand."""
 import json
 from pathlib import Path

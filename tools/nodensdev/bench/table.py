@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures as tables, for the terminal and for Markdown."""
 from typing import Any
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tools/dev e2e`: Kubernetes' own end-to-end tests against a cluster of the testbed."""
 import argparse
 import contextlib

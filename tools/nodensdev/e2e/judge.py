@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From outcomes to a verdict, by one rule for every runtime: a test has failed when it fails again, alone, twice.
 
 A test that fails among others and passes alone is reported as `flaky` and counts as passed; its first failure stays in the logs.

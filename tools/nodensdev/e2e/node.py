@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The node as upstream's own test machines are set up: a `kubelet` user with IDs for the pods that a kubelet may have."""
 import time
 

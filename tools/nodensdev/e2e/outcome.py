@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How tests ended, read from ginkgo's JSON report."""
 import json
 import re

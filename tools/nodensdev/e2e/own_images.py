@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The project's own images as pods, each with the host's users and in a user namespace. An image checks itself (see images/own.py)."""
 import json
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The result of a run for people (text) and for machines (JSON)."""
 import json
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which of upstream's tests: the named sets, and the list of those that cannot run here (tests/e2e/excluded.toml)."""
 import tomllib
 from dataclasses import dataclass

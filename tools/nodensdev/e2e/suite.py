@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Upstream's suites as programs: listing their tests and running some of them.
 
 There are two. The end-to-end suite (`ClusterSuite`) runs on the machine, in the network namespace of the cluster's control plane, from

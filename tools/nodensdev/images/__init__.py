@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Container images for tests, made here: upstream's (`e2e`) and the project's own (`own`).
 
     archive = images.archive("e2e")     # an OCI archive for `ctr images import`

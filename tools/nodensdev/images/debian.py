@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """File trees of Debian packages for images: unpacked, not installed, so that they come out alike and without scripts' traces."""
 import re
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One layer of an image, as a tar that comes out the same every time: sorted by its maker, one time stamp, no names of users."""
 import gzip
 import io

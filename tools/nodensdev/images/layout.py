@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An OCI image layout on disk: blobs by digest, images by name, and the archive that container runtimes import."""
 import hashlib
 import json

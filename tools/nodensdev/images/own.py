@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The project's own test images: what real images do to a runtime, each with a script inside that checks what came out.
 
 Running any of them is a test: it exits 0 when the file system is as the image says, and else says what is not.

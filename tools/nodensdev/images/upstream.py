@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Upstream's end-to-end test images, made here: Debian trees and the suite's own programs under the names that the suite asks for.
 
 The names come from the suite's manifest (test/utils/image/manifest.go), so that they follow the pinned version.

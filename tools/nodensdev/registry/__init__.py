@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real registry (the distribution project's) with the test images, on loopback or in a network namespace.
 
 `tools/dev registry up` leaves it running in the background for a person; `serving()` runs one for the length of a test;

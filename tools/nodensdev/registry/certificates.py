@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A certificate authority for one run, and the registry's certificate from it. The keys live as long as the run's directory."""
 import subprocess
 from pathlib import Path

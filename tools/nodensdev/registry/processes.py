@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The registry's processes, for those who run them themselves and not under a supervisor."""
 import subprocess
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pushes images to a registry: the distribution API's few calls, with none, basic or token auth."""
 import base64
 import http.client

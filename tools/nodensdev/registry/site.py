@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A registry's directory: certificates, configuration and storage, made before the processes start.
 
 Theory of operation
@@ -10,6 +11,7 @@ import ctypes
 import json
 import secrets
 import shutil
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -27,7 +29,7 @@ PORT = 5000
 AUTHS = ("none", "basic", "token")
 USER, PASSWORD = "nodens", "a-test-password"
 CONFIG = "config.json"      # YAML's subset that needs no library
-STARTUP = 15.0
+STARTUP = 30.0
 T = TypeVar("T")
 
 
@@ -93,17 +95,22 @@ class Site:
         return Client(self.address, self.port, self.authority, USER, PASSWORD)
 
     def wait(self, netns: Path | None = None) -> None:
-        """Returns when the registry answers."""
+        """Returns when the registry answers, and its token server too."""
         deadline = time.monotonic() + STARTUP
         while True:
             try:
-                status = in_netns(netns, lambda: self.client().send("GET", "/v2/", None, {}).status)
-                if status in (200, 401):
-                    return
+                in_netns(netns, self.greet)
+                return
             except OSError as error:
                 if time.monotonic() > deadline:
                     raise Failure(f"the registry at {self.address}:{self.port} does not answer: {error}") from error
             time.sleep(0.1)
+
+    def greet(self) -> None:
+        """Raises OSError while a server is not there."""
+        self.client().send("GET", "/v2/", None, {})
+        if self.auth == "token":
+            socket.create_connection((self.address, self.port + 1), 5).close()
 
     def push(self, sets: tuple[str, ...], netns: Path | None = None) -> list[str]:
         """Pushes whole sets of images; returns what was pushed."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A registry's storage with images in it: pushed once to a real registry, then kept in the cache and copied."""
 import shutil
 import socket

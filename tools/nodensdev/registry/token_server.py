@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The token server of a registry with token auth: `python3 token_server.py CONFIG.json`, one process beside the registry.
 
 Speaks the distribution project's token protocol: GET /token?service=...&scope=repository:NAME:pull,push with basic credentials

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bench inside the guest: `python3 -m nodensdev.bench.guest CONFIG RESULT`.
 
 The subjects take turns, pod by pod: what disturbs the machine for a second disturbs all of them, and the ratios hold.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The runtimes as a node runs them: the cluster's own files and units, brought in by the host's part of the bench."""
 import json
 import shutil

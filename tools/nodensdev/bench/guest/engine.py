@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """engine.py - the bare engine: what a pod costs when nothing is between a script and the kernel, the CNI plugins and crun
 
 Theory of operation

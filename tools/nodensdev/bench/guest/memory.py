@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who holds how much memory: proportional set sizes from /proc, sorted into daemon, per-pod processes and workload."""
 from dataclasses import dataclass, field
 from pathlib import Path

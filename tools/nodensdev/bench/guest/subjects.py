@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is measured: container runtimes behind the CRI, and the bare engine. All take the same steps under the same names."""
 import json
 import subprocess
