@@ -27,8 +27,8 @@ static void keeps_to_the_bounds(const struct nd_manifest *manifest) {
 
                 (void) nd_platform_make("linux", architectures[i], "", &wanted);
                 error = nd_manifest_select(manifest, &wanted, &entry);
-                fuzz_require(error || (entry >= manifest->entries.items &&
-                                       entry < manifest->entries.items + manifest->entries.count));
+                fuzz_require(error ||
+                             (entry >= manifest->entries.items && entry < manifest->entries.items + manifest->entries.count));
         }
 }
 

@@ -38,12 +38,15 @@ static void close_dir(DIR **dir) {
                 (void) closedir(*dir);
 }
 
-static bool is_directory(int dirfd, const struct dirent *entry) {
+/* type is DT_DIR or DT_REG; "." and ".." are of no type. */
+static bool is_of_type(int dirfd, const struct dirent *entry, unsigned char type) {
         struct stat st;
 
+        if (nd_streq(entry->d_name, ".") || nd_streq(entry->d_name, ".."))
+                return false;
         if (entry->d_type != DT_UNKNOWN)
-                return entry->d_type == DT_DIR;
-        return fstatat(dirfd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+                return entry->d_type == type;
+        return fstatat(dirfd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && IFTODT(st.st_mode) == type;
 }
 
 void nd_names_done(nd_names *names) {
@@ -53,7 +56,7 @@ void nd_names_done(nd_names *names) {
         nd_vector_done(names);
 }
 
-struct nd_error *nd_dir_list(int base, const char *path, size_t ceiling, nd_names *ret) {
+static struct nd_error *list(int base, const char *path, unsigned char type, size_t ceiling, nd_names *ret) {
         nd_cleanup(nd_names_done) nd_names names = {};
         nd_cleanup(close_dir) DIR *dir = nullptr;
         nd_autoclose int fd = -EBADF;
@@ -66,10 +69,11 @@ struct nd_error *nd_dir_list(int base, const char *path, size_t ceiling, nd_name
         (void) nd_take_fd(fd); /* closedir() closes it */
 
         while (errno = 0, (entry = readdir(dir))) {
-                if (nd_streq(entry->d_name, ".") || nd_streq(entry->d_name, "..") || !is_directory(dirfd(dir), entry))
+                if (!is_of_type(dirfd(dir), entry, type))
                         continue;
                 if (names.count == ceiling)
-                        return nd_error_new(ND_EXHAUSTED, 0, "directory '%s' has more than %zu subdirectories", path, ceiling);
+                        return nd_error_new(ND_EXHAUSTED, 0, "directory '%s' has more than %zu %s", path, ceiling,
+                                            type == DT_DIR ? "subdirectories" : "files");
                 nd_vector_push(&names, nd_strdup(entry->d_name));
         }
         if (errno != 0)
@@ -78,6 +82,14 @@ struct nd_error *nd_dir_list(int base, const char *path, size_t ceiling, nd_name
                 qsort(names.items, names.count, sizeof *names.items, compare_names);
         *ret = nd_take(names, (nd_names) {});
         return nullptr;
+}
+
+struct nd_error *nd_dir_list(int base, const char *path, size_t ceiling, nd_names *ret) {
+        return list(base, path, DT_DIR, ceiling, ret);
+}
+
+struct nd_error *nd_dir_list_files(int base, const char *path, size_t ceiling, nd_names *ret) {
+        return list(base, path, DT_REG, ceiling, ret);
 }
 
 static struct nd_error *read_all(int fd, const char *path, size_t ceiling, struct nd_text *text) {
@@ -206,8 +218,25 @@ struct nd_error *nd_file_replace(int dirfd, const char *name, const void *bytes,
         return sync_directory(dirfd, name);
 }
 
-struct nd_error *nd_file_remove(int dirfd, const char *name) {
+struct nd_error *nd_file_unlink(int dirfd, const char *name) {
         if (nd_sys->unlinkat(dirfd, name, 0) < 0 && errno != ENOENT)
                 return nd_error_new(nd_code_of_errno(errno), errno, "remove '%s'", name);
+        return nullptr;
+}
+
+struct nd_error *nd_file_remove(int dirfd, const char *name) {
+        nd_try(nd_file_unlink(dirfd, name));
         return sync_directory(dirfd, name);
+}
+
+struct nd_error *nd_file_rename(int old_dirfd, const char *old_name, int new_dirfd, const char *new_name) {
+        if (nd_sys->renameat(old_dirfd, old_name, new_dirfd, new_name) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "rename '%s' to '%s'", old_name, new_name);
+        return nullptr;
+}
+
+struct nd_error *nd_dir_sync(int fd, const char *path) {
+        if (nd_sys->fsync(fd) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "sync directory '%s'", path);
+        return nullptr;
 }

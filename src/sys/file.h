@@ -16,7 +16,18 @@
 /* The names of the subdirectories, sorted by bytes, as a vector that nd_names_done() frees. At most ceiling of them. */
 typedef nd_vector(char *) nd_names;
 [[nodiscard]] struct nd_error *nd_dir_list(int dirfd, const char *path, size_t ceiling, nd_names *ret);
+[[nodiscard]] struct nd_error *nd_dir_list_files(int dirfd, const char *path, size_t ceiling,
+                                                 nd_names *ret); /* regular ones */
 void nd_names_done(nd_names *names);
+
+/* Makes what was created, renamed or removed in a directory survive a power cut. path is for the message. */
+[[nodiscard]] struct nd_error *nd_dir_sync(int fd, const char *path);
+
+/* Moves a file or directory within one filesystem. Neither directory is synced. */
+[[nodiscard]] struct nd_error *nd_file_rename(int old_dirfd, const char *old_name, int new_dirfd, const char *new_name);
+
+/* Removes a file without syncing the directory: a power cut may bring it back. A file that is not there is done already. */
+[[nodiscard]] struct nd_error *nd_file_unlink(int dirfd, const char *name);
 
 /* Reads a regular file of at most ceiling bytes. Not a symbolic link, and opening never blocks on a FIFO or device. The result is
  * terminated; ret_length may be nullptr where the text may hold no null byte, and one is then an error. */

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* commit.c - from a helper's staging directory to an image
+ *
+ * Theory of operation
+ *   The helper that wrote the staging directory spoke to the network and unpacked a stranger's archives: what it says is an
+ *   offer. Manifest, index and config are read here, hashed and parsed again; chains are computed from the config's diff ids; names
+ *   go through the one parser. Blobs are written anew, so that no descriptor that the helper may have kept leads to them. Layers
+ *   are taken by name: their contents are the helper's work, checked against the diff id while it unpacked, and it is gone.
+ *   Order: blobs, layers, sync, record. Whatever fails, what came in before is complete and is found by the next try.
+ * See also   oci/store.c for the whole */
+#include <string.h>
+
+#include "oci/layer.h"
+#include "oci/manifest.h"
+#include "oci/reference.h"
+#include "oci/store-state.h"
+
+struct blob {
+        struct nd_digest digest;
+        char *bytes;
+        size_t length;
+};
+
+/* An offer with all that was read and found for it. */
+struct commit {
+        struct nd_image_store *store;
+        const struct nd_image_offer *offer;
+        int stage_fd;
+        struct blob manifest_blob, index_blob, config_blob;
+        struct nd_manifest manifest;
+        struct nd_image_config config;
+        nd_image_layers layers; /* lowest first; sizes of the new ones only */
+        nd_strings names;       /* canonical */
+};
+
+static void commit_done(struct commit *c) {
+        nd_close_fd(&c->stage_fd);
+        free(c->manifest_blob.bytes);
+        free(c->index_blob.bytes);
+        free(c->config_blob.bytes);
+        nd_manifest_done(&c->manifest);
+        nd_image_config_done(&c->config);
+        nd_vector_done(&c->layers);
+        nd_strings_done(&c->names);
+}
+
+/* From the staging directory or, where the helper found no need to bring it, from the store. */
+static struct nd_error *read_blob(struct commit *c, const struct nd_digest *digest, struct blob *ret) {
+        nd_autofree char *bytes = nullptr, *path = nullptr;
+        nd_autoerror struct nd_error *error = nullptr;
+        char hex[ND_DIGEST_HEX];
+        size_t length;
+
+        path = nd_format("blobs/%s", nd_digest_hex(digest, hex));
+        error = nd_file_read(c->stage_fd, path, ND_MANIFEST_CEILING, &bytes, &length);
+        if (nd_error_errno(error) == ENOENT) {
+                nd_error_done(&error);
+                error = nd_store_read_blob(c->store, digest, &bytes, &length);
+        }
+        if (error)
+                return nd_take_ptr(error);
+        nd_try(nd_digest_check(digest, bytes, length));
+        *ret = (struct blob) {.digest = *digest, .bytes = nd_take_ptr(bytes), .length = length};
+        return nullptr;
+}
+
+static struct nd_error *read_documents(struct commit *c) {
+        const struct nd_image_offer *offer = c->offer;
+
+        nd_try(nd_error_wrap(read_blob(c, &offer->manifest, &c->manifest_blob), "manifest"));
+        nd_try(nd_error_wrap(nd_manifest_parse(c->manifest_blob.bytes, c->manifest_blob.length, nullptr, &c->manifest),
+                             "manifest"));
+        if (c->manifest.media != ND_MEDIA_MANIFEST)
+                return nd_error_new(ND_INVALID, 0, "an index was offered as manifest");
+        if (!nd_digest_equal(&c->manifest.config.digest, &offer->config))
+                return nd_error_new(ND_INVALID, 0, "the manifest names another config than was offered");
+        nd_try(nd_error_wrap(read_blob(c, &offer->config, &c->config_blob), "config"));
+        nd_try(nd_image_config_parse(c->config_blob.bytes, c->config_blob.length, &c->config));
+        if (c->config.diff_ids.count != c->manifest.entries.count)
+                return nd_error_new(ND_INVALID, 0, "the manifest has %zu layers and the config %zu", c->manifest.entries.count,
+                                    c->config.diff_ids.count);
+        return nullptr;
+}
+
+/* Whether an index leads to the manifest, by way of further indexes if need be. */
+static struct nd_error *index_leads(struct commit *c, const struct blob *index, int depth, bool *ret) {
+        nd_cleanup(nd_manifest_done) struct nd_manifest parsed = {};
+
+        nd_try(nd_manifest_parse(index->bytes, index->length, nullptr, &parsed));
+        if (parsed.media != ND_MEDIA_INDEX)
+                return nd_error_new(ND_INVALID, 0, "a manifest was offered as index");
+        nd_vector_each (entry, &parsed.entries) {
+                if (nd_digest_equal(&entry->digest, &c->offer->manifest))
+                        *ret = true;
+        }
+        nd_vector_each (entry, &parsed.entries) {
+                nd_autoerror struct nd_error *absent = nullptr;
+                struct blob inner = {};
+
+                if (*ret || depth == ND_MANIFEST_DEPTH || entry->media != ND_MEDIA_INDEX)
+                        continue;
+                absent = read_blob(c, &entry->digest, &inner);
+                if (!absent)
+                        absent = index_leads(c, &inner, depth + 1, ret);
+                free(inner.bytes);
+        }
+        return nullptr;
+}
+
+static struct nd_error *check_index(struct commit *c) {
+        bool leads = false;
+
+        if (!nd_digest_is_set(&c->offer->index))
+                return nullptr;
+        nd_try(nd_error_wrap(read_blob(c, &c->offer->index, &c->index_blob), "index"));
+        nd_try(nd_error_wrap(index_leads(c, &c->index_blob, 1, &leads), "index"));
+        return leads ? nullptr : nd_error_new(ND_INVALID, 0, "the index does not name the manifest that was offered");
+}
+
+static struct nd_error *check_names(struct commit *c) {
+        nd_vector_each (name, c->offer->names) {
+                nd_cleanup(nd_reference_done) struct nd_reference reference = {};
+                nd_autofree char *text = nullptr;
+
+                nd_try(nd_reference_parse(*name, &reference));
+                if (nd_digest_is_set(&reference.digest) && !nd_digest_equal(&reference.digest, &c->offer->manifest) &&
+                    !nd_digest_equal(&reference.digest, &c->offer->index))
+                        return nd_error_new(ND_INVALID, 0, "the image is not what '%s' names", *name);
+                text = nd_reference_text(&reference);
+                nd_strings_add(&c->names, text);
+        }
+        return nullptr;
+}
+
+static struct nd_error *check_new_layer(struct commit *c, const struct nd_digest *below, const struct nd_digest *diff_id,
+                                        struct nd_image_layer *layer) {
+        nd_autofree char *path = nullptr, *tree = nullptr, *bytes = nullptr;
+        struct nd_layer described;
+        char hex[ND_DIGEST_HEX];
+        struct stat st;
+        size_t length;
+
+        (void) nd_digest_hex(&layer->chain, hex);
+        path = nd_format("layers/%s/" ND_LAYER_FILE, hex);
+        tree = nd_format("layers/%s/" ND_LAYER_TREE, hex);
+        nd_try(nd_file_read(c->stage_fd, path, ND_LAYER_CEILING, &bytes, &length));
+        nd_try(nd_error_wrap(nd_layer_parse(bytes, length, &described), "'%s'", path));
+        if (!nd_digest_equal(&described.diff_id, diff_id) || nd_digest_is_set(&described.parent) != (below != nullptr) ||
+            (below && !nd_digest_equal(&described.parent, below)))
+                return nd_error_new(ND_INVALID, 0, "'%s' describes another layer", path);
+        if (fstatat(c->stage_fd, tree, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "stat '%s'", tree);
+        if (!S_ISDIR(st.st_mode))
+                return nd_error_new(ND_INVALID, ENOTDIR, "stat '%s'", tree);
+        layer->size = described.size;
+        layer->inodes = described.inodes;
+        return nullptr;
+}
+
+static struct nd_error *check_layers(struct commit *c) {
+        struct nd_digest below = {};
+
+        nd_vector_each (diff_id, &c->config.diff_ids) {
+                const struct nd_digest *parent = c->layers.count > 0 ? &below : nullptr;
+                struct nd_image_layer layer = {.chain = nd_chain_of(parent, diff_id)};
+
+                if (!nd_layers_find(&c->store->layers, &layer.chain))
+                        nd_try(nd_error_wrap(check_new_layer(c, parent, diff_id, &layer), "layer %zu", c->layers.count));
+                nd_vector_push(&c->layers, layer);
+                below = layer.chain;
+        }
+        return nullptr;
+}
+
+static struct nd_error *write_blob(struct nd_image_store *store, const struct blob *blob) {
+        int fd = store->blob_fds[blob->digest.kind];
+        char hex[ND_DIGEST_HEX];
+        struct stat st;
+
+        if (!blob->bytes)
+                return nullptr;
+        (void) nd_digest_hex(&blob->digest, hex);
+        if (fstatat(fd, hex, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && (size_t) st.st_size == blob->length)
+                return nullptr;
+        store->blob_garbage = true; /* until the record is written */
+        nd_try(nd_error_wrap(nd_file_replace(fd, hex, blob->bytes, blob->length, ND_STORE_FILE_MODE), "image blob"));
+        store->blob_bytes += blob->length;
+        store->blob_count++;
+        return nullptr;
+}
+
+/* Takes the new layers over, each as a whole; from then on they are in the store, whatever becomes of the image. */
+static struct nd_error *take_layers(struct commit *c) {
+        struct nd_image_store *store = c->store;
+        struct nd_layer_entry *below = nullptr;
+
+        nd_vector_each (layer, &c->layers) {
+                struct nd_layer_entry *entry = nd_layers_find(&store->layers, &layer->chain);
+                nd_autofree char *path = nullptr;
+                char hex[ND_DIGEST_HEX];
+
+                if (!entry) {
+                        path = nd_format("layers/%s", nd_digest_hex(&layer->chain, hex));
+                        nd_try(nd_error_wrap(nd_file_rename(c->stage_fd, path, store->layers_fd, hex), "image layer"));
+                        entry = nd_layers_add(&store->layers, &layer->chain);
+                        nd_layers_describe(&store->layers, entry, below, layer->size, layer->inodes);
+                } else if (entry->orphan) {
+                        nd_layers_describe(&store->layers, entry, below, entry->size, entry->inodes);
+                }
+                below = entry;
+        }
+        return nullptr;
+}
+
+/* A record may be on disk only when all that it names is; also what an attempt that failed, or a process that was killed, brought in. */
+static struct nd_error *sync_parts(struct nd_image_store *store) {
+        nd_try(nd_dir_sync(store->layers_fd, "layers"));
+        for (enum nd_hash_kind kind = ND_HASH_SHA256; kind < nd_count_of(store->blob_fds); kind++)
+                nd_try(nd_dir_sync(store->blob_fds[kind], "blobs"));
+        return nullptr;
+}
+
+/* The image as it shall be: what there was under this id, and the offer. */
+static struct nd_error *make_image(const struct commit *c, struct nd_image **ret) {
+        const struct nd_image *former = nd_store_image(c->store, &c->offer->config);
+        nd_cleanup(nd_image_done) struct nd_image *image = nullptr;
+
+        if (former) {
+                image = nd_image_copy(former);
+        } else {
+                image = nd_new(struct nd_image);
+                image->id = c->offer->config;
+                image->user = nd_strdup(c->config.user);
+                image->layer_count = c->layers.count;
+                if (c->layers.count > 0)
+                        image->top = nd_layers_find(&c->store->layers, &c->layers.items[c->layers.count - 1].chain);
+                nd_layer_entry_hold(image->top);
+        }
+        image->manifest = c->offer->manifest;
+        image->index = c->offer->index;
+        image->pinned |= c->offer->pinned;
+        image->pulled_at = c->offer->pulled_at;
+        image->size = c->config_blob.length + c->manifest_blob.length + c->index_blob.length;
+        for (const struct nd_layer_entry *entry = image->top; entry; entry = entry->parent)
+                image->size += entry->size;
+        nd_vector_each (name, &c->names) {
+                nd_try(nd_store_add_name(image, *name));
+        }
+        *ret = nd_take_ptr(image);
+        return nullptr;
+}
+
+/* A record that could not be written may be there all the same: a new image's is removed, an old one's settled later. */
+static struct nd_error *undo_record(struct nd_image_store *store, const struct nd_image *image, struct nd_error *error) {
+        struct nd_image *former = nd_store_image(store, &image->id);
+        nd_autoerror struct nd_error *left = nullptr;
+        char name[ND_STORE_RECORD_NAME];
+
+        if (former)
+                former->stale = true;
+        else
+                left = nd_file_remove(store->images_fd, nd_store_record_name(&image->id, name));
+        return error;
+}
+
+static struct nd_error *bring_in(struct commit *c, const struct nd_image **ret) {
+        nd_cleanup(nd_image_done) struct nd_image *image = nullptr;
+        struct nd_image_store *store = c->store;
+        struct nd_error *error;
+
+        nd_store_settle(store);
+        nd_try(write_blob(store, &c->config_blob));
+        nd_try(write_blob(store, &c->manifest_blob));
+        nd_try(write_blob(store, &c->index_blob));
+        nd_try(take_layers(c));
+        nd_try(sync_parts(store));
+        nd_try(make_image(c, &image));
+        error = nd_store_write_record(store, image);
+        if (error)
+                return undo_record(store, image, error);
+        image->stale = false;
+        *ret = image;
+        nd_store_adopt(store, nd_take_ptr(image));
+        nd_store_settle(store); /* those that lost a name */
+        return nullptr;
+}
+
+struct nd_error *nd_image_store_commit(struct nd_image_store *store, const char *stage_id, const struct nd_image_offer *offer,
+                                       const struct nd_image **ret) {
+        nd_cleanup(commit_done) struct commit c = {.store = store, .offer = offer, .stage_fd = -EBADF};
+
+        if (!nd_strings_have(&store->stages, stage_id))
+                return nd_error_new(ND_PRECONDITION, 0, "there is no staging directory '%s'", stage_id);
+        nd_try(nd_dir_open(store->staging_fd, stage_id, &c.stage_fd));
+        nd_try(read_documents(&c));
+        nd_try(check_index(&c));
+        nd_try(check_names(&c));
+        nd_try(check_layers(&c));
+        return bring_in(&c, ret);
+}

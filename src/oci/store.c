@@ -1,0 +1,656 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store.c - the image store: opening, looking, names
+ *
+ * Theory of operation
+ *   The files are the truth, memory is an index of them. An image is its record, a file in images/ that is replaced as a whole. To
+ *   bring one in (commit.c): blobs and layers first, each under the name that its contents have, then the record. To remove
+ *   one: the record first; what it held is garbage and is moved to the trash when nobody holds it (collect.c). So whatever a record
+ *   names is there, at every instant, and a crash leaves at most garbage.
+ *   At the start the records are read, and only they: a layer's presence is its name in layers/, read once for all; its size is in
+ *   the record. Only layers that no record knows have their layer.json read. A record that is damaged, or whose layers are gone,
+ *   cannot be used by anybody and is removed: the image will be pulled again. One that cannot be read (an I/O error, a newer
+ *   version's) is left alone, and then nothing is collected, since nobody knows what it holds.
+ *   A name that moves from one image to another needs two files. The new owner's is written first, under a higher serial; if
+ *   the old owner's cannot be written it is stale: in memory it has lost the name, and the serial says so to whoever reads the
+ *   two files. Stale records are written again before anything else that changes.
+ * Owns       everything below root, by a lock on root/lock.
+ * Invariant  a layer in layers/ and a blob in blobs/ is complete and never changes; names belong to one image in memory.
+ * See also   oci/commit.c, oci/collect.c, oci/layers.c, oci/image.c */
+#include "oci/store.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "oci/layer.h"
+#include "oci/manifest.h"
+#include "oci/reference.h"
+#include "oci/store-state.h"
+
+enum {
+        PROBLEMS_KEPT = 100,
+};
+
+void nd_image_store_free(struct nd_image_store *store) {
+        if (!store)
+                return;
+        nd_vector_each (image, &store->images) {
+                nd_image_free(*image);
+        }
+        nd_vector_done(&store->images);
+        nd_vector_each (trash, &store->trash) {
+                free(trash->name);
+        }
+        nd_vector_done(&store->trash);
+        nd_map_done(&store->names);
+        nd_layers_done(&store->layers);
+        nd_strings_done(&store->stages);
+        nd_strings_done(&store->problems);
+        for (size_t i = 0; i < nd_count_of(store->blob_fds); i++)
+                nd_close_fd(&store->blob_fds[i]);
+        nd_close_fd(&store->partial_fd);
+        nd_close_fd(&store->staging_fd);
+        nd_close_fd(&store->layers_fd);
+        nd_close_fd(&store->images_fd);
+        nd_close_fd(&store->lock_fd);
+        nd_close_fd(&store->root_fd);
+        free(store->unreadable);
+        free(store->root);
+        free(store);
+}
+
+void nd_store_problem(struct nd_image_store *store, const char *format, ...) {
+        nd_autofree char *text = nullptr;
+        va_list arguments;
+
+        if (store->problems.count == PROBLEMS_KEPT)
+                return;
+        va_start(arguments, format);
+        text = nd_format_va(format, arguments);
+        va_end(arguments);
+        nd_strings_add(&store->problems, text);
+}
+
+const nd_strings *nd_image_store_problems(const struct nd_image_store *store) {
+        return &store->problems;
+}
+
+const char *nd_store_record_name(const struct nd_digest *id, char ret[static ND_STORE_RECORD_NAME]) {
+        char hex[ND_DIGEST_HEX];
+
+        (void) snprintf(ret, ND_STORE_RECORD_NAME, "%s.json", nd_digest_hex(id, hex));
+        return ret;
+}
+
+struct nd_image *nd_store_image(const struct nd_image_store *store, const struct nd_digest *id) {
+        nd_vector_each (image, &store->images) {
+                if (nd_digest_equal(&(*image)->id, id))
+                        return *image;
+        }
+        return nullptr;
+}
+
+/* Names */
+
+static bool is_digest_name(const char *name) {
+        return strchr(name, '@') != nullptr;
+}
+
+static void drop_name(nd_strings *names, const char *name) {
+        for (size_t i = 0; i < names->count; i++)
+                if (nd_streq(names->items[i], name)) {
+                        free(names->items[i]);
+                        names->items[i] = names->items[--names->count];
+                        return;
+                }
+}
+
+struct nd_error *nd_store_add_name(struct nd_image *image, const char *name) {
+        nd_strings *names = is_digest_name(name) ? &image->digests : &image->tags;
+
+        if (nd_strings_have(names, name))
+                return nullptr;
+        if (names->count == ND_IMAGE_NAMES)
+                return nd_error_new(ND_EXHAUSTED, 0, "the image has %d names already; remove one before adding '%s'",
+                                    ND_IMAGE_NAMES, name);
+        nd_strings_add(names, name);
+        return nullptr;
+}
+
+static void index_names(struct nd_image_store *store, struct nd_image *image, const nd_strings *names) {
+        nd_vector_each (name, names) {
+                struct nd_image *former = nd_map_put(&store->names, *name, image);
+
+                if (!former || former == image)
+                        continue;
+                drop_name(is_digest_name(*name) ? &former->digests : &former->tags, *name);
+                former->stale = true;
+        }
+}
+
+static void forget_names(struct nd_image_store *store, const nd_strings *names) {
+        nd_vector_each (name, names) {
+                (void) nd_map_remove(&store->names, *name);
+        }
+}
+
+/* Takes an image out of the index and frees it. */
+static void forget(struct nd_image_store *store, struct nd_image *image) {
+        for (size_t i = 0; i < store->images.count; i++)
+                if (store->images.items[i] == image) {
+                        store->images.items[i] = store->images.items[--store->images.count];
+                        break;
+                }
+        forget_names(store, &image->tags);
+        forget_names(store, &image->digests);
+        nd_image_free(image);
+}
+
+void nd_store_adopt(struct nd_image_store *store, struct nd_image *image) {
+        struct nd_image *former = nd_store_image(store, &image->id);
+
+        if (former)
+                forget(store, former);
+        nd_vector_push(&store->images, image);
+        index_names(store, image, &image->tags);
+        index_names(store, image, &image->digests);
+}
+
+/* Records */
+
+struct nd_error *nd_store_write_record(struct nd_image_store *store, struct nd_image *image) {
+        char name[ND_STORE_RECORD_NAME];
+        nd_autotext text = {};
+
+        image->serial = ++store->serial;
+        nd_try(nd_image_format(image, &text));
+        return nd_error_wrap(nd_file_replace(store->images_fd, nd_store_record_name(&image->id, name), text.bytes, text.length,
+                                             ND_STORE_FILE_MODE),
+                             "image record");
+}
+
+void nd_store_settle(struct nd_image_store *store) {
+        nd_vector_each (image, &store->images) {
+                nd_autoerror struct nd_error *error = nullptr;
+
+                if (!(*image)->stale)
+                        continue;
+                error = nd_store_write_record(store, *image);
+                (*image)->stale = error != nullptr;
+        }
+}
+
+/* Opening */
+
+static struct nd_error *open_directory(int base, const char *name, int *ret_fd) {
+        nd_try(nd_dir_make(base, name, ND_STORE_DIRECTORY_MODE));
+        return nd_dir_open(base, name, ret_fd);
+}
+
+static struct nd_error *take_lock(struct nd_image_store *store) {
+        store->lock_fd = nd_sys->openat(store->root_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, ND_STORE_FILE_MODE);
+        if (store->lock_fd < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s/lock'", store->root);
+        if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0)
+                return errno == EWOULDBLOCK
+                               ? nd_error_new(ND_PRECONDITION, 0, "another process uses the image store '%s'", store->root)
+                               : nd_error_new(ND_INTERNAL, errno, "lock '%s/lock'", store->root);
+        return nullptr;
+}
+
+/* Image trees are as their makers wanted them, setuid files included: nobody but root may get in. */
+static struct nd_error *close_to_others(struct nd_image_store *store) {
+        struct stat st;
+
+        if (fstat(store->root_fd, &st) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "stat '%s'", store->root);
+        if ((st.st_mode & 077) != 0 && nd_sys->fchmod(store->root_fd, ND_STORE_DIRECTORY_MODE) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "close '%s' to other users", store->root);
+        return nullptr;
+}
+
+static struct nd_error *open_directories(struct nd_image_store *store) {
+        nd_autoclose int blobs = -EBADF;
+
+        nd_try(open_directory(AT_FDCWD, store->root, &store->root_fd));
+        nd_try(close_to_others(store));
+        nd_try(take_lock(store));
+        nd_try(open_directory(store->root_fd, "images", &store->images_fd));
+        nd_try(open_directory(store->root_fd, "layers", &store->layers_fd));
+        nd_try(open_directory(store->root_fd, "staging", &store->staging_fd));
+        nd_try(open_directory(store->staging_fd, ND_STORE_PARTIAL, &store->partial_fd));
+        nd_try(open_directory(store->root_fd, "blobs", &blobs));
+        for (enum nd_hash_kind kind = ND_HASH_SHA256; kind < nd_count_of(store->blob_fds); kind++)
+                nd_try(open_directory(blobs, nd_hash_name(kind), &store->blob_fds[kind]));
+        nd_try(nd_dir_sync(blobs, "blobs"));
+        return nd_dir_sync(store->root_fd, store->root);
+}
+
+void nd_store_add_trash(struct nd_image_store *store, const char *name, uint64_t size, uint64_t inodes) {
+        nd_vector_push(&store->trash, ((struct nd_store_trash) {.name = nd_strdup(name), .size = size, .inodes = inodes}));
+}
+
+/* Whatever an earlier process left in staging/ is trash, but for the partial downloads. */
+static struct nd_error *sweep_staging(struct nd_image_store *store) {
+        nd_cleanup(nd_names_done) nd_names names = {};
+
+        nd_try(nd_dir_list(store->staging_fd, ".", ND_STORE_LAYERS, &names));
+        nd_vector_each (name, &names) {
+                if (!nd_streq(*name, ND_STORE_PARTIAL))
+                        nd_store_add_trash(store, *name, 0, 0);
+        }
+        store->moved_layers = names.count > 1; /* a layer may have been moved there just before the crash */
+        return nullptr;
+}
+
+/* The layers that there are, as yet without a size. A name that is no chain id is not ours. */
+static struct nd_error *list_layers(struct nd_image_store *store) {
+        nd_cleanup(nd_names_done) nd_names names = {};
+
+        nd_try(nd_dir_list(store->layers_fd, ".", ND_STORE_LAYERS, &names));
+        nd_vector_each (name, &names) {
+                struct nd_digest chain;
+
+                if (nd_digest_parse_hex(*name, &chain) && chain.kind == ND_HASH_SHA256)
+                        (void) nd_layers_add(&store->layers, &chain);
+                else
+                        nd_store_problem(store, "'%s/layers/%s' is no layer; remove it", store->root, *name);
+        }
+        return nullptr;
+}
+
+static bool blob_exists(const struct nd_image_store *store, const struct nd_digest *digest) {
+        char hex[ND_DIGEST_HEX];
+        struct stat st;
+
+        return fstatat(store->blob_fds[digest->kind], nd_digest_hex(digest, hex), &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+               errno != ENOENT;
+}
+
+/* Whether all that a record names is there. */
+static struct nd_error *check_parts(const struct nd_image_store *store, const struct nd_image *image,
+                                    const nd_image_layers *layers) {
+        const struct nd_digest *blobs[] = {&image->id, &image->manifest, &image->index};
+        char text[ND_DIGEST_TEXT];
+
+        for (size_t i = 0; i < nd_count_of(blobs); i++)
+                if (nd_digest_is_set(blobs[i]) && !blob_exists(store, blobs[i]))
+                        return nd_error_new(ND_DATA_LOSS, 0, "its blob %s is missing", nd_digest_text(blobs[i], text));
+        nd_vector_each (layer, layers) {
+                if (!nd_layers_find(&store->layers, &layer->chain))
+                        return nd_error_new(ND_DATA_LOSS, 0, "its layer %s is missing", nd_digest_hex(&layer->chain, text));
+        }
+        return nullptr;
+}
+
+static void link_layers(struct nd_image_store *store, struct nd_image *image, const nd_image_layers *layers) {
+        struct nd_layer_entry *below = nullptr;
+
+        nd_vector_each (layer, layers) {
+                struct nd_layer_entry *entry = nd_layers_find(&store->layers, &layer->chain);
+
+                nd_layers_describe(&store->layers, entry, below, layer->size, layer->inodes);
+                below = entry;
+        }
+        image->top = below;
+        nd_layer_entry_hold(below);
+}
+
+static void layers_done(nd_image_layers *layers) {
+        nd_vector_done(layers);
+}
+
+/* A record's image, put into the vector; its names are for later. */
+static struct nd_error *parse_record(struct nd_image_store *store, const char *name, const char *bytes, size_t length) {
+        nd_cleanup(nd_image_done) struct nd_image *image = nullptr;
+        nd_cleanup(layers_done) nd_image_layers layers = {};
+        char expected[ND_STORE_RECORD_NAME];
+
+        nd_try(nd_image_parse(bytes, length, &image, &layers));
+        if (!nd_streq(nd_store_record_name(&image->id, expected), name))
+                return nd_error_new(ND_INVALID, 0, "it is the record of another image");
+        nd_try(check_parts(store, image, &layers));
+        link_layers(store, image, &layers);
+        if (image->serial > store->serial)
+                store->serial = image->serial;
+        nd_vector_push(&store->images, nd_take_ptr(image));
+        return nullptr;
+}
+
+/* Nothing may be collected from now on. */
+static void unreadable(struct nd_image_store *store, const char *name, const struct nd_error *error) {
+        nd_store_problem(store, "image record '%s/images/%s' cannot be read, and nothing will be collected: %s", store->root,
+                         name, nd_error_text(error));
+        if (!store->unreadable)
+                store->unreadable = nd_strdup(name);
+}
+
+static void load_record(struct nd_image_store *store, const char *name) {
+        nd_autoerror struct nd_error *error = nullptr, *left = nullptr;
+        nd_autofree char *bytes = nullptr;
+        size_t length;
+
+        error = nd_file_read(store->images_fd, name, ND_IMAGE_CEILING, &bytes, &length);
+        if (!error)
+                error = parse_record(store, name, bytes, length);
+        else if (nd_error_errno(error) == ENOENT)
+                return;
+        else
+                return unreadable(store, name, error);
+        if (!error)
+                return;
+        if (nd_error_code(error) == ND_UNIMPLEMENTED)
+                return unreadable(store, name, error);
+        nd_store_problem(store, "image record '%s/images/%s' is removed, the image must be pulled again: %s", store->root,
+                         name, nd_error_text(error));
+        left = nd_file_remove(store->images_fd, name);
+        store->blob_garbage = true;
+}
+
+static int compare_serials(const void *a, const void *b) {
+        const struct nd_image *first = *(struct nd_image *const *) a, *second = *(struct nd_image *const *) b;
+
+        return (first->serial > second->serial) - (first->serial < second->serial);
+}
+
+static bool ends_with(const char *text, const char *end) {
+        size_t length = strlen(text), end_length = strlen(end);
+
+        return length >= end_length && nd_streq(text + length - end_length, end);
+}
+
+static struct nd_error *load_records(struct nd_image_store *store) {
+        nd_cleanup(nd_names_done) nd_names names = {};
+
+        nd_try(nd_dir_list_files(store->images_fd, ".", ND_STORE_RECORDS, &names));
+        nd_vector_each (name, &names) {
+                if (nd_has_prefix(*name, ND_FILE_TEMPORARY))
+                        nd_error_free(nd_file_unlink(store->images_fd, *name)); /* it will be there the next time */
+                else if (ends_with(*name, ".json"))
+                        load_record(store, *name);
+        }
+
+        /* Oldest first, so that a name ends with the youngest. */
+        if (store->images.count > 0)
+                qsort(store->images.items, store->images.count, sizeof(struct nd_image *), compare_serials);
+        nd_vector_each (image, &store->images) {
+                index_names(store, *image, &(*image)->tags);
+                index_names(store, *image, &(*image)->digests);
+        }
+        return nullptr;
+}
+
+/* What layer.json says of a layer that no record knows. */
+static struct nd_error *describe_layer(struct nd_image_store *store, struct nd_layer_entry *entry) {
+        struct nd_digest chain = nd_layer_entry_chain(entry);
+        struct nd_layer_entry *parent = nullptr;
+        nd_autofree char *bytes = nullptr;
+        struct nd_layer layer;
+        char path[ND_DIGEST_HEX + sizeof "/" ND_LAYER_FILE], hex[ND_DIGEST_HEX];
+        size_t length;
+
+        (void) snprintf(path, sizeof path, "%s/" ND_LAYER_FILE, nd_digest_hex(&chain, hex));
+        nd_try(nd_file_read(store->layers_fd, path, ND_LAYER_CEILING, &bytes, &length));
+        nd_try(nd_layer_parse(bytes, length, &layer));
+        if (nd_digest_is_set(&layer.parent)) {
+                parent = nd_layers_find(&store->layers, &layer.parent);
+                if (!parent)
+                        return nullptr; /* still an orphan: what is below is gone, so nobody can use it */
+        }
+        nd_layers_describe(&store->layers, entry, parent, layer.size, layer.inodes);
+        return nullptr;
+}
+
+static void describe_orphans(struct nd_image_store *store) {
+        struct nd_layer_entry *entry;
+
+        for (size_t at = 0; (entry = nd_layers_next(&store->layers, &at));) {
+                nd_autoerror struct nd_error *error = entry->orphan ? describe_layer(store, entry) : nullptr;
+
+                if (error)
+                        nd_store_problem(store, "a layer in '%s/layers' that no image needs has no readable description: %s",
+                                         store->root, nd_error_text(error));
+        }
+}
+
+static struct nd_error *count_blobs(struct nd_image_store *store) {
+        for (enum nd_hash_kind kind = ND_HASH_SHA256; kind < nd_count_of(store->blob_fds); kind++) {
+                nd_cleanup(nd_names_done) nd_names names = {};
+
+                nd_try(nd_dir_list_files(store->blob_fds[kind], ".", ND_STORE_RECORDS, &names));
+                nd_vector_each (name, &names) {
+                        struct stat st;
+
+                        if (fstatat(store->blob_fds[kind], *name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                                continue;
+                        store->blob_bytes += (uint64_t) st.st_size;
+                        store->blob_count++;
+                }
+        }
+        store->blob_garbage = true;
+        return nullptr;
+}
+
+struct nd_error *nd_image_store_open(const char *root, struct nd_image_store **ret) {
+        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nd_new(struct nd_image_store);
+
+        store->root_fd = store->lock_fd = store->images_fd = store->layers_fd = -EBADF;
+        store->staging_fd = store->partial_fd = -EBADF;
+        for (size_t i = 0; i < nd_count_of(store->blob_fds); i++)
+                store->blob_fds[i] = -EBADF;
+        store->root = nd_strdup(root);
+
+        nd_try(nd_error_wrap(open_directories(store), "image store"));
+        nd_try(nd_error_wrap(sweep_staging(store), "image store '%s'", root));
+        nd_try(nd_error_wrap(list_layers(store), "image store '%s'", root));
+        nd_try(nd_error_wrap(load_records(store), "image store '%s'", root));
+        nd_try(nd_error_wrap(count_blobs(store), "image store '%s'", root));
+        describe_orphans(store);
+        nd_store_settle(store);
+        *ret = nd_take_ptr(store);
+        return nullptr;
+}
+
+/* Looking */
+
+const struct nd_image *nd_image_store_next(const struct nd_image_store *store, size_t *position) {
+        return *position < store->images.count ? store->images.items[(*position)++] : nullptr;
+}
+
+const struct nd_image *nd_image_store_get(const struct nd_image_store *store, const struct nd_digest *id) {
+        return nd_store_image(store, id);
+}
+
+static struct nd_error *find_by_hex(const struct nd_image_store *store, const char *text, const char *hex,
+                                    const struct nd_image **ret) {
+        const struct nd_image *found = nullptr;
+
+        nd_vector_each (image, &store->images) {
+                char whole[ND_DIGEST_HEX];
+
+                if ((*image)->id.kind != ND_HASH_SHA256 || !nd_has_prefix(nd_digest_hex(&(*image)->id, whole), hex))
+                        continue;
+                if (found)
+                        return nd_error_new(ND_INVALID, 0, "several images have an id that begins with '%s'", text);
+                found = *image;
+        }
+        *ret = found;
+        return nullptr;
+}
+
+struct nd_error *nd_image_store_find(const struct nd_image_store *store, const char *text, const struct nd_image **ret) {
+        nd_cleanup(nd_reference_done) struct nd_reference reference = {};
+        nd_autoerror struct nd_error *no_digest = nullptr, *no_name = nullptr;
+        nd_autofree char *name = nullptr;
+        struct nd_digest id;
+        const char *hex;
+
+        *ret = nullptr;
+        no_digest = nd_digest_parse(text, &id);
+        if (!no_digest) {
+                *ret = nd_store_image(store, &id);
+                return nullptr;
+        }
+        no_name = nd_reference_parse(text, &reference);
+        if (!no_name) {
+                name = nd_reference_text(&reference);
+                *ret = nd_map_get(&store->names, name);
+        }
+        if (!*ret && nd_reference_is_id(text, &hex))
+                return find_by_hex(store, text, hex, ret);
+        return nullptr;
+}
+
+struct nd_error *nd_store_read_blob(const struct nd_image_store *store, const struct nd_digest *digest, char **ret,
+                                    size_t *ret_length) {
+        nd_autofree char *bytes = nullptr;
+        char hex[ND_DIGEST_HEX];
+        size_t length;
+
+        nd_try(nd_error_wrap(
+                nd_file_read(store->blob_fds[digest->kind], nd_digest_hex(digest, hex), ND_MANIFEST_CEILING, &bytes, &length),
+                "image blob"));
+        nd_try(nd_error_wrap(nd_digest_check(digest, bytes, length), "image store '%s'", store->root));
+        *ret = nd_take_ptr(bytes);
+        *ret_length = length;
+        return nullptr;
+}
+
+struct nd_error *nd_image_store_config_bytes(const struct nd_image_store *store, const struct nd_image *image, char **ret,
+                                             size_t *ret_length) {
+        return nd_store_read_blob(store, &image->id, ret, ret_length);
+}
+
+struct nd_error *nd_image_store_config(const struct nd_image_store *store, const struct nd_image *image,
+                                       struct nd_image_config *ret) {
+        nd_autofree char *bytes = nullptr;
+        size_t length;
+
+        nd_try(nd_store_read_blob(store, &image->id, &bytes, &length));
+        return nd_image_config_parse(bytes, length, ret);
+}
+
+struct nd_image_store_usage nd_image_store_usage(const struct nd_image_store *store) {
+        struct nd_image_store_usage usage = {
+                .bytes = store->layers.size + store->blob_bytes,
+                .inodes = store->layers.inodes + store->blob_count,
+        };
+
+        nd_vector_each (trash, &store->trash) {
+                usage.bytes += trash->size;
+                usage.inodes += trash->inodes;
+        }
+        return usage;
+}
+
+const char *nd_image_store_root(const struct nd_image_store *store) {
+        return store->root;
+}
+int nd_image_store_layers_fd(const struct nd_image_store *store) {
+        return store->layers_fd;
+}
+int nd_image_store_partial_fd(const struct nd_image_store *store) {
+        return store->partial_fd;
+}
+
+/* Changing */
+
+static struct nd_error *not_found(const char *text) {
+        nd_autofree char *quoted = nd_quote(text);
+
+        return nd_error_new(ND_NOT_FOUND, 0, "there is no image %s", quoted);
+}
+
+static struct nd_error *image_of(const struct nd_image_store *store, const struct nd_digest *id, struct nd_image **ret) {
+        char text[ND_DIGEST_TEXT];
+
+        *ret = nd_store_image(store, id);
+        return *ret ? nullptr : not_found(nd_digest_text(id, text));
+}
+
+/* Writes a changed copy of an image and puts it in the image's place; with an error the image stays, and its file is settled
+ * later, since nobody knows which of the two it has. */
+static struct nd_error *replace(struct nd_image_store *store, struct nd_image *image, struct nd_image *changed) {
+        struct nd_error *error = nd_store_write_record(store, changed);
+
+        if (error) {
+                image->stale = true;
+                nd_image_free(changed);
+                return error;
+        }
+        changed->stale = false;
+        nd_store_adopt(store, changed);
+        nd_store_settle(store);
+        return nullptr;
+}
+
+static struct nd_error *canonical(const char *name, char **ret) {
+        nd_cleanup(nd_reference_done) struct nd_reference reference = {};
+
+        nd_try(nd_reference_parse(name, &reference));
+        *ret = nd_reference_text(&reference);
+        return nullptr;
+}
+
+struct nd_error *nd_image_store_tag(struct nd_image_store *store, const struct nd_digest *id, const char *name) {
+        nd_cleanup(nd_image_done) struct nd_image *changed = nullptr;
+        nd_autofree char *text = nullptr;
+        struct nd_image *image;
+
+        nd_store_settle(store);
+        nd_try(image_of(store, id, &image));
+        nd_try(canonical(name, &text));
+        changed = nd_image_copy(image);
+        nd_try(nd_store_add_name(changed, text));
+        return replace(store, image, nd_take_ptr(changed));
+}
+
+struct nd_error *nd_image_store_pin(struct nd_image_store *store, const struct nd_digest *id, bool pinned) {
+        struct nd_image *image, *changed;
+
+        nd_store_settle(store);
+        nd_try(image_of(store, id, &image));
+        if (image->pinned == pinned)
+                return nullptr;
+        changed = nd_image_copy(image);
+        changed->pinned = pinned;
+        return replace(store, image, changed);
+}
+
+/* With an error the record may be gone all the same; then so is the image. */
+static struct nd_error *remove_image(struct nd_image_store *store, struct nd_image *image) {
+        char name[ND_STORE_RECORD_NAME];
+        struct nd_error *error = nd_file_remove(store->images_fd, nd_store_record_name(&image->id, name));
+        struct stat st;
+
+        if (error && fstatat(store->images_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                return nd_error_wrap(error, "image record");
+        forget(store, image);
+        store->blob_garbage = true;
+        nd_store_settle(store); /* perhaps there is room now */
+        return nd_error_wrap(error, "image record");
+}
+
+struct nd_error *nd_image_store_untag(struct nd_image_store *store, const char *name) {
+        nd_autofree char *text = nullptr;
+        struct nd_image *image, *changed;
+
+        nd_store_settle(store);
+        nd_try(canonical(name, &text));
+        image = nd_map_get(&store->names, text);
+        if (!image)
+                return not_found(name);
+        if (image->tags.count + image->digests.count == 1)
+                return remove_image(store, image);
+        changed = nd_image_copy(image);
+        drop_name(is_digest_name(text) ? &changed->digests : &changed->tags, text);
+        return replace(store, image, changed);
+}
+
+struct nd_error *nd_image_store_remove(struct nd_image_store *store, const struct nd_digest *id) {
+        struct nd_image *image;
+
+        nd_store_settle(store);
+        nd_try(image_of(store, id, &image));
+        return remove_image(store, image);
+}
