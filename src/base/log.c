@@ -118,7 +118,7 @@ static void add_journal_field(struct nd_text *packet, const char *key, const cha
         char upper[64];
         size_t n = 0;
 
-        for (; key[n] && n < sizeof upper - 1; n++)
+        for (; n < sizeof upper - 1 && key[n]; n++)
                 upper[n] = (char) toupper((unsigned char) key[n]);
         upper[n] = '\n';
         nd_text_append(packet, upper, n + 1);

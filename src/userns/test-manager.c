@@ -556,6 +556,7 @@ static void a_file_that_was_written_in_part_and_cannot_be_removed_keeps_its_bloc
         struct world *world = *state;
         struct nd_id_range range;
         struct found found;
+        uint32_t first;
 
         reopen(world);
         faults_arm(FAULT_FSYNC, 3, EIO, false); /* pods/, the file, the directory after the rename */
@@ -564,7 +565,8 @@ static void a_file_that_was_written_in_part_and_cannot_be_removed_keeps_its_bloc
         assert_true(faults_disarm());
         found = find(world, "a");
         assert_true(found.there);
-        assert_int_equal(handed_out(world, &(uint32_t) {(uint32_t) found.first}, 1), 9);
+        first = (uint32_t) found.first;
+        assert_int_equal(handed_out(world, &first, 1), 9);
 }
 
 /* Deliberate difference 6. */
