@@ -116,10 +116,10 @@ static void to_line(enum nd_log_level level, const char *message, const struct n
 static void add_journal_field(struct nd_text *packet, const char *key, const char *value) {
         uint64_t length = strnlen(value, VALUE_CEILING);
         char upper[64];
-        size_t n = 0;
+        size_t n = strnlen(key, sizeof upper - 1);
 
-        for (; n < sizeof upper - 1 && key[n]; n++)
-                upper[n] = (char) toupper((unsigned char) key[n]);
+        for (size_t i = 0; i < n; i++)
+                upper[i] = (char) toupper((unsigned char) key[i]);
         upper[n] = '\n';
         nd_text_append(packet, upper, n + 1);
         for (int shift = 0; shift < 64; shift += 8)
