@@ -76,6 +76,8 @@ static int on_later([[maybe_unused]] sd_event_source *source, void *userdata) {
 
         if (error)
                 nd_log(ND_LOG_WARNING, "cannot collect garbage", nd_field("error", nd_error_text(error)));
+        else if (collected.more)
+                sweeper_wake(sweeper);
         empty_trash(sweeper);
         return 0;
 }
