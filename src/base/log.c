@@ -40,11 +40,13 @@ void nd_log_set_sink(void (*sink)(enum nd_log_level level, const char *line)) {
 
 static bool stderr_is_journal(void) {
         const char *stream = getenv("JOURNAL_STREAM");
-        unsigned long long device, inode;
+        nd_autofree char *ours = nullptr;
         struct stat st;
 
-        return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 && fstat(STDERR_FILENO, &st) == 0 &&
-               st.st_dev == device && st.st_ino == inode;
+        if (!stream || fstat(STDERR_FILENO, &st) < 0)
+                return false;
+        ours = nd_format("%llu:%llu", (unsigned long long) st.st_dev, (unsigned long long) st.st_ino);
+        return nd_streq(stream, ours);
 }
 
 void nd_log_open(void) {
