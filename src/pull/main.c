@@ -55,6 +55,9 @@ static struct nd_error *check_descriptors(const struct nd_request *request) {
                                             directories[i]);
         if (request->operation == ND_IMPORT && fstat(ARCHIVE_FD, &st) < 0)
                 return nd_error_new(ND_INVALID, 0, "descriptor %d must be the archive", ARCHIVE_FD);
+        /* A pull comes without an archive. Something must stand there, or our next socket would, and be closed with the rest. */
+        if (fcntl(ARCHIVE_FD, F_GETFD) < 0 && dup2(STAGING_FD, ARCHIVE_FD) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "fill descriptor %d", ARCHIVE_FD);
         return nullptr;
 }
 
