@@ -95,12 +95,15 @@ static struct nd_error *listen_at(const char *path, int *ret_fd) {
         return nullptr;
 }
 
-/* Requests are logged once, here: failures always, the rest for whoever debugs. */
-static void observe(const char *path, enum nd_code code, uint64_t duration_us, [[maybe_unused]] void *userdata) {
+/* Requests are logged once, here: failures with their reason, the rest for whoever debugs. */
+static void observe(const struct nd_grpc_call *call, uint64_t duration_us, [[maybe_unused]] void *userdata) {
         nd_autofree char *duration = nd_format("%llu", (unsigned long long) duration_us);
+        enum nd_code code = nd_grpc_call_status(call);
+        bool well = code == ND_OK || code == ND_NOT_FOUND || code == ND_CANCELLED;
 
-        nd_log(code == ND_OK || code == ND_NOT_FOUND || code == ND_CANCELLED ? ND_LOG_DEBUG : ND_LOG_NOTICE, "request",
-               nd_field("rpc", path), nd_field("code", nd_code_name(code)), nd_field("us", duration));
+        nd_log(well ? ND_LOG_DEBUG : ND_LOG_NOTICE, "request", nd_field("rpc", nd_grpc_call_path(call)),
+               nd_field("code", nd_code_name(code)), nd_field("us", duration),
+               nd_field("error", nd_grpc_call_status_text(call)));
 }
 
 static void report_problems(const struct nd_image_store *images) {

@@ -189,8 +189,7 @@ static void ticket_detach(void *attachment) {
                 if (ticket->next)
                         ticket->next->previous = ticket->previous;
                 if (server->settings.observe)
-                        server->settings.observe(nd_grpc_call_path(ticket->call), nd_grpc_call_status(ticket->call),
-                                                 nd_clock_us() - ticket->started_us, server->settings.userdata);
+                        server->settings.observe(ticket->call, nd_clock_us() - ticket->started_us, server->settings.userdata);
         }
         sd_event_source_disable_unref(ticket->deadline);
         free(ticket);

@@ -18,7 +18,7 @@ struct nd_grpc_server_settings {
         const struct nd_grpc_method *const *tables; /* tables of methods; ends with nullptr; must outlive the server */
         void *userdata;                             /* for the handlers */
         /* Told of every call that ended, for logs and metrics; may be nullptr. */
-        void (*observe)(const char *path, enum nd_code code, uint64_t duration_us, void *userdata);
+        void (*observe)(const struct nd_grpc_call *call, uint64_t duration_us, void *userdata);
         uint64_t stalled_us; /* a peer that takes nothing for so long while something waits is cut off; 0 = 60 s */
 };
 

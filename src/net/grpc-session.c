@@ -258,6 +258,10 @@ enum nd_code nd_grpc_call_status(const struct nd_grpc_call *call) {
         return call->finished ? call->status : ND_CANCELLED;
 }
 
+const char *nd_grpc_call_status_text(const struct nd_grpc_call *call) {
+        return call->status_text ? call->status_text : "";
+}
+
 size_t nd_grpc_call_queued(const struct nd_grpc_call *call) {
         return call_waiting(call);
 }

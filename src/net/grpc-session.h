@@ -53,6 +53,7 @@ void nd_grpc_call_on_cancel(struct nd_grpc_call *call, void (*function)(void *us
 bool nd_grpc_call_cancelled(const struct nd_grpc_call *call);
 
 enum nd_code nd_grpc_call_status(const struct nd_grpc_call *call); /* how it ended; ND_CANCELLED when the peer left before */
+const char *nd_grpc_call_status_text(const struct nd_grpc_call *call); /* the error's text, "" when it ended well */
 
 /* One message of the answer: one for a unary call, any number for a stream. Too large a message, or a peer that does not read while more
  * than ND_GRPC_OUTPUT waits for it, ends the call with RESOURCE_EXHAUSTED. */
