@@ -15,7 +15,7 @@ from ..command import Failure
 from ..e2e.report import commit
 from ..images.upstream import image_names
 from ..project import TOP
-from . import priority
+from . import memory_disk, priority
 
 DEADLINE = 3600.0
 SHARE = Path("/share")
@@ -69,14 +69,14 @@ def prepare(plan: Plan, share: Path) -> None:
 def run(plan: Plan) -> dict[str, Any]:
     """Boots a guest for the plan and returns the raw figures with where they come from."""
     machine.need_root("booting a guest")
-    with cache.scratch("bench") as share, priority.raised():
+    with cache.scratch("bench") as share, memory_disk.directory() as work, priority.raised():
         prepare(plan, share)
         started = time.monotonic()
-        with guest.fresh(guest.Options(kernel=plan.kernel, memory=4096, size="16G", share=share)) as one:
-            result = one.boot(SCRIPT, DEADLINE, output=sys.stderr.fileno())
-            if result.end is not guest.End.JOB_DONE or result.exit_code != 0:
-                raise Failure(f"the bench in the guest failed ({result.end.value}, exit code {result.exit_code}); the end of its console:\n{result.console_tail()}")
-            measured = json.loads((result.files / "result.json").read_text())
+        one = guest.Guest(guest.Options(kernel=plan.kernel, memory=4096, size="16G", share=share), work)
+        result = one.boot(SCRIPT, DEADLINE, output=sys.stderr.fileno())
+        if result.end is not guest.End.JOB_DONE or result.exit_code != 0:
+            raise Failure(f"the bench in the guest failed ({result.end.value}, exit code {result.exit_code}); the end of its console:\n{result.console_tail()}")
+        measured = json.loads((result.files / "result.json").read_text())
     facts = {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), "seconds": round(time.monotonic() - started),
              "pods": plan.pods, "parallel": plan.parallel, "kernel": plan.kernel, "versions": versions()}
     return facts | measured
