@@ -2,6 +2,7 @@
 #include "oci/store.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -10,7 +11,9 @@
 #include <unit/offers.h>
 #include <unit/scratch.h>
 
+#include "base/text.h"
 #include "oci/layer.h"
+#include "sys/calls.h"
 
 static const struct offer_plan apple = {
         .number = 1, .shared = 2, .own = 2, .index = true, .names = {"apple:1", "docker.io/library/apple:latest"}};
@@ -132,6 +135,24 @@ static void an_image_that_lost_its_last_tag_to_another_stays([[maybe_unused]] vo
                 assert_int_equal(image_of(store, &pear)->tags.count, 0);
         }
         assert_int_equal(offers_check(root), 2);
+}
+
+static void a_name_that_moved_does_not_come_back_when_its_new_owner_goes([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+
+        for (int restart = 0; restart < 2; restart++) {
+                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                struct nd_digest id = offer_id(&other_apple);
+
+                expect_ok(nd_image_store_open(root, &store));
+                if (restart == 0) {
+                        expect_ok(offer_commit(store, &apple));
+                        expect_ok(offer_commit(store, &other_apple));
+                        expect_ok(nd_image_store_remove(store, &id));
+                }
+                assert_null(find(store, "apple:1"));
+                assert_non_null(find(store, "apple:latest"));
+        }
 }
 
 static void the_same_image_under_another_name_is_one_image([[maybe_unused]] void **state) {
@@ -607,12 +628,84 @@ static void a_short_id_of_several_images_is_ambiguous([[maybe_unused]] void **st
         expect_error(nd_image_store_find(store, part, &image), ND_INVALID, "several images");
 }
 
+/* What a power cut may undo is only what was not synced: so the order of syncs and renames is looked at. An event is a letter for
+ * what was done and the directory's last two components. */
+static struct nd_text events;
+
+static void note(char what, int fd) {
+        char link[64], path[PATH_MAX] = {};
+        const char *tail;
+
+        (void) snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        assert_true(readlink(link, path, sizeof path - 1) > 0);
+        tail = strrchr(path, '/');
+        if (nd_has_prefix(tail, "/sha"))
+                tail = "/blobs";
+        nd_text_addf(&events, "%c%s ", what, tail);
+}
+static int noting_fsync(int fd) {
+        struct stat st;
+
+        assert_int_equal(fstat(fd, &st), 0);
+        if (S_ISDIR(st.st_mode))
+                note('s', fd);
+        return nd_calls_real.fsync(fd);
+}
+static int noting_renameat(int old_fd, const char *old_path, int new_fd, const char *new_path) {
+        note('r', new_fd);
+        return nd_calls_real.renameat(old_fd, old_path, new_fd, new_path);
+}
+
+/* The last time that something happened; it must have. */
+static const char *last(const char *event) {
+        const char *found = nullptr;
+
+        for (const char *at = nd_text_get(&events); (at = strstr(at, event)); at++)
+                found = at;
+        if (!found)
+                fail_msg("'%s' is not among: %s", event, nd_text_get(&events));
+        return found;
+}
+
+static void what_a_record_names_is_on_disk_before_it_and_trash_before_it_is_emptied([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+        struct nd_calls table = nd_calls_real;
+        struct nd_digest id = offer_id(&apple);
+        nd_autofree char *path = nullptr, *staged = nullptr;
+
+        table.fsync = noting_fsync;
+        table.renameat = noting_renameat;
+        expect_ok(nd_image_store_open(root, &store));
+        events = ND_TEXT(1 << 16);
+        nd_sys = &table;
+        expect_ok(offer_commit(store, &apple));
+        assert_true(last("r/layers") < last("s/layers"));
+        assert_true(last("r/blobs") < last("s/blobs"));
+        assert_true(last("s/layers") < last("r/images"));
+        assert_true(last("s/blobs") < last("r/images"));
+        assert_true(last("r/images") < last("s/images"));
+        nd_text_done(&events);
+
+        events = ND_TEXT(1 << 16);
+        expect_ok(nd_image_store_remove(store, &id));
+        (void) last("s/images");
+        assert_int_equal(collect(store, nullptr, nullptr), 4);
+        expect_ok(nd_image_store_trash_take(store, &staged));
+        expect_ok(nd_image_store_trash_take(store, &path));
+        nd_sys = &nd_calls_real;
+        assert_non_null(path);
+        assert_true(last("r/trash-") < last("s/layers"));
+        nd_text_done(&events);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(an_image_is_found_by_all_its_names_and_ids),
                 cmocka_unit_test(an_image_is_there_after_a_restart),
                 cmocka_unit_test(a_tag_moves_to_the_image_that_has_it_now),
                 cmocka_unit_test(an_image_that_lost_its_last_tag_to_another_stays),
+                cmocka_unit_test(a_name_that_moved_does_not_come_back_when_its_new_owner_goes),
                 cmocka_unit_test(the_same_image_under_another_name_is_one_image),
                 cmocka_unit_test(the_last_name_takes_the_image_with_it),
                 cmocka_unit_test(removed_images_leave_only_what_others_share),
@@ -628,6 +721,7 @@ int main(void) {
                 cmocka_unit_test(a_record_without_its_layer_is_removed),
                 cmocka_unit_test(a_newer_versions_record_is_left_alone_and_stops_collection),
                 cmocka_unit_test(a_name_in_two_records_belongs_to_the_younger),
+                cmocka_unit_test(what_a_record_names_is_on_disk_before_it_and_trash_before_it_is_emptied),
                 cmocka_unit_test(a_short_id_of_several_images_is_ambiguous),
         };
 
