@@ -27,7 +27,7 @@ class Dev:
     """Runs tools/dev, marked."""
 
     mark: str
-    namespaces: set[str] = field(default_factory=set)
+    namespaces: leftovers.Namespaces = field(default_factory=leftovers.Namespaces)
 
     def environment(self) -> dict[str, str]:
         return os.environ | {"NODENS_MARK": self.mark}
@@ -51,7 +51,7 @@ class Dev:
 
     def note_namespaces(self) -> None:
         """Remembers the namespaces of everything that runs now: nobody may be in them in the end."""
-        self.namespaces |= leftovers.namespaces_of(list(self.processes()))
+        self.namespaces.note(list(self.processes()))
 
     def processes(self) -> dict[int, str]:
         return leftovers.processes(self.mark)
@@ -65,7 +65,9 @@ def dev() -> Iterator[Dev]:
     yield one
     left = leftovers.wait_until_gone(one.mark, GOING)
     assert not left, f"processes are left: {left}"
-    assert not leftovers.inhabited(one.namespaces), "namespaces are left"
+    still_there = one.namespaces.inhabited()
+    one.namespaces.close()
+    assert not still_there, f"namespaces are left: {still_there}"
     assert not (grown := leftovers.Machine.now().more_than(before)), f"left on the machine: {grown}"
 
 

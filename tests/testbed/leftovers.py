@@ -26,21 +26,43 @@ def processes(mark: str) -> dict[int, str]:
     return found
 
 
-def namespaces_of(pids: list[int]) -> set[str]:
-    """The namespaces that these processes are in and we are not."""
-    def links(pid: int | str) -> set[str]:
-        try:
-            return {os.readlink(f"/proc/{pid}/ns/{kind}") for kind in NAMESPACES}
-        except OSError:
-            return set()
+class Namespaces:
+    """Namespaces in which somebody was, to see that nobody is in the end.
 
-    return set().union(*(links(pid) for pid in pids)) - links("self")
+    They are held open meanwhile: the kernel gives the number of one that is gone to the next.
+    """
 
+    def __init__(self) -> None:
+        self.held: dict[str, int] = {}
 
-def inhabited(namespaces: set[str]) -> set[str]:
-    """Those of the namespaces that any process on the machine is in."""
-    everybody = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    return namespaces & namespaces_of(everybody)
+    def note(self, pids: list[int]) -> None:
+        """Remembers the namespaces that these processes are in and we are not."""
+        ours = {os.readlink(f"/proc/self/ns/{kind}") for kind in NAMESPACES}
+        for path in [f"/proc/{pid}/ns/{kind}" for pid in pids for kind in NAMESPACES]:
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                continue  # ended meanwhile
+            name = os.readlink(f"/proc/self/fd/{descriptor}")
+            if name in ours or name in self.held:
+                os.close(descriptor)
+            else:
+                self.held[name] = descriptor
+
+    def inhabited(self) -> set[str]:
+        """Those in which any process on the machine is now."""
+        found = set()
+        for path in Path("/proc").glob("[0-9]*/ns/*"):
+            try:
+                found.add(os.readlink(path))
+            except OSError:
+                continue
+        return found & self.held.keys()
+
+    def close(self) -> None:
+        for descriptor in self.held.values():
+            os.close(descriptor)
+        self.held.clear()
 
 
 @dataclass(frozen=True)
