@@ -2,8 +2,11 @@
 /* The store under fire: every changing system call fails once, or is the last one of a killed process; and 200 kills at random. After
  * each the store is opened again and looked over with offers_check(). What it must show besides: an operation that said it was
  * done is done, and one that failed was done or not, as a whole. */
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -348,6 +351,70 @@ static void a_disk_that_stays_full_loses_nothing_and_images_can_be_removed([[may
         }
 }
 
+/* A small filesystem of our own, seen by nobody else. */
+static void mount_small(const char *path) {
+        if (unshare(CLONE_NEWNS) < 0)
+                skip_because("this user may not make a mount namespace: %s", strerror(errno));
+        if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) < 0 ||
+            mount("none", path, "tmpfs", 0, "size=1m,mode=0700") < 0)
+                skip_because("no tmpfs can be mounted: %s", strerror(errno));
+}
+
+/* Fills the disk but for some pages. */
+static void fill(const char *path, unsigned pages_left) {
+        enum { PAGE = 4096 };
+        nd_autoclose int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        char page[PAGE] = {};
+        off_t length = 0;
+
+        while (write(fd, page, sizeof page) == sizeof page)
+                length += PAGE;
+        assert_int_equal(errno, ENOSPC);
+        assert_true(length > (off_t) pages_left * PAGE);
+        assert_int_equal(ftruncate(fd, length - (off_t) pages_left * PAGE), 0);
+}
+
+static void a_real_disk_that_is_full_at_any_point_of_a_commit_loses_nothing([[maybe_unused]] void **state) {
+        nd_autofree char *base = nullptr;
+        scratch_directory mountpoint = scratch_make();
+        unsigned failed = 0, passed = 0;
+
+        mount_small(mountpoint);
+        base = nd_format("%s/filler", mountpoint);
+        for (unsigned pages = 0; passed == 0; pages++) {
+                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(offer_done) struct offer offer = {};
+                nd_autofree char *stage = nullptr;
+                char *root = nd_format("%s/store", mountpoint);
+                nd_autoerror struct nd_error *error = nullptr, *removed = nullptr;
+                struct nd_digest id = offer_id(&second);
+                const struct nd_image *image;
+                nd_autoclose int fd = -EBADF;
+
+                expect_ok(nd_image_store_open(root, &store));
+                expect_ok(offer_commit(store, &first));
+                expect_ok(offer_commit(store, &second));
+                expect_ok(nd_image_store_stage(store, &stage, &fd));
+                offer_make(store, fd, &coming, &offer);
+                offer.offer.names = &offer.names;
+                fill(base, pages);
+                error = nd_image_store_commit(store, stage, &offer.offer, &image);
+                removed = nd_image_store_remove(store, &id); /* makes room, and needs none */
+                if (error)
+                        assert_int_equal(nd_error_errno(error), ENOSPC);
+                assert_null(removed);
+                failed += error != nullptr;
+                passed += error == nullptr;
+                assert_int_equal(unlink(base), 0);
+                nd_image_store_done(&store);
+                assert_int_equal(offers_check(root), error ? 1 : 2);
+                scratch_remove(&root);
+        }
+        print_message("# full at %u points of a commit\n", failed);
+        assert_true(failed > 2);
+        assert_int_equal(umount(mountpoint), 0);
+}
+
 /* A process that does this and that, without end. */
 [[noreturn]] static void live(const char *root, unsigned seed) {
         static const char *const names[] = {"app:1", "app:2", "app:latest", "tool:1", "other.example/x:1"};
@@ -425,6 +492,7 @@ int main(void) {
                 cmocka_unit_test(a_kill_before_any_call_leaves_the_store_whole),
                 cmocka_unit_test(a_disk_that_stays_full_loses_nothing_and_images_can_be_removed),
                 cmocka_unit_test(two_hundred_kills_at_random_leave_the_store_whole),
+                cmocka_unit_test(a_real_disk_that_is_full_at_any_point_of_a_commit_loses_nothing),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);
