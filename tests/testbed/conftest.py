@@ -65,7 +65,7 @@ def dev() -> Iterator[Dev]:
     yield one
     left = leftovers.wait_until_gone(one.mark, GOING)
     assert not left, f"processes are left: {left}"
-    still_there = one.namespaces.inhabited()
+    still_there = one.namespaces.wait_until_left(GOING)
     one.namespaces.close()
     assert not still_there, f"namespaces are left: {still_there}"
     assert not (grown := leftovers.Machine.now().more_than(before)), f"left on the machine: {grown}"

@@ -49,15 +49,24 @@ class Namespaces:
             else:
                 self.held[name] = descriptor
 
-    def inhabited(self) -> set[str]:
-        """Those in which any process on the machine is now."""
-        found = set()
+    def inhabited(self) -> dict[str, str]:
+        """Those in which any process on the machine is now, each with one such process."""
+        found = {}
         for path in Path("/proc").glob("[0-9]*/ns/*"):
             try:
-                found.add(os.readlink(path))
+                name = os.readlink(path)
+                if name in self.held:
+                    found[name] = f"{path}: {(path.parent.parent / 'stat').read_text()[:40]}"
             except OSError:
-                continue
-        return found & self.held.keys()
+                continue  # ended meanwhile
+        return found
+
+    def wait_until_left(self, seconds: float) -> dict[str, str]:
+        """Those that are still inhabited after a while (a killed process stays in its namespaces until it is reaped)."""
+        deadline = time.monotonic() + seconds
+        while (still_there := self.inhabited()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return still_there
 
     def close(self) -> None:
         for descriptor in self.held.values():

@@ -109,10 +109,10 @@ class Guest:
                 process.wait(deadline)
                 return True
             except subprocess.TimeoutExpired:
-                process.kill()
+                process.terminate()
                 return False
             except BaseException:
-                process.kill()
+                process.terminate()
                 raise
 
     def take_result(self, inside: room.Prepared) -> None:

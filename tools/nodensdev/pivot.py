@@ -3,7 +3,8 @@
 
 Theory of operation
   Called as `python3 pivot.py PLAN -- COMMAND...` (room.py writes the plan). Three processes, each with one job:
-    gate     makes the namespaces and waits; it is the one that the caller started, and dies with the caller
+    gate     makes the namespaces and waits; it is the one that the caller started, and dies with the caller. SIGTERM
+             makes it kill init, wait for it and end, so that not even a zombie is left
     init     pid 1 of the new pid namespace: builds the mount tree, pivots, starts the command, reaps; dies with gate
     command  what was asked for
   When any of the first two ends, for whatever reason, the kernel kills everything in the pid namespace and the mounts
@@ -27,7 +28,7 @@ def main(arguments: list[str]) -> int:
     plan: dict[str, Any] = json.loads(arguments[0])
     command = arguments[2:]
     if plan["die_with_parent"]:
-        linux.die_with_parent(signal.SIGKILL)
+        linux.die_with_parent(signal.SIGTERM)
         if os.getppid() != plan["parent"]:
             return 1
     for path in plan["locks"]:  # the cache keeps what a living process uses
@@ -36,14 +37,15 @@ def main(arguments: list[str]) -> int:
     if plan["netns"]:
         linux.setns(plan["netns"])
     linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWPID | (linux.CLONE_NEWNET if plan["new_netns"] else 0))
-    gate = os.getpid()
     init = os.fork()
     if init == 0:
-        os._exit(run_init(plan, command, gate))
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os._exit(run_init(plan, command))
+    signal.signal(signal.SIGTERM, lambda number, frame: os.kill(init, signal.SIGKILL))
     return exit_code(os.waitpid(init, 0)[1])
 
 
-def run_init(plan: dict[str, Any], command: list[str], gate: int) -> int:
+def run_init(plan: dict[str, Any], command: list[str]) -> int:
     linux.die_with_parent(signal.SIGKILL)
     try:
         build_tree(plan)

@@ -73,7 +73,7 @@ class Prepared:
             try:
                 return process.wait()
             except BaseException:
-                process.kill()
+                process.terminate()
                 raise
 
     def capture(self, argv: list[str]) -> subprocess.CompletedProcess[str]:

@@ -146,7 +146,7 @@ class Cluster:
         gate = self.gate()
         if gate is not None and gate.is_alive():
             init = self.children_of(gate)
-            os.kill(gate.pid, signal.SIGKILL)
+            os.kill(gate.pid, signal.SIGTERM)
             self.wait_for_end([gate, *init])
         if self.state.is_dir():
             shutil.rmtree(self.state)
