@@ -172,6 +172,22 @@ static uint64_t now_ns(void) {
         return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
 }
 
+/* An image that was pulled has the name by which it was asked for, and that repository's digest of it: nodes tell their API server about
+ * both, and a kubelet may ask for either. */
+static struct nd_error *name_pulled(const char *reference, struct pull_image *image) {
+        nd_cleanup(nd_reference_done) struct nd_reference parsed = {};
+        nd_autofree char *with_digest = nullptr;
+
+        nd_try(nd_reference_parse(reference, &parsed));
+        nd_strings_done(&image->names);
+        nd_strings_add(&image->names, reference);
+        if (!parsed.tag)
+                return nullptr;
+        with_digest = nd_reference_with_digest(&parsed, nd_digest_is_set(&image->index) ? &image->index : &image->manifest);
+        nd_strings_add(&image->names, with_digest);
+        return nullptr;
+}
+
 /* Gives the store what was pulled, image by image, and collects their ids. */
 static struct nd_error *commit(struct job *job, nd_strings *ret_ids) {
         struct puller *puller = job->puller;
@@ -180,10 +196,8 @@ static struct nd_error *commit(struct job *job, nd_strings *ret_ids) {
                 const struct nd_image *committed;
                 char text[ND_DIGEST_TEXT];
 
-                if (job->reference) {
-                        nd_strings_done(&image->names);
-                        nd_strings_add(&image->names, job->reference);
-                }
+                if (job->reference)
+                        nd_try(name_pulled(job->reference, image));
                 nd_try(nd_image_store_commit(puller->store, job->staging,
                                              &(struct nd_image_offer) {.manifest = image->manifest,
                                                                        .index = image->index,

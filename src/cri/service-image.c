@@ -157,6 +157,7 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         const Runtime__V1__ImageStatusRequest *r = (const Runtime__V1__ImageStatusRequest *) request;
         Runtime__V1__ImageStatusResponse answer = RUNTIME__V1__IMAGE_STATUS_RESPONSE__INIT;
         Runtime__V1__ImageStatusResponse__InfoEntry info = RUNTIME__V1__IMAGE_STATUS_RESPONSE__INFO_ENTRY__INIT;
+        Runtime__V1__ImageStatusResponse__InfoEntry *infos[] = {&info};
         nd_autofree char *text = nullptr;
         struct daemon *daemon = userdata;
         const struct nd_image *image = nullptr;
@@ -182,7 +183,7 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
                         info.key = (char *) "info";
                         info.value = text;
                         answer.n_info = 1;
-                        answer.info = (Runtime__V1__ImageStatusResponse__InfoEntry *[]) {&info};
+                        answer.info = infos;
                 }
         }
         answer_with(call, &answer.base);

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the image tests put together, inside of the Debian root: a real registry, nodens-cri and containerd, each in a directory of its own.
+
+`tools/dev test cri` sees to it that programs, images and the CRI's messages are in the cache; here the newest of each is taken.
+"""
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TOP = Path(__file__).parents[2]
+sys.path[:0] = [str(TOP / "tools"), str(TOP / "tests/pull")]
+
+import real                                                            # noqa: E402
+from nodensdev.cri_client import CriClient, Messages, messages_from    # noqa: E402
+
+BUILD = TOP / "build" / os.environ.get("NODENS_VARIANT", "gcc")
+CACHE = Path("/cache")
+SCRATCH = Path("/var/tmp")
+SECOND = "second.nodens.test"        # another name for the same registry, as mirrors have them
+STARTUP = 30.0
+
+CONTAINERD_CONFIG = """\
+version = 3
+root = '{directory}/root'
+state = '{directory}/state'
+disabled_plugins = ['io.containerd.nri.v1.nri']
+[grpc]
+  address = '{socket}'
+[ttrpc]
+  address = '{socket}.ttrpc'
+[plugins.'io.containerd.cri.v1.images']
+  snapshotter = 'overlayfs'
+[plugins.'io.containerd.cri.v1.images'.registry]
+  config_path = '{certificates}'
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+  bin_dirs = ['/usr/lib/cni']
+  conf_dir = '{directory}/cni'
+"""
+
+
+def newest(pattern: str) -> Path:
+    """The entry of the cache that was asked for last."""
+    found = [path for path in CACHE.glob(pattern) if path.is_dir()]
+    if not found:
+        raise FileNotFoundError(f"nothing in the cache at {pattern}; `tools/dev test cri` makes it")
+    return max(found, key=lambda path: path.with_name(path.name + ".lock").stat().st_mtime)
+
+
+def messages() -> Messages:
+    return messages_from(newest("deps/cri-proto/*") / "api.proto")
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A directory on the disk, short enough for the sockets in it."""
+    number = 0
+    while True:
+        path = SCRATCH / f"nd{os.getpid()}-{number}"
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o711)
+            break
+        number += 1
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def registry(auth: str = "none", images: bool = True) -> Iterator[real.Site]:
+    """The real registry with TLS; with the testbed's images in it, or empty."""
+    with scratch() as directory, real.resolvable(directory):
+        site = real.Site(directory / "site", "127.0.0.1", real.free_ports(), auth)
+        site.prepare(newest("registry-storage/e2e-own/*") / "storage" if images else None)
+        with contextlib.ExitStack() as stack:
+            for number, command in enumerate(site.commands()):
+                log = stack.enter_context(open(site.directory / f"log{number}", "wb"))
+                stack.enter_context(running(command, log, cwd=site.directory))
+            site.wait()
+            yield site
+
+
+@contextlib.contextmanager
+def running(command: list[str], log: object, **more: object) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **more)  # type: ignore[call-overload]
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def trust(site: real.Site, certificates: Path, address: str | None = None) -> None:
+    """The hosts.toml files by which a runtime finds the registry under its names."""
+    address = address or f"https://{site.name}"
+    text = f'server = "{address}"\nca = "{site.authority}"\n[host."{address}"]\n  capabilities = ["pull", "resolve"]\n  ca = "{site.authority}"\n'
+    for name in (f"{real.testbed.HOST}_{site.port}_", SECOND):
+        (certificates / name).mkdir(parents=True, exist_ok=True)
+        (certificates / name / "hosts.toml").write_text(text)
+
+
+@dataclass
+class Runtime:
+    """A CRI runtime that is started and ended here."""
+
+    directory: Path
+    messages: Messages
+    name: str = ""
+    process: subprocess.Popen[bytes] | None = None
+    wrapper: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.certificates = self.directory / "certs.d"
+        self.certificates.mkdir(exist_ok=True)
+        self.socket = self.directory / "cri.sock"
+        self.log = self.directory / "log"
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def spawn(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen([*self.wrapper, *self.command()], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            start_new_session=True)
+
+    def start(self) -> CriClient:
+        """Starts it and returns a client when it answers."""
+        import grpc
+        self.spawn()
+        deadline = time.monotonic() + STARTUP
+        while True:
+            client = CriClient(str(self.socket), self.messages)
+            try:
+                client.images.ListImages(client.pb.ListImagesRequest(), timeout=5)
+                return client
+            except grpc.RpcError as error:
+                client.close()
+                assert self.process and self.process.poll() is None, f"{self.name} ended:\n{self.tail()}"
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"{self.name} does not answer: {error}\n{self.tail()}") from error
+            time.sleep(0.02)
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """Ends it, and whatever it had started is gone soon after."""
+        assert self.process
+        self.process.send_signal(how)
+        try:
+            return self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+    def tail(self) -> str:
+        return self.log.read_text(errors="replace")[-3000:] if self.log.exists() else ""
+
+
+@dataclass
+class NodensCri(Runtime):
+    name: str = "nodens-cri"
+    store: Path | None = None
+    settings: dict[str, object] = field(default_factory=dict)
+
+    def command(self) -> list[str]:
+        self.store = self.store or self.directory / "images"
+        settings = {"socket": self.socket, "images": self.store, "certificates": self.certificates, "pullHelper": BUILD / "src/pull/nodens-pull"} | self.settings
+        (self.directory / "cri.yaml").write_text("".join(f"{key}: {value}\n" for key, value in settings.items()))
+        return [str(BUILD / "src/nodens-cri"), "--config", str(self.directory / "cri.yaml")]
+
+
+@dataclass
+class Containerd(Runtime):
+    name: str = "containerd"
+
+    def command(self) -> list[str]:
+        (self.directory / "config.toml").write_text(CONTAINERD_CONFIG.format(directory=self.directory, socket=self.socket, certificates=self.certificates))
+        return [str(real.program("containerd", "containerd")), "--config", str(self.directory / "config.toml")]
+
+    def ctr(self, *arguments: str) -> str:
+        done = subprocess.run([str(real.program("containerd", "ctr")), "-a", str(self.socket), "-n", "k8s.io", *arguments], capture_output=True, text=True,
+                              timeout=120)
+        assert done.returncode == 0, f"ctr {' '.join(arguments)}: {done.stderr}\n{self.tail()}"
+        return done.stdout
+
+
+KINDS = {"nodens-cri": NodensCri, "containerd": Containerd}

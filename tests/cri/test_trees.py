@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unpacked, an image is what containerd makes of it: both pull it from the same registry, and the merged trees are compared path by path."""
+import json
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import images as make
+import parts
+import pytest
+import tree
+
+OWN = ["nodens/layers:gzip", "nodens/layers:zstd", "nodens/layers:none", "nodens/deep:60", "nodens/ids:1", "nodens/high-ids:1", "nodens/multi:1",
+       "nodens/bulk:64m", "e2e-test-images/agnhost:2.63.0", "e2e-test-images/busybox:1.37.0-1"]
+DOCUMENTED: dict[str, str] = {}     # a field that may differ, and why
+
+
+def hard_cases() -> make.Image:
+    """What images in the field do now and then: implied directories, replaced types, links of all kinds, xattrs, odd names, fractions of seconds."""
+    bottom = make.tar(make.directory("a", mode=0o751, uid=7, gid=8, mtime=1_500_000_000), make.entry("a/one", b"1"), make.directory("a/sub", mode=0o2770, gid=9),
+                      make.entry("a/sub/kept", b"kept"), make.symlink("link-to-a", "a"), make.entry("will-be-dir", b"x"), make.directory("will-be-file"),
+                      make.entry("will-be-file/child", b"x"), make.entry("will-be-link", b"x"), make.directory("opaque"), make.entry("opaque/old", b"x"),
+                      make.entry("implied/by/name", b"x"), make.directory("gone"), make.entry("gone/child", b"x"))
+    middle = make.tar(make.entry("a/two", b"2"), make.entry("link-to-a/three", b"3"), make.directory("will-be-dir", mode=0o700), make.entry("will-be-file", b"file"),
+                      make.symlink("will-be-link", "a/one"), make.entry("opaque/new", b"new"), make.entry("opaque/.wh..wh..opq"), make.entry(".wh.gone"),
+                      make.entry("a/sub/.wh.kept"), make.entry("implied/by/more", b"y"))
+    top = make.tar(make.entry("hard/first", b"same", mode=0o4755, uid=3), make.hardlink("hard/second", "hard/first"), make.hardlink("hard/third", "hard/second"),
+                   make.symlink("hard/soft", "first", uid=5, gid=6, mtime=1_600_000_000), make.hardlink("hard/soft2", "hard/soft"),
+                   make.entry("fifo", kind=tarfile.FIFOTYPE, mode=0o620), make.entry("fraction", b"x", mtime=1_234_567_890.25),
+                   make.entry("xattr", b"x", pax={"SCHILY.xattr.user.note": "hello"}), make.entry("cap", b"x", mode=0o755, pax={"SCHILY.xattr.security.capability": make.file_capability()}),
+                   make.entry("twice", b"first"), make.entry("twice", b"second", mode=0o600), make.directory("./dotted/"), make.entry("./dotted/x", b"x"),
+                   make.entry("/absolute", b"x"), make.entry("new\nline \\ \u00fc", b"x"), make.directory("closed", mode=0o000), make.entry("closed/inside", b"x"),
+                   make.entry("gone/again", b"again"), make.entry("old", b"x", mtime=-1), make.directory("sticky", mode=0o1777), make.entry("a/sub/fresh", b"x"))
+    return make.Image().layer(bottom).layer(middle, "zstd").layer(top)
+
+
+@dataclass
+class Pair:
+    """Both runtimes, each with a store of its own."""
+
+    ours: parts.NodensCri
+    theirs: parts.Containerd
+    site: parts.real.Site
+
+    def __post_init__(self) -> None:
+        for runtime in (self.ours, self.theirs):
+            parts.trust(self.site, runtime.certificates)
+        self.our_client, self.their_client = self.ours.start(), self.theirs.start()
+
+    def layers(self, name: str) -> list[Path]:
+        """Pulls it with nodens-cri; the layers' trees, the lowest first."""
+        client = self.our_client
+        client.pull(name)
+        request = client.pb.ImageStatusRequest(image=client.pb.ImageSpec(image=name), verbose=True)
+        info = json.loads(client.images.ImageStatus(request, timeout=30).info["info"])
+        assert self.ours.store
+        return [self.ours.store / "layers" / chain.removeprefix("sha256:") / "fs" for chain in info["layers"]]
+
+    def compare(self, name: str, place: Path) -> list[tree.Difference]:
+        layers = self.layers(name)
+        self.their_client.pull(name)
+        (place / "theirs").mkdir()
+        self.theirs.ctr("images", "mount", name, str(place / "theirs"))
+        try:
+            with tree.merged(layers, place / "ours") as ours:
+                return tree.differences(tree.walk(ours), tree.walk(place / "theirs"))
+        finally:
+            self.theirs.ctr("images", "unmount", "--rm", str(place / "theirs"))
+
+
+@pytest.fixture(scope="module")
+def pair(messages: parts.Messages) -> Iterator[Pair]:
+    with parts.registry() as site, parts.scratch() as directory:
+        made = Pair(parts.NodensCri(directory / "n", messages), parts.Containerd(directory / "c", messages), site)
+        yield made
+        made.ours.stop()
+        made.theirs.stop()
+
+
+def judge(found: list[tree.Difference]) -> None:
+    for difference in found:
+        if difference.field in DOCUMENTED:
+            print(f"{difference} ({DOCUMENTED[difference.field]})")
+    assert [str(difference) for difference in found if difference.field not in DOCUMENTED] == []
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_the_tree_of_a_test_image_equals_containerds(pair: Pair, name: str, tmp_path: Path) -> None:
+    judge(pair.compare(f"{pair.site.name}/{name}", tmp_path))
+
+
+def test_the_tree_of_hard_cases_equals_containerds(pair: Pair, tmp_path: Path) -> None:
+    judge(pair.compare(pair.site.publish(hard_cases(), "own/hard-cases:1"), tmp_path))
