@@ -136,6 +136,7 @@ static unsigned owner(const char *root, const char *name) {
         const struct nd_image *image;
 
         expect_ok(nd_image_store_open(root, &store));
+        assert_int_equal(nd_image_store_problems(store)->count, 0);
         expect_ok(nd_image_store_find(store, name, &image));
         for (size_t i = 0; image && i < nd_count_of(plans); i++) {
                 struct nd_digest id = offer_id(plans[i]);
@@ -166,6 +167,13 @@ static void check_commit(void *world, bool failed) {
         unsigned in_memory = owner_in_memory(w, "app:latest"), on_disk;
 
         assert_int_equal(in_memory, failed ? 1 : 3);
+        if (failed) { /* what nobody has is collected; no record may be left that counts on it */
+                struct nd_image_store_collected collected;
+
+                nd_image_store_unstage(w->store, w->stage);
+                expect_ok(nd_image_store_collect(w->store, 0, nullptr, nullptr, &collected));
+                assert_false(collected.deferred);
+        }
         close_store(w);
         on_disk = owner(w->root, "app:latest");
         if (!failed)
