@@ -10,11 +10,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include "base/log.h"
 #include "cri/service.h"
 #include "cri/sweeper.h"
+#include "net/unix.h"
 #include "oci/store.h"
 #include "sys/file.h"
 
@@ -71,14 +71,12 @@ static struct nd_error *make_directory_of(const char *path) {
 }
 
 static struct nd_error *listen_at(const char *path, int *ret_fd) {
-        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        struct sockaddr_un address;
         nd_autoclose int fd = -EBADF;
         mode_t mask;
         int r;
 
-        if (strlen(path) >= sizeof address.sun_path)
-                return nd_error_new(ND_INVALID, 0, "socket path too long: '%s'", path);
-        strcpy(address.sun_path, path);
+        nd_try(nd_unix_address(path, &address));
         nd_try(make_directory_of(path));
         nd_try(clear_way(&address));
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -9,9 +9,9 @@
 #include <nghttp2/nghttp2.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include "base/clock.h"
+#include "net/unix.h"
 
 enum { READ_SIZE = 64 << 10 };
 
@@ -234,12 +234,10 @@ static int make_http(struct nd_grpc_client *client) {
 }
 
 static struct nd_error *connect_socket(const char *path, int *ret_fd) {
-        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        struct sockaddr_un address;
         nd_autoclose int fd = -EBADF;
 
-        if (strlen(path) >= sizeof address.sun_path)
-                return nd_error_new(ND_INVALID, 0, "socket path too long: '%s'", path);
-        strcpy(address.sun_path, path);
+        nd_try(nd_unix_address(path, &address));
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "make a socket");

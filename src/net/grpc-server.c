@@ -63,21 +63,24 @@ struct ticket {
         uint64_t started_us;
 };
 
-static void connection_free(struct connection *c) {
-        struct nd_grpc_server *server = c->server;
+/* Takes a connection out of the server's list. */
+static void connection_unlink(struct connection *c) {
+        if (c->previous)
+                c->previous->next = c->next;
+        else
+                c->server->connections = c->next;
+        if (c->next)
+                c->next->previous = c->previous;
+        c->server->connection_count--;
+}
 
+static void connection_free(struct connection *c) {
         sd_event_source_disable_unref(c->source);
         sd_event_source_disable_unref(c->stalled);
         nd_grpc_session_free(c->session);
         nd_text_done(&c->rest);
         nd_close_fd(&c->fd);
-        if (c->previous)
-                c->previous->next = c->next;
-        else
-                server->connections = c->next;
-        if (c->next)
-                c->next->previous = c->previous;
-        server->connection_count--;
+        connection_unlink(c);
         free(c);
 }
 
@@ -359,8 +362,10 @@ void nd_grpc_server_free(struct nd_grpc_server *server) {
                 server->listeners = l->next;
                 listener_free(l);
         }
-        while (server->connections)
-                connection_free(server->connections);
+        for (struct connection *c = server->connections, *next; c; c = next) {
+                next = c->next;
+                connection_free(c);
+        }
         for (struct ticket *t = server->tickets; t; t = t->next) { /* calls that their handlers have not finished yet */
                 t->server = nullptr;
                 t->deadline = sd_event_source_disable_unref(t->deadline);

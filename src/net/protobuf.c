@@ -57,12 +57,13 @@ static struct nd_error *walk_field(const struct walk *walk, const ProtobufCField
         void **items;
         size_t count;
 
+        /* Where a field stands is in the descriptor, as bytes from the start: memcpy() asks nothing of the compiler. */
         if (field->type != PROTOBUF_C_TYPE_STRING && field->type != PROTOBUF_C_TYPE_MESSAGE)
                 return nullptr;
         if (field->label != PROTOBUF_C_LABEL_REPEATED)
                 return walk_value(walk, field, base + field->offset, depth);
-        count = *(size_t *) (void *) (base + field->quantifier_offset);
-        items = *(void ***) (void *) (base + field->offset);
+        memcpy(&count, base + field->quantifier_offset, sizeof count);
+        memcpy(&items, base + field->offset, sizeof items);
         for (size_t i = 0; i < count; i++)
                 nd_try(walk_value(walk, field, &items[i], depth));
         return nullptr;

@@ -4,11 +4,11 @@
 
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unit/expect.h>
 
 #include "base/clock.h"
 #include "net/grpc-server.h"
+#include "net/unix.h"
 
 struct scene {
         sd_event *loop;
@@ -53,12 +53,12 @@ static const struct nd_grpc_method methods[] = {
 static const struct nd_grpc_method *const tables[] = {methods, nullptr};
 
 static int listen_somewhere(char *ret_path, size_t size) {
-        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        struct sockaddr_un address;
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
         (void) snprintf(ret_path, size, "/tmp/test-grpc-%d.sock", (int) getpid());
         (void) unlink(ret_path);
-        strcpy(address.sun_path, ret_path);
+        expect_ok(nd_unix_address(ret_path, &address));
         assert_true(fd >= 0);
         assert_int_equal(bind(fd, (struct sockaddr *) &address, sizeof address), 0);
         assert_int_equal(listen(fd, 16), 0);

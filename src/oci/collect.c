@@ -95,7 +95,7 @@ static struct nd_error *discard(struct collection *c, struct nd_layer_entry *ent
                 char name[ND_STORE_ID];
 
                 nd_try(nd_store_make_staging(store, ND_STORE_TRASH, name, &c->trash_fd));
-                (void) strcpy(c->trash, name);
+                memcpy(c->trash, name, sizeof c->trash);
         }
         (void) nd_digest_hex(&chain, hex);
         nd_try(nd_error_wrap(nd_file_rename(store->layers_fd, hex, c->trash_fd, hex), "image layer"));

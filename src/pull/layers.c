@@ -143,10 +143,11 @@ static uint64_t source_offset(void *userdata) {
 
 static struct nd_error *source_head(void *userdata, const struct nd_fetch_head *head) {
         const struct source *s = userdata;
+        unsigned long long whole = s->blob.there + head->length;
 
         if (head->length != UINT64_MAX && head->length != s->blob.size - s->blob.there)
-                return nd_error_new(ND_DATA_LOSS, 0, "a layer would have %llu bytes, its manifest says %llu",
-                                    (unsigned long long) (s->blob.there + head->length), (unsigned long long) s->blob.size);
+                return nd_error_new(ND_DATA_LOSS, 0, "a layer would have %llu bytes, its manifest says %llu", whole,
+                                    (unsigned long long) s->blob.size);
         return nullptr;
 }
 

@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include "base/clock.h"
 #include "net/grpc-server.h"
+#include "net/unix.h"
 
 static struct {
         sd_event *loop;
@@ -131,12 +131,13 @@ static const struct nd_grpc_method methods[] = {
 };
 
 static int listen_on(const char *path) {
-        struct sockaddr_un address = {.sun_family = AF_UNIX};
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        nd_autoerror struct nd_error *error = nullptr;
+        struct sockaddr_un address;
 
-        if (strlen(path) >= sizeof address.sun_path)
-                return -ENAMETOOLONG;
-        strcpy(address.sun_path, path);
+        error = nd_unix_address(path, &address);
+        if (error)
+                return -EINVAL;
         if (fd < 0 || bind(fd, (struct sockaddr *) &address, sizeof address) < 0 || listen(fd, SOMAXCONN) < 0)
                 return -errno;
         return fd;
