@@ -72,6 +72,7 @@ def walk(root: Path) -> dict[str, Entry]:
 @dataclass(frozen=True)
 class Difference:
     path: str
+    kind: str
     field: str
     ours: object
     theirs: object
@@ -85,9 +86,9 @@ def differences(ours: dict[str, Entry], theirs: dict[str, Entry]) -> list[Differ
     for path in sorted(ours.keys() | theirs.keys()):
         one, other = ours.get(path), theirs.get(path)
         if one is None or other is None:
-            found.append(Difference(path, "presence", one and one.kind, other and other.kind))
+            found.append(Difference(path, "", "presence", one and one.kind, other and other.kind))
             continue
-        found += [Difference(path, name, getattr(one, name), getattr(other, name)) for name in Entry.__dataclass_fields__
+        found += [Difference(path, one.kind, name, getattr(one, name), getattr(other, name)) for name in Entry.__dataclass_fields__
                   if getattr(one, name) != getattr(other, name)]
     return found
 

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nodens-cri with a store of its own and a registry that can be slow: what becomes of the store when something is killed or the disk is full."""
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "cri")]
+
+import parts   # noqa: E402
+import world   # noqa: E402
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--kills", type=int, default=200, help="how many processes are killed (default: 200)")
+    parser.addoption("--seed", type=int, help="for a history that was seen before")
+
+
+@pytest.fixture(scope="session")
+def messages() -> parts.Messages:
+    return parts.messages()
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[parts.real.Site]:
+    with parts.registry(images=False) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def known(site: parts.real.Site, messages: parts.Messages) -> Iterator[world.Known]:
+    """The images, and how they look when nothing disturbs their pull."""
+    with parts.scratch() as directory:
+        yield world.learn(site, directory, messages)
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    with parts.scratch() as made:
+        yield made
