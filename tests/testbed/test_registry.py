@@ -31,7 +31,8 @@ def test_an_image_comes_back_as_it_was_pushed(auth: str) -> None:
         layout = images.layout("own")
         for item in layout.children(layout.images[NAME]):
             kind = "blobs" if "config" in item.media_type or "layer" in item.media_type else "manifests"
-            answer = client.call("GET", f"/v2/{REPOSITORY}/{kind}/{item.digest}", REPOSITORY, headers={"Accept": item.media_type})
+            path = f"/v2/{REPOSITORY}/{kind}/{item.digest}"
+            answer = client.call("GET", path, REPOSITORY, headers={"Accept": item.media_type})
             assert answer.status == 200
             assert answer.body == layout.blob(item.digest).read_bytes()
 
@@ -48,5 +49,6 @@ def test_wrong_credentials_are_refused(auth: str) -> None:
 
 
 def test_a_stranger_does_not_trust_it() -> None:
-    with registry.serving(port=storage.free_port(), sets=("own",)) as site, pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
-        urllib.request.urlopen(f"https://{site.address}:{site.port}/v2/", timeout=10)
+    with registry.serving(port=storage.free_port(), sets=("own",)) as site:
+        with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
+            urllib.request.urlopen(f"https://{site.address}:{site.port}/v2/", timeout=10)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of the Container Runtime Interface, for system tests and benchmarks: what a kubelet asks of a runtime, without the kubelet.
+"""A client of the Container Runtime Interface, for system tests and benchmarks: what a kubelet asks of a runtime.
 
     client = CriClient("/run/containerd/containerd.sock", messages_from(Path("api.proto")))
     pod = client.pod("one", userns_base=131072)
@@ -20,8 +20,9 @@ PACKAGE = "runtime.v1"
 BLOCK = 65536
 TIMEOUT = 120.0
 # What a kubelet sends for a container with the default procMount.
-MASKED_PATHS = ("/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
-                "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware", "/sys/devices/virtual/powercap")
+MASKED_PATHS = ("/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+                "/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware",
+                "/sys/devices/virtual/powercap")
 READONLY_PATHS = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 
 
@@ -34,11 +35,12 @@ class Messages:
 
 
 def messages_from(proto: Path) -> Messages:
-    """Compiles api.proto. protoc before version 22 does not know the option debug_redact, which says nothing about the wire."""
+    """Compiles api.proto. protoc before version 22 does not know debug_redact, which says nothing about the wire."""
     from grpc_tools import protoc
     directory = Path(tempfile.mkdtemp(prefix="cri-messages-"))
     (directory / "api.proto").write_text(re.sub(r"\s*\[debug_redact = true\]", "", proto.read_text()))
-    code = protoc.main(["protoc", f"-I{directory}", f"--python_out={directory}", f"--grpc_python_out={directory}", "api.proto"])
+    outputs = [f"--python_out={directory}", f"--grpc_python_out={directory}"]
+    code = protoc.main(["protoc", f"-I{directory}", *outputs, "api.proto"])
     if code != 0:
         raise RuntimeError(f"protoc cannot compile {proto} (exit code {code})")
     sys.path.insert(0, str(directory))
@@ -89,32 +91,36 @@ class CriClient:
             metadata=pb.PodSandboxMetadata(name=pod.name, uid=f"uid-{pod.name}", namespace="default", attempt=0),
             hostname="" if pod.host_network else pod.name, log_directory=f"{pod.log_directory}/{pod.name}",
             dns_config=pb.DNSConfig(servers=["10.0.0.10"], searches=["default.svc.cluster.local"]),
-            labels={"io.kubernetes.pod.name": pod.name, "io.kubernetes.pod.namespace": "default", "io.kubernetes.pod.uid": f"uid-{pod.name}"},
+            labels={"io.kubernetes.pod.name": pod.name, "io.kubernetes.pod.namespace": "default",
+                    "io.kubernetes.pod.uid": f"uid-{pod.name}"},
             linux=pb.LinuxPodSandboxConfig(cgroup_parent=pod.cgroup_parent, security_context=security))
 
     def container_config(self, pod: Pod, name: str, image: str, command: list[str]) -> Any:
         pb = self.pb
-        security = pb.LinuxContainerSecurityContext(namespace_options=self.namespaces(pod), masked_paths=MASKED_PATHS, readonly_paths=READONLY_PATHS,
-                                                    run_as_user=pb.Int64Value(value=0))
+        security = pb.LinuxContainerSecurityContext(namespace_options=self.namespaces(pod), run_as_user=pb.Int64Value(value=0),
+                                                    masked_paths=MASKED_PATHS, readonly_paths=READONLY_PATHS)
+        resources = pb.LinuxContainerResources(cpu_shares=2, oom_score_adj=1000)
         return pb.ContainerConfig(
-            metadata=pb.ContainerMetadata(name=name, attempt=0), image=pb.ImageSpec(image=image, user_specified_image=image), command=command,
+            metadata=pb.ContainerMetadata(name=name, attempt=0), command=command,
+            image=pb.ImageSpec(image=image, user_specified_image=image),
             log_path=f"{name}_0.log", labels={"io.kubernetes.container.name": name},
-            linux=pb.LinuxContainerConfig(resources=pb.LinuxContainerResources(cpu_shares=2, oom_score_adj=1000), security_context=security))
+            linux=pb.LinuxContainerConfig(resources=resources, security_context=security))
 
     def run_sandbox(self, pod: Pod) -> str:
         request = self.pb.RunPodSandboxRequest(config=self.sandbox_config(pod))
         return self.runtime.RunPodSandbox(request, timeout=TIMEOUT).pod_sandbox_id
 
     def create_container(self, pod_id: str, pod: Pod, name: str, image: str, command: list[str]) -> str:
-        request = self.pb.CreateContainerRequest(pod_sandbox_id=pod_id, config=self.container_config(pod, name, image, command),
-                                                 sandbox_config=self.sandbox_config(pod))
+        config = self.container_config(pod, name, image, command)
+        request = self.pb.CreateContainerRequest(pod_sandbox_id=pod_id, config=config, sandbox_config=self.sandbox_config(pod))
         return self.runtime.CreateContainer(request, timeout=TIMEOUT).container_id
 
     def start_container(self, container_id: str) -> None:
         self.runtime.StartContainer(self.pb.StartContainerRequest(container_id=container_id), timeout=TIMEOUT)
 
     def exec_sync(self, container_id: str, command: list[str]) -> Any:
-        return self.runtime.ExecSync(self.pb.ExecSyncRequest(container_id=container_id, cmd=command, timeout=60), timeout=TIMEOUT)
+        request = self.pb.ExecSyncRequest(container_id=container_id, cmd=command, timeout=60)
+        return self.runtime.ExecSync(request, timeout=TIMEOUT)
 
     def stop_container(self, container_id: str, grace: int = 0) -> None:
         self.runtime.StopContainer(self.pb.StopContainerRequest(container_id=container_id, timeout=grace), timeout=TIMEOUT)

@@ -82,7 +82,8 @@ def key(name: str) -> str:
     recipe = recipe_of(name)
     source = MODULES / recipe.module
     own = [path.read_bytes() for path in own_sources(recipe)]
-    return cache.key_of(go_version(), recipe.text(), STRIP, (source / "go.mod").read_bytes(), (source / "go.sum").read_bytes(), *own)
+    pins = [(source / item).read_bytes() for item in ("go.mod", "go.sum")]
+    return cache.key_of(go_version(), recipe.text(), STRIP, *pins, *own)
 
 
 def recipe_of(name: str) -> Recipe:
@@ -163,4 +164,4 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-COMMANDS = [Command("gobin", "build stock Kubernetes, its test suite, containerd and a registry, and say where they are", run, options)]
+COMMANDS = [Command("gobin", "build stock Kubernetes, its suites, containerd and a registry, and say where they are", run, options)]

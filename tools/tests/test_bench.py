@@ -9,11 +9,13 @@ from nodensdev.bench.guest.subjects import STEPS
 
 def run(factor: float) -> dict[str, Any]:
     def subject(scale: float, more: dict[str, Any]) -> dict[str, Any]:
-        return {"serial": {step: [scale, scale * 2, scale * 3] for step in STEPS}, "mount_lines": [4, 4, 4], "parallel": {"up_ms": scale * 6, "down_ms": scale * 3}} | more
+        serial = {step: [scale, scale * 2, scale * 3] for step in STEPS}
+        return {"serial": serial, "mount_lines": [4, 4, 4], "parallel": {"up_ms": scale * 6, "down_ms": scale * 3}} | more
 
     memory = {"memory": {"daemon_kb": 51200, "pods_kb": 30720, "pod_processes": 6, "strangers": {}}, "restart_ms": 100.0}
     mode = {"engine": subject(10, {}), "containerd": subject(10 * factor, memory)}
-    return {"pods": 3, "date": "today", "commit": "c0ffee", "results": {"on": mode, "pull": {"engine": [100.0], "containerd": [300.0]}}}
+    results = {"on": mode, "pull": {"engine": [100.0], "containerd": [300.0]}}
+    return {"pods": 3, "date": "today", "commit": "c0ffee", "results": results}
 
 
 def test_ratios_are_to_the_bare_engine() -> None:
@@ -34,7 +36,8 @@ def test_the_sum_of_a_pod_is_taken_pod_by_pod() -> None:
 
 def test_runs_that_disagree_are_named() -> None:
     assert figures.disagreements(figures.ratios(run(4)), figures.ratios(run(4.1)), 0.15) == []
-    assert any("pod start in all" in line for line in figures.disagreements(figures.ratios(run(4)), figures.ratios(run(5)), 0.15))
+    apart = figures.disagreements(figures.ratios(run(4)), figures.ratios(run(5)), 0.15)
+    assert any("pod start in all" in line for line in apart)
 
 
 def test_memory_is_per_pod_and_in_all() -> None:

@@ -29,7 +29,8 @@ def judged(tmp_path: Path, names: list[str], **runs: str) -> Verdict:
     return verdict
 
 
-@pytest.mark.parametrize(("runs", "wanted"), [("p", "passed"), ("fp", "flaky"), ("ffp", "flaky"), ("fff", "failed"), ("s", "skipped")])
+@pytest.mark.parametrize(("runs", "wanted"),
+                         [("p", "passed"), ("fp", "flaky"), ("ffp", "flaky"), ("fff", "failed"), ("s", "skipped")])
 def test_a_test_has_failed_when_it_fails_alone_twice_more(tmp_path: Path, runs: str, wanted: str) -> None:
     verdict = judged(tmp_path, ["one"], one=runs)
     assert [outcome.name for outcome in getattr(verdict, wanted)] == ["one"]
@@ -67,12 +68,14 @@ def test_the_list_in_the_tree_can_be_read() -> None:
 
 
 def report(state: str, attempts: int, kind: str = "It") -> dict[str, object]:
-    return {"ContainerHierarchyTexts": ["[sig] A"], "LeafNodeText": "works", "LeafNodeType": kind, "State": state, "NumAttempts": attempts, "RunTime": 2e9}
+    return {"ContainerHierarchyTexts": ["[sig] A"], "LeafNodeText": "works", "LeafNodeType": kind, "State": state,
+            "NumAttempts": attempts, "RunTime": 2e9}
 
 
 def test_a_report_holds_what_ran_and_whatever_else_failed(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
-    found = [report("passed", 1), report("skipped", 0), report("timedout", 1), report("failed", 1, "SynchronizedBeforeSuite"), report("passed", 1, "ReportAfterSuite")]
+    found = [report("passed", 1), report("skipped", 0), report("timedout", 1), report("failed", 1, "SynchronizedBeforeSuite"),
+             report("passed", 1, "ReportAfterSuite")]
     path.write_text(json.dumps([{"SpecReports": found}]))
     assert [(outcome.name, outcome.state) for outcome in read_report(path)] == [
         ("[sig] A works", "passed"), ("[sig] A works", "failed"), ("(SynchronizedBeforeSuite)", "failed")]

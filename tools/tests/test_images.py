@@ -40,7 +40,8 @@ def test_a_layer_says_what_was_put_in(tmp_path: Path) -> None:
         found = {member.name: member for member in tar.getmembers()}
     assert found["a/one"].mode == 0o4755
     assert (found["a/one"].uid, found["a/one"].gid) == (70000, 5)
-    assert found["a/one"].pax_headers["SCHILY.xattr.security.capability"].encode("utf-8", "surrogateescape") == file_capability("cap_net_raw")
+    capability = found["a/one"].pax_headers["SCHILY.xattr.security.capability"]
+    assert capability.encode("utf-8", "surrogateescape") == file_capability("cap_net_raw")
     assert found["a/two"].islnk() and found["a/two"].linkname == "a/one"
     assert found["a/three"].issym()
     assert {"a/.wh.gone", ".wh.top", "b/.wh..wh..opq"} <= found.keys()
@@ -83,7 +84,7 @@ def test_the_archive_names_its_images_for_containerd(tmp_path: Path) -> None:
 def test_image_names_come_from_the_suites_manifest(tmp_path: Path) -> None:
     manifest = tmp_path / "test/utils/image/manifest.go"
     manifest.parent.mkdir(parents=True)
-    manifest.write_text('\t\tGcRegistry:               "registry.example",\n\tconfigs[Pause] = Config{list.GcRegistry, "pause", "9.9"}\n')
+    manifest.write_text('\t\tGcRegistry:  "registry.example",\n\tconfigs[Pause] = Config{list.GcRegistry, "pause", "9.9"}\n')
     assert upstream.image_names(tmp_path) == {"Pause": "registry.example/pause:9.9"}
 
 

@@ -24,7 +24,8 @@ def test_a_repository_name_may_hold_a_port() -> None:
 
 
 @pytest.mark.parametrize(("header", "wanted"), [
-    (None, None), ("Bearer x", None), (basic("user:secret"), ("user", "secret")), (basic("user:a:b"), ("user", "a:b")), ("Basic !", ("", "")),
+    (None, None), ("Bearer x", None), (basic("user:secret"), ("user", "secret")), (basic("user:a:b"), ("user", "a:b")),
+    ("Basic !", ("", "")),
 ])
 def test_credentials_are_read_or_taken_for_wrong(header: str | None, wanted: tuple[str, str] | None) -> None:
     assert credentials(header) == wanted

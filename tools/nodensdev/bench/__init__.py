@@ -52,7 +52,8 @@ ACTIONS = {"cri": cri, "compare": compare, "report": write_report}
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=ACTIONS, help="cri: measure; compare: do the two newest runs agree; report: write docs/benchmarks.md")
+    parser.add_argument("action", choices=ACTIONS,
+                        help="cri: measure; compare: do the two newest runs agree; report: write docs/benchmarks.md")
     parser.add_argument("--runtime", default="containerd", help="runtimes, separated by commas (default: containerd)")
     parser.add_argument("--pods", type=int, default=20, help="default: 20")
     parser.add_argument("--parallel", type=int, default=5, help="pods at a time in the parallel part (default: 5)")

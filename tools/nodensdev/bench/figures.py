@@ -49,23 +49,27 @@ def sums(serial: dict[str, list[float]], steps: tuple[str, ...]) -> float:
 
 
 def time_rows(mode: dict[str, Any]) -> list[Row]:
-    rows = [Row(step, "ms", {name: statistics.median(found["serial"][step]) for name, found in mode.items()}, step in COMPARED) for step in STEPS]
-    rows += [Row(title, "ms", {name: sums(found["serial"], steps) for name, found in mode.items()}) for title, steps in SUMS.items()]
-    return rows
+    serial = {name: found["serial"] for name, found in mode.items()}
+    rows = [Row(step, "ms", {name: statistics.median(times[step]) for name, times in serial.items()}, step in COMPARED)
+            for step in STEPS]
+    return rows + [Row(title, "ms", {name: sums(times, steps) for name, times in serial.items()}) for title, steps in SUMS.items()]
 
 
 def other_rows(mode: dict[str, Any], pods: int) -> list[Row]:
     rows = [
         Row("pods started in parallel, each", "ms", {name: found["parallel"]["up_ms"] / pods for name, found in mode.items()}),
         Row("pods ended in parallel, each", "ms", {name: found["parallel"]["down_ms"] / pods for name, found in mode.items()}),
-        Row("lines in the host's mount table, per pod", "", {name: statistics.median(found["mount_lines"]) for name, found in mode.items()}),
+        Row("lines in the host's mount table, per pod", "",
+            {name: statistics.median(found["mount_lines"]) for name, found in mode.items()}),
     ]
     kept = {name: found["memory"] for name, found in mode.items() if "memory" in found}
     rows.append(Row("daemon's memory (PSS)", "MB", {name: usage["daemon_kb"] / 1024 for name, usage in kept.items()}))
-    rows.append(Row("memory of per-pod processes, each pod", "MB", {name: usage["pods_kb"] / 1024 / pods for name, usage in kept.items()}))
+    rows.append(Row("memory of per-pod processes, each pod", "MB",
+                    {name: usage["pods_kb"] / 1024 / pods for name, usage in kept.items()}))
     total = {name: (usage["daemon_kb"] + usage["pods_kb"]) / 1024 for name, usage in kept.items()}
     rows.append(Row(f"memory of all but the workload, {pods} pods", "MB", total))
-    rows.append(Row(f"daemon restart with {pods} pods", "ms", {name: found["restart_ms"] for name, found in mode.items() if "restart_ms" in found}))
+    restarts = {name: found["restart_ms"] for name, found in mode.items() if "restart_ms" in found}
+    rows.append(Row(f"daemon restart with {pods} pods", "ms", restarts))
     return rows
 
 
@@ -75,7 +79,8 @@ def rows_of(data: dict[str, Any], mode: str) -> list[Row]:
 
 
 def pull_row(data: dict[str, Any]) -> Row:
-    return Row("pull of a 64 MiB image", "ms", {name: statistics.median(times) for name, times in data["results"]["pull"].items()})
+    pulls = data["results"]["pull"]
+    return Row("pull of a 64 MiB image", "ms", {name: statistics.median(times) for name, times in pulls.items()})
 
 
 def ratios(data: dict[str, Any]) -> dict[str, float]:

@@ -57,7 +57,8 @@ def prepare(plan: Plan, share: Path) -> None:
     shutil.copy(deps.ensure(), share / "api.proto")
     registry.Site(share / "site").prepare(registry.storage.filled())
     config = {
-        "runtimes": [describe(name, share / "programs") for name in plan.runtimes], "pods": plan.pods, "parallel": plan.parallel, "userns": plan.userns,
+        "runtimes": [describe(name, share / "programs") for name in plan.runtimes],
+        "pods": plan.pods, "parallel": plan.parallel, "userns": plan.userns,
         "image": names["BusyBox"], "pause": names["Pause"], "pulled": PULLED, "proto": str(SHARE / "api.proto"),
         "programs": str(SHARE / "programs"), "site": str(SHARE / "site"), "hosts_toml": registry.hosts_toml(),
         "registries": ["registry.k8s.io", f"{registry.HOST}:{registry.PORT}"],
@@ -75,14 +76,16 @@ def run(plan: Plan) -> dict[str, Any]:
         one = guest.Guest(guest.Options(kernel=plan.kernel, memory=4096, size="16G", share=share), work)
         result = one.boot(SCRIPT, DEADLINE, output=sys.stderr.fileno())
         if result.end is not guest.End.JOB_DONE or result.exit_code != 0:
-            raise Failure(f"the bench in the guest failed ({result.end.value}, exit code {result.exit_code}); the end of its console:\n{result.console_tail()}")
+            raise Failure(f"the bench in the guest failed ({result.end.value}, exit code {result.exit_code}); "
+                          f"the end of its console:\n{result.console_tail()}")
         measured = json.loads((result.files / "result.json").read_text())
-    facts = {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), "seconds": round(time.monotonic() - started),
-             "pods": plan.pods, "parallel": plan.parallel, "kernel": plan.kernel, "versions": versions()}
+    facts = {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+             "seconds": round(time.monotonic() - started), "pods": plan.pods, "parallel": plan.parallel, "kernel": plan.kernel, "versions": versions()}
     return facts | measured
 
 
 def versions() -> dict[str, str]:
     """What the pins say was measured."""
-    modules = {"containerd": ("containerd", "github.com/containerd/containerd/v2"), "Kubernetes": ("kubernetes", "k8s.io/kubernetes")}
+    modules = {"containerd": ("containerd", "github.com/containerd/containerd/v2"),
+               "Kubernetes": ("kubernetes", "k8s.io/kubernetes")}
     return {title: gobin.pinned_version(name, module) for title, (name, module) in modules.items()}

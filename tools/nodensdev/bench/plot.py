@@ -38,7 +38,8 @@ def legend(steps: list[str]) -> list[str]:
 def bar(y: float, label: str, parts: list[tuple[str, float]], scale: float) -> list[str]:
     found, x = [text(LEFT - 8, y + BAR * 0.68, label, "end")], float(LEFT)
     for (step, value), colour in zip(parts, COLOURS):
-        found.append(f'<rect x="{x:.1f}" y="{y}" width="{value * scale:.1f}" height="{BAR}" fill="{colour}"><title>{escape(step)}: {value:.1f} ms</title></rect>')
+        found.append(f'<rect x="{x:.1f}" y="{y}" width="{value * scale:.1f}" height="{BAR}" fill="{colour}">'
+                     f"<title>{escape(step)}: {value:.1f} ms</title></rect>")
         x += value * scale
     found.append(text(x + 6, y + BAR * 0.68, f"{sum(value for _, value in parts):.0f} ms"))
     return found
@@ -48,9 +49,11 @@ def draw(data: dict[str, Any]) -> str:
     lines = bars(data)
     scale = (WIDTH - LEFT - RIGHT) / max(sum(value for _, value in parts) for _, parts in lines)
     height = TOP + len(lines) * (BAR + GAP) + 10
-    body = [text(10, 18, f"A pod's start and end, medians of {data['pods']} pods, {data['date']}, commit {data['commit']}", size=13)]
+    title = f"A pod's start and end, medians of {data['pods']} pods, {data['date']}, commit {data['commit']}"
+    body = [text(10, 18, title, size=13)]
     body += legend([step for step, _ in lines[0][1]])
     for number, (label, parts) in enumerate(lines):
         body += bar(TOP + number * (BAR + GAP), label, parts, scale)
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
-            f'font-family="sans-serif" fill="#222"><rect width="{WIDTH}" height="{height}" fill="#fff"/>' + "\n".join(body) + "</svg>\n")
+            f'font-family="sans-serif" fill="#222"><rect width="{WIDTH}" height="{height}" fill="#fff"/>'
+            + "\n".join(body) + "</svg>\n")

@@ -17,15 +17,20 @@ METHOD = """# Benchmarks
 *Written by `tools/dev bench report` from the newest runs of `tools/dev bench cri`; do not edit.*
 
 ## Method
-- One guest ({kernel_name}, {cpus} CPU, 4 GiB, Debian 13, ext4), booted for the run. In it the runtimes as systemd services, a registry on
-  the guest's loopback, and a CRI client that does what a kubelet asks of a runtime: pods of one busybox container that sleeps.
-- *Bare engine*: the same CNI plugins (loopback, bridge, host-local), an overlay mount and `crun create/start/exec/kill/delete`, driven by a
-  plain script without a daemon, a store or records. It is the floor that a runtime with these engines stands on.
-- Subjects take turns, pod by pod, after a warm-up life each, so that what disturbs the machine disturbs all of them. Times are medians; absolute
-  ones move from run to run, ratios to the bare engine hold, and two runs must agree in them within 15 %.
-- Memory is the proportional set size of the daemon and of what it leaves running per pod (monitors, shims, pause), without the workload.
-- *In parallel*: {parallel} pods at a time, wall time divided by the number of pods. *Restart*: from `systemctl restart` until all pods and
-  containers are listed as before. *Pull*: 64 MiB in four gzip layers and a base; the bare engine's is fetch, checksum and `tar -x`.
+- One guest ({kernel_name}, {cpus} CPU, 4 GiB, Debian 13, ext4 on a disk in memory), booted for the run, with a high priority on
+  its machine. In it the runtimes as systemd services, a registry on the guest's loopback, and a CRI client that does what a
+  kubelet asks of a runtime: pods of one busybox container that sleeps.
+- *Bare engine*: the same CNI plugins (loopback, bridge, host-local), an overlay mount and `crun create/start/exec/kill/delete`,
+  driven by a plain script without a daemon, a store or records. It is the floor that a runtime with these engines stands on.
+- Subjects take turns, pod by pod, after a warm-up life each, so that what disturbs the machine disturbs all of them. Times
+  are medians; absolute ones move from run to run, ratios to the bare engine hold, and two runs must agree in them within 15 %.
+  Runtimes divide the work differently between calls (containerd calls crun in StartContainer only), so some steps have no
+  ratio of their own, but their sums have.
+- Memory is the proportional set size of the daemon and of what it leaves running per pod (monitors, shims, pause), without
+  the workload.
+- *In parallel*: {parallel} pods at a time, wall time divided by the number of pods. *Restart*: from `systemctl restart` until all
+  pods and containers are listed as before. *Pull*: 64 MiB in four gzip layers and a base; the bare engine's is curl,
+  checksum and `tar -xz`, one layer after the other.
 """
 
 
@@ -44,7 +49,8 @@ def comparable(data: dict[str, Any]) -> dict[str, Any] | None:
     """The run before the newest with the same plan, if there is one."""
     for path in reversed(results()[:-1]):
         other = json.loads(path.read_text())
-        if all(other[name] == data[name] for name in ("pods", "parallel", "kernel")) and figures.subjects_of(other) == figures.subjects_of(data):
+        same_plan = all(other[name] == data[name] for name in ("pods", "parallel", "kernel"))
+        if same_plan and figures.subjects_of(other) == figures.subjects_of(data):
             return other
     return None
 
@@ -56,7 +62,8 @@ def agreement(data: dict[str, Any]) -> str:
     first, second = figures.ratios(other), figures.ratios(data)
     apart = {name: abs(first[name] - second[name]) / min(first[name], second[name]) for name in first.keys() & second.keys()}
     worst = max(apart, key=lambda name: apart[name])
-    return (f"Compared with the run of {other['date']} (commit {other['commit']}): {len(apart)} ratios, {sum(value <= 0.15 for value in apart.values())} within 15 %; "
+    near = sum(value <= 0.15 for value in apart.values())
+    return (f"Compared with the run of {other['date']} (commit {other['commit']}): {len(apart)} ratios, {near} within 15 %; "
             f"the furthest apart is {worst} with {apart[worst]:.0%}.")
 
 
@@ -66,7 +73,8 @@ def write() -> None:
     name = "User-mode Linux" if data["kernel"] == "uml" else "Debian's kernel under QEMU"
     text = [METHOD.format(kernel_name=f"{name} {machine['kernel']}", cpus=machine["cpus"], parallel=data["parallel"])]
     versions = ", ".join(f"{title} {version}" for title, version in data["versions"].items())
-    text.append(f"## Figures\n{data['date']} UTC, commit {data['commit']}, {data['pods']} pods; {versions}. {agreement(data)}\n\n![A pod's start and end](benchmarks.svg)\n")
+    text.append(f"## Figures\n{data['date']} UTC, commit {data['commit']}, {data['pods']} pods; {versions}.\n{agreement(data)}\n")
+    text.append("![A pod's start and end](benchmarks.svg)\n")
     for title, lines in table.tables(data):
         text.append(f"### {title[0].upper()}{title[1:]}\n{table.as_markdown(lines)}\n")
     DOCUMENT.write_text("\n".join(text))

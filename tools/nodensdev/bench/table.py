@@ -34,7 +34,8 @@ def heading(subjects: list[str]) -> list[str]:
 def tables(data: dict[str, Any]) -> list[tuple[str, list[list[str]]]]:
     """Title and lines of each table; the first line is its heading."""
     subjects = figures.subjects_of(data)
-    found = [(TITLES[mode], [heading(subjects), *(cells(row, subjects) for row in figures.rows_of(data, mode))]) for mode in figures.modes_of(data)]
+    found = [(TITLES[mode], [heading(subjects), *(cells(row, subjects) for row in figures.rows_of(data, mode))])
+             for mode in figures.modes_of(data)]
     return [*found, ("images", [heading(subjects), cells(figures.pull_row(data), subjects)])]
 
 
@@ -43,7 +44,8 @@ def as_text(data: dict[str, Any]) -> str:
     for title, table in tables(data):
         widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
         lines.append(f"\n{title}")
-        lines += ["  " + line[0].ljust(widths[0]) + "".join("  " + cell.rjust(width) for cell, width in zip(line[1:], widths[1:])) for line in table]
+        for first, *rest in table:
+            lines.append("  " + first.ljust(widths[0]) + "".join("  " + cell.rjust(width) for cell, width in zip(rest, widths[1:])))
     return "\n".join(lines)
 
 

@@ -65,7 +65,8 @@ def run_tests(args: argparse.Namespace) -> Verdict:
     if not count:
         raise Failure("every test of this choice is in the list of exclusions (tests/e2e/excluded.toml)")
     directory = new_directory(args)
-    machine.say(f"{count} tests on {args.runtime} ({len(verdict.excluded)} excluded), {args.processes} at once; logs: {directory}")
+    machine.say(f"{count} tests on {args.runtime} ({len(verdict.excluded)} excluded), {args.processes} at once; "
+                f"logs: {directory}")
     started = time.monotonic()
     with target(args, directory) as where:
         for name, (chosen, _) in parts.items():
@@ -73,7 +74,8 @@ def run_tests(args: argparse.Namespace) -> Verdict:
                 judge.judge(suite_of(name, where), chosen, args.processes, directory / name, verdict)
     seconds = time.monotonic() - started
     print(report.summary(f"{args.set or args.focus} on {args.runtime}", verdict, seconds, directory))
-    report.write(directory / "result.json", {"set": args.set, "focus": args.focus, "runtime": args.runtime, "kernel": args.kernel}, verdict, seconds)
+    facts = {"set": args.set, "focus": args.focus, "runtime": args.runtime, "kernel": args.kernel}
+    report.write(directory / "result.json", facts, verdict, seconds)
     return verdict
 
 
@@ -84,7 +86,8 @@ def run_own_images(args: argparse.Namespace) -> Verdict:
         verdict = own_images.run(where, directory / "pods")
     seconds = time.monotonic() - started
     print(report.summary(f"the project's own images on {args.runtime}", verdict, seconds, directory))
-    report.write(directory / "result.json", {"set": args.set, "runtime": args.runtime, "kernel": args.kernel}, verdict, seconds)
+    facts = {"set": args.set, "runtime": args.runtime, "kernel": args.kernel}
+    report.write(directory / "result.json", facts, verdict, seconds)
     return verdict
 
 
@@ -128,14 +131,16 @@ def list_names(args: argparse.Namespace) -> int:
 
 def options(parser: argparse.ArgumentParser) -> None:
     sets = "; ".join(f"{name}: {item.purpose}" for name, item in selection.SETS.items())
-    parser.add_argument("set", nargs="?", choices=[*selection.SETS, OWN_IMAGES], help=f"{sets}; {OWN_IMAGES}: our own test images as pods")
+    parser.add_argument("set", nargs="?", choices=[*selection.SETS, OWN_IMAGES],
+                        help=f"{sets}; {OWN_IMAGES}: our own test images as pods")
     parser.add_argument("--focus", metavar="RE", help="tests whose full names match (Go's syntax), instead of a set")
     parser.add_argument("--runtime", choices=RUNTIMES, default="containerd")
     parser.add_argument("--kernel", choices=("uml", "debian"), default="uml", help="of the node")
     parser.add_argument("--cluster", metavar="NAME", help="a cluster that is up already; default: a new one for this run")
     parser.add_argument("--processes", type=int, default=PROCESSES, help=f"tests at once (default: {PROCESSES})")
     parser.add_argument("--list", action="store_true", help="only say which tests would run")
-    parser.add_argument("--check-excluded", action="store_true", help="run the excluded tests instead: one that passes fails the check")
+    parser.add_argument("--check-excluded", action="store_true",
+                        help="run the excluded tests instead: one that passes fails the check")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From outcomes to a verdict, by one rule for every runtime: a test has failed when it fails again, alone, twice.
 
-A test that fails among others and passes alone is reported as `flaky` and counts as passed; its first failure stays in the logs.
+A test that fails among others and passes alone is reported as `flaky` and counts as passed; its first failure stays in
+the logs.
 """
 from dataclasses import dataclass, field
 from pathlib import Path

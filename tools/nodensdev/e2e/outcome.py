@@ -31,7 +31,8 @@ def message_of(report: dict[str, Any]) -> str:
 
 def outcome_from(report: dict[str, Any]) -> Outcome:
     state = "failed" if report["State"] in FAILED_STATES else report["State"]
-    name = full_name(report) if report["LeafNodeType"] == "It" else f"({report['LeafNodeType']})"  # set-up and tear-down of the suite
+    kind = report["LeafNodeType"]
+    name = full_name(report) if kind == "It" else f"({kind})"  # set-up and tear-down of the suite have no name
     return Outcome(name, state, report["RunTime"] / 1e9, message_of(report))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project's own images as pods, each with the host's users and in a user namespace. An image checks itself (see images/own.py)."""
+"""The project's own images as pods, each with the host's users and in a user namespace; they check themselves (images/own.py)."""
 import json
 import re
 import time
@@ -23,8 +23,9 @@ def pod_name(image: str, host_users: bool) -> str:
 
 def manifest(image: str, host_users: bool) -> dict[str, Any]:
     container = {"name": "check", "image": image, "imagePullPolicy": "Always"}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod_name(image, host_users), "namespace": NAMESPACE},
-            "spec": {"restartPolicy": "Never", "hostUsers": host_users, "automountServiceAccountToken": False, "containers": [container]}}
+    spec = {"restartPolicy": "Never", "hostUsers": host_users, "automountServiceAccountToken": False, "containers": [container]}
+    metadata = {"name": pod_name(image, host_users), "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def apply(cluster: Cluster, objects: Iterable[dict[str, Any]]) -> None:

@@ -21,7 +21,8 @@ def commit() -> str:
 def summary(title: str, verdict: Verdict, seconds: float, directory: Path) -> str:
     counts = verdict.counts()
     lines = [f"{title}: {counts['passed']} passed ({counts['flaky']} of them only alone), {counts['failed']} failed, "
-             f"{counts['skipped']} skipped by the suite, {counts['excluded']} excluded, {counts['missing']} not reached, in {seconds / 60:.1f} min"]
+             f"{counts['skipped']} skipped by the suite, {counts['excluded']} excluded, {counts['missing']} not reached, "
+             f"in {seconds / 60:.1f} min"]
     lines += block("failed, also alone twice:", [described(item) for item in verdict.failed])
     lines += block("passed only alone:", [described(item) for item in verdict.flaky])
     lines += block("not reached:", verdict.missing)
@@ -46,7 +47,8 @@ def first_line(outcome: Outcome) -> str:
 
 def write(path: Path, facts: dict[str, Any], verdict: Verdict, seconds: float) -> None:
     """The whole verdict with what it was taken from."""
-    data = facts | {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), "seconds": round(seconds), "counts": verdict.counts()}
+    now = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
+    data = facts | {"commit": commit(), "date": now, "seconds": round(seconds), "counts": verdict.counts()}
     for name in ("passed", "flaky", "failed", "skipped"):
         data[name] = [asdict(item) for item in getattr(verdict, name)]
     data["missing"] = verdict.missing

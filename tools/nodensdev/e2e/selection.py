@@ -20,7 +20,8 @@ class Set:
 
 
 SETS = {
-    "userns": Set(r"\[Feature:UserNamespacesSupport\]", "pods in user namespaces, procMount, and what pod security says of them", r"ProcMount \[LinuxOnly\]"),
+    "userns": Set(r"\[Feature:UserNamespacesSupport\]", "pods in user namespaces, procMount, and what pod security says of them",
+                  r"ProcMount \[LinuxOnly\]"),
     "node": Set(r"\[NodeConformance\]", "everything labelled NodeConformance in the end-to-end suite"),
     "conformance-node": Set(r"\[sig-node\].*\[Conformance\]", "the Conformance tests of sig-node"),
 }

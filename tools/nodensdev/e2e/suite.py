@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Upstream's suites as programs: listing their tests and running some of them.
 
-There are two. The end-to-end suite (`ClusterSuite`) runs on the machine, in the network namespace of the cluster's control plane, from
-which the API server, the node and the pods can be reached; ginkgo spreads its tests over processes. The node suite
-(`NodeSuite`) runs on the node itself, against the kubelet and the API server that are there already, one test at a time.
+There are two. The end-to-end suite (`ClusterSuite`) runs on the machine, in the network namespace of the cluster's control
+plane, from which the API server, the node and the pods can be reached; ginkgo spreads its tests over processes. The node
+suite (`NodeSuite`) runs on the node itself, against the kubelet and the API server that are there, one test at a time.
 """
 import os
 import subprocess
@@ -19,7 +19,8 @@ from ..command import Failure
 from .outcome import Outcome, exactly, read_list, read_report
 
 TIMEOUT = "4h"
-E2E_ARGUMENTS = ["--provider=skeleton", "--num-nodes=1", "--minStartupPods=0", "--allowed-not-ready-nodes=0", "--disable-log-dump=true"]
+E2E_ARGUMENTS = ["--provider=skeleton", "--num-nodes=1", "--minStartupPods=0", "--allowed-not-ready-nodes=0",
+                 "--disable-log-dump=true"]
 ON_NODE = "/var/tmp/e2e-node"
 # The node suite wants to approve of the machine first; what it would ask is what its tests then find out.
 SYSTEM_SPEC = 'os: Linux\nkernelSpec:\n  versions: [".*"]\n'
@@ -47,8 +48,8 @@ def list_tests(suite: str, focus: str) -> list[str]:
     program = {"e2e": "e2e.test", "e2e-node": "e2e_node.test"}[suite]
     arguments = E2E_ARGUMENTS if suite == "e2e" else []
     with cache.scratch("e2e") as work:
-        command = [str(gobin.ensure(suite) / program), *arguments, "--ginkgo.dry-run", "--ginkgo.no-color", f"--ginkgo.focus={focus}",
-                   f"--ginkgo.json-report={work}/list.json"]
+        command = [str(gobin.ensure(suite) / program), *arguments, "--ginkgo.dry-run", "--ginkgo.no-color",
+                   f"--ginkgo.focus={focus}", f"--ginkgo.json-report={work}/list.json"]
         done = subprocess.run(command, cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode != 0:
             raise Failure(f"the suite cannot list its tests:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -63,7 +64,8 @@ def begin(directory: Path, names: list[str]) -> None:
 def outcomes_in(directory: Path) -> list[Outcome]:
     found = read_report(directory / "report.json")
     if not found:
-        raise Failure(f"the suite ran no test; its log is {directory / 'log'}:\n{(directory / 'log').read_text(errors='replace')[-2000:]}")
+        log = directory / "log"
+        raise Failure(f"the suite ran no test; the end of its log {log}:\n{log.read_text(errors='replace')[-2000:]}")
     return found
 
 
@@ -76,14 +78,16 @@ class ClusterSuite:
     def run(self, names: list[str], processes: int, directory: Path) -> list[Outcome]:
         begin(directory, names)
         programs = gobin.ensure("e2e")
-        command = ["nsenter", f"--net={self.cluster.netns}", "--", str(programs / "ginkgo"), "run", "--no-color", f"--procs={processes}",
-                   f"--timeout={TIMEOUT}", f"--focus={exactly(names)}", f"--output-dir={directory}", "--json-report=report.json",
-                   "--junit-report=junit.xml", str(programs / "e2e.test"), "--", *E2E_ARGUMENTS, f"--kubeconfig={self.cluster.kubeconfig}",
-                   f"--kubectl-path={gobin.ensure('kubernetes') / 'kubectl'}", f"--report-dir={directory}"]
+        command = ["nsenter", f"--net={self.cluster.netns}", "--", str(programs / "ginkgo"), "run", "--no-color",
+                   f"--procs={processes}", f"--timeout={TIMEOUT}", f"--focus={exactly(names)}", f"--output-dir={directory}",
+                   "--json-report=report.json", "--junit-report=junit.xml", str(programs / "e2e.test"), "--", *E2E_ARGUMENTS,
+                   f"--kubeconfig={self.cluster.kubeconfig}", f"--kubectl-path={gobin.ensure('kubernetes') / 'kubectl'}",
+                   f"--report-dir={directory}"]
         self.write_getsubids(directory / "bin" / "getsubids")
         environment = os.environ | {"PATH": f"{directory / 'bin'}:{os.environ['PATH']}"}
-        with open(directory / "log", "wb") as log, subprocess.Popen(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL,
-                                                                     stdout=log, stderr=subprocess.STDOUT) as process:
+        with open(directory / "log", "wb") as log, \
+                subprocess.Popen(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=log,
+                                 stderr=subprocess.STDOUT) as process:
             try:
                 process.wait()
             except BaseException:
@@ -109,9 +113,10 @@ class NodeSuite:
         begin(directory, names)
         self.install()
         endpoint = find_runtime(self.cluster.record["runtime"]).socket
-        command = [f"{ON_NODE}/e2e_node.test", "--ginkgo.no-color", "--ginkgo.v", f"--ginkgo.focus={exactly(names)}", f"--ginkgo.timeout={TIMEOUT}",
-                   f"--ginkgo.json-report={ON_NODE}/report.json", f"--ginkgo.junit-report={ON_NODE}/junit.xml", "--start-services=false",
-                   "--prepull-images=false", f"--system-spec-file={ON_NODE}/system.yaml", f"--host=https://{CONTROL_PLANE}:6443",
+        command = [f"{ON_NODE}/e2e_node.test", "--ginkgo.no-color", "--ginkgo.v", f"--ginkgo.focus={exactly(names)}",
+                   f"--ginkgo.timeout={TIMEOUT}", f"--ginkgo.json-report={ON_NODE}/report.json",
+                   f"--ginkgo.junit-report={ON_NODE}/junit.xml", "--start-services=false", "--prepull-images=false",
+                   f"--system-spec-file={ON_NODE}/system.yaml", f"--host=https://{CONTROL_PLANE}:6443",
                    f"--bearer-token={self.token()}", f"--node-name={node_name(1)}", f"--container-runtime-endpoint={endpoint}"]
         done = self.cluster.node_exec(command, timeout=None)
         (directory / "log").write_text(done.stdout + done.stderr)
@@ -121,12 +126,14 @@ class NodeSuite:
 
     def install(self) -> None:
         """Copies the suite to the node, once; each run begins without the last one's report."""
-        self.cluster.node_exec(["sh", "-c", f"mkdir -p {ON_NODE}; rm -f {ON_NODE}/*.json {ON_NODE}/*.xml; cat >{ON_NODE}/system.yaml"], stdin=SYSTEM_SPEC)
+        clean = f"mkdir -p {ON_NODE}; rm -f {ON_NODE}/*.json {ON_NODE}/*.xml; cat >{ON_NODE}/system.yaml"
+        self.cluster.node_exec(["sh", "-c", clean], stdin=SYSTEM_SPEC)
         if self.cluster.node_exec(["test", "-x", f"{ON_NODE}/e2e_node.test"]).returncode == 0:
             return
         receive = f"cat >{ON_NODE}/copy && chmod 755 {ON_NODE}/copy && mv {ON_NODE}/copy {ON_NODE}/e2e_node.test"
         with open(gobin.ensure("e2e-node") / "e2e_node.test", "rb") as program:
-            done = subprocess.run(self.cluster.command([*self.cluster.ssh_command(1), "--", receive]), stdin=program, capture_output=True, text=True)
+            command = self.cluster.command([*self.cluster.ssh_command(1), "--", receive])
+            done = subprocess.run(command, stdin=program, capture_output=True, text=True)
         if done.returncode != 0:
             raise Failure(f"cannot copy the node suite to the node: {done.stderr.strip()}")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""File trees of Debian packages for images: unpacked, not installed, so that they come out alike and without scripts' traces."""
+"""File trees of Debian packages for images: unpacked, not installed, so that they come out alike, without scripts' traces."""
 import re
 import subprocess
 from pathlib import Path
@@ -10,8 +10,10 @@ from ..project import TOP
 from ..root import SUITE
 
 LISTS = TOP / "tests" / "images"
-EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/perl*", "/usr/share/i18n/*",
-            "/usr/lib/*/perl*", "/usr/lib/*/gconv/*", "/usr/lib/systemd/*", "/var/lib/dpkg/*", "/var/lib/apt/*", "/var/cache/*")
+EXCLUDED = (
+    "/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/perl*", "/usr/share/i18n/*",
+    "/usr/lib/*/perl*", "/usr/lib/*/gconv/*", "/usr/lib/systemd/*", "/var/lib/dpkg/*", "/var/lib/apt/*", "/var/cache/*",
+)
 RECIPE = "3"  # a change of how trees are made
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One layer of an image, as a tar that comes out the same every time: sorted by its maker, one time stamp, no names of users."""
+"""One layer of an image, as a tar that comes out the same every time: one order, one time stamp, no names of users."""
 import gzip
 import io
 import os
@@ -50,7 +50,8 @@ class LayerTar:
     def directory(self, name: str, mode: int = 0o755, uid: int = 0, gid: int = 0) -> None:
         self.add(self.info(name, tarfile.DIRTYPE, mode, uid, gid))
 
-    def file(self, name: str, data: bytes, mode: int = 0o644, uid: int = 0, gid: int = 0, capability: str | None = None) -> None:
+    def file(self, name: str, data: bytes, mode: int = 0o644, uid: int = 0, gid: int = 0,
+             capability: str | None = None) -> None:
         info = self.info(name, tarfile.REGTYPE, mode, uid, gid)
         info.size = len(data)
         if capability:

@@ -105,7 +105,8 @@ class Layout:
             "created": CREATED, "config": config, "history": history,
             "rootfs": {"type": "layers", "diff_ids": [item.diff_id for item in layers]},
         }, CONFIG)
-        manifest = {"schemaVersion": 2, "mediaType": MANIFEST, "config": described.json(), "layers": [item.blob.json() for item in layers]}
+        manifest = {"schemaVersion": 2, "mediaType": MANIFEST, "config": described.json(),
+                    "layers": [item.blob.json() for item in layers]}
         return self.put_json(manifest, MANIFEST, {"platform": platform.json()})
 
     def add_index(self, manifests: list[Descriptor]) -> Descriptor:

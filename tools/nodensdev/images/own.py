@@ -140,7 +140,7 @@ def make_high_ids(bench: Bench) -> None:
 
 
 def make_multi(bench: Bench) -> None:
-    """The arm64 image holds no program: whoever picks it on amd64 finds out. The attestation has the form that build tools give it."""
+    """The arm64 image holds no program: whoever picks it on amd64 finds out. The attestation is as build tools make it."""
     def mark(tar: LayerTar) -> None:
         tar.file("architecture", b"amd64\n")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Upstream's end-to-end test images, made here: Debian trees and the suite's own programs under the names that the suite asks for.
+"""Upstream's end-to-end test images, made here: Debian trees and the suite's own programs under the suite's names.
 
 The names come from the suite's manifest (test/utils/image/manifest.go), so that they follow the pinned version.
 """
@@ -27,7 +27,8 @@ ACCOUNTS = {
 # A test of SupplementalGroups wants this user in this group.
 AGNHOST_ACCOUNTS = {
     "etc/passwd": ACCOUNTS["etc/passwd"] + "user-defined-in-image:x:1000:1000::/home/user-defined-in-image:/bin/sh\n",
-    "etc/group": ACCOUNTS["etc/group"] + "user-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n",
+    "etc/group": ACCOUNTS["etc/group"]
+                 + "user-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n",
 }
 # Upstream's image is an Alpine, and the image-volume test looks for that word in the volume.
 KITTEN_OS_RELEASE = 'NAME="Debian tree in the place of Alpine Linux"\nID=debian\n'
@@ -120,7 +121,9 @@ def busybox(shop: Workshop) -> None:
 
 def pause_layer(shop: Workshop, tar: LayerTar) -> None:
     program = shop.work / "pause"
-    done = subprocess.run(["gcc", "-Os", "-static", "-s", "-DVERSION=3.10.2", "-o", str(program), str(shop.sources / "build/pause/linux/pause.c")],
+    source = shop.sources / "build/pause/linux/pause.c"
+    version = shop.names["Pause"].rsplit(":", 1)[1]
+    done = subprocess.run(["gcc", "-Os", "-static", "-s", f"-DVERSION={version}", "-o", str(program), str(source)],
                           capture_output=True, text=True)
     if done.returncode != 0:
         raise Failure(f"cannot compile upstream's pause program (Debian packages gcc and libc6-dev):\n{done.stderr[-2000:]}")
@@ -153,7 +156,8 @@ def agnhost_layer(shop: Workshop, tar: LayerTar) -> None:
     for name, text in AGNHOST_ACCOUNTS.items():
         tar.file(name, text.encode())
     tar.directory("home/user-defined-in-image", 0o755, 1000, 1000)
-    served = [line.split() for line in (shop.sources / "test/images/agnhost/fakeregistryserver/images.txt").read_text().splitlines()]
+    listed = (shop.sources / "test/images/agnhost/fakeregistryserver/images.txt").read_text()
+    served = [line.split() for line in listed.splitlines()]
     for name, tag, internal in (words for words in served if words and not words[0].startswith("#")):
         image = shop.layout.images[f"registry.k8s.io/{name}:{tag}"]
         for path, data in sorted(registry_files(shop, image, name, internal).items()):

@@ -70,7 +70,8 @@ def up(args: argparse.Namespace) -> int:
     except BaseException:
         end(processes)
         raise
-    print(f"https://{args.address}:{args.port} ({HOST}), auth {args.auth}, images {' '.join(sets)}; authority {site.authority}")
+    print(f"https://{args.address}:{args.port} ({HOST}), auth {args.auth}, images {' '.join(sets)}; "
+          f"authority {site.authority}")
     return 0
 
 

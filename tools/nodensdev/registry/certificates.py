@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A certificate authority for one run, and the registry's certificate from it. The keys live as long as the run's directory."""
+"""A certificate authority for one run, and the registry's certificate from it. Keys live as long as the run's directory."""
 import subprocess
 from pathlib import Path
 
@@ -17,7 +17,8 @@ def openssl(*arguments: str) -> None:
 def make_authority(directory: Path) -> None:
     """ca.key and ca.pem."""
     openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", DAYS, "-subj", "/CN=nodens test authority",
-            "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature",
+            "-addext", "basicConstraints=critical,CA:TRUE",
+            "-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature",
             "-keyout", str(directory / "ca.key"), "-out", str(directory / "ca.pem"))
 
 
@@ -28,5 +29,6 @@ def issue(directory: Path, name: str, hosts: list[str], addresses: list[str]) ->
     extensions.write_text(f"subjectAltName={','.join(names)}\nextendedKeyUsage=serverAuth\n")
     openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={hosts[0]}",
             "-keyout", str(directory / f"{name}.key"), "-out", str(request))
-    openssl("x509", "-req", "-days", DAYS, "-in", str(request), "-CA", str(directory / "ca.pem"), "-CAkey", str(directory / "ca.key"),
-            "-CAcreateserial", "-extfile", str(extensions), "-out", str(directory / f"{name}.pem"))
+    openssl("x509", "-req", "-days", DAYS, "-in", str(request), "-CA", str(directory / "ca.pem"),
+            "-CAkey", str(directory / "ca.key"), "-CAcreateserial", "-extfile", str(extensions),
+            "-out", str(directory / f"{name}.pem"))

@@ -38,7 +38,8 @@ class Client:
     def basic(self) -> str:
         return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
 
-    def call(self, method: str, path: str, repository: str, body: object = None, headers: dict[str, str] | None = None) -> http.client.HTTPResponse:
+    def call(self, method: str, path: str, repository: str, body: object = None,
+             headers: dict[str, str] | None = None) -> http.client.HTTPResponse:
         """One request; on 401 once more with what the registry asks for."""
         response = self.send(method, path, body, (headers or {}) | self.authorization(repository))
         if response.status == HTTPStatus.UNAUTHORIZED:
@@ -69,7 +70,8 @@ class Client:
         realm = urllib.parse.urlsplit(fields.get("realm", ""))
         if not realm.hostname:
             raise Failure(f"the registry asks for credentials in a way that is not known here: '{challenge}'")
-        scope = fields.get("scope") or f"repository:{repository}:pull,push"  # mounting a blob asks for the other repository too
+        # what the registry names: mounting a blob asks for the other repository, too
+        scope = fields.get("scope") or f"repository:{repository}:pull,push"
         query = urllib.parse.urlencode({"service": fields.get("service", ""), "scope": scope})
         server = self.connect(self.address, realm.port or 443)  # the token server is on the registry's address
         server.request("GET", f"{realm.path}?{query}", headers={"Authorization": self.basic()})
@@ -81,7 +83,8 @@ class Client:
 
     def expect(self, response: http.client.HTTPResponse, wanted: set[int], what: str) -> http.client.HTTPResponse:
         if response.status not in wanted:
-            raise Failure(f"the registry answers {response.status} to {what}: {response.body[:300]!r}")  # type: ignore[attr-defined]
+            body = response.body[:300]  # type: ignore[attr-defined]
+            raise Failure(f"the registry answers {response.status} to {what}: {body!r}")
         return response
 
     def push_blob(self, layout: Layout, repository: str, blob: Descriptor) -> None:
@@ -90,7 +93,8 @@ class Client:
         query = ""
         if blob.digest in self.where:
             query = "?" + urllib.parse.urlencode({"mount": blob.digest, "from": self.where[blob.digest]})
-        response = self.expect(self.call("POST", f"/v2/{repository}/blobs/uploads/{query}", repository), {201, 202}, f"an upload to {repository}")
+        response = self.call("POST", f"/v2/{repository}/blobs/uploads/{query}", repository)
+        self.expect(response, {201, 202}, f"an upload to {repository}")
         if response.status == HTTPStatus.ACCEPTED:
             location = urllib.parse.urlsplit(response.headers["Location"])
             target = f"{location.path}?{location.query}&digest={urllib.parse.quote(blob.digest)}".replace("?&", "?")
@@ -100,7 +104,8 @@ class Client:
 
     def push_manifest(self, layout: Layout, repository: str, manifest: Descriptor, reference: str) -> None:
         data = layout.blob(manifest.digest).read_bytes()
-        done = self.call("PUT", f"/v2/{repository}/manifests/{reference}", repository, data, {"Content-Type": manifest.media_type})
+        headers = {"Content-Type": manifest.media_type}
+        done = self.call("PUT", f"/v2/{repository}/manifests/{reference}", repository, data, headers)
         self.expect(done, {201}, f"manifest {repository}:{reference}")
 
     def push(self, layout: Layout, name: str) -> str:

@@ -44,7 +44,8 @@ def sign(config: Config, claims: dict[str, Any]) -> str:
     """A JWT with the signer's certificate in its head."""
     head = {"typ": "JWT", "alg": "RS256", "x5c": [certificate_body(config.certificate)]}
     text = ".".join(encode(json.dumps(part).encode()) for part in (head, claims))
-    done = subprocess.run(["openssl", "dgst", "-sha256", "-sign", config.key], input=text.encode(), capture_output=True, check=True)
+    command = ["openssl", "dgst", "-sha256", "-sign", config.key]
+    done = subprocess.run(command, input=text.encode(), capture_output=True, check=True)
     return f"{text}.{encode(done.stdout)}"
 
 

@@ -122,8 +122,8 @@ class Bench:
 
     def at_once(self, name: str, numbers: range, steps: tuple[str, ...], userns: bool) -> float:
         workers: SimpleQueue[Subject] = SimpleQueue()
-        found: list[Subject] = list(self.engines) if name == "engine" else [next(one for one in self.runtimes if one.name == name)] * self.config["parallel"]
-        for subject in found:
+        shared = {runtime.name: [runtime] * self.config["parallel"] for runtime in self.runtimes}
+        for subject in shared.get(name, self.engines):
             workers.put(subject)
 
         def life(number: int) -> None:

@@ -2,9 +2,9 @@
 """engine.py - the bare engine: what a pod costs when nothing is between a script and the kernel, the CNI plugins and crun
 
 Theory of operation
-  A process of its own (`python3 -m nodensdev.bench.guest.engine CONFIG`), without threads, that reads one JSON request per line
-  and answers with the milliseconds that the step took. Its steps carry the names of the CRI's calls and do what is left of
-  them without a daemon, a store or a record:
+  A process of its own (`python3 -m nodensdev.bench.guest.engine CONFIG`), without threads, that reads one JSON request
+  per line and answers with the milliseconds that the step took. Its steps carry the names of the CRI's calls and do what
+  is left of them without a daemon, a store or a record:
     RunPodSandbox     namespaces made and pinned by a short-lived child, CNI ADD (loopback, bridge)
     CreateContainer   overlay over the image's layer (idmapped when the pod has a user namespace), spec, crun create
     StartContainer    crun start
@@ -39,8 +39,8 @@ WORKLOAD = ["/bin/sleep", "86398"]
 CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWNET = 0x04000000, 0x08000000, 0x10000000, 0x40000000
 MS_BIND, MNT_DETACH = 0x1000, 2
 PINNED = ("net", "ipc", "uts")
-CAPABILITIES = ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETGID", "CAP_SETUID", "CAP_SETFCAP",
-                "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT", "CAP_KILL", "CAP_AUDIT_WRITE"]
+CAPABILITIES = ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETGID",
+                "CAP_SETUID", "CAP_SETFCAP", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT", "CAP_KILL", "CAP_AUDIT_WRITE"]
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -62,7 +62,8 @@ class Pod:
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, data: str | None) -> None:
-    if libc.mount(source.encode(), target.encode(), kind.encode() if kind else None, ctypes.c_ulong(flags), data.encode() if data else None) < 0:
+    words = [text.encode() if text else None for text in (source, target, kind)]
+    if libc.mount(*words, ctypes.c_ulong(flags), data.encode() if data else None) < 0:
         raise OSError(ctypes.get_errno(), f"mount {source} on {target}")
 
 
@@ -116,13 +117,16 @@ def namespaces_child(pod: Pod, requests: int, answers: int) -> None:
 
 def cni(pod: Pod, command: str) -> None:
     """Both plugins, in the order in which a runtime calls them."""
-    environment = {"CNI_COMMAND": command, "CNI_CONTAINERID": pod.name, "CNI_NETNS": str(pod.state / "net"), "CNI_PATH": str(CNI), "PATH": os.environ["PATH"]}
-    bridge = {"cniVersion": "1.0.0", "name": "bench-engine", "type": "bridge", "bridge": "bench1", "isGateway": True, "ipMasq": False,
-              "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.91.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}]}}
+    environment = {"CNI_COMMAND": command, "CNI_CONTAINERID": pod.name, "CNI_NETNS": str(pod.state / "net"), "CNI_PATH": str(CNI),
+                   "PATH": os.environ["PATH"]}
+    addresses = {"type": "host-local", "ranges": [[{"subnet": "10.91.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}]}
+    bridge = {"cniVersion": "1.0.0", "name": "bench-engine", "type": "bridge", "bridge": "bench1", "isGateway": True,
+              "ipMasq": False, "ipam": addresses}
     loopback = {"cniVersion": "1.0.0", "name": "lo", "type": "loopback"}
     steps = [(loopback, "lo"), (bridge, "eth0")]
     for config, interface in steps if command == "ADD" else reversed(steps):
-        run(str(CNI / str(config["type"])), input=json.dumps(config).encode(), env=environment | {"CNI_IFNAME": interface}, stdout=subprocess.DEVNULL)
+        run(str(CNI / str(config["type"])), input=json.dumps(config).encode(), env=environment | {"CNI_IFNAME": interface},
+            stdout=subprocess.DEVNULL)
 
 
 def run_sandbox(pod: Pod) -> None:
@@ -140,32 +144,40 @@ def mount_root(pod: Pod, layer: Path) -> None:
         run("mount", "--bind", "-o", f"X-mount.idmap=b:0:{pod.base}:{BLOCK}", str(layer), str(lower))
         for name in ("upper", "work"):
             os.chown(pod.files / name, pod.base, pod.base)
-    mount("overlay", str(pod.files / "root"), "overlay", 0, f"lowerdir={lower},upperdir={pod.files}/upper,workdir={pod.files}/work,volatile")
+    options = f"lowerdir={lower},upperdir={pod.files}/upper,workdir={pod.files}/work,volatile"
+    mount("overlay", str(pod.files / "root"), "overlay", 0, options)
 
 
 def spec(pod: Pod) -> dict[str, Any]:
     """The spec that a runtime would write for a plain container."""
     kinds = [{"type": "pid"}, {"type": "mount"}, {"type": "cgroup"}, {"type": "network", "path": str(pod.state / "net")},
              {"type": "ipc", "path": str(pod.state / "ipc")}, {"type": "uts", "path": str(pod.state / "uts")}]
-    linux: dict[str, Any] = {"namespaces": kinds, "cgroupsPath": f"/bench-engine/{pod.name}", "maskedPaths": list(MASKED_PATHS),
-                             "readonlyPaths": list(READONLY_PATHS), "resources": {"cpu": {"shares": 2}}}
+    linux: dict[str, Any] = {"namespaces": kinds, "cgroupsPath": f"/bench-engine/{pod.name}", "resources": {"cpu": {"shares": 2}},
+                             "maskedPaths": list(MASKED_PATHS), "readonlyPaths": list(READONLY_PATHS)}
     if pod.base is not None:
         line = [{"containerID": 0, "hostID": pod.base, "size": BLOCK}]
         linux |= {"uidMappings": line, "gidMappings": line}
         kinds.append({"type": "user", "path": str(pod.state / "user")})
-    quiet = ["nosuid", "noexec", "nodev"]
-    mounts = [
-        {"destination": "/proc", "type": "proc", "source": "proc", "options": quiet},
-        {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "strictatime", "mode=755", "size=65536k"]},
-        {"destination": "/dev/pts", "type": "devpts", "source": "devpts", "options": ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"]},
-        {"destination": "/dev/mqueue", "type": "mqueue", "source": "mqueue", "options": quiet},
-        {"destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": [*quiet, "mode=1777", "size=65536k"]},
-        {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": [*quiet, "ro"]},
-        {"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup", "options": [*quiet, "relatime", "ro"]},
-    ]
     sets = {name: CAPABILITIES for name in ("bounding", "effective", "permitted")}
-    process = {"user": {"uid": 0, "gid": 0}, "args": WORKLOAD, "cwd": "/", "env": ["PATH=/bin"], "capabilities": sets, "oomScoreAdj": 1000}
-    return {"ociVersion": "1.0.2", "process": process, "root": {"path": str(pod.files / "root")}, "mounts": mounts, "linux": linux}
+    process = {"user": {"uid": 0, "gid": 0}, "args": WORKLOAD, "cwd": "/", "env": ["PATH=/bin"], "capabilities": sets,
+               "oomScoreAdj": 1000}
+    root = {"path": str(pod.files / "root")}
+    return {"ociVersion": "1.0.2", "process": process, "root": root, "mounts": mounts(), "linux": linux}
+
+
+def mounts() -> list[dict[str, Any]]:
+    quiet = ["nosuid", "noexec", "nodev"]
+    terminals = ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"]
+    table = [
+        ("/proc", "proc", "proc", quiet),
+        ("/dev", "tmpfs", "tmpfs", ["nosuid", "strictatime", "mode=755", "size=65536k"]),
+        ("/dev/pts", "devpts", "devpts", terminals),
+        ("/dev/mqueue", "mqueue", "mqueue", quiet),
+        ("/dev/shm", "tmpfs", "shm", [*quiet, "mode=1777", "size=65536k"]),
+        ("/sys", "sysfs", "sysfs", [*quiet, "ro"]),
+        ("/sys/fs/cgroup", "cgroup", "cgroup", [*quiet, "relatime", "ro"]),
+    ]
+    return [{"destination": path, "type": kind, "source": source, "options": options} for path, kind, source, options in table]
 
 
 def create_container(pod: Pod, layer: Path) -> None:
@@ -211,7 +223,8 @@ def remove_sandbox(pod: Pod) -> None:
 
 def fetch(source: dict[str, str], path: str, target: Path) -> Path:
     accepted = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json"
-    run("curl", "-sSf", "--cacert", source["authority"], "-H", f"Accept: {accepted}", "-o", str(target), f"https://{source['address']}/v2/{path}")
+    run("curl", "-sSf", "--cacert", source["authority"], "-H", f"Accept: {accepted}", "-o", str(target),
+        f"https://{source['address']}/v2/{path}")
     return target
 
 
@@ -235,8 +248,9 @@ def pull(source: dict[str, str], image: str, target: Path) -> None:
 class Engine:
     """Serves the requests of one bench."""
 
-    STEPS = {"RunPodSandbox": run_sandbox, "StartContainer": start_container, "ExecSync": exec_sync, "StopContainer": stop_container,
-             "RemoveContainer": remove_container, "StopPodSandbox": stop_sandbox, "RemovePodSandbox": remove_sandbox}
+    STEPS = {"RunPodSandbox": run_sandbox, "StartContainer": start_container, "ExecSync": exec_sync,
+             "StopContainer": stop_container, "RemoveContainer": remove_container, "StopPodSandbox": stop_sandbox,
+             "RemovePodSandbox": remove_sandbox}
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.registry = config["registry"]

@@ -85,8 +85,8 @@ class Bare:
 
     def __init__(self, config: Path) -> None:
         self.lock = threading.Lock()
-        self.process = subprocess.Popen([sys.executable, "-m", "nodensdev.bench.guest.engine", str(config)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, "-m", "nodensdev.bench.guest.engine", str(config)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.read()
 
     def read(self) -> dict[str, Any]:
