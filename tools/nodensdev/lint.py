@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from . import build, room
+from . import build, prose, room
 from .command import Command, Failure
 from .project import INSIDE, TOOLS, TOP
 
@@ -85,7 +85,13 @@ def analyzer(inside: room.Prepared) -> bool:
     return True
 
 
-CHECKS: dict[str, Callable[[room.Prepared], bool]] = {"cppcheck": cppcheck, "tidy": tidy, "analyzer": analyzer}
+def names(_inside: room.Prepared) -> bool:
+    found = prose.problems()
+    print("\n".join(found) if found else "every file and symbol that the prose names is there")
+    return not found
+
+
+CHECKS: dict[str, Callable[[room.Prepared], bool]] = {"names": names, "cppcheck": cppcheck, "tidy": tidy, "analyzer": analyzer}
 
 
 def format_options(parser: argparse.ArgumentParser) -> None:

@@ -38,6 +38,14 @@ def pytest(directory: str) -> Callable[[room.Prepared], bool]:
     return run_pytest
 
 
+def after_build(variant: str, suite: Callable[[room.Prepared], bool]) -> Callable[[room.Prepared], bool]:
+    """For tests that start programs of a build."""
+    def run_suite(inside: room.Prepared) -> bool:
+        build.ensure(inside, variant)
+        return suite(inside)
+    return run_suite
+
+
 def pytest_on_machine(directory: str, *arguments: str) -> Callable[[room.Prepared], bool]:
     """For tests that start guests and clusters themselves, as a contributor does."""
     def run_pytest(inside: room.Prepared) -> bool:
@@ -64,6 +72,7 @@ SUITES = {
     "fuzz": Suite("the fuzzers' corpora alone", meson("gcc", "fuzz"), default=False),
     "kernel": Suite("what the design takes for granted of the kernel", meson("gcc", "kernel")),
     "userns": Suite("the user namespace manager under kills and with all its blocks", meson("gcc", "userns")),
+    "grpc": Suite("Python's grpcio against our gRPC server", after_build("gcc", pytest("tests/grpc"))),
     "tools": Suite("tools/dev itself", pytest("tools/tests")),
     "testbed": Suite("guests and clusters, and what they leave behind", pytest_on_machine("tests/testbed", "-m", "not slow"), default=False),
     "testbed-slow": Suite("the same on Debian's own kernel", pytest_on_machine("tests/testbed", "-m", "slow"), default=False),
