@@ -152,6 +152,14 @@ static char *image_info(const struct nd_image *image) {
         return nd_text_steal(&text);
 }
 
+/* Whether a request says which image it means; one that does not is ended here. */
+static bool names_image(struct nd_grpc_call *call, const Runtime__V1__ImageSpec *spec) {
+        if (spec && spec->image[0])
+                return true;
+        nd_grpc_call_finish(call, nd_error_new(ND_INVALID, 0, "no image was named"));
+        return false;
+}
+
 static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         answer_autofree request = answer_decode(call, &runtime__v1__image_status_request__descriptor, bytes, length);
         const Runtime__V1__ImageStatusRequest *r = (const Runtime__V1__ImageStatusRequest *) request;
@@ -164,12 +172,8 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         struct nd_error *error;
         nd_cleanup(image_message_done) struct image_message message = {};
 
-        if (!request)
+        if (!request || !names_image(call, r->image))
                 return;
-        if (!r->image || !r->image->image[0]) {
-                nd_grpc_call_finish(call, nd_error_new(ND_INVALID, 0, "no image was named"));
-                return;
-        }
         error = nd_image_store_find(daemon->images, r->image->image, &image);
         if (error) {
                 nd_grpc_call_finish(call, error);
@@ -197,12 +201,8 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
         struct daemon *daemon = userdata;
         struct nd_error *error;
 
-        if (!request)
+        if (!request || !names_image(call, r->image))
                 return;
-        if (!r->image || !r->image->image[0]) {
-                nd_grpc_call_finish(call, nd_error_new(ND_INVALID, 0, "no image was named"));
-                return;
-        }
         error = nd_image_store_find(daemon->images, r->image->image, &image);
         if (!error && image)
                 error = nd_image_store_remove(daemon->images, &image->id);
@@ -292,12 +292,8 @@ static void handle_pull(struct nd_grpc_call *call, const char *bytes, size_t len
         struct waiting *waiting;
         struct nd_error *error;
 
-        if (!request)
+        if (!request || !names_image(call, r->image))
                 return;
-        if (!r->image || !r->image->image[0]) {
-                nd_grpc_call_finish(call, nd_error_new(ND_INVALID, 0, "no image was named"));
-                return;
-        }
         if (r->auth)
                 credentials = (struct pull_credentials) {.username = text_or_null(r->auth->username),
                                                          .password = text_or_null(r->auth->password),
