@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include "pull/import.h"
@@ -128,6 +129,8 @@ int main(void) {
         struct nd_events events = {.fd = EVENTS_FD};
         nd_autoerror struct nd_error *error = nullptr;
 
+        /* A daemon that was killed has nobody to tell, and the next one resumes the download: both must not write the same file. */
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void) signal(SIGPIPE, SIG_IGN);
         (void) curl_global_init(CURL_GLOBAL_DEFAULT);
         error = run(&events);

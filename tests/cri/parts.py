@@ -5,8 +5,10 @@
 """
 import contextlib
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -73,11 +75,19 @@ def scratch() -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def free_ports() -> int:
+    """A port that is free together with the next one; drawn, so that two runs at once do not meet."""
+    while True:
+        port = random.randrange(20000, 30000, 2)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)), socket.create_server(("127.0.0.1", port + 1)):
+            return port
+
+
 @contextlib.contextmanager
 def registry(auth: str = "none", images: bool = True) -> Iterator[real.Site]:
     """The real registry with TLS; with the testbed's images in it, or empty."""
     with scratch() as directory, real.resolvable(directory):
-        site = real.Site(directory / "site", "127.0.0.1", real.free_ports(), auth)
+        site = real.Site(directory / "site", "127.0.0.1", free_ports(), auth)
         site.prepare(newest("registry-storage/e2e-own/*") / "storage" if images else None)
         with contextlib.ExitStack() as stack:
             for number, command in enumerate(site.commands()):
