@@ -27,6 +27,15 @@ def cri(args: argparse.Namespace) -> int:
     return 0
 
 
+def images(args: argparse.Namespace) -> int:
+    from . import images as pulls
+    data = pulls.run(args.rounds)
+    path = pulls.save(data)
+    print(pulls.as_text(data))
+    print(f"\n{path.relative_to(TOP)}")
+    return 0
+
+
 def compare(args: argparse.Namespace) -> int:
     """Whether the two newest runs agree in their ratios."""
     from . import figures, report
@@ -48,13 +57,14 @@ def write_report(args: argparse.Namespace) -> int:
     return 0
 
 
-ACTIONS = {"cri": cri, "compare": compare, "report": write_report}
+ACTIONS = {"cri": cri, "images": images, "compare": compare, "report": write_report}
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=ACTIONS,
                         help="cri: measure; compare: do the two newest runs agree; report: write docs/benchmarks.md")
     parser.add_argument("--runtime", default="containerd", help="runtimes, separated by commas (default: containerd)")
+    parser.add_argument("--rounds", type=int, default=3, help="images: pulls by each runtime (default: 3)")
     parser.add_argument("--pods", type=int, default=20, help="default: 20")
     parser.add_argument("--parallel", type=int, default=5, help="pods at a time in the parallel part (default: 5)")
     parser.add_argument("--userns", choices=("on", "off", "both"), default="both")

@@ -70,11 +70,12 @@ def prepare(plan: Plan, share: Path) -> None:
 def run(plan: Plan) -> dict[str, Any]:
     """Boots a guest for the plan and returns the raw figures with where they come from."""
     machine.need_root("booting a guest")
-    with cache.scratch("bench") as share, memory_disk.directory() as work, priority.raised():
+    with cache.scratch("bench") as share, memory_disk.directory() as work:
         prepare(plan, share)
         started = time.monotonic()
         one = guest.Guest(guest.Options(kernel=plan.kernel, memory=4096, size="16G", share=share), work)
-        result = one.boot(SCRIPT, DEADLINE, output=sys.stderr.fileno())
+        with priority.raised(plan.kernel):
+            result = one.boot(SCRIPT, DEADLINE, output=sys.stderr.fileno())
         if result.end is not guest.End.JOB_DONE or result.exit_code != 0:
             raise Failure(f"the bench in the guest failed ({result.end.value}, exit code {result.exit_code}); "
                           f"the end of its console:\n{result.console_tail()}")
