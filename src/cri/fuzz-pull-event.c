@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz-pull-event.c - lines of a helper that may be anybody's */
+#include <assert.h>
+#include <stdint.h>
+
+#include "cri/pull-event.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        nd_cleanup(pull_event_done) struct pull_event event = {};
+        nd_autoerror struct nd_error *error = pull_event_parse((const char *) data, size, &event);
+
+        if (error) {
+                assert(event.images.count == 0 && !event.message); /* nothing is given with an error */
+                return 0;
+        }
+        switch (event.kind) {
+        case PULL_RESOLVED:
+                assert(nd_digest_is_set(&event.digest));
+                break;
+        case PULL_LAYER:
+                assert(nd_digest_is_set(&event.digest) && event.state);
+                break;
+        case PULL_DONE:
+                assert(event.images.count > 0 && event.images.count <= PULL_IMAGES);
+                nd_vector_each (image, &event.images)
+                        assert(nd_digest_is_set(&image->manifest) && nd_digest_is_set(&image->config));
+                break;
+        case PULL_ERROR:
+                assert(event.code != ND_OK && event.message);
+                break;
+        }
+        return 0;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/config.h"
+
+#include <unit/expect.h>
+
+static struct nd_error *parse(const char *text, struct cri_config *config) {
+        cri_config_init(config);
+        return cri_config_parse(text, strlen(text), config);
+}
+
+static void nothing_written_means_defaults([[maybe_unused]] void **state) {
+        nd_cleanup(cri_config_done) struct cri_config config = {};
+
+        expect_ok(parse("# only a comment\n", &config));
+        assert_string_equal(config.socket, "/run/nodens/cri.sock");
+        assert_int_equal(config.pulls, 8);
+}
+
+static void every_key_is_taken([[maybe_unused]] void **state) {
+        nd_cleanup(cri_config_done) struct cri_config config = {};
+
+        expect_ok(parse("socket: /a\nimages: /b\ncertificates: /c\npullHelper: /d\nparallelPulls: 2\nparallelDownloads: 4\n"
+                        "noProgressSeconds: 9\npinnedImages:\n- pause:3\n- other\n",
+                        &config));
+        assert_string_equal(config.socket, "/a");
+        assert_string_equal(config.images, "/b");
+        assert_string_equal(config.certificates, "/c");
+        assert_string_equal(config.pull_helper, "/d");
+        assert_int_equal(config.pulls, 2);
+        assert_int_equal(config.downloads, 4);
+        assert_int_equal(config.stalled_s, 9);
+        assert_int_equal(config.pinned.count, 2);
+}
+
+static void what_is_wrong_is_named([[maybe_unused]] void **state) {
+        static const struct {
+                const char *text;
+                const char *words;
+        } cases[] = {
+                {"sockets: /a\n", "no key 'sockets'"},
+                {"socket: a\n", "socket must be an absolute path"},
+                {"parallelPulls: 0\n", "parallelPulls must be a number from 1 to 64"},
+                {"parallelPulls: many\n", "parallelPulls must be a number"},
+                {"pinnedImages: pause\n", "pinnedImages must be a list"},
+                {"- a\n", "not a list of keys"},
+                {"socket: /a\nsocket: /b\n", "second time"},
+        };
+
+        for (size_t i = 0; i < nd_count_of(cases); i++) {
+                nd_cleanup(cri_config_done) struct cri_config config = {};
+
+                expect_error(parse(cases[i].text, &config), ND_INVALID, cases[i].words);
+        }
+}
+
+static void a_file_that_was_asked_for_must_be_there([[maybe_unused]] void **state) {
+        nd_cleanup(cri_config_done) struct cri_config config = {};
+
+        expect_error(cri_config_read("/nonexistent/cri.yaml", &config), ND_NOT_FOUND, "/nonexistent/cri.yaml");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(nothing_written_means_defaults),
+                cmocka_unit_test(every_key_is_taken),
+                cmocka_unit_test(what_is_wrong_is_named),
+                cmocka_unit_test(a_file_that_was_asked_for_must_be_there),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
