@@ -3,7 +3,9 @@
 
 `tools/dev test cri` sees to it that programs, images and the CRI's messages are in the cache; here the newest of each is taken.
 """
+import atexit
 import contextlib
+import functools
 import os
 import random
 import shutil
@@ -11,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -53,6 +56,15 @@ def newest(pattern: str) -> Path:
     if not found:
         raise FileNotFoundError(f"nothing in the cache at {pattern}; `tools/dev test cri` makes it")
     return max(found, key=lambda path: path.with_name(path.name + ".lock").stat().st_mtime)
+
+
+@functools.cache
+def program(path: str) -> Path:
+    """One of ours, as it was when it was first used: whoever builds meanwhile does not disturb a test."""
+    copy = Path(tempfile.mkdtemp(prefix="programs-", dir=SCRATCH)) / Path(path).name
+    shutil.copy(BUILD / path, copy)
+    atexit.register(shutil.rmtree, copy.parent, True)
+    return copy
 
 
 def messages() -> Messages:
@@ -185,9 +197,9 @@ class NodensCri(Runtime):
 
     def command(self) -> list[str]:
         self.store = self.store or self.directory / "images"
-        settings = {"socket": self.socket, "images": self.store, "certificates": self.certificates, "pullHelper": BUILD / "src/pull/nodens-pull"} | self.settings
+        settings = {"socket": self.socket, "images": self.store, "certificates": self.certificates, "pullHelper": program("src/pull/nodens-pull")} | self.settings
         (self.directory / "cri.yaml").write_text("".join(f"{key}: {value}\n" for key, value in settings.items()))
-        return [str(BUILD / "src/nodens-cri"), "--config", str(self.directory / "cri.yaml")]
+        return [str(program("src/nodens-cri")), "--config", str(self.directory / "cri.yaml")]
 
 
 @dataclass

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import build, machine, room
+from . import build, deps, gobin, machine, registry, room
 from .command import Command, Failure
 from .project import TOP
 
@@ -54,6 +54,19 @@ def pytest_on_machine(directory: str, *arguments: str) -> Callable[[room.Prepare
     return run_pytest
 
 
+def pytest_of_images(directory: str, *arguments: str) -> Callable[[room.Prepared], bool]:
+    """For tests that run our daemons, containerd and a registry side by side, inside."""
+    def run_pytest(inside: room.Prepared) -> bool:
+        build.ensure(inside, "gcc")
+        deps.ensure()
+        registry.storage.filled()
+        for name in ("registry", "containerd", "criclient"):
+            gobin.ensure(name)
+        options = ["-q", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider", *arguments]
+        return inside.run(["python3", "-B", "-m", "pytest", *options, directory]) == 0
+    return run_pytest
+
+
 def python_with_pytest() -> str:
     """The machine's Python that has pytest; installed from Debian where none has."""
     def has_pytest(python: str) -> bool:
@@ -74,6 +87,10 @@ SUITES = {
     "userns": Suite("the user namespace manager under kills and with all its blocks", meson("gcc", "userns")),
     "grpc": Suite("Python's grpcio against our gRPC server", after_build("gcc", pytest("tests/grpc"))),
     "tools": Suite("tools/dev itself", pytest("tools/tests")),
+    "grpc": Suite("the gRPC server, driven by grpcio", pytest_of_images("tests/grpc"), default=False),
+    "pull": Suite("nodens-pull with a real registry and hostile ones", pytest_of_images("tests/pull"), default=False),
+    "cri": Suite("the CRI's image cases on nodens-cri and containerd, and their trees", pytest_of_images("tests/cri"), default=False),
+    "images-store": Suite("images under 200 kills and on full disks", pytest_of_images("tests/images-store", "-s"), default=False),
     "testbed": Suite("guests and clusters, and what they leave behind", pytest_on_machine("tests/testbed", "-m", "not slow"), default=False),
     "testbed-slow": Suite("the same on Debian's own kernel", pytest_on_machine("tests/testbed", "-m", "slow"), default=False),
 }

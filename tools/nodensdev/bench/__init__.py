@@ -27,8 +27,8 @@ def cri(args: argparse.Namespace) -> int:
     return 0
 
 
-def images(args: argparse.Namespace) -> int:
-    from . import images as pulls
+def pull_images(args: argparse.Namespace) -> int:
+    from . import pulls
     data = pulls.run(args.rounds)
     path = pulls.save(data)
     print(pulls.as_text(data))
@@ -57,7 +57,7 @@ def write_report(args: argparse.Namespace) -> int:
     return 0
 
 
-ACTIONS = {"cri": cri, "images": images, "compare": compare, "report": write_report}
+ACTIONS = {"cri": cri, "images": pull_images, "compare": compare, "report": write_report}
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..command import Failure
 from ..project import BUILD, TOP
-from . import figures, images, plot, table
+from . import figures, plot, pulls, table
 
 RESULTS = BUILD / "bench"
 DOCUMENT = TOP / "docs" / "benchmarks.md"
@@ -77,8 +77,8 @@ def write() -> None:
     text.append("![A pod's start and end](benchmarks.svg)\n")
     for title, lines in table.tables(data):
         text.append(f"### {title[0].upper()}{title[1:]}\n{table.as_markdown(lines)}\n")
-    pulls = images.newest()
-    if pulls:
-        text.append(images.section(pulls))
+    pulled = pulls.newest()
+    if pulled:
+        text.append(pulls.section(pulled))
     DOCUMENT.write_text("\n".join(text))
     PLOT.write_text(plot.draw(data))

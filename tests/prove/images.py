@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nodens-cri's first half: a gRPC server that real clients trust, and images that are pulled, verified, unpacked and kept."""
+import json
+import re
+from pathlib import Path
+
+from nodensdev import build, deps, gobin, registry
+from nodensdev.bench import pulls
+from nodensdev.project import BUILD, TESTS
+from nodensdev.prove import Proof, check
+
+FUZZERS = ("reference", "manifest", "config", "layer", "challenge", "token", "hosts", "pull-event", "grpc", "grpc-session", "protobuf")
+FUZZ_SECONDS = 20 * 60              # each
+MALICIOUS_LEAST, KILLS_LEAST = 60, 200
+PEER = """
+"$1" "$2" >"$2.ready" & server=$!
+for _ in $(seq 100); do [ -s "$2.ready" ] && break; sleep 0.05; done
+"$3" peer "$2"; code=$?
+kill $server; wait $server 2>/dev/null
+exit $code
+"""
+
+
+def pytest(proof: Proof, *arguments: str, timeout: float = 1500) -> str:
+    """Runs tests inside; their output. Nothing may fail, and something must have run."""
+    build.ensure(proof.inside, "gcc")
+    deps.ensure()
+    registry.storage.filled()
+    for name in ("registry", "containerd"):
+        gobin.ensure(name)
+    command = ["python3", "-B", "-m", "pytest", "-q", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider", *arguments]
+    output = proof.run(command, timeout=timeout).stdout
+    found = re.search(r"^(\d+) passed.*", output, re.MULTILINE)
+    proof.expect(found is not None and "skipped" not in found[0], "tests ran, and none was skipped")
+    proof.figure("tests", re.sub(r" in [\d.]+s.*", "", found[0]) if found else "none")
+    return output
+
+
+@check("grpcio drives the gRPC server: deadlines, cancellation, many calls, large answers, clients that stall or vanish")
+def grpcio(proof: Proof) -> None:
+    pytest(proof, "tests/grpc")
+
+
+@check("so does grpc-go: 1,000 calls at once, 10 MiB, deadlines, 100 abrupt disconnects")
+def grpc_go(proof: Proof) -> None:
+    build.ensure(proof.inside, "gcc")
+    client = deps.inside(gobin.ensure("criclient") / "criclient")
+    done = proof.run(["sh", "-c", PEER, "sh", "build/gcc/tests/grpc/grpc-peer", "/run/peer.sock", str(client)], timeout=300)
+    proof.figure("checks", str(done.stdout.count("ok - ")))
+    proof.expect("not ok" not in done.stdout and done.stdout.count("ok - ") >= 9, "every check of the client passes")
+
+
+@check("the kubelet's own client pulls, lists and removes images of nodens-cri")
+def kubelets_client(proof: Proof) -> None:
+    gobin.ensure("criclient")
+    pytest(proof, "tests/cri/test_kubelet_client.py")
+
+
+@check("the CRI's image cases pass on nodens-cri, with containerd beside")
+def cri_cases(proof: Proof) -> None:
+    output = pytest(proof, "tests/cri/test_images.py")
+    for name in ("nodens-cri", "containerd"):
+        proof.figure(name, f"{len(re.findall(rf'{name} passed', output))} cases passed, "
+                           f"{len(re.findall(rf'^(?:nodens-cri passed +)?{name} failed ', output, re.MULTILINE))} failed")
+
+
+@check("what is unpacked equals what containerd unpacks: whiteouts, opaque directories, links, xattrs, capabilities, owners")
+def trees(proof: Proof) -> None:
+    pytest(proof, "tests/cri/test_trees.py")
+
+
+@check("registries with TLS and tokens, mirrors that fail over, gzip and zstd, 100 layers, resumed downloads")
+def registries(proof: Proof) -> None:
+    pytest(proof, "tests/pull/test_registry.py")
+
+
+@check("hostile images, manifests and registries are refused or harmless")
+def malicious(proof: Proof) -> None:
+    output = pytest(proof, "tests/pull/test_malicious.py")
+    count = int(re.search(r"^(\d+) passed", output, re.MULTILINE)[1])  # type: ignore[index]
+    proof.expect(count >= MALICIOUS_LEAST, f"at least {MALICIOUS_LEAST} of them are tried")
+
+
+@check("every system call of the store's changes fails once (fault injection), and the store is consistent")
+def faults(proof: Proof) -> None:
+    build.ensure(proof.inside, "gcc")
+    done = proof.run(["meson", "test", "--no-rebuild", "-C", "build/gcc", "--print-errorlogs", "test-store-torture", "test-store"], timeout=900)
+    proof.expect(re.search(r"^Ok: +2$", done.stdout, re.MULTILINE) is not None, "both tests ran and passed")
+
+
+@check("200 random kills of nodens-cri and its helper, full disks, and pulls that resume: the store is consistent, without repair")
+def kills(proof: Proof) -> None:
+    output = pytest(proof, "-s", "tests/images-store")
+    counted = re.search(r"(\d+) kills of nodens-cri, (\d+) of nodens-pull", output)
+    proof.figure("kills", counted[0] if counted else "not counted")
+    proof.expect(counted is not None and int(counted[1]) + int(counted[2]) >= KILLS_LEAST, f"there were {KILLS_LEAST} kills")
+
+
+@check("a gigabyte in ten layers: time beside containerd's, memory of the daemon and of the helper")
+def numbers(proof: Proof) -> None:
+    proof.dev("bench", "images", timeout=1500)
+    data = pulls.newest()
+    assert data
+    memory = data["results"]["memory"]
+    daemon, helper = pulls.median(data, "nodens-cri", "idle_rss_kb") * 1024 / 1e6, memory["pss_sum_kb"] * 1024 / 1e6
+    proof.figure("time", f"{pulls.ratio(data):.2f} x containerd (aim {pulls.RATIO_AIM})")
+    proof.figure("daemon idle", f"{daemon:.1f} MB RSS (aim {pulls.DAEMON_AIM_MB:.0f})")
+    proof.figure("helper", f"{helper:.1f} MB in {memory['processes']} processes (aim {pulls.HELPER_AIM_MB:.0f})")
+    proof.note(json.dumps(data, indent=1))
+    missed = [name for name, value, aim in (("time", pulls.ratio(data), pulls.RATIO_AIM), ("daemon", daemon, pulls.DAEMON_AIM_MB),
+                                            ("helper", helper, pulls.HELPER_AIM_MB)) if value > aim]
+    proof.expect(not missed, f"no aim is missed ({', '.join(missed)}); docs/benchmarks.md says what limits it")
+
+
+@check("every parser of strangers' bytes is fuzzed for 20 minutes", full_only=True)
+def fuzzers(proof: Proof) -> None:
+    absent = [name for name in FUZZERS if not (TESTS / "fuzz" / name).is_dir()]
+    proof.expect(not absent, f"there is a corpus for {', '.join(absent)}")
+    done = proof.dev("fuzz", "--seconds", str(FUZZ_SECONDS * len(FUZZERS)), *FUZZERS, timeout=FUZZ_SECONDS * len(FUZZERS) + 3600)
+    proof.figure("fuzzers", f"{len(re.findall(r'^ok ', done.stdout, re.MULTILINE))} of {len(FUZZERS)}")
+    crashes = sorted(Path(BUILD / "fuzz-crashes").glob("*-crash-*"))
+    proof.expect(not crashes, f"no crash is left: {[path.name for path in crashes]}")
