@@ -35,7 +35,7 @@ struct nd_error *nd_value_text(yyjson_val *value, const char *name, size_t ceili
 }
 
 struct nd_error *nd_member_text(yyjson_val *object, const char *key, size_t ceiling, const char **ret) {
-        yyjson_val *value;
+        yyjson_val *value = nullptr;
 
         nd_try(find(object, key, &value));
         if (value)
@@ -45,7 +45,7 @@ struct nd_error *nd_member_text(yyjson_val *object, const char *key, size_t ceil
 }
 
 struct nd_error *nd_member_object(yyjson_val *object, const char *key, yyjson_val **ret) {
-        yyjson_val *value;
+        yyjson_val *value = nullptr;
 
         nd_try(find(object, key, &value));
         if (value && !yyjson_is_obj(value))
@@ -55,7 +55,7 @@ struct nd_error *nd_member_object(yyjson_val *object, const char *key, yyjson_va
 }
 
 struct nd_error *nd_member_array(yyjson_val *object, const char *key, size_t ceiling, yyjson_val **ret) {
-        yyjson_val *value;
+        yyjson_val *value = nullptr;
 
         nd_try(find(object, key, &value));
         if (value && !yyjson_is_arr(value))
@@ -68,7 +68,7 @@ struct nd_error *nd_member_array(yyjson_val *object, const char *key, size_t cei
 }
 
 struct nd_error *nd_member_number(yyjson_val *object, const char *key, uint64_t ceiling, uint64_t *ret) {
-        yyjson_val *value;
+        yyjson_val *value = nullptr;
 
         nd_try(find(object, key, &value));
         if (value && yyjson_is_sint(value) && yyjson_get_sint(value) < 0)
@@ -82,7 +82,7 @@ struct nd_error *nd_member_number(yyjson_val *object, const char *key, uint64_t 
 }
 
 struct nd_error *nd_member_bool(yyjson_val *object, const char *key, bool *ret) {
-        yyjson_val *value;
+        yyjson_val *value = nullptr;
 
         nd_try(find(object, key, &value));
         if (value && !yyjson_is_bool(value))
@@ -115,7 +115,7 @@ struct nd_error *nd_member_strings(yyjson_val *object, const char *key, size_t c
         nd_cleanup(nd_strings_done) nd_strings strings = {};
         yyjson_arr_iter iterator;
         yyjson_val *array, *value;
-        const char *text;
+        const char *text = nullptr;
 
         nd_try(nd_member_array(object, key, count_ceiling, &array));
         iterator = yyjson_arr_iter_with(array);
