@@ -95,6 +95,7 @@ const char *nd_code_name(enum nd_code code) {
                 [ND_INTERNAL] = "internal",
                 [ND_UNAVAILABLE] = "unavailable",
                 [ND_DATA_LOSS] = "data loss",
+                [ND_UNAUTHENTICATED] = "unauthenticated",
         };
 
         return (size_t) code < nd_count_of(names) ? names[code] : "unknown";

@@ -25,6 +25,7 @@ enum nd_code {
         ND_INTERNAL = 13,
         ND_UNAVAILABLE = 14,
         ND_DATA_LOSS = 15,
+        ND_UNAUTHENTICATED = 16,
 };
 
 struct nd_error;

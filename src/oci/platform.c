@@ -8,7 +8,9 @@
 #include "base/text.h"
 
 static char to_lower(char c) {
-        return c >= 'A' && c <= 'Z' ? (char) (c - 'A' + 'a') : c;
+        if (c >= 'A' && c <= 'Z')
+                return (char) (c - 'A' + 'a');
+        return c;
 }
 
 static bool copy_field(const char *text, char field[static ND_PLATFORM_FIELD]) {
@@ -53,17 +55,17 @@ static const struct {
 
 static void normalise(struct nd_platform *p) {
         if (p->os[0] == '\0')
-                (void) strcpy(p->os, "linux");
+                (void) copy_field("linux", p->os);
         for (size_t i = 0; i < nd_count_of(aliases); i++)
                 if (nd_streq(p->architecture, aliases[i].alias)) {
-                        (void) strcpy(p->architecture, aliases[i].architecture);
+                        (void) copy_field(aliases[i].architecture, p->architecture);
                         if (aliases[i].variant)
-                                (void) strcpy(p->variant, aliases[i].variant);
+                                (void) copy_field(aliases[i].variant, p->variant);
                         break;
                 }
         for (size_t i = 0; i < nd_count_of(variants); i++)
                 if (nd_streq(p->architecture, variants[i].architecture) && nd_streq(p->variant, variants[i].alias)) {
-                        (void) strcpy(p->variant, variants[i].variant);
+                        (void) copy_field(variants[i].variant, p->variant);
                         break;
                 }
 }

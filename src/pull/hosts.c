@@ -252,6 +252,7 @@ static struct nd_error *read_dial(const struct nd_toml *value, struct nd_host *h
         if (value->kind != ND_TOML_STRING)
                 return bad_key("dial_timeout", "a duration such as \"30s\"");
         for (const char *at = value->text; *at; at += used) {
+                /* NOLINTNEXTLINE(cert-err34-c): nine digits fit */
                 if (sscanf(at, "%9llu%2[hms]%n", &number, unit, &used) != 2)
                         return bad_key("dial_timeout", "a duration such as \"30s\"");
                 number = nd_streq(unit, "ms") ? (number + 999) / 1000 : number * (*unit == 'h' ? 3600 : *unit == 'm' ? 60 : 1);
