@@ -459,9 +459,8 @@ void nd_grpc_session_free(struct nd_grpc_session *session) {
         if (!session)
                 return;
         session->receiving = true; /* nobody sends any more */
-        while (session->calls) {
-                struct nd_grpc_call *call = session->calls;
-
+        for (struct nd_grpc_call *call = session->calls, *next; call; call = next) {
+                next = call->next; /* a handler that is told may finish any call, but only we take one off its stream */
                 call_leave_stream(call);
                 if (!call->finished)
                         call_cancel(call);
