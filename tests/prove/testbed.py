@@ -32,7 +32,8 @@ def uid_map(proof: Proof, one: cluster.Cluster, name: str, **spec: bool) -> list
     """Runs a pod that prints its uid_map."""
     container = {"name": "main", "image": IMAGE, "imagePullPolicy": "Never", "command": SHOW_MAP}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container], **spec}}
-    for arguments, stdin in ((("apply", "-f", "-"), json.dumps(pod)), (("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=90s"), None)):
+    wait = ("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=90s")
+    for arguments, stdin in ((("apply", "-f", "-"), json.dumps(pod)), (wait, None)):
         done = one.kubectl(*arguments, stdin=stdin, timeout=120)
         proof.note(done.stdout + done.stderr)
         proof.expect(done.returncode == 0, f"the pod {name} becomes Ready")
@@ -50,7 +51,8 @@ def doctor(proof: Proof) -> None:
     proof.dev("doctor")
 
 
-@check("with warm caches a node is Ready in under 60 s; pods with hostUsers:false have a uid_map of their own, with the host's network too")
+@check("with warm caches a node is Ready in under 60 s; pods with hostUsers:false have a uid_map of their own, "
+       "with the host's network too")
 def warm_cluster(proof: Proof) -> None:
     with a_cluster(proof):
         pass  # whatever was not cached is now
@@ -90,6 +92,12 @@ def node_set(proof: Proof) -> None:
     done = proof.dev("e2e", "node", "--runtime", "containerd", timeout=7200, expect=None)
     proof.figure("e2e", count_line(done.stdout))
     proof.expect(re.search(r"\d+ passed", done.stdout) is not None, "the suite ran to its end and counted")
+
+
+@check("our own images (whiteouts, opaque directories, capabilities, high IDs, zstd) come out as they say, with and without a user namespace")
+def own_images(proof: Proof) -> None:
+    done = proof.dev("e2e", "own-images", "--runtime", "containerd", timeout=1800)
+    proof.figure("images", count_line(done.stdout))
 
 
 @check("no excluded test would pass", full_only=True)
