@@ -10,7 +10,7 @@ from nodensdev.bench.guest.subjects import STEPS
 def run(factor: float) -> dict[str, Any]:
     def subject(scale: float, more: dict[str, Any]) -> dict[str, Any]:
         serial = {step: [scale, scale * 2, scale * 3] for step in STEPS}
-        return {"serial": serial, "mount_lines": [4, 4, 4], "parallel": {"up_ms": scale * 6, "down_ms": scale * 3}} | more
+        return {"serial": serial, "mount_lines": [4, 4, 4], "parallel": {"up_ms": [scale * 2], "down_ms": [scale]}} | more
 
     memory = {"memory": {"daemon_kb": 51200, "pods_kb": 30720, "pod_processes": 6, "strangers": {}}, "restart_ms": 100.0}
     mode = {"engine": subject(10, {}), "containerd": subject(10 * factor, memory)}

@@ -55,10 +55,15 @@ def time_rows(mode: dict[str, Any]) -> list[Row]:
     return rows + [Row(title, "ms", {name: sums(times, steps) for name, times in serial.items()}) for title, steps in SUMS.items()]
 
 
+def medians(mode: dict[str, Any], part: str) -> dict[str, float]:
+    """Of the rounds in which pods were started or ended at once."""
+    return {name: statistics.median(found["parallel"][part]) for name, found in mode.items()}
+
+
 def other_rows(mode: dict[str, Any], pods: int) -> list[Row]:
     rows = [
-        Row("pods started in parallel, each", "ms", {name: found["parallel"]["up_ms"] / pods for name, found in mode.items()}),
-        Row("pods ended in parallel, each", "ms", {name: found["parallel"]["down_ms"] / pods for name, found in mode.items()}),
+        Row("pods started in parallel, each", "ms", medians(mode, "up_ms")),
+        Row("pods ended in parallel, each", "ms", medians(mode, "down_ms")),
         Row("lines in the host's mount table, per pod", "",
             {name: statistics.median(found["mount_lines"]) for name, found in mode.items()}),
     ]

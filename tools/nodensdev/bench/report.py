@@ -28,7 +28,7 @@ METHOD = """# Benchmarks
   ratio of their own, but their sums have.
 - Memory is the proportional set size of the daemon and of what it leaves running per pod (monitors, shims, pause), without
   the workload.
-- *In parallel*: {parallel} pods at a time, wall time divided by the number of pods. *Restart*: from `systemctl restart` until all
+- *In parallel*: rounds of {parallel} pods at once, wall time by the number of pods. *Restart*: from `systemctl restart` until all
   pods and containers are listed as before. *Pull*: 64 MiB in four gzip layers and a base; the bare engine's is curl,
   checksum and `tar -xz`, one layer after the other.
 """

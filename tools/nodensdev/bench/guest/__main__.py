@@ -21,7 +21,7 @@ from ...cri_client import messages_from
 from . import daemons, engine, memory, subjects
 from .subjects import START, STEPS, Bare, Runtime, Subject
 
-PULLS = 3
+PULLS = 5
 SYSTEM = {"udevadm", "python3.13"}  # udev's workers, which come with every veth, and the bench itself
 CGROUPS = Path("/sys/fs/cgroup")
 END = ("StopContainer", "RemoveContainer", "StopPodSandbox", "RemovePodSandbox")
@@ -113,12 +113,17 @@ class Bench:
             self.results[mode][runtime.name]["restart_ms"] = (time.perf_counter() - started) * 1000
 
     def parallel(self, mode: str) -> None:
-        """Many pods at once: wall time from the first call to the last answer, for all pods up and for all gone."""
-        numbers = range(1001, 1001 + self.config["pods"])
-        for name in [subject.name for subject in self.subjects]:
-            up = self.at_once(name, numbers, START, mode == "on")
-            down = self.at_once(name, numbers, END, mode == "on")
-            self.results[mode][name]["parallel"] = {"up_ms": up, "down_ms": down}
+        """Many pods at once, in rounds in which the subjects take turns; wall time of each round, up and down."""
+        size = self.config["parallel"]
+        names = [subject.name for subject in self.subjects]
+        times: dict[str, dict[str, list[float]]] = {name: {"up_ms": [], "down_ms": []} for name in names}
+        rounds = [range(start, start + size) for start in range(1001, 1001 + self.config["pods"], size)]
+        for part, steps in (("up_ms", START), ("down_ms", END)):
+            for numbers in rounds:
+                for name in names:
+                    times[name][part].append(self.at_once(name, numbers, steps, mode == "on") / size)
+        for name in names:
+            self.results[mode][name]["parallel"] = times[name]
 
     def at_once(self, name: str, numbers: range, steps: tuple[str, ...], userns: bool) -> float:
         workers: SimpleQueue[Subject] = SimpleQueue()
@@ -153,14 +158,14 @@ class Bench:
             runtime.client.close()
 
 
-def make_cgroups(pods: int, runtimes: int) -> None:
+def make_cgroups(pods: int, parallel: int, runtimes: int) -> None:
     """The kubelet's part: pod cgroups with the usual controllers."""
     controllers = "+cpu +memory +pids"
     (CGROUPS / "cgroup.subtree_control").write_text(controllers)
     for name in ("bench", "bench-engine"):
         (CGROUPS / name).mkdir(exist_ok=True)
         (CGROUPS / name / "cgroup.subtree_control").write_text(controllers)
-    for number in [*range(pods + 1), *range(1001, 1001 + pods)]:
+    for number in [*range(pods + 1), *range(1001, 1001 + pods + parallel)]:
         for offset in range(runtimes):
             pod = CGROUPS / "bench" / f"pod{number}-{offset}"
             pod.mkdir(exist_ok=True)
@@ -200,7 +205,7 @@ def answers(address: str) -> bool:
 def main(arguments: list[str]) -> None:
     config = json.loads(Path(arguments[0]).read_text()) | {"path": arguments[0]}
     shutil.copy(Path(config["programs"]) / "registry", "/usr/local/bin/registry")
-    make_cgroups(config["pods"], len(config["runtimes"]))
+    make_cgroups(config["pods"], config["parallel"], len(config["runtimes"]))
     registry = start_registry(config)
     daemons.configure(config["hosts_toml"], Path(config["registry"]["authority"]), config["registries"])
     wait_for(lambda: answers(config["registry"]["address"]), "the registry's first answer")
