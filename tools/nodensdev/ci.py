@@ -39,6 +39,8 @@ STEPS = (
     Step("clang-tidy", ("lint", "tidy")),
     Step("gcc -fanalyzer", ("lint", "analyzer")),
     Step("fuzzing, five minutes in all", ("fuzz", "--seconds", "300")),
+    Step("images: a real registry and hostile ones", ("test", "pull")),
+    Step("images: the CRI's cases beside containerd", ("test", "cri")),
     Step("testbed: guests and clusters", ("test", "testbed")),
     Step("testbed: upstream's userns tests on containerd", ("e2e", "userns", "--runtime", "containerd")),
 )

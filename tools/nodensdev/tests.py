@@ -87,7 +87,6 @@ SUITES = {
     "userns": Suite("the user namespace manager under kills and with all its blocks", meson("gcc", "userns")),
     "grpc": Suite("Python's grpcio against our gRPC server", after_build("gcc", pytest("tests/grpc"))),
     "tools": Suite("tools/dev itself", pytest("tools/tests")),
-    "grpc": Suite("the gRPC server, driven by grpcio", pytest_of_images("tests/grpc"), default=False),
     "pull": Suite("nodens-pull with a real registry and hostile ones", pytest_of_images("tests/pull"), default=False),
     "cri": Suite("the CRI's image cases on nodens-cri and containerd, and their trees", pytest_of_images("tests/cri"), default=False),
     "images-store": Suite("images under 200 kills and on full disks", pytest_of_images("tests/images-store", "-s"), default=False),
