@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import gobin
 from ..command import Failure
+from . import busybox as busybox_program
 from . import debian
 from .layer import LayerTar
 from .layout import Descriptor, Layer, Layout
@@ -100,14 +101,12 @@ def base(shop: Workshop) -> Layer:
 
 
 def busybox_layer(shop: Workshop, tar: LayerTar) -> None:
-    """Laid out as the busybox project's own image: one file, its applets hard links to it; only `sh` is another program."""
-    program = shop.tree("busybox") / "usr/bin/busybox"
+    """Laid out as the busybox project's own image: one file, its applets hard links to it."""
+    program = busybox_program.ensure()
     tar.directory("bin")
     tar.copy("bin/busybox", program)
-    tar.copy("bin/sh", shop.tree("busybox") / "usr/bin/bash-static")
     for name in debian.applets(program):
-        if name != "sh":
-            tar.hard_link(f"bin/{name}", "bin/busybox")
+        tar.hard_link(f"bin/{name}", "bin/busybox")
     for name in ("dev", "etc", "root", "usr", "usr/bin", "usr/sbin", "home", "var"):
         tar.directory(name, 0o700 if name == "root" else 0o755)
     tar.directory("tmp", 0o1777)
@@ -227,4 +226,5 @@ def fill(layout: Layout, work: Path) -> None:
 
 
 def inputs() -> list[str]:
-    return [gobin.key("images"), debian.RECIPE, json.dumps([debian.packages(name) for name in ("base", "busybox", "nginx")])]
+    trees = json.dumps([debian.packages(name) for name in ("base", "nginx")])
+    return [gobin.key("images"), busybox_program.key(), debian.RECIPE, trees]
