@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run of the bench: what the guest gets to see, the boot, and what it measured."""
 import json
+import os
 import shutil
 import sys
 import time
@@ -18,6 +19,7 @@ from ..project import TOP
 from . import memory_disk, priority
 
 DEADLINE = 3600.0
+BUSY = 0.5          # load per CPU above which other work is in the figures
 SHARE = Path("/share")
 PULLED = "registry.nodens.test:5000/nodens/bulk:64m"
 SCRIPT = """#!/bin/sh
@@ -70,6 +72,9 @@ def prepare(plan: Plan, share: Path) -> None:
 def run(plan: Plan) -> dict[str, Any]:
     """Boots a guest for the plan and returns the raw figures with where they come from."""
     machine.need_root("booting a guest")
+    load = os.getloadavg()[0]
+    if load > BUSY * (os.cpu_count() or 1):
+        machine.say(f"the machine is busy (load {load:.1f}): two runs will hardly agree within 15 %")
     with cache.scratch("bench") as share, memory_disk.directory() as work:
         prepare(plan, share)
         started = time.monotonic()
@@ -81,7 +86,8 @@ def run(plan: Plan) -> dict[str, Any]:
                           f"the end of its console:\n{result.console_tail()}")
         measured = json.loads((result.files / "result.json").read_text())
     facts = {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
-             "seconds": round(time.monotonic() - started), "pods": plan.pods, "parallel": plan.parallel, "kernel": plan.kernel, "versions": versions()}
+             "load": round(load, 1), "seconds": round(time.monotonic() - started), "pods": plan.pods,
+             "parallel": plan.parallel, "kernel": plan.kernel, "versions": versions()}
     return facts | measured
 
 

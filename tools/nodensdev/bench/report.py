@@ -73,7 +73,8 @@ def write() -> None:
     name = "User-mode Linux" if data["kernel"] == "uml" else "Debian's kernel under QEMU"
     text = [METHOD.format(kernel_name=f"{name} {machine['kernel']}", cpus=machine["cpus"], parallel=data["parallel"])]
     versions = ", ".join(f"{title} {version}" for title, version in data["versions"].items())
-    text.append(f"## Figures\n{data['date']} UTC, commit {data['commit']}, {data['pods']} pods; {versions}.\n{agreement(data)}\n")
+    busy = f" Load of the machine before the run: {data['load']}." if "load" in data else ""
+    text.append(f"## Figures\n{data['date']} UTC, commit {data['commit']}, {data['pods']} pods; {versions}.{busy}\n{agreement(data)}\n")
     text.append("![A pod's start and end](benchmarks.svg)\n")
     for title, lines in table.tables(data):
         text.append(f"### {title[0].upper()}{title[1:]}\n{table.as_markdown(lines)}\n")
