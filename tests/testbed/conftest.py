@@ -33,8 +33,8 @@ class Dev:
         return os.environ | {"NODENS_MARK": self.mark}
 
     def run(self, *arguments: str, timeout: float = 300, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([str(TOP / "tools/dev"), *arguments], input=stdin, stdin=None if stdin is not None else subprocess.DEVNULL,
-                              capture_output=True, text=True, errors="replace", timeout=timeout, env=self.environment())
+        return subprocess.run([str(TOP / "tools/dev"), *arguments], input=stdin,
+                              stdin=None if stdin is not None else subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=timeout, env=self.environment())
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Starts a command in a session of its own, as a terminal would, and lets it go on."""
@@ -55,6 +55,16 @@ class Dev:
 
     def processes(self) -> dict[int, str]:
         return leftovers.processes(self.mark)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_caches() -> None:
+    """Makes whatever a cluster needs, so that no test waits for a compiler: on a new machine that takes half an hour."""
+    one = Dev(uuid.uuid4().hex)
+    name = f"warm-{os.getpid()}"
+    up = one.run("cluster", "up", "--name", name, "--timeout", "600", timeout=5400)
+    assert up.returncode == 0, up.stderr
+    assert one.run("cluster", "down", "--name", name).returncode == 0
 
 
 @pytest.fixture

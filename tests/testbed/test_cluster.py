@@ -74,7 +74,8 @@ def test_a_pod_in_a_user_namespace_has_a_uid_map_of_its_own(kubectl: Kubectl) ->
 
 
 def test_a_pod_with_the_hosts_network_can_have_a_user_namespace(kubectl: Kubectl) -> None:
-    kubectl.start(pods.pod("host-network", ["sh", "-c", "cat /proc/self/uid_map; ip -o addr; sleep 1000"], hostNetwork=True, hostUsers=False))
+    kubectl.start(pods.pod("host-network", ["sh", "-c", "cat /proc/self/uid_map; ip -o addr; sleep 1000"],
+                           hostNetwork=True, hostUsers=False))
     log = kubectl("logs", "host-network")
     assert log.split()[1] != "0"
     assert "10.88.0.2/24" in log
@@ -146,11 +147,13 @@ def test_pods_on_two_nodes_talk(dev: Dev, down: Callable[[str], str]) -> None:
     assert dev.run("cluster", "up", "--name", name, "--nodes", "2", "--memory", "2G", "--cgroup-driver", "systemd").returncode == 0
     kubectl = Kubectl(dev, name)
     kubectl.start(pods.pod("one", ["/agnhost", "netexec"], pods.AGNHOST, nodeName="node1", hostUsers=False),
-                  pods.pod("two", ["/agnhost", "netexec"], pods.AGNHOST, nodeName="node2", hostUsers=False), pods.service("one", 80, 8080))
+                  pods.pod("two", ["/agnhost", "netexec"], pods.AGNHOST, nodeName="node2", hostUsers=False),
+                  pods.service("one", 80, 8080))
     address = kubectl("get", "pod", "one", "-o", "jsonpath={.status.podIP}")
     service = kubectl("get", "service", "one", "-o", "jsonpath={.spec.clusterIP}")
     for target in (f"{address}:8080", service):
-        assert kubectl("exec", "two", "--", "curl", "-s", "-m", "10", "--retry", "3", "--retry-all-errors", f"http://{target}/hostname") == "one"
+        asked = ["curl", "-s", "-m", "10", "--retry", "3", "--retry-all-errors", f"http://{target}/hostname"]
+        assert kubectl("exec", "two", "--", *asked) == "one"
 
 
 def test_webhooks_authorization_arguments_and_gates_are_taken(dev: Dev, down: Callable[[str], str], tmp_path: Path) -> None:
@@ -161,7 +164,8 @@ def test_webhooks_authorization_arguments_and_gates_are_taken(dev: Dev, down: Ca
     kubeconfig.write_text(pods.authorizer_kubeconfig())
     (tmp_path / "authorization.json").write_text(pods.authorization_configuration(f"/nodens/{kubeconfig.relative_to(TOP)}"))
     (tmp_path / "kubelet.json").write_text('{"maxPods": 7}')
-    up = dev.run("cluster", "up", "--name", name, "--webhook", "hook=python3 -B tests/testbed/webhook.py", "--apply", str(tmp_path / "hook.json"),
+    up = dev.run("cluster", "up", "--name", name, "--webhook", "hook=python3 -B tests/testbed/webhook.py",
+                 "--apply", str(tmp_path / "hook.json"),
                  "--authorization-config", str(tmp_path / "authorization.json"), "--kubelet-config", str(tmp_path / "kubelet.json"),
                  "--kubelet-arg=--node-labels=testbed=yes", "--apiserver-arg=--service-node-port-range=31000-31100",
                  "--feature-gates", "UserNamespacesHostNetworkSupport=false")

@@ -21,7 +21,8 @@ def test_output_files_and_exit_code_come_back(dev: Dev, script: Script, tmp_path
 
 def test_a_guest_is_debian_13_with_systemd_and_cgroup_v2_controllers(dev: Dev, script: Script) -> None:
     done = dev.run("vm", "run", script(
-        ". /etc/os-release; echo $VERSION_CODENAME; ps -o comm= 1; cat /sys/fs/cgroup/cgroup.controllers; systemctl --failed --quiet --no-legend"))
+        ". /etc/os-release; echo $VERSION_CODENAME; ps -o comm= 1; cat /sys/fs/cgroup/cgroup.controllers; "
+        "systemctl --failed --quiet --no-legend"))
     assert done.returncode == 0
     codename, init, controllers, *failed = done.stdout.splitlines()
     assert (codename, init) == ("trixie", "systemd")
@@ -30,7 +31,7 @@ def test_a_guest_is_debian_13_with_systemd_and_cgroup_v2_controllers(dev: Dev, s
 
 
 def test_limits_are_debians_own(dev: Dev, script: Script) -> None:
-    done = dev.run("vm", "run", script("cat /proc/sys/fs/inotify/max_user_instances; ulimit -Sn; ls /etc/sysctl.d /etc/security/limits.d"))
+    done = dev.run("vm", "run", script("cat /proc/sys/fs/inotify/max_user_instances; ulimit -Sn"))
     assert done.stdout.split()[:2] == ["128", "1024"]
 
 
@@ -44,7 +45,8 @@ def test_a_shared_directory_is_seen_by_both(dev: Dev, script: Script, tmp_path: 
 
 def test_the_disk_is_kept_over_a_reboot_and_unsynced_data_lost_in_a_power_cut(dev: Dev, script: Script) -> None:
     first = script("echo a >/root/synced; sync; echo b >/root/unsynced; cat /proc/sys/kernel/random/boot_id")
-    second = script("test -e /root/synced && echo synced; test -e /root/unsynced && echo unsynced; cat /proc/sys/kernel/random/boot_id")
+    second = script("test -e /root/synced && echo synced; test -e /root/unsynced && echo unsynced; "
+                    "cat /proc/sys/kernel/random/boot_id")
     kept = dev.run("vm", "run", first, second).stdout.splitlines()
     assert kept[1:3] == ["synced", "unsynced"]
     assert kept[0] != kept[3]

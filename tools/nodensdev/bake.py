@@ -32,5 +32,6 @@ def bake(entry: Path, base: Path, script: str, files: list[Path]) -> None:
             result = one.boot(script, DEADLINE, output=output)
         if result.exit_code != 0:
             text = (work / "output").read_text(errors="replace")[-3000:]
-            raise Failure(f"preparing the disk failed ({result.end.value}, exit code {result.exit_code}):\n{text}\n{result.console_tail()}")
+            why = f"{result.end.value}, exit code {result.exit_code}"
+            raise Failure(f"preparing the disk failed ({why}):\n{text}\n{result.console_tail()}")
         (work / disk.IMAGE).rename(entry / disk.IMAGE)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import machine
 from .command import Command, Failure
 
 KEY_LENGTH = 16
@@ -52,7 +53,7 @@ def ensure(kind: str, name: str, key: str, make: Callable[[Path], None]) -> Path
     entry.parent.mkdir(parents=True, exist_ok=True)
     lock = open_lock(entry)
     if not entry.is_dir():
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock_alone(lock, f"{kind}/{name}")
         if not entry.is_dir():
             make_and_rename(entry, make)
     fcntl.flock(lock, fcntl.LOCK_SH)
@@ -65,6 +66,15 @@ def ensure(kind: str, name: str, key: str, make: Callable[[Path], None]) -> Path
 def open_lock(entry: Path) -> int:
     """The descriptor stays open until the process ends: that is what keeps the entry from being pruned."""
     return os.open(lock_path(entry), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def lock_alone(lock: int, title: str) -> None:
+    """Takes the maker's lock, and says so when another command has it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        machine.say(f"waiting for another command that makes {title}")
+        fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 def lock_path(entry: Path) -> Path:
@@ -197,7 +207,8 @@ def show() -> None:
     print(f"cache: {top()}")
     for entry in entries():
         age = (time.time() - entry.used) / 3600
-        print(f"  {size_of(entry.path) / 2**20:7.0f} MiB  used {age:6.1f} h ago  {entry.title}{'  (stale)' if entry.stale else ''}")
+        mark = "  (stale)" if entry.stale else ""
+        print(f"  {size_of(entry.path) / 2**20:7.0f} MiB  used {age:6.1f} h ago  {entry.title}{mark}")
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -23,7 +23,8 @@ class GoFile:
 
 
 # The Container Runtime Interface, which nodens-cri serves.
-CRI_PROTO = GoFile("k8s.io/cri-api", "v0.36.3", "pkg/apis/runtime/v1/api.proto", "6d130c2651d335bfc755d25efc63072a1cd1eba3591ead6422dc0a27f20167f3")
+CRI_PROTO = GoFile("k8s.io/cri-api", "v0.36.3", "pkg/apis/runtime/v1/api.proto",
+                   "6d130c2651d335bfc755d25efc63072a1cd1eba3591ead6422dc0a27f20167f3")
 
 
 def ensure() -> Path:

@@ -49,7 +49,8 @@ def base(size: str = DEFAULT_SIZE, additions: tuple[Addition, ...] = ()) -> Path
     """A base disk image."""
     every = (*guest_files(), *additions)
     key = cache.key_of(RECIPE, size, root.key("guest"), *[addition.identity() for addition in every])
-    return cache.ensure("disks", f"base-{size}" + ("-node" if additions else ""), key, lambda entry: make(entry, size, every)) / IMAGE
+    name = f"base-{size}-node" if additions else f"base-{size}"
+    return cache.ensure("disks", name, key, lambda entry: make(entry, size, every)) / IMAGE
 
 
 def make(entry: Path, size: str, additions: tuple[Addition, ...]) -> None:
@@ -63,11 +64,12 @@ def make(entry: Path, size: str, additions: tuple[Addition, ...]) -> None:
         wanted = tree / "etc/systemd/system/multi-user.target.wants"
         wanted.mkdir(parents=True, exist_ok=True)
         (wanted / "nodens-guest.service").symlink_to("/usr/lib/systemd/system/nodens-guest.service")
-        place = room.Room(root="testbed", cwd=Path("/"), binds=(room.Bind(tree, Path("/run/tree")), room.Bind(entry, Path("/run/entry"))))
+        binds = (room.Bind(tree, Path("/run/tree")), room.Bind(entry, Path("/run/entry")))
+        place = room.Room(root="testbed", cwd=Path("/"), binds=binds)
         with room.prepared(place) as inside:
             depmod = inside.capture(["depmod", "-b", "/run/tree", kernel.uml_modules().name])
-            mkfs = inside.capture(["mkfs.ext4", "-q", "-F", "-L", "guest", "-d", "/run/tree", "-E", "assume_storage_prezeroed=1",
-                                   f"/run/entry/{IMAGE}", size])
+            mkfs = inside.capture(["mkfs.ext4", "-q", "-F", "-L", "guest", "-d", "/run/tree",
+                                   "-E", "assume_storage_prezeroed=1", f"/run/entry/{IMAGE}", size])
     if depmod.returncode or mkfs.returncode:
         raise Failure(f"cannot make a guest disk:\n{depmod.stderr}{mkfs.stdout}{mkfs.stderr}")
 

@@ -31,7 +31,8 @@ def has_mmdebstrap() -> Finding:
     if path:
         return Finding(True, path)
     installable = os.geteuid() == 0 and shutil.which("apt-get") is not None
-    return Finding(installable, "missing" + (", will be installed when needed" if installable else ""), "install the package mmdebstrap")
+    found = "missing, will be installed when needed" if installable else "missing"
+    return Finding(installable, found, "install the package mmdebstrap")
 
 
 def has_mirror() -> Finding:
@@ -51,7 +52,8 @@ def has_go(minimum: tuple[int, int] = (1, 26)) -> Finding:
     path = shutil.which("go", path=machine.program_path())
     if not path:
         return Finding(False, "missing", remedy)
-    text = subprocess.run([path, "env", "GOVERSION"], capture_output=True, text=True, env=machine.go_environment()).stdout.strip()
+    asked = subprocess.run([path, "env", "GOVERSION"], capture_output=True, text=True, env=machine.go_environment())
+    text = asked.stdout.strip()
     version = re.match(r"go(\d+)\.(\d+)", text)
     new_enough = version is not None and (int(version[1]), int(version[2])) >= minimum
     return Finding(new_enough, f"{text} at {path}", remedy)
@@ -60,7 +62,8 @@ def has_go(minimum: tuple[int, int] = (1, 26)) -> Finding:
 def has_space(gibibytes: int) -> Callable[[], Finding]:
     def look() -> Finding:
         free = shutil.disk_usage(cache.top()).free / 2**30
-        return Finding(free >= gibibytes, f"{free:.0f} GiB free in {cache.top()}", f"{gibibytes} GiB are needed; free some, or set NODENS_CACHE")
+        return Finding(free >= gibibytes, f"{free:.0f} GiB free in {cache.top()}",
+                       f"{gibibytes} GiB are needed; free some, or set NODENS_CACHE")
     return look
 
 
@@ -75,13 +78,16 @@ def has_memory(gibibytes: int) -> Callable[[], Finding]:
 def has_user_namespaces() -> Finding:
     done = subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True, text=True)
     return Finding(done.returncode == 0, "can be made" if done.returncode == 0 else done.stderr.strip(),
-                   "sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns")
+                   "look at the sysctls user.max_user_namespaces, kernel.unprivileged_userns_clone and "
+                   "kernel.apparmor_restrict_unprivileged_userns")
 
 
 def has_idmapped_mounts() -> Finding:
     kinds = ("ext4", "xfs", "btrfs", "tmpfs")
-    kind = subprocess.run(["findmnt", "-n", "-o", "FSTYPE", "-T", str(cache.top())], capture_output=True, text=True).stdout.strip()
-    return Finding(kind in kinds, f"{cache.top()} is on {kind}", "put the cache (NODENS_CACHE) on ext4, xfs or btrfs: kernel tests need idmapped mounts there")
+    asked = subprocess.run(["findmnt", "-n", "-o", "FSTYPE", "-T", str(cache.top())], capture_output=True, text=True)
+    kind = asked.stdout.strip()
+    return Finding(kind in kinds, f"{cache.top()} is on {kind}",
+                   "put the cache (NODENS_CACHE) on ext4, xfs or btrfs: kernel tests need idmapped mounts there")
 
 
 def has_tun() -> Finding:
@@ -91,7 +97,8 @@ def has_tun() -> Finding:
 
 def has_network_namespaces() -> Finding:
     done = subprocess.run(["unshare", "--net", "true"], capture_output=True, text=True)
-    return Finding(done.returncode == 0, "can be made" if done.returncode == 0 else done.stderr.strip(), "run as root on a kernel with CONFIG_NET_NS")
+    return Finding(done.returncode == 0, "can be made" if done.returncode == 0 else done.stderr.strip(),
+                   "run as root on a kernel with CONFIG_NET_NS")
 
 
 GROUPS: dict[str, dict[str, Callable[[], Finding]]] = {
@@ -102,7 +109,8 @@ GROUPS: dict[str, dict[str, Callable[[], Finding]]] = {
     "deps, prove foundation": {"go": has_go},
     "vm": {"root": is_root, "disk": has_space(12), "memory": has_memory(5)},
     "cluster, e2e, bench": {
-        "go": has_go, "tun": has_tun, "network namespaces": has_network_namespaces, "disk": has_space(30), "memory": has_memory(8),
+        "go": has_go, "tun": has_tun, "network namespaces": has_network_namespaces,
+        "disk": has_space(30), "memory": has_memory(8),
     },
 }
 

@@ -59,7 +59,8 @@ def run_one(inside: room.Prepared, program: Path, seconds: int) -> Outcome:
         command.insert(1, f"-dict={dictionary.relative_to(TOP)}")
     before = set(CRASHES.glob(f"{name}-*"))
     started = time.monotonic()
-    code = inside.run(["sh", "-c", 'log=$1; shift; exec "$@" >"$log" 2>&1', "sh", f"{INSIDE}/{log.relative_to(TOP)}", *command])
+    into_log = ["sh", "-c", 'log=$1; shift; exec "$@" >"$log" 2>&1', "sh", f"{INSIDE}/{log.relative_to(TOP)}"]
+    code = inside.run([*into_log, *command])
     executed = re.search(r"number_of_executed_units:\s*(\d+)", log.read_text(errors="replace"))
     return Outcome(name, time.monotonic() - started, int(executed[1]) if executed else 0,
                    sorted(set(CRASHES.glob(f"{name}-*")) - before), code, log)
@@ -85,7 +86,8 @@ def run(args: argparse.Namespace) -> int:
         built = programs(build.ensure(inside, "fuzz"))
         chosen = [path for path in built if not args.name or path.name.removeprefix("fuzz-") in args.name]
         if not chosen or len(chosen) < len(set(args.name)):
-            raise Failure(f"no such fuzzer; there are: {', '.join(path.name.removeprefix('fuzz-') for path in built) or 'none'}")
+            names = ", ".join(path.name.removeprefix("fuzz-") for path in built)
+            raise Failure(f"no such fuzzer; there are: {names or 'none'}")
         outcomes = []
         for path in chosen:
             outcomes.append(run_one(inside, path, max(1, args.seconds // len(chosen))))

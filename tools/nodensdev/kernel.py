@@ -23,7 +23,10 @@ UML_VERSION = "7.2um1"
 
 @dataclass(frozen=True)
 class Nic:
-    """A network card: a tap device in the room's network namespace. (User-mode Linux would give every guest the same address.)"""
+    """A network card: a tap device in the room's network namespace.
+
+    User-mode Linux left alone gives every guest the same hardware address.
+    """
 
     tap: str
     mac: str
@@ -54,11 +57,12 @@ class Kernel:
 
 def uml_command(boot: Boot) -> list[str]:
     disk = f"{boot.overlay},{boot.base}" if boot.overlay else str(boot.base)
-    nics = [f"vec{number}:transport=tap,ifname={nic.tap},mac={nic.mac},depth=128,gro=1" for number, nic in enumerate(boot.nics)]
+    nics = [f"vec{number}:transport=tap,ifname={nic.tap},mac={nic.mac},depth=128,gro=1"
+            for number, nic in enumerate(boot.nics)]
     program = room.CACHE_INSIDE / uml_package().relative_to(cache.top()) / "usr/bin/linux.uml"
     arguments = [str(program), f"mem={boot.memory}M", f"ubd0={disk}", "root=/dev/ubda", "rw", "con=null", "con0=null,fd:2",
-                 "con1=fd:0,fd:3", "seccomp=auto", "panic=-1", "systemd.show_status=false", f"nodens.exchange=hostfs:{boot.work}/{EXCHANGE}",
-                 "nodens.tty=tty1", *nics]
+                 "con1=fd:0,fd:3", "seccomp=auto", "panic=-1", "systemd.show_status=false",
+                 f"nodens.exchange=hostfs:{boot.work}/{EXCHANGE}", "nodens.tty=tty1", *nics]
     # The kernel greets on standard output before it has a console: that is not the job's output.
     return ["sh", "-c", f"exec {shlex.join(arguments)} 3>&1 1>&2"]
 
@@ -78,10 +82,11 @@ def qemu_command(boot: Boot) -> list[str]:
         "-device", f"virtio-net-pci,netdev=n{number},mac={nic.mac}")]
     append = ("root=/dev/vda rw console=ttyS0 panic=-1 systemd.show_status=false net.ifnames=0 "
               "nodens.exchange=/dev/vdb nodens.tty=ttyS1")
-    return ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "Nehalem", "-smp", str(boot.cpus), "-m", str(boot.memory),
-            "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+    return ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "Nehalem",
+            "-smp", str(boot.cpus), "-m", str(boot.memory), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-kernel", str(newest(guest, "vmlinuz-*")), "-initrd", str(newest(guest, "initrd.img-*")), "-append", append,
-            "-drive", f"if=virtio,cache=unsafe,{disk}", "-drive", f"if=virtio,cache=unsafe,format=raw,file={boot.work}/{EXCHANGE_IMAGE}",
+            "-drive", f"if=virtio,cache=unsafe,{disk}",
+            "-drive", f"if=virtio,cache=unsafe,format=raw,file={boot.work}/{EXCHANGE_IMAGE}",
             "-chardev", "file,id=console,path=/dev/stderr", "-serial", "chardev:console",
             "-chardev", "stdio,id=job,signal=off", "-serial", "chardev:job", *nics]
 
@@ -130,8 +135,8 @@ def uml_package() -> Path:
 
 def fetch_uml(entry: Path) -> None:
     machine.say(f"fetching the User-mode Linux kernel {UML_VERSION}")
-    environment = {"SUITES": " ".join(UML_SUITES), "VERSION": UML_VERSION, "MIRROR": machine.mirror(), "KEYRING": str(machine.KEYRING),
-                   "OPTIONS": ";\n".join(machine.apt_options())}
+    environment = {"SUITES": " ".join(UML_SUITES), "VERSION": UML_VERSION, "MIRROR": machine.mirror(),
+                   "KEYRING": str(machine.KEYRING), "OPTIONS": ";\n".join(machine.apt_options())}
     place = room.Room(root="testbed", binds=(room.Bind(entry, Path("/tmp/entry")),), env=environment, cwd=Path("/"))
     with room.prepared(place) as inside:
         done = inside.capture(["sh", "-c", FETCH_UML])

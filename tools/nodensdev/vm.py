@@ -17,16 +17,21 @@ NO_RESULT = 125  # exit code when the guest did not live to give one
 
 def options(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="run|shell")
-    run_parser = actions.add_parser("run", help="boot a guest, run scripts in it as root, hand back output, files and exit code")
-    run_parser.add_argument("script", nargs="+", type=Path, help="scripts with a #! line; the guest is rebooted, its disk kept, between them")
+    run_parser = actions.add_parser(
+        "run", help="boot a guest, run scripts in it as root, hand back output, files and exit code")
+    run_parser.add_argument("script", nargs="+", type=Path,
+                            help="scripts with a #! line; the guest is rebooted, its disk kept, between them")
     run_parser.add_argument("--deadline", type=float, default=600, help="seconds for each boot with its script (default: 600)")
     run_parser.add_argument("--cut", action="store_true", help="end every boot but the last by a power cut, without a sync")
-    run_parser.add_argument("--files", type=Path, default=BUILD / "vm/files", help="where to put what scripts leave in $FILES (default: build/vm/files)")
+    run_parser.add_argument("--files", type=Path, default=BUILD / "vm/files",
+                            help="where to put what scripts leave in $FILES (default: build/vm/files)")
     shell_parser = actions.add_parser("shell", help="boot a guest and give a prompt in it")
     for one in (run_parser, shell_parser):
         one.add_argument("--kernel", choices=list(kernel.KERNELS), default="uml",
-                         help="uml: User-mode Linux, quick (default); debian: Debian's own under QEMU, with nftables, AppArmor and PSI")
-        one.add_argument("--disk", default=disk.DEFAULT_SIZE, metavar="SIZE", help=f"size of the disk (default: {disk.DEFAULT_SIZE}; it is sparse)")
+                         help="uml: User-mode Linux, quick (default); "
+                              "debian: Debian's own under QEMU, with nftables, AppArmor and PSI")
+        one.add_argument("--disk", default=disk.DEFAULT_SIZE, metavar="SIZE",
+                         help=f"size of the disk (default: {disk.DEFAULT_SIZE}; it is sparse)")
         one.add_argument("--memory", default="2G", metavar="SIZE", help="default: 2G")
         one.add_argument("--cpus", type=int, default=2, help="default: 2 (User-mode Linux has one)")
         one.add_argument("--share", type=Path, metavar="DIR", help="a directory that the guest sees as /share and may change")

@@ -24,5 +24,6 @@ def test_deb822_sources_are_read() -> None:
 
 
 def test_one_line_sources_are_read() -> None:
-    text = "# deb http://no.example x main\ndeb [signed-by=/a arch=amd64] http://one.example/debian trixie main\ndeb-src http://two.example trixie main\n"
+    text = ("# deb http://no.example x main\ndeb [signed-by=/a arch=amd64] http://one.example/debian trixie main\n"
+            "deb-src http://two.example trixie main\n")
     assert machine.parse_one_line_sources(text) == [machine.Source("http://one.example/debian", ("trixie",))]

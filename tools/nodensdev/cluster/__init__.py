@@ -63,7 +63,8 @@ def run_status(args: argparse.Namespace) -> int:
     for one in running:
         status, record = one.status(), one.record
         ended = ", ".join(f"{name} ({code})" for name, code in status["ended"].items())
-        print(f"{one.name}: {status['state']}, {record['runtime']} on {record['kernel']}, Ready: {', '.join(one.ready_nodes()) or 'none'}"
+        ready = ", ".join(one.ready_nodes()) or "none"
+        print(f"{one.name}: {status['state']}, {record['runtime']} on {record['kernel']}, Ready: {ready}"
               + (f", ended: {ended}" if ended else ""))
     if not running:
         print("no cluster is running")

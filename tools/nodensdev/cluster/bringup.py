@@ -38,7 +38,8 @@ def up(options: Options) -> Cluster:
     with handle.reserved(options.name):
         one = Cluster(options.name)
         if one.is_running():
-            raise Failure(f"a cluster '{options.name}' is running already; end it with `tools/dev cluster down --name {options.name}`")
+            raise Failure(f"a cluster '{options.name}' is running already; "
+                          f"end it with `tools/dev cluster down --name {options.name}`")
         one.end()  # what a killed command may have left on disk
         base, binaries = node.node_disk(options), gobin.ensure("kubernetes")
         started = time.monotonic()
@@ -58,8 +59,8 @@ def prepare(one: Cluster, options: Options, base: Path, binaries: Path) -> regis
     for name in ("pki", "logs", "scratch"):
         (one.state / name).mkdir(parents=True)
     one.state.chmod(0o711)
-    (one.state / "cluster.json").write_text(json.dumps({"nodes": options.nodes, "runtime": options.runtime, "kernel": options.kernel,
-                                                       "binaries": str(seen_inside(binaries))}))
+    (one.state / "cluster.json").write_text(json.dumps({
+        "nodes": options.nodes, "runtime": options.runtime, "kernel": options.kernel, "binaries": str(seen_inside(binaries))}))
     place = room.Room(root="testbed", binds=(room.Bind(one.state, STATE),), cwd=STATE / "pki")
     with room.prepared(place) as inside:
         guest.checked(inside, ["sh", "-c", pki.script(options)])
@@ -82,8 +83,8 @@ def seen_inside(path: Path) -> Path:
 
 
 def write_configuration(one: Cluster, options: Options) -> None:
-    users = ["admin", "controller-manager", "scheduler", "proxy", *[addresses.node_name(n) for n in range(1, options.nodes + 1)]]
-    for name in users:
+    nodes = [addresses.node_name(number) for number in range(1, options.nodes + 1)]
+    for name in ("admin", "controller-manager", "scheduler", "proxy", *nodes):
         (one.state / f"{name}.kubeconfig").write_text(pki.kubeconfig(one.state / "pki", name))
     (one.state / "proxy.json").write_text(json.dumps(
         controlplane.proxy_configuration(STATE / "proxy.kubeconfig", addresses.node_name(1), masquerade_all=True)))
@@ -119,7 +120,8 @@ def guests(options: Options, base: Path) -> list[Service]:
     """Guests take longest, so they start first; the kubelet is patient with an API server that is not there yet."""
     chosen = kernel.KERNELS[options.kernel]
     names = {number: addresses.node_name(number) for number in range(1, options.nodes + 1)}
-    return [Service(name, chosen.command(node.boot(options, number, base, STATE / name)), console=True) for number, name in names.items()]
+    return [Service(name, chosen.command(node.boot(options, number, base, STATE / name)), console=True)
+            for number, name in names.items()]
 
 
 def start_and_wait(one: Cluster, options: Options, site: registry.Site | None, holds: tuple[Path, ...]) -> None:
@@ -128,7 +130,8 @@ def start_and_wait(one: Cluster, options: Options, site: registry.Site | None, h
     inside = room.furnished(place, root.ensure("testbed"), one.state / "scratch")
     command = inside.command(["python3", "-B", str(SUPERVISOR)], die_with_parent=False)
     with (one.state / "logs/supervisor.log").open("wb") as log:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
+                                   start_new_session=True)
     born = handle.Process.of(process.pid)
     (one.state / "gate").write_text(f"{born.pid} {born.born}\n")
     wait(one, options, process, site)

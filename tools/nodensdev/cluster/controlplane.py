@@ -34,7 +34,8 @@ def network(options: Options) -> list[list[str]]:
         f"ip addr add {addresses.CONTROL_PLANE}/24 dev {addresses.BRIDGE}",
         f"ip link set {addresses.BRIDGE} up",
         "sysctl -q -w net.ipv4.ip_forward=1",
-        # A pod that asks for a service on its own node comes back over the port it came from: that must be routed, not bridged.
+        # A pod that asks for a service on its own node comes back over the port it came from.
+        # That must be routed, not bridged.
         "sysctl -q -e -w net.bridge.bridge-nf-call-iptables=0",
         "sysctl -q -w net.ipv4.conf.all.send_redirects=0",
         f"sysctl -q -w net.ipv4.conf.{addresses.BRIDGE}.send_redirects=0",
@@ -75,7 +76,8 @@ def api_server(options: Options, binaries: Path) -> Service:
     flags = [
         "--etcd-servers=http://127.0.0.1:2379", "--bind-address=0.0.0.0", "--secure-port=6443",
         f"--advertise-address={addresses.CONTROL_PLANE}", f"--service-cluster-ip-range={addresses.SERVICES}",
-        f"--tls-cert-file={PKI}/apiserver.crt", f"--tls-private-key-file={PKI}/apiserver.key", f"--client-ca-file={PKI}/ca.crt",
+        f"--tls-cert-file={PKI}/apiserver.crt", f"--tls-private-key-file={PKI}/apiserver.key",
+        f"--client-ca-file={PKI}/ca.crt",
         "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={PKI}/sa.pub",
         f"--service-account-signing-key-file={PKI}/sa.key",
         f"--kubelet-client-certificate={PKI}/apiserver-kubelet.crt", f"--kubelet-client-key={PKI}/apiserver-kubelet.key",

@@ -96,8 +96,8 @@ class Cluster:
 
     def command(self, argv: list[str]) -> list[str]:
         """The machine's command line that runs `argv` in the cluster's namespaces."""
-        environment = ["env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8",
-                       f"TERM={os.environ.get('TERM', 'dumb')}", f"KUBECONFIG={STATE}/admin.kubeconfig"]
+        environment = ["env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root",
+                       "LANG=C.UTF-8", f"TERM={os.environ.get('TERM', 'dumb')}", f"KUBECONFIG={STATE}/admin.kubeconfig"]
         return ["nsenter", f"--target={self.init()}", "--mount", "--pid", "--net", "--wdns=/nodens", "--", *environment, *argv]
 
     def run(self, argv: list[str], timeout: float | None = None, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -107,18 +107,20 @@ class Cluster:
     def kubectl_command(self, *arguments: str) -> list[str]:
         return self.command([f"{self.record['binaries']}/kubectl", *arguments])
 
-    def kubectl(self, *arguments: str, timeout: float | None = 60, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    def kubectl(self, *arguments: str, timeout: float | None = 60,
+                stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         """Runs kubectl as the cluster's administrator."""
         return self.run([f"{self.record['binaries']}/kubectl", *arguments], timeout, stdin)
 
     def ssh_command(self, node: int) -> list[str]:
         """The start of a command line that runs what follows it on a node."""
-        options = ["-i", f"{STATE}/pki/ssh", "-o", f"UserKnownHostsFile={STATE}/known_hosts", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10",
-                   "-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=6",
-                   "-o", "LogLevel=ERROR", "-o", "ControlMaster=auto", "-o", "ControlPersist=60", "-o", "ControlPath=/run/ssh-%h"]
-        return ["ssh", *options, f"root@{addresses.node(node)}"]
+        options = [f"UserKnownHostsFile={STATE}/known_hosts", "BatchMode=yes", "LogLevel=ERROR", "ConnectTimeout=10",
+                   "ServerAliveInterval=10", "ServerAliveCountMax=6",
+                   "ControlMaster=auto", "ControlPersist=60", "ControlPath=/run/ssh-%h"]
+        return ["ssh", "-i", f"{STATE}/pki/ssh", *[word for option in options for word in ("-o", option)], f"root@{addresses.node(node)}"]
 
-    def node_exec(self, argv: list[str], node: int = 1, timeout: float | None = 120, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    def node_exec(self, argv: list[str], node: int = 1, timeout: float | None = 120,
+                  stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         """Runs a command on a node, as root."""
         return self.run([*self.ssh_command(node), "--", shell_words(argv)], timeout, stdin)
 

@@ -17,7 +17,8 @@ KUBELET_ON_UML = """\
 #!/bin/sh
 # Starts the kubelet where /proc/cpuinfo has no clock rate.
 awk '{ print } /^processor/ { print "cpu MHz\\t\\t: 1000.000" }' /proc/cpuinfo >/run/cpuinfo
-exec unshare -m --propagation unchanged sh -c 'mount --make-private /proc && mount --bind /run/cpuinfo /proc/cpuinfo && exec "$@"' sh "$@"
+exec unshare -m --propagation unchanged sh -c '
+        mount --make-private /proc && mount --bind /run/cpuinfo /proc/cpuinfo && exec "$@"' sh "$@"
 """
 
 UNIT = """\
@@ -52,11 +53,13 @@ def node_disk(options: Options) -> Path:
     """A base disk with Kubernetes' and the runtime's programs, and the images imported."""
     chosen = runtime.find(options.runtime)
     kubernetes = gobin.ensure("kubernetes")
-    programs = {f"usr/local/bin/{name}": kubernetes / name for name in ("kubelet", "kube-proxy", "kubectl")} | chosen.binaries()
+    programs = {f"usr/local/bin/{name}": kubernetes / name for name in ("kubelet", "kube-proxy", "kubectl")}
+    programs |= chosen.binaries()
     base = disk.base(additions=tuple(disk.Addition(source, target) for target, source in sorted(programs.items())))
     if not options.images:
         return base
-    return bake.ensure(base, f"node-{options.runtime}", chosen.import_script, [images.archive(name) for name in options.images])
+    archives = [images.archive(name) for name in options.images]
+    return bake.ensure(base, f"node-{options.runtime}", chosen.import_script, archives)
 
 
 def write(options: Options, number: int, pki: Path, exchange: Path, site: registry.Site | None) -> None:
@@ -75,9 +78,10 @@ def write(options: Options, number: int, pki: Path, exchange: Path, site: regist
 def script(options: Options, number: int) -> str:
     routes = [f"ip route add {addresses.pods(other)} via {addresses.node(other)}"
               for other in range(1, options.nodes + 1) if other != number]
-    units = ["ssh.service", runtime.find(options.runtime).unit, "kubelet.service"] + (["kube-proxy.service"] if has_nat(options) else [])
-    return SCRIPT.format(name=addresses.node_name(number), nic=kernel.KERNELS[options.kernel].first_nic, address=addresses.node(number),
-                         gateway=addresses.CONTROL_PLANE, routes="\n".join(routes), units=" ".join(units))
+    units = ["ssh.service", runtime.find(options.runtime).unit, "kubelet.service"]
+    units += ["kube-proxy.service"] if has_nat(options) else []
+    return SCRIPT.format(name=addresses.node_name(number), nic=kernel.KERNELS[options.kernel].first_nic,
+                         address=addresses.node(number), gateway=addresses.CONTROL_PLANE, routes="\n".join(routes), units=" ".join(units))
 
 
 def has_nat(options: Options) -> bool:
@@ -97,10 +101,12 @@ def files(options: Options, number: int, pki: Path, site: registry.Site | None) 
         "etc/kubernetes/kubelet.json": json.dumps(kubelet_configuration(options), indent=1),
         "etc/kubernetes/manifests/.keep": "",
         "etc/kubernetes/proxy.kubeconfig": (pki.parent / "proxy.kubeconfig").read_text(),
-        "etc/kubernetes/proxy.json": json.dumps(controlplane.proxy_configuration(Path("/etc/kubernetes/proxy.kubeconfig"), name, False)),
+        "etc/kubernetes/proxy.json": json.dumps(
+            controlplane.proxy_configuration(Path("/etc/kubernetes/proxy.kubeconfig"), name, masquerade_all=False)),
         "etc/systemd/system/kubelet.service": kubelet_unit(options, number),
         "etc/systemd/system/kube-proxy.service": UNIT.format(
-            description="kube-proxy", after="kubelet.service", command="/usr/local/bin/kube-proxy --config=/etc/kubernetes/proxy.json"),
+            description="kube-proxy", after="kubelet.service",
+            command="/usr/local/bin/kube-proxy --config=/etc/kubernetes/proxy.json"),
         "usr/local/sbin/kubelet-on-uml": KUBELET_ON_UML,
         "root/.ssh/authorized_keys": (pki / "ssh.pub").read_text(),
         "etc/ssh/ssh_host_ed25519_key": (pki / "ssh-host").read_text(),
@@ -125,7 +131,8 @@ def hosts(options: Options) -> str:
 def network(options: Options, number: int) -> dict[str, object]:
     """The pods' network: a bridge, routed, without NAT. Where the kernel has NAT, host ports too."""
     bridge = {"type": "bridge", "bridge": "cni0", "isGateway": True, "hairpinMode": True,
-              "ipam": {"type": "host-local", "ranges": [[{"subnet": addresses.pods(number)}]], "routes": [{"dst": "0.0.0.0/0"}]}}
+              "ipam": {"type": "host-local", "ranges": [[{"subnet": addresses.pods(number)}]],
+                       "routes": [{"dst": "0.0.0.0/0"}]}}
     host_ports = {"type": "portmap", "capabilities": {"portMappings": True}}
     return {"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge, host_ports] if has_nat(options) else [bridge]}
 
@@ -134,7 +141,8 @@ def kubelet_configuration(options: Options) -> dict[str, object]:
     ours: dict[str, object] = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
         "containerRuntimeEndpoint": runtime.find(options.runtime).socket, "cgroupDriver": options.cgroup_driver,
-        "authentication": {"x509": {"clientCAFile": "/etc/kubernetes/ca.crt"}, "webhook": {"enabled": True}, "anonymous": {"enabled": False}},
+        "authentication": {"x509": {"clientCAFile": "/etc/kubernetes/ca.crt"}, "webhook": {"enabled": True},
+                           "anonymous": {"enabled": False}},
         "authorization": {"mode": "Webhook"},
         "tlsCertFile": "/etc/kubernetes/kubelet.crt", "tlsPrivateKeyFile": "/etc/kubernetes/kubelet.key",
         "clusterDomain": "cluster.local", "clusterDNS": [addresses.CLUSTER_DNS], "staticPodPath": "/etc/kubernetes/manifests",
@@ -146,7 +154,8 @@ def kubelet_configuration(options: Options) -> dict[str, object]:
 
 def kubelet_unit(options: Options, number: int) -> str:
     command = [KUBELET, "--config=/etc/kubernetes/kubelet.json", "--kubeconfig=/etc/kubernetes/kubelet.kubeconfig",
-               f"--hostname-override={addresses.node_name(number)}", f"--node-ip={addresses.node(number)}", *options.kubelet_args]
+               f"--hostname-override={addresses.node_name(number)}", f"--node-ip={addresses.node(number)}",
+               *options.kubelet_args]
     if options.kernel == "uml":
         command.insert(0, "/usr/local/sbin/kubelet-on-uml")
     return UNIT.format(description="the stock kubelet", after=runtime.find(options.runtime).unit, command=" ".join(command))

@@ -69,9 +69,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cgroup-driver", choices=("cgroupfs", "systemd"), default="cgroupfs")
     parser.add_argument("--feature-gates", default=",".join(DEFAULT_GATES), metavar="GATE=BOOL,...",
                         help=f"for all components (default: {','.join(DEFAULT_GATES)})")
-    parser.add_argument("--kubelet-arg", action="append", default=[], metavar="--FLAG=VALUE", help="a flag more for the kubelet")
+    parser.add_argument("--kubelet-arg", action="append", default=[],
+                        metavar="--FLAG=VALUE", help="a flag more for the kubelet")
     parser.add_argument("--kubelet-config", type=Path, metavar="FILE", help="JSON merged over the kubelet's configuration")
-    parser.add_argument("--apiserver-arg", action="append", default=[], metavar="--FLAG=VALUE", help="a flag more for the API server")
+    parser.add_argument("--apiserver-arg", action="append", default=[],
+                        metavar="--FLAG=VALUE", help="a flag more for the API server")
     parser.add_argument("--authorization-config", type=Path, metavar="FILE",
                         help="instead of Node,RBAC; @STATE@ in it becomes the directory with pki/ (CA and certificates)")
     parser.add_argument("--webhook", action="append", default=[], metavar="NAME=COMMAND",
@@ -80,7 +82,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--apply", action="append", type=Path, default=[], metavar="FILE",
                         help="a manifest to apply when the API server is up; @CA_BUNDLE@ in it becomes the CA, in base64")
     parser.add_argument("--images", default="e2e", help="image sets that nodes have preloaded (default: e2e; empty: none)")
-    parser.add_argument("--registry", nargs="?", const="none", metavar="AUTH", help="serve the test images: none, basic or token")
+    parser.add_argument("--registry", nargs="?", const="none", metavar="AUTH",
+                        help="serve the test images: none, basic or token")
     parser.add_argument("--timeout", type=float, default=180, help="seconds until every node must be Ready (default: 180)")
 
 
@@ -91,7 +94,8 @@ def from_arguments(args: argparse.Namespace) -> Options:
     return Options(
         name=args.name, runtime=args.runtime, kernel=args.kernel, nodes=args.nodes, memory=args.memory, cpus=args.cpus,
         cgroup_driver=args.cgroup_driver, feature_gates=tuple(gate for gate in args.feature_gates.split(",") if gate),
-        kubelet_args=tuple(args.kubelet_arg), kubelet_config=json.loads(args.kubelet_config.read_text()) if args.kubelet_config else {},
+        kubelet_args=tuple(args.kubelet_arg),
+        kubelet_config=json.loads(args.kubelet_config.read_text()) if args.kubelet_config else {},
         apiserver_args=tuple(args.apiserver_arg), authorization_config=args.authorization_config,
         webhooks=tuple(Webhook(name, command) for name, _, command in hooks), apply=tuple(args.apply),
         images=tuple(name for name in args.images.split(",") if name), registry=args.registry, timeout=args.timeout)

@@ -10,6 +10,8 @@ from . import addresses
 from .options import Options
 
 DAYS = 30
+NEW_KEY_AND_CERTIFICATE = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                           "-days", str(DAYS))
 
 
 @dataclass(frozen=True)
@@ -23,9 +25,9 @@ class Certificate:
     def command(self) -> str:
         usage = "serverAuth,clientAuth" if self.hosts else "clientAuth"
         names = ",".join(f"{'IP' if host[0].isdigit() else 'DNS'}:{host}" for host in self.hosts)
-        arguments = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", str(DAYS),
-                     "-CA", "ca.crt", "-CAkey", "ca.key", "-subj", self.subject, "-addext", f"extendedKeyUsage={usage}",
-                     "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", f"{self.name}.key", "-out", f"{self.name}.crt"]
+        arguments = [*NEW_KEY_AND_CERTIFICATE, "-CA", "ca.crt", "-CAkey", "ca.key", "-subj", self.subject, "-addext", f"extendedKeyUsage={usage}",
+                     "-addext", "basicConstraints=critical,CA:FALSE",
+                     "-keyout", f"{self.name}.key", "-out", f"{self.name}.crt"]
         return shlex.join(arguments + (["-addext", f"subjectAltName={names}"] if names else []))
 
 
@@ -49,11 +51,11 @@ def certificates(options: Options) -> list[Certificate]:
 
 def script(options: Options) -> str:
     """Shell commands that make everything, to be run in the pki directory."""
-    authority = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", str(DAYS),
-                 "-subj", "/CN=nodens-testbed", "-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature",
+    authority = [*NEW_KEY_AND_CERTIFICATE, "-subj", "/CN=nodens-testbed", "-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature",
                  "-keyout", "ca.key", "-out", "ca.crt"]
     lines = ["set -e", "umask 077", shlex.join(authority), *[one.command() for one in certificates(options)]]
-    lines += ["openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out sa.key", "openssl pkey -in sa.key -pubout -out sa.pub",
+    lines += ["openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out sa.key",
+              "openssl pkey -in sa.key -pubout -out sa.pub",
               "ssh-keygen -q -t ed25519 -N '' -C testbed -f ssh", "ssh-keygen -q -t ed25519 -N '' -C node -f ssh-host"]
     return "\n".join(lines)
 
@@ -65,7 +67,9 @@ def kubeconfig(pki: Path, name: str) -> str:
 
     return json.dumps({
         "apiVersion": "v1", "kind": "Config", "current-context": "testbed",
-        "clusters": [{"name": "testbed", "cluster": {"server": addresses.API_SERVER, "certificate-authority-data": encoded("ca.crt")}}],
-        "users": [{"name": name, "user": {"client-certificate-data": encoded(f"{name}.crt"), "client-key-data": encoded(f"{name}.key")}}],
+        "clusters": [{"name": "testbed", "cluster": {
+            "server": addresses.API_SERVER, "certificate-authority-data": encoded("ca.crt")}}],
+        "users": [{"name": name, "user": {
+            "client-certificate-data": encoded(f"{name}.crt"), "client-key-data": encoded(f"{name}.key")}}],
         "contexts": [{"name": "testbed", "context": {"cluster": "testbed", "user": name}}],
     }, indent=1)

@@ -81,8 +81,8 @@ def containerd_files(options: Options) -> dict[str, str]:
 
 
 RUNTIMES = {
-    "containerd": Runtime("containerd.service", "unix:///run/containerd/containerd.sock", containerd_binaries, containerd_files,
-                          CONTAINERD_IMPORT),
+    "containerd": Runtime("containerd.service", "unix:///run/containerd/containerd.sock",
+                          containerd_binaries, containerd_files, CONTAINERD_IMPORT),
 }
 
 
