@@ -9,9 +9,16 @@
 #define ND_VERSION "0"
 #endif
 
-static const struct nd_option *find_option(const struct nd_command *command, const char *name, size_t length, char letter) {
+static const struct nd_option *find_by_name(const struct nd_command *command, const char *name, size_t length) {
         for (const struct nd_option *o = command->options; o && o->name; o++)
-                if (letter ? o->letter == letter : strlen(o->name) == length && strncmp(o->name, name, length) == 0)
+                if (strlen(o->name) == length && strncmp(o->name, name, length) == 0)
+                        return o;
+        return nullptr;
+}
+
+static const struct nd_option *find_by_letter(const struct nd_command *command, char letter) {
+        for (const struct nd_option *o = command->options; o && o->name; o++)
+                if (o->letter == letter)
                         return o;
         return nullptr;
 }
@@ -43,11 +50,11 @@ static struct nd_error *take_option(const struct nd_command *command, int argc, 
         if (word[1] == '-') {
                 size_t length = strcspn(word + 2, "=");
 
-                option = find_option(command, word + 2, length, 0);
+                option = find_by_name(command, word + 2, length);
                 if (word[2 + length] == '=')
                         value = word + 2 + length + 1;
         } else {
-                option = find_option(command, nullptr, 0, word[1]);
+                option = find_by_letter(command, word[1]);
                 if (word[2])
                         value = word + 2 + (word[2] == '=');
         }
@@ -101,8 +108,8 @@ static int complain(const struct nd_program *program, const char *command, const
 static int run_command(const struct nd_program *program, const struct nd_command *command, int argc, char **argv) {
         nd_autofree void *settings = nd_calloc(1, command->settings_size);
         nd_autoerror struct nd_error *error = nullptr;
-        enum nd_parsed parsed;
-        int operands;
+        enum nd_parsed parsed = ND_PARSED_RUN;
+        int operands = 0;
 
         error = nd_options_parse(command, argc, argv, settings, &operands, &parsed);
         if (error)

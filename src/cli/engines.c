@@ -137,7 +137,7 @@ static void check_engine(struct findings *findings, const struct engine *engine)
                 return;
         }
         error = ask(path, engine->argument, &said);
-        if (error) {
+        if (error || !said) {
                 findings_add(findings, FINDING_FAIL, engine->name, nd_strdup(nd_error_text(error)),
                              nd_format("apt reinstall %s", engine->package));
                 return;

@@ -119,7 +119,7 @@ struct nd_error *cri_config_parse(const char *text, size_t length, struct cri_co
                 return nd_error_new(ND_INVALID, 0, "not a list of keys and values");
         members = yyjson_obj_iter_with(root);
         while ((key = yyjson_obj_iter_next(&members)))
-                nd_try(take_key(yyjson_get_str(key), yyjson_obj_iter_get_val(key), config));
+                nd_try(take_key(unsafe_yyjson_get_str(key), yyjson_obj_iter_get_val(key), config));
         return nullptr;
 }
 

@@ -331,21 +331,26 @@ static struct pull_ticket *join(struct job *job, const struct pull_listener *lis
         return ticket;
 }
 
-static struct nd_error *add_job(struct puller *puller, char **request, size_t request_length, struct job **ret) {
-        struct job **place = &puller->jobs;
+/* nullptr when too many wait already. Takes the request. */
+static struct job *add_job(struct puller *puller, char **request, size_t request_length) {
+        struct job *job, **place = &puller->jobs;
         size_t count = 0;
 
         for (; *place; place = &(*place)->next)
                 count++;
         if (count >= JOBS_MOST)
-                return nd_error_new(ND_EXHAUSTED, 0, "%zu pulls wait already", count);
-        *place = nd_new(struct job);
-        **place = (struct job) {.puller = puller, .request_length = request_length, .archive = -EBADF};
-        (*place)->key = nd_digest_of(ND_HASH_SHA256, *request, request_length);
-        (*place)->request = nd_take_ptr(*request);
-        *ret = *place;
+                return nullptr;
+        job = nd_new(struct job);
+        *job = (struct job) {.puller = puller, .request_length = request_length, .archive = -EBADF};
+        job->key = nd_digest_of(ND_HASH_SHA256, *request, request_length);
+        job->request = nd_take_ptr(*request);
+        *place = job;
         wake(puller);
-        return nullptr;
+        return job;
+}
+
+static struct nd_error *too_many(void) {
+        return nd_error_new(ND_EXHAUSTED, 0, "%d pulls wait already", JOBS_MOST);
 }
 
 static struct job *find_job(const struct puller *puller, const char *request, size_t length) {
@@ -378,7 +383,9 @@ struct nd_error *puller_pull(struct puller *puller, const char *reference, const
                 return nd_error_new(ND_INVALID, 0, "credentials of more than %d bytes", REQUEST_CEILING);
         job = find_job(puller, request, length);
         if (!job) {
-                nd_try(add_job(puller, &request, length, &job));
+                job = add_job(puller, &request, length);
+                if (!job)
+                        return too_many();
                 job->reference = nd_take_ptr(canonical);
         }
         *ret = join(job, listener, userdata);
@@ -393,7 +400,9 @@ struct nd_error *puller_import(struct puller *puller, int archive_fd, const stru
         struct job *job;
 
         request = make_request(puller, nullptr, nullptr, &length);
-        nd_try(add_job(puller, &request, length, &job));
+        job = add_job(puller, &request, length);
+        if (!job)
+                return too_many();
         job->archive = nd_take_fd(archive);
         *ret = join(job, listener, userdata);
         return nullptr;
@@ -444,9 +453,10 @@ struct nd_error *puller_new(sd_event *loop, const struct cri_config *config, str
 void puller_free(struct puller *puller) {
         if (!puller)
                 return;
-        while (puller->jobs) {
-                nd_child_cancel(puller->jobs->child);
-                job_end(puller->jobs, nd_error_new(ND_UNAVAILABLE, 0, "nodens-cri is ending"), &(nd_strings) {});
+        for (struct job *job = puller->jobs, *next; job; job = next) {
+                next = job->next; /* a listener that is told orders nothing new: the server is gone by now */
+                nd_child_cancel(job->child);
+                job_end(job, nd_error_new(ND_UNAVAILABLE, 0, "nodens-cri is ending"), &(nd_strings) {});
         }
         sd_event_source_disable_unref(puller->starter);
         sd_event_unref(puller->loop);

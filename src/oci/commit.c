@@ -101,7 +101,7 @@ static struct nd_error *index_leads(struct commit *c, const struct blob *index, 
                         continue;
                 absent = read_blob(c, &entry->digest, &inner);
                 if (!absent)
-                        absent = index_leads(c, &inner, depth + 1, ret);
+                        nd_error_free(index_leads(c, &inner, depth + 1, ret)); /* what cannot be read leads nowhere */
                 free(inner.bytes);
         }
         return nullptr;
@@ -253,13 +253,12 @@ static struct nd_error *make_image(const struct commit *c, struct nd_image **ret
 /* A record that could not be written may be there all the same: a new image's is removed, an old one's settled later. */
 static struct nd_error *undo_record(struct nd_image_store *store, const struct nd_image *image, struct nd_error *error) {
         struct nd_image *former = nd_store_image(store, &image->id);
-        nd_autoerror struct nd_error *left = nullptr;
         char name[ND_STORE_RECORD_NAME];
 
         if (former)
                 former->stale = true;
         else
-                left = nd_file_remove(store->images_fd, nd_store_record_name(&image->id, name));
+                nd_error_free(nd_file_remove(store->images_fd, nd_store_record_name(&image->id, name)));
         return error;
 }
 

@@ -326,7 +326,7 @@ static void unreadable(struct nd_image_store *store, const char *name, const str
 }
 
 static void load_record(struct nd_image_store *store, const char *name) {
-        nd_autoerror struct nd_error *error = nullptr, *left = nullptr;
+        nd_autoerror struct nd_error *error = nullptr;
         nd_autofree char *bytes = nullptr;
         size_t length;
 
@@ -343,7 +343,7 @@ static void load_record(struct nd_image_store *store, const char *name) {
                 return unreadable(store, name, error);
         nd_store_problem(store, "image record '%s/images/%s' is removed, the image must be pulled again: %s", store->root,
                          name, nd_error_text(error));
-        left = nd_file_remove(store->images_fd, name);
+        nd_error_free(nd_file_remove(store->images_fd, name)); /* if that fails, the next start finds it again */
         store->blob_garbage = true;
 }
 
@@ -561,11 +561,10 @@ static struct nd_error *not_found(const char *text) {
         return nd_error_new(ND_NOT_FOUND, 0, "there is no image %s", quoted);
 }
 
-static struct nd_error *image_of(const struct nd_image_store *store, const struct nd_digest *id, struct nd_image **ret) {
+static struct nd_error *no_such_id(const struct nd_digest *id) {
         char text[ND_DIGEST_TEXT];
 
-        *ret = nd_store_image(store, id);
-        return *ret ? nullptr : not_found(nd_digest_text(id, text));
+        return not_found(nd_digest_text(id, text));
 }
 
 /* Writes a changed copy of an image and puts it in the image's place; with an error the image stays, and its file is settled
@@ -598,7 +597,9 @@ struct nd_error *nd_image_store_tag(struct nd_image_store *store, const struct n
         struct nd_image *image;
 
         nd_store_settle(store);
-        nd_try(image_of(store, id, &image));
+        image = nd_store_image(store, id);
+        if (!image)
+                return no_such_id(id);
         nd_try(canonical(name, &text));
         changed = nd_image_copy(image);
         nd_try(nd_store_add_name(changed, text));
@@ -609,7 +610,9 @@ struct nd_error *nd_image_store_pin(struct nd_image_store *store, const struct n
         struct nd_image *image, *changed;
 
         nd_store_settle(store);
-        nd_try(image_of(store, id, &image));
+        image = nd_store_image(store, id);
+        if (!image)
+                return no_such_id(id);
         if (image->pinned == pinned)
                 return nullptr;
         changed = nd_image_copy(image);
@@ -651,6 +654,8 @@ struct nd_error *nd_image_store_remove(struct nd_image_store *store, const struc
         struct nd_image *image;
 
         nd_store_settle(store);
-        nd_try(image_of(store, id, &image));
+        image = nd_store_image(store, id);
+        if (!image)
+                return no_such_id(id);
         return remove_image(store, image);
 }

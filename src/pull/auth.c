@@ -388,7 +388,7 @@ struct nd_error *nd_auth_answer(struct nd_auth *auth, const struct nd_host *host
 struct nd_error *nd_auth_keep(struct nd_auth *auth, const struct nd_host *host, const char *repository, const char *answer,
                               size_t length) {
         nd_autofree char *token = nullptr;
-        uint64_t seconds;
+        uint64_t seconds = 0;
 
         nd_try(nd_token_parse(answer, length, &token, &seconds));
         seconds -= seconds > 2 * SKEW_SECONDS ? SKEW_SECONDS : seconds / 4;

@@ -168,7 +168,7 @@ static struct nd_error *import_entry(struct nd_layers_place *place, const struct
                                      const struct nd_descriptor *entry, struct nd_image *image) {
         const struct nd_image_source source = {.document = archive_document, .userdata = place};
         nd_autofree char *bytes = nullptr;
-        size_t length;
+        size_t length = 0;
 
         nd_try(archive_document(place, entry, ND_MANIFEST_CEILING, &bytes, &length));
         nd_event_resolved(place->events, &entry->digest, entry->media_type);

@@ -139,7 +139,7 @@ static bool checksum_right(const struct nd_tar *tar) {
                 return false;
         for (size_t i = 0; i < BLOCK; i++) {
                 bool inside = i >= offsetof(struct header, checksum) && i < offsetof(struct header, type);
-                char byte = inside ? ' ' : tar->block[i];
+                int byte = inside ? ' ' : tar->block[i];
 
                 plain += (unsigned char) byte;
                 signed_sum += (signed char) byte;

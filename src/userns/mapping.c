@@ -14,7 +14,7 @@ static struct nd_error *wrong_type(const char *what) {
 /* Go's decoder takes a key in any case, where U+017F is a small s as well (and U+212A a k, which no name of ours has). */
 static bool key_is(yyjson_val *key, const char *name) {
         static const char long_s[] = "\u017f";
-        const char *at = yyjson_get_str(key), *end = at + yyjson_get_len(key);
+        const char *at = unsafe_yyjson_get_str(key), *end = at + yyjson_get_len(key); /* a key is a string always */
 
         for (; *name; name++) {
                 if (tolower(*name) == 's' && (size_t) (end - at) >= sizeof long_s - 1 &&
