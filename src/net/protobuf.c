@@ -74,6 +74,9 @@ static struct nd_error *walk_message(const struct walk *walk, ProtobufCMessage *
 
         if (depth > ND_PROTOBUF_DEPTH)
                 return nd_error_new(ND_INVALID, 0, "%s is nested deeper than %d", type->name, ND_PROTOBUF_DEPTH);
+        for (unsigned i = 0; i < message->n_unknown_fields; i++)
+                if (message->unknown_fields[i].tag == 0) /* protobuf-c lets an overlong zero pass, which no field may have */
+                        return nd_error_new(ND_INVALID, 0, "%s has a field without a number", type->name);
         for (unsigned i = 0; i < type->n_fields; i++)
                 nd_try(walk_field(walk, &type->fields[i], (char *) message, depth));
         return nullptr;

@@ -43,11 +43,19 @@ static void a_string_that_is_not_utf8_is_refused_on_the_way_in([[maybe_unused]] 
                      "UTF-8");
 }
 
+static void a_field_without_a_number_is_refused([[maybe_unused]] void **state) {
+        ProtobufCMessage *read = nullptr;
+
+        expect_error(nd_protobuf_unpack(&nodens__v1__pull_progress__descriptor, "\x80\x00\x09", 3, &read), ND_INVALID,
+                     "without a number");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(dirty_strings_are_cleaned_on_the_way_out_and_left_alone_here),
                 cmocka_unit_test(a_message_that_would_take_too_much_memory_is_refused),
                 cmocka_unit_test(a_string_that_is_not_utf8_is_refused_on_the_way_in),
+                cmocka_unit_test(a_field_without_a_number_is_refused),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);
