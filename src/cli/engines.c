@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "sys/child.h"
+#include "sys/program.h"
 
 enum {
         DEADLINE_US = 5000000,
@@ -84,21 +85,11 @@ static const struct engine rootless_engines[] = {
         {"slirp4netns", "--version", FINDING_NOTE, "slirp4netns", "is the other way to a rootless network", no_broken},
 };
 
+/* Where administrators' programs are, too: a user's PATH seldom has sbin. */
 static char *find_program(const char *name) {
-        nd_autofree char *path = nd_strdup(getenv("PATH") ?: "");
-        nd_autofree char *all = nd_format("%s:/usr/sbin:/usr/bin:/usr/local/bin", path);
+        nd_autofree char *directories = nd_format("%s:/usr/sbin:/usr/bin:/usr/local/bin", getenv("PATH") ?: "");
 
-        for (char *directory = all, *end; directory; directory = end) {
-                nd_autofree char *candidate = nullptr;
-
-                end = strchr(directory, ':');
-                if (end)
-                        *end++ = '\0';
-                candidate = nd_format("%s/%s", directory, name);
-                if (*directory && access(candidate, X_OK) == 0)
-                        return nd_take_ptr(candidate);
-        }
-        return nullptr;
+        return nd_program_find(directories, name);
 }
 
 /* What a program prints about itself, the first line; an error when it cannot be run. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "sys/program.h"
 #include "sys/subid.h"
 
 #define KUBELET_USER "kubelet"
@@ -75,19 +76,9 @@ struct nd_error *nd_range_parse(const char *getsubids_output, struct nd_id_range
 }
 
 static bool program_in_path(const char *name) {
-        nd_autofree char *path = nd_strdup(getenv("PATH") ?: "/usr/bin:/bin");
+        nd_autofree char *path = nd_program_find(getenv("PATH") ?: "/usr/bin:/bin", name);
 
-        for (char *directory = path, *end; directory; directory = end) {
-                nd_autofree char *candidate = nullptr;
-
-                end = strchr(directory, ':');
-                if (end)
-                        *end++ = '\0';
-                candidate = nd_format("%s/%s", directory, name);
-                if (access(candidate, X_OK) == 0)
-                        return true;
-        }
-        return false;
+        return path;
 }
 
 static struct nd_error *find_user(const char *name, bool *ret_found) {
