@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <systemd/sd-event.h>
 
 #include "base/error.h"
 
@@ -17,3 +18,14 @@ typedef struct nd_error *(*nd_worker_function)(void *argument, int *ret_fd);
  * what, unless the worker gave its own. ret_fd may be nullptr where no descriptor is expected. */
 [[nodiscard]] struct nd_error *nd_worker_run(const char *what, nd_worker_function function, void *argument,
                                              uint64_t deadline_us, int *ret_fd);
+
+/* The same on a loop: the callback runs once, from the loop, with the error (the callback's to free) or nullptr, and the descriptor (the callback's to
+ * close) or -EBADF. An error of the call itself means that nothing runs and the callback will not. */
+struct nd_worker;
+typedef void (*nd_worker_callback)(struct nd_error *error, int fd, void *userdata);
+[[nodiscard]] struct nd_error *nd_worker_start(sd_event *loop, const char *what, nd_worker_function function, void *argument,
+                                               uint64_t deadline_us, nd_worker_callback callback, void *userdata,
+                                               struct nd_worker **ret);
+
+/* Kills a worker whose callback has not run yet; it will not run. nullptr is fine. */
+void nd_worker_cancel(struct nd_worker *worker);

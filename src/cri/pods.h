@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pods.h - the sandboxes and containers of the node, as the daemon knows them
+ *
+ * One book for both. An object is in it from when its record is first written until the record is gone; whatever cannot be seen by the kubelet
+ * yet, or any more, says so by its state. Operations on one object run one after the other (lane.h); lists and status never wait. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/map.h"
+#include "cri/lane.h"
+#include "cri/request.h"
+#include "oci/digest.h"
+
+enum {
+        POD_ID = 64, /* hex digits of a sandbox's or container's id */
+};
+
+enum sandbox_state {
+        SANDBOX_NEW, /* being made: nobody is told of it */
+        SANDBOX_READY,
+        SANDBOX_NOTREADY, /* stopped, or of an earlier boot */
+        SANDBOX_REMOVED,  /* being removed: nobody is told of it any more */
+};
+
+/* What has been made for a sandbox; each bit is recorded before the thing is begun and cleared after it is undone, so that a crash
+ * anywhere is undone by walking them backwards. */
+enum sandbox_made {
+        SANDBOX_MADE_NAMESPACES = 1 << 0,
+        SANDBOX_MADE_FILES = 1 << 1,   /* the pod's tmpfs: hostname, resolv.conf, shm */
+        SANDBOX_MADE_NETWORK = 1 << 2, /* a CNI ADD was begun: a DEL is owed */
+        SANDBOX_MADE_INIT = 1 << 3,    /* catatonit, for a shared pid namespace */
+};
+
+struct container;
+
+struct sandbox {
+        char id[POD_ID + 1];
+        struct sandbox_request request;
+        enum sandbox_state state;
+        unsigned made;
+        bool this_boot;         /* otherwise nothing of it can be alive */
+        uint64_t created_at;    /* nanoseconds since 1970, as everywhere */
+        nd_strings addresses;   /* of the pod's network, the primary one first */
+        char *network_result;   /* what CNI answered (JSON of the last plugin), for DEL; nullptr = none */
+        struct container *init; /* pid namespace of the pod; nullptr = none. Not shown to the kubelet */
+        nd_vector(struct container *) containers;
+        struct lane lane;
+};
+
+enum container_state {
+        CONTAINER_NEW = -1, /* being made: nobody is told of it */
+        CONTAINER_CREATED = 0,
+        CONTAINER_RUNNING = 1,
+        CONTAINER_EXITED = 2,
+        CONTAINER_UNKNOWN = 3,
+        CONTAINER_REMOVED = 4, /* being removed: nobody is told of it any more */
+};
+
+enum container_made {
+        CONTAINER_MADE_DIRECTORY = 1 << 0, /* upper, work, bundle */
+        CONTAINER_MADE_ROOT = 1 << 1,      /* the mount */
+        CONTAINER_MADE_ENGINE = 1 << 2,    /* crun create was begun: a delete is owed */
+};
+
+/* Who the container's process is, as seen inside. */
+struct container_user {
+        uint32_t uid, gid;
+        nd_vector(uint32_t) groups;
+};
+
+struct monitor;
+
+struct container {
+        char id[POD_ID + 1];
+        struct sandbox *sandbox; /* outlives its containers: it cannot go before they have gone */
+        struct container_request request;
+        enum container_state state;
+        unsigned made;
+        bool internal;          /* the pod's init: no list, no status, no count */
+        bool started;           /* crun start was begun */
+        struct nd_digest image; /* its id; none = the image was not found again */
+        struct nd_digest top;   /* the topmost layer's chain: the image store keeps it and all below for us */
+        char *image_reference;  /* what ContainerStatus says of it: a repo digest, or the id */
+        uint64_t created_at, started_at, finished_at;
+        int exit_code;
+        char *reason;  /* "Completed", "Error", "OOMKilled", ...; "" = none yet */
+        char *message; /* for people; "" = none */
+        pid_t pid;     /* of its first process; 0 = none */
+        uint64_t pid_birth; /* start time of that process in clock ticks (/proc/<pid>/stat, field 22), against reused numbers */
+        struct container_user user;
+        int stop_signal;
+        char *log_path;    /* absolute; "" = none */
+        char *cgroup;      /* below the cgroup mount, with a leading slash; "" = none */
+        char *verdict;     /* JSON of the checks after start; "" = not checked */
+        struct monitor *monitor; /* nullptr when none runs or we are not connected */
+        struct lane lane;
+};
+
+struct pods {
+        struct nd_map sandboxes;  /* id -> struct sandbox * */
+        struct nd_map containers; /* id -> struct container * */
+};
+
+void sandbox_free(struct sandbox *sandbox);
+void container_free(struct container *container);
+
+/* An id as the kubelet or a person gives it: whole, or at least ND_ID_PREFIX digits that only one object begins with. Objects that nobody is told of
+ * are not found. ND_NOT_FOUND with the kind and the id in the text. */
+[[nodiscard]] struct nd_error *pods_find_sandbox(const struct pods *pods, const char *id, struct sandbox **ret);
+[[nodiscard]] struct nd_error *pods_find_container(const struct pods *pods, const char *id, struct container **ret);
+
+void pods_add_sandbox(struct pods *pods, struct sandbox *sandbox);       /* takes it */
+void pods_add_container(struct pods *pods, struct container *container); /* takes it; its sandbox is set */
+void pods_drop_sandbox(struct pods *pods, struct sandbox *sandbox);      /* frees it; it has no container left */
+void pods_drop_container(struct pods *pods, struct container *container);
+void pods_done(struct pods *pods);
+
+/* A new id: 256 random bits in hex. */
+void pods_new_id(char ret[static POD_ID + 1]);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.h - what the kubelet asks for, in our own words
+ *
+ * Decoded once from the CRI's messages (request-decode.c), with every size bounded, and kept as long as the sandbox or container lives. Nothing
+ * here has been acted on or believed: whoever uses a field checks what it means to them. Strings are never nullptr unless said so. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/text.h"
+#include "base/vector.h"
+#include "oci/member.h"
+#include "sys/userns.h"
+
+struct pair {
+        char *key;
+        char *value;
+};
+typedef nd_vector(struct pair) pairs;
+void pairs_done(pairs *list);
+
+/* The CRI's numbers. */
+enum namespace_mode {
+        NAMESPACE_POD = 0,
+        NAMESPACE_CONTAINER = 1,
+        NAMESPACE_NODE = 2,
+        NAMESPACE_TARGET = 3,
+};
+
+/* ---- a pod's sandbox ---- */
+
+struct port_request {
+        enum { PORT_TCP = 0, PORT_UDP = 1, PORT_SCTP = 2 } protocol;
+        uint16_t container;
+        uint16_t host; /* never 0: such a mapping is dropped when it is decoded */
+        char *address; /* "" = all */
+};
+
+struct sandbox_request {
+        char *name;
+        char *uid;
+        char *namespace;
+        uint32_t attempt;
+        char *hostname;      /* "" for a pod on the host's network */
+        char *log_directory; /* absolute, or "" */
+        bool has_dns;        /* without it the node's resolv.conf serves */
+        nd_strings dns_servers, dns_searches, dns_options;
+        nd_vector(struct port_request) ports;
+        pairs labels, annotations; /* stored verbatim; nothing ever acts on one */
+        char *cgroup_parent;       /* "" = none */
+        pairs sysctls;             /* name with dots, value */
+        enum namespace_mode network, pid, ipc;
+        bool user_namespace; /* a namespace of the pod's own; false = the host's users */
+        struct nd_id_map uids, gids;
+        bool privileged;
+        char *runtime_handler;
+};
+
+void sandbox_request_done(struct sandbox_request *request);
+
+/* ---- a container ---- */
+
+struct mount_request {
+        char *container_path;
+        char *host_path; /* "" when an image is mounted */
+        bool read_only;
+        bool recursive_read_only;
+        enum { MOUNT_PRIVATE = 0, MOUNT_HOST_TO_CONTAINER = 1, MOUNT_BIDIRECTIONAL = 2 } propagation;
+        bool relabel;
+        bool idmapped; /* uidMappings and gidMappings were given: one line each, below */
+        struct nd_id_map uids, gids;
+        char *image; /* "" = none */
+        char *image_subpath;
+};
+
+struct device_request {
+        char *host_path;
+        char *container_path;
+        char *permissions; /* of "rwm" */
+};
+
+struct hugepage_limit {
+        char *page_size;
+        uint64_t limit;
+};
+
+/* 0 = not set, as in the CRI. */
+struct resource_request {
+        int64_t cpu_period, cpu_quota, cpu_shares;
+        int64_t memory_limit, memory_swap_limit;
+        int64_t oom_score_adj;
+        char *cpuset_cpus, *cpuset_mems;
+        nd_vector(struct hugepage_limit) hugepages;
+        pairs unified;
+};
+void resource_request_done(struct resource_request *resources);
+
+struct security_profile {
+        enum { PROFILE_UNSET = -1, PROFILE_DEFAULT = 0, PROFILE_UNCONFINED = 1, PROFILE_LOCALHOST = 2 } kind;
+        char *localhost; /* a path (seccomp) or a profile's name (AppArmor) */
+};
+
+struct container_request {
+        char *name;
+        uint32_t attempt;
+        char *image;         /* an id or a reference */
+        char *image_by_user; /* what the pod's author wrote */
+        nd_strings command, arguments;
+        char *working_directory; /* "" = the image's */
+        pairs environment;
+        nd_vector(struct mount_request) mounts;
+        nd_vector(struct device_request) devices;
+        pairs labels, annotations;
+        char *log_path; /* relative to the sandbox's log directory; "" = none */
+        bool stdin_open, stdin_once, tty;
+        struct resource_request resources;
+        bool privileged;
+        nd_strings add_capabilities, drop_capabilities, ambient_capabilities;
+        enum namespace_mode network, pid, ipc;
+        char *pid_target; /* a container's id, for NAMESPACE_TARGET */
+        bool user_namespace;
+        struct nd_id_map uids, gids;
+        bool has_user, has_group;
+        int64_t user, group; /* as sent; whoever uses them checks the range */
+        char *user_name;     /* "" = none */
+        nd_vector(int64_t) groups;
+        bool strict_groups; /* supplementalGroupsPolicy: Strict */
+        bool read_only_root;
+        bool no_new_privileges;
+        nd_strings masked_paths, read_only_paths;
+        struct security_profile seccomp, apparmor;
+        nd_strings cdi_devices; /* names */
+        int stop_signal;        /* a Linux number; 0 = the image's, or SIGTERM */
+};
+
+void container_request_done(struct container_request *request);
