@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine.h - crun, and how it is called: nothing outside knows its command line
+ *
+ * Arguments for crun come as strings with a nullptr at the end, ready for exec. Calls run on the loop with a deadline; their callback gets an
+ * error that says what crun said. */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include "cri/config.h"
+#include "oci/member.h"
+
+struct engine_call;
+typedef void (*engine_callback)(struct nd_error *error, void *userdata); /* the error is the callback's to free */
+
+/* `crun create`: for the monitor, which adds nothing. pid_file is where crun writes the container's first process; console is the path of the socket that
+ * gets the terminal, nullptr for pipes. */
+void engine_create_argv(const struct cri_config *config, const char *id, const char *bundle, const char *pid_file,
+                        const char *console, nd_strings *ret);
+
+/* `crun exec`: process is the file with the OCI process; cgroup is a cgroup below the container's, nullptr = its own; console and pid_file may be nullptr.
+ * Runs in the foreground unless detach. */
+void engine_exec_argv(const struct cri_config *config, const char *id, const char *process, const char *cgroup,
+                      const char *pid_file, const char *console, bool detach, nd_strings *ret);
+
+[[nodiscard]] struct nd_error *engine_start(sd_event *loop, const struct cri_config *config, const char *id,
+                                            engine_callback callback, void *userdata, struct engine_call **ret);
+
+/* Kills whatever lives and removes crun's state and the cgroup; a container that crun does not know is gone already. */
+[[nodiscard]] struct nd_error *engine_delete(sd_event *loop, const struct cri_config *config, const char *id,
+                                             engine_callback callback, void *userdata, struct engine_call **ret);
+
+/* resources is the JSON of OCI's linux.resources. */
+[[nodiscard]] struct nd_error *engine_update(sd_event *loop, const struct cri_config *config, const char *id,
+                                             const char *resources, engine_callback callback, void *userdata,
+                                             struct engine_call **ret);
+
+/* The callback will not run; crun is killed. nullptr is fine. */
+void engine_cancel(struct engine_call *call);
