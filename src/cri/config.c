@@ -2,6 +2,7 @@
 #include "cri/config.h"
 
 #include <fcntl.h>
+#include <string.h>
 
 #include "base/yaml.h"
 #include "sys/file.h"
@@ -13,6 +14,7 @@
 enum {
         CONFIG_CEILING = 1 << 20,
         PINNED_MOST = 100,
+        PATHS_MOST = 16,
 };
 
 void cri_config_done(struct cri_config *config) {
@@ -24,6 +26,15 @@ void cri_config_done(struct cri_config *config) {
                 free(*name);
         }
         nd_vector_done(&config->pinned);
+        free(config->state);
+        free(config->run);
+        free(config->netns);
+        free(config->crun);
+        free(config->monitor);
+        free(config->init);
+        free(config->cni_config);
+        free(config->cni_plugins);
+        free(config->seccomp_profile);
         *config = (struct cri_config) {};
 }
 
@@ -36,12 +47,22 @@ void cri_config_init(struct cri_config *ret) {
                 .pulls = 8,
                 .downloads = 3,
                 .stalled_s = 60,
+                .state = nd_strdup("/var/lib/nodens"),
+                .run = nd_strdup("/run/nodens"),
+                .netns = nd_strdup("/run/netns"),
+                .crun = nd_strdup("crun"),
+                .monitor = nd_strdup(ND_LIBEXEC "/nodens-mon"),
+                .init = nd_strdup("catatonit"),
+                .systemd_cgroups = true,
+                .cni_config = nd_strdup("/etc/cni/net.d"),
+                .cni_plugins = nd_strdup("/opt/cni/bin:/usr/lib/cni"),
+                .seccomp_profile = nd_strdup("/usr/share/containers/seccomp.json"),
         };
 }
 
 struct key {
         const char *name;
-        enum { KEY_PATH, KEY_NUMBER, KEY_NAMES } kind;
+        enum { KEY_PATH, KEY_PROGRAM, KEY_PATHS, KEY_NUMBER, KEY_NAMES, KEY_DRIVER } kind;
         size_t offset;
         uint32_t least, most;
 };
@@ -55,6 +76,16 @@ static const struct key keys[] = {
         {"parallelDownloads", KEY_NUMBER, offsetof(struct cri_config, downloads), 1, 32},
         {"noProgressSeconds", KEY_NUMBER, offsetof(struct cri_config, stalled_s), 1, 3600},
         {"pinnedImages", KEY_NAMES, offsetof(struct cri_config, pinned), 0, 0},
+        {"state", KEY_PATH, offsetof(struct cri_config, state), 0, 0},
+        {"run", KEY_PATH, offsetof(struct cri_config, run), 0, 0},
+        {"networkNamespaces", KEY_PATH, offsetof(struct cri_config, netns), 0, 0},
+        {"crun", KEY_PROGRAM, offsetof(struct cri_config, crun), 0, 0},
+        {"monitor", KEY_PROGRAM, offsetof(struct cri_config, monitor), 0, 0},
+        {"init", KEY_PROGRAM, offsetof(struct cri_config, init), 0, 0},
+        {"cgroupDriver", KEY_DRIVER, offsetof(struct cri_config, systemd_cgroups), 0, 0},
+        {"cniConfig", KEY_PATH, offsetof(struct cri_config, cni_config), 0, 0},
+        {"cniPlugins", KEY_PATHS, offsetof(struct cri_config, cni_plugins), 0, 0},
+        {"seccompProfile", KEY_PATH, offsetof(struct cri_config, seccomp_profile), 0, 0},
 };
 
 static struct nd_error *take_path(const struct key *key, yyjson_val *value, void *field) {
@@ -64,6 +95,46 @@ static struct nd_error *take_path(const struct key *key, yyjson_val *value, void
                 return nd_error_new(ND_INVALID, 0, "%s must be an absolute path", key->name);
         free(*target);
         *target = nd_strdup(yyjson_get_str(value));
+        return nullptr;
+}
+
+static struct nd_error *take_program(const struct key *key, yyjson_val *value, void *field) {
+        char **target = field;
+
+        if (!yyjson_is_str(value) || !yyjson_get_len(value) ||
+            (strchr(yyjson_get_str(value), '/') && yyjson_get_str(value)[0] != '/'))
+                return nd_error_new(ND_INVALID, 0, "%s must be a program's name or absolute path", key->name);
+        free(*target);
+        *target = nd_strdup(yyjson_get_str(value));
+        return nullptr;
+}
+
+static struct nd_error *take_paths(const struct key *key, yyjson_val *value, void *field) {
+        yyjson_arr_iter paths = yyjson_arr_iter_with(value);
+        nd_autotext joined = ND_TEXT(1 << 16);
+        char **target = field;
+        yyjson_val *path;
+
+        if (!yyjson_is_arr(value) || yyjson_arr_size(value) == 0 || yyjson_arr_size(value) > PATHS_MOST)
+                return nd_error_new(ND_INVALID, 0, "%s must be a list of 1 to %d directories", key->name, PATHS_MOST);
+        while ((path = yyjson_arr_iter_next(&paths))) {
+                if (!yyjson_is_str(path) || yyjson_get_str(path)[0] != '/' || strchr(yyjson_get_str(path), ':'))
+                        return nd_error_new(ND_INVALID, 0, "%s must be a list of absolute paths without colons", key->name);
+                nd_text_addf(&joined, "%s%s", joined.length > 0 ? ":" : "", yyjson_get_str(path));
+        }
+        if (joined.overflow)
+                return nd_error_new(ND_INVALID, 0, "%s is too long", key->name);
+        free(*target);
+        *target = nd_text_steal(&joined);
+        return nullptr;
+}
+
+static struct nd_error *take_driver(const struct key *key, yyjson_val *value, void *field) {
+        const char *driver = yyjson_get_str(value);
+
+        if (!driver || (!nd_streq(driver, "systemd") && !nd_streq(driver, "cgroupfs")))
+                return nd_error_new(ND_INVALID, 0, "%s must be systemd or cgroupfs, whatever the kubelet uses", key->name);
+        *(bool *) field = nd_streq(driver, "systemd");
         return nullptr;
 }
 
@@ -97,6 +168,12 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, struct cri
                 switch (keys[i].kind) {
                 case KEY_PATH:
                         return take_path(&keys[i], value, field);
+                case KEY_PROGRAM:
+                        return take_program(&keys[i], value, field);
+                case KEY_PATHS:
+                        return take_paths(&keys[i], value, field);
+                case KEY_DRIVER:
+                        return take_driver(&keys[i], value, field);
                 case KEY_NUMBER:
                         return take_number(&keys[i], value, field);
                 case KEY_NAMES:

@@ -5,6 +5,7 @@
 #include <systemd/sd-event.h>
 
 #include "cri/config.h"
+#include "cri/pods.h"
 #include "cri/pull.h"
 #include "net/grpc-server.h"
 
@@ -16,6 +17,8 @@ struct daemon {
         struct nd_image_store *images;
         struct puller *puller;
         struct sweeper *sweeper;
+        struct pods pods;
+        struct record_book *records;
         struct nd_grpc_server *server;
 };
 

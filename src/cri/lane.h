@@ -18,6 +18,6 @@ struct lane {
 };
 
 void lane_enter(struct lane *lane, void (*run)(void *userdata), void *userdata);
-void lane_leave(struct lane *lane); /* the next one runs before this returns */
+void lane_leave(struct lane *lane);                   /* the next one runs before this returns */
 bool lane_give_up(struct lane *lane, void *userdata); /* true when the turn was still waiting and is forgotten */
 void lane_done(struct lane *lane);

@@ -87,12 +87,13 @@ struct container {
         char *reason;  /* "Completed", "Error", "OOMKilled", ...; "" = none yet */
         char *message; /* for people; "" = none */
         pid_t pid;     /* of its first process; 0 = none */
-        uint64_t pid_birth; /* start time of that process in clock ticks (/proc/<pid>/stat, field 22), against reused numbers */
+        uint64_t
+                pid_birth; /* start time of that process in clock ticks (/proc/<pid>/stat, field 22), against reused numbers */
         struct container_user user;
         int stop_signal;
-        char *log_path;    /* absolute; "" = none */
-        char *cgroup;      /* below the cgroup mount, with a leading slash; "" = none */
-        char *verdict;     /* JSON of the checks after start; "" = not checked */
+        char *log_path;          /* absolute; "" = none */
+        char *cgroup;            /* below the cgroup mount, with a leading slash; "" = none */
+        char *verdict;           /* JSON of the checks after start; "" = not checked */
         struct monitor *monitor; /* nullptr when none runs or we are not connected */
         struct lane lane;
 };
@@ -105,14 +106,19 @@ struct pods {
 void sandbox_free(struct sandbox *sandbox);
 void container_free(struct container *container);
 
+/* Whether the kubelet is told of it. */
+[[nodiscard]] bool sandbox_is_shown(const struct sandbox *sandbox);
+[[nodiscard]] bool container_is_shown(const struct container *container);
+
 /* An id as the kubelet or a person gives it: whole, or at least ND_ID_PREFIX digits that only one object begins with. Objects that nobody is told of
  * are not found. ND_NOT_FOUND with the kind and the id in the text. */
 [[nodiscard]] struct nd_error *pods_find_sandbox(const struct pods *pods, const char *id, struct sandbox **ret);
 [[nodiscard]] struct nd_error *pods_find_container(const struct pods *pods, const char *id, struct container **ret);
 
-void pods_add_sandbox(struct pods *pods, struct sandbox *sandbox);       /* takes it */
-void pods_add_container(struct pods *pods, struct container *container); /* takes it; its sandbox is set */
-void pods_drop_sandbox(struct pods *pods, struct sandbox *sandbox);      /* frees it; it has no container left */
+void pods_add_sandbox(struct pods *pods, struct sandbox *sandbox); /* takes it */
+void pods_add_container(struct pods *pods,
+                        struct container *container); /* takes it; its sandbox and whether it is internal are set */
+void pods_drop_sandbox(struct pods *pods, struct sandbox *sandbox); /* frees it; it has no container left */
 void pods_drop_container(struct pods *pods, struct container *container);
 void pods_done(struct pods *pods);
 

@@ -20,7 +20,9 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         nd_cleanup(cri_config_done) struct cri_config config = {};
 
         expect_ok(parse("socket: /a\nimages: /b\ncertificates: /c\npullHelper: /d\nparallelPulls: 2\nparallelDownloads: 4\n"
-                        "noProgressSeconds: 9\npinnedImages:\n- pause:3\n- other\n",
+                        "noProgressSeconds: 9\npinnedImages:\n- pause:3\n- other\nstate: /e\nrun: /f\nnetworkNamespaces: /g\n"
+                        "crun: crun-next\nmonitor: /h\ninit: /i\ncgroupDriver: cgroupfs\ncniConfig: /j\n"
+                        "cniPlugins: [/k, /l]\nseccompProfile: /m\n",
                         &config));
         assert_string_equal(config.socket, "/a");
         assert_string_equal(config.images, "/b");
@@ -30,6 +32,16 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         assert_int_equal(config.downloads, 4);
         assert_int_equal(config.stalled_s, 9);
         assert_int_equal(config.pinned.count, 2);
+        assert_string_equal(config.state, "/e");
+        assert_string_equal(config.run, "/f");
+        assert_string_equal(config.netns, "/g");
+        assert_string_equal(config.crun, "crun-next");
+        assert_string_equal(config.monitor, "/h");
+        assert_string_equal(config.init, "/i");
+        assert_false(config.systemd_cgroups);
+        assert_string_equal(config.cni_config, "/j");
+        assert_string_equal(config.cni_plugins, "/k:/l");
+        assert_string_equal(config.seccomp_profile, "/m");
 }
 
 static void what_is_wrong_is_named([[maybe_unused]] void **state) {
@@ -38,6 +50,11 @@ static void what_is_wrong_is_named([[maybe_unused]] void **state) {
                 const char *words;
         } cases[] = {
                 {"sockets: /a\n", "no key 'sockets'"},
+                {"cgroupDriver: v2\n", "cgroupDriver must be systemd or cgroupfs"},
+                {"crun: bin/crun\n", "crun must be a program's name"},
+                {"crun: \"\"\n", "crun must be a program's name"},
+                {"cniPlugins: /opt\n", "cniPlugins must be a list"},
+                {"cniPlugins: [\"/a:/b\"]\n", "without colons"},
                 {"socket: a\n", "socket must be an absolute path"},
                 {"parallelPulls: 0\n", "parallelPulls must be a number from 1 to 64"},
                 {"parallelPulls: many\n", "parallelPulls must be a number"},

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/paths.h"
+
+#include <string.h>
+
+char *path_of_pods(const struct cri_config *config) {
+        return nd_format("%s/pods", config->state);
+}
+
+char *path_of_sandbox(const struct cri_config *config, const char *sandbox_id) {
+        return nd_format("%s/pods/%s", config->state, sandbox_id);
+}
+
+char *path_of_container(const struct cri_config *config, const struct container *container) {
+        return nd_format("%s/pods/%s/containers/%s", config->state, container->sandbox->id, container->id);
+}
+
+char *path_of_sandbox_run(const struct cri_config *config, const char *sandbox_id) {
+        return nd_format("%s/pods/%s", config->run, sandbox_id);
+}
+
+char *path_of_container_run(const struct cri_config *config, const char *container_id) {
+        return nd_format("%s/containers/%s", config->run, container_id);
+}
+
+char *path_of_crun(const struct cri_config *config) {
+        return nd_format("%s/crun", config->run);
+}
+
+char *path_of_netns(const struct cri_config *config, const char *sandbox_id) {
+        return nd_format("%s/nodens-%s", config->netns, sandbox_id);
+}
+
+bool path_is_id(const char *name) {
+        return strlen(name) == POD_ID && strspn(name, "0123456789abcdef") == POD_ID;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* paths.h - where on the node things are
+ *
+ *      <state>/pods/<sandbox>/                         sandbox.json, sandbox.pb (record.h)
+ *      <state>/pods/<sandbox>/containers/<container>/  container.json, container.pb, config.json, upper/, work/, rootfs/
+ *      <run>/pods/<sandbox>/                           pins of namespaces, the pod's small files
+ *      <run>/containers/<container>/                   the monitor's socket and exit record
+ *      <run>/crun/                                     crun's own state
+ *      <netns>/nodens-<sandbox>                        the pod's network namespace
+ *
+ * All results are the caller's to free. */
+#pragma once
+
+#include "cri/config.h"
+#include "cri/pods.h"
+
+[[nodiscard]] char *path_of_pods(const struct cri_config *config);
+[[nodiscard]] char *path_of_sandbox(const struct cri_config *config, const char *sandbox_id);
+[[nodiscard]] char *path_of_container(const struct cri_config *config, const struct container *container);
+[[nodiscard]] char *path_of_sandbox_run(const struct cri_config *config, const char *sandbox_id);
+[[nodiscard]] char *path_of_container_run(const struct cri_config *config, const char *container_id);
+[[nodiscard]] char *path_of_crun(const struct cri_config *config);
+[[nodiscard]] char *path_of_netns(const struct cri_config *config, const char *sandbox_id);
+
+/* True for what pods_new_id() gives: the names of our directories, and nothing that could leave them. */
+[[nodiscard]] bool path_is_id(const char *name);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* record.h - what outlives the daemon: one record per sandbox and per container
+ *
+ *      <state>/pods/<sandbox>/sandbox.json     where it stands: state, what was made, addresses, boot id, format version
+ *      <state>/pods/<sandbox>/sandbox.pb       RunPodSandboxRequest, as the kubelet sent it
+ *      .../containers/<container>/container.json
+ *      .../containers/<container>/container.pb CreateContainerRequest, as sent; absent for the pod's init
+ *
+ * Whoever changes an object saves it before the change is acknowledged, and before each step that would leave something behind. A
+ * saved record is there after the daemon was killed; one that was saved RECORD_DURABLE is there after a power cut, too, which costs
+ * two flushes of the disk: for what a reboot must not forget (a CNI ADD, a container that was started, how it ended) and nothing else. */
+#pragma once
+
+#include "cri/pods.h"
+
+struct cri_config;
+struct record_book;
+
+enum record_how {
+        RECORD_HERE,    /* survives us */
+        RECORD_DURABLE, /* survives the machine */
+};
+
+/* Takes <state>/pods, making what is missing. */
+[[nodiscard]] struct nd_error *record_book_open(const struct cri_config *config, struct record_book **ret);
+void record_book_free(struct record_book *book);
+
+/* The first record of an object, with the request's bytes (nullptr for the pod's init): makes its directory. From then on it is undone by
+ * record_remove_*(). */
+[[nodiscard]] struct nd_error *record_new_sandbox(struct record_book *book, const struct sandbox *sandbox, const char *bytes,
+                                                  size_t length);
+[[nodiscard]] struct nd_error *record_new_container(struct record_book *book, const struct container *container,
+                                                    const char *bytes, size_t length);
+
+[[nodiscard]] struct nd_error *record_save_sandbox(struct record_book *book, const struct sandbox *sandbox,
+                                                   enum record_how how);
+[[nodiscard]] struct nd_error *record_save_container(struct record_book *book, const struct container *container,
+                                                     enum record_how how);
+
+/* Removes the records and then the directory, in which nothing else may be left: whatever else a container has there (bundle, upper, work,
+ * mount point) is gone before. Of what is not there, nothing is said. */
+[[nodiscard]] struct nd_error *record_remove_sandbox(struct record_book *book, const struct sandbox *sandbox);
+[[nodiscard]] struct nd_error *record_remove_container(struct record_book *book, const struct container *container);
+
+/* Fills an empty book of pods with what is on disk. A record that cannot be read costs its own pod or container: it is told in problems, in words for
+ * the log, and left where it is for a person to look at. */
+[[nodiscard]] struct nd_error *record_load(struct record_book *book, struct pods *pods, nd_strings *problems);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/request.h"
+
+void pairs_done(pairs *list) {
+        nd_vector_each (pair, list) {
+                free(pair->key);
+                free(pair->value);
+        }
+        nd_vector_done(list);
+}
+
+void sandbox_request_done(struct sandbox_request *request) {
+        free(request->name);
+        free(request->uid);
+        free(request->namespace);
+        free(request->hostname);
+        free(request->log_directory);
+        nd_strings_done(&request->dns_servers);
+        nd_strings_done(&request->dns_searches);
+        nd_strings_done(&request->dns_options);
+        nd_vector_each (port, &request->ports) {
+                free(port->address);
+        }
+        nd_vector_done(&request->ports);
+        pairs_done(&request->labels);
+        pairs_done(&request->annotations);
+        free(request->cgroup_parent);
+        pairs_done(&request->sysctls);
+        free(request->runtime_handler);
+        *request = (struct sandbox_request) {};
+}
+
+void resource_request_done(struct resource_request *resources) {
+        free(resources->cpuset_cpus);
+        free(resources->cpuset_mems);
+        nd_vector_each (limit, &resources->hugepages) {
+                free(limit->page_size);
+        }
+        nd_vector_done(&resources->hugepages);
+        pairs_done(&resources->unified);
+        *resources = (struct resource_request) {};
+}
+
+static void mounts_done(struct container_request *request) {
+        nd_vector_each (mount, &request->mounts) {
+                free(mount->container_path);
+                free(mount->host_path);
+                free(mount->image);
+                free(mount->image_subpath);
+        }
+        nd_vector_done(&request->mounts);
+}
+
+static void devices_done(struct container_request *request) {
+        nd_vector_each (device, &request->devices) {
+                free(device->host_path);
+                free(device->container_path);
+                free(device->permissions);
+        }
+        nd_vector_done(&request->devices);
+}
+
+static void security_done(struct container_request *request) {
+        nd_strings_done(&request->add_capabilities);
+        nd_strings_done(&request->drop_capabilities);
+        nd_strings_done(&request->ambient_capabilities);
+        free(request->pid_target);
+        free(request->user_name);
+        nd_vector_done(&request->groups);
+        nd_strings_done(&request->masked_paths);
+        nd_strings_done(&request->read_only_paths);
+        free(request->seccomp.localhost);
+        free(request->apparmor.localhost);
+}
+
+void container_request_done(struct container_request *request) {
+        free(request->name);
+        free(request->image);
+        free(request->image_by_user);
+        nd_strings_done(&request->command);
+        nd_strings_done(&request->arguments);
+        free(request->working_directory);
+        pairs_done(&request->environment);
+        mounts_done(request);
+        devices_done(request);
+        pairs_done(&request->labels);
+        pairs_done(&request->annotations);
+        free(request->log_path);
+        resource_request_done(&request->resources);
+        security_done(request);
+        nd_strings_done(&request->cdi_devices);
+        *request = (struct container_request) {};
+}
