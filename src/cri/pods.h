@@ -42,7 +42,8 @@ struct sandbox {
         bool this_boot;         /* otherwise nothing of it can be alive */
         uint64_t created_at;    /* nanoseconds since 1970, as everywhere */
         nd_strings addresses;   /* of the pod's network, the primary one first */
-        char *network_result;   /* what CNI answered (JSON of the last plugin), for DEL; nullptr = none */
+        char *network_result;   /* network.c's own note, for DEL: configuration and result as JSON; nullptr = none */
+        bool stopping;          /* no container may be created any more; not recorded */
         struct container *init; /* pid namespace of the pod; nullptr = none. Not shown to the kubelet */
         nd_vector(struct container *) containers;
         struct lane lane;

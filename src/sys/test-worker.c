@@ -143,6 +143,98 @@ static void a_signal_does_not_disturb_the_wait([[maybe_unused]] void **state) {
         (void) signal(SIGALRM, SIG_DFL);
 }
 
+/* ---- on a loop ---- */
+
+struct outcome {
+        sd_event *loop;
+        bool called;
+        struct nd_error *error;
+        int fd;
+};
+
+static void on_worker(struct nd_error *error, int fd, void *userdata) {
+        struct outcome *outcome = userdata;
+
+        assert_false(outcome->called);
+        outcome->called = true;
+        outcome->error = error;
+        outcome->fd = fd;
+        (void) sd_event_exit(outcome->loop, 0);
+}
+
+static void outcome_done(struct outcome *outcome) {
+        nd_error_free(outcome->error);
+        nd_close_fd(&outcome->fd);
+        sd_event_unref(outcome->loop);
+}
+
+static void start(struct outcome *outcome, nd_worker_function function, uint64_t deadline_us, struct nd_worker **ret) {
+        *outcome = (struct outcome) {.fd = -EBADF};
+        assert_true(sd_event_new(&outcome->loop) >= 0);
+        expect_ok(nd_worker_start(outcome->loop, "look at '/x'", function, (void *) "/x", deadline_us, on_worker, outcome, ret));
+}
+
+static void run_loop(struct outcome *outcome) {
+        assert_true(sd_event_loop(outcome->loop) >= 0);
+        assert_true(outcome->called);
+        assert_int_equal(resources_children(), 0);
+}
+
+static void on_a_loop_error_and_descriptor_come_back([[maybe_unused]] void **state) {
+        size_t before = resources_descriptors();
+        struct nd_worker *worker;
+        struct outcome outcome;
+        char text[6] = {};
+
+        start(&outcome, opens, 10 * ND_SECOND_US, &worker);
+        run_loop(&outcome);
+        assert_null(outcome.error);
+        assert_int_equal(read(outcome.fd, text, 5), 5);
+        assert_string_equal(text, "hello");
+        outcome_done(&outcome);
+
+        start(&outcome, fails, 10 * ND_SECOND_US, &worker);
+        run_loop(&outcome);
+        assert_int_equal(nd_error_code(outcome.error), ND_EXHAUSTED);
+        assert_int_equal(nd_error_errno(outcome.error), ENOSPC);
+        assert_int_equal(outcome.fd, -EBADF);
+        outcome_done(&outcome);
+        assert_int_equal(resources_descriptors(), before);
+}
+
+static void on_a_loop_a_worker_that_dies_or_is_late_is_an_error_with_its_name([[maybe_unused]] void **state) {
+        size_t before = resources_descriptors();
+        struct nd_worker *worker;
+        struct outcome outcome;
+
+        start(&outcome, dies, 10 * ND_SECOND_US, &worker);
+        run_loop(&outcome);
+        expect_error(nd_take_ptr(outcome.error), ND_INTERNAL, "look at '/x': the child ended without an answer");
+        outcome_done(&outcome);
+
+        start(&outcome, sleeps, 100 * ND_MS_US, &worker);
+        run_loop(&outcome);
+        expect_error(nd_take_ptr(outcome.error), ND_DEADLINE, "look at '/x': no answer within 100 ms");
+        outcome_done(&outcome);
+        assert_int_equal(resources_descriptors(), before);
+}
+
+static void a_cancelled_worker_goes_without_a_word([[maybe_unused]] void **state) {
+        size_t before = resources_descriptors();
+        struct nd_worker *worker;
+        struct outcome outcome;
+
+        start(&outcome, sleeps, 60 * ND_SECOND_US, &worker);
+        nd_worker_cancel(worker);
+        for (int i = 0; i < 100 && resources_children() > 0; i++)
+                assert_true(sd_event_run(outcome.loop, 100 * ND_MS_US) >= 0);
+        assert_false(outcome.called);
+        assert_int_equal(resources_children(), 0);
+        outcome_done(&outcome);
+        assert_int_equal(resources_descriptors(), before);
+        nd_worker_cancel(nullptr);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_worker_s_error_comes_back_whole),
@@ -153,6 +245,9 @@ int main(void) {
                 cmocka_unit_test(a_long_error_is_cut_not_lost),
                 cmocka_unit_test(what_a_worker_changes_stays_with_it),
                 cmocka_unit_test(a_signal_does_not_disturb_the_wait),
+                cmocka_unit_test(on_a_loop_error_and_descriptor_come_back),
+                cmocka_unit_test(on_a_loop_a_worker_that_dies_or_is_late_is_an_error_with_its_name),
+                cmocka_unit_test(a_cancelled_worker_goes_without_a_word),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);
