@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* network.h - the pods' network: which CNI configuration serves, whether the node is ready, and each pod's way on and off it */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include "cri/pods.h"
+
+struct cri_config;
+struct network;
+struct network_call;
+
+[[nodiscard]] struct network *network_new(sd_event *loop, const struct cri_config *config);
+void network_free(struct network *network);
+
+/* Whether a pod could be given a network now; otherwise reason is one word for the NetworkReady condition and message is for people. Looks at the
+ * configuration's directory: what a DaemonSet has just put there counts. */
+[[nodiscard]] bool network_ready(struct network *network, const char **ret_reason, const char **ret_message);
+
+/* Writes into sandbox->network_result which configuration the pod is about to get. The caller then records the sandbox with SANDBOX_MADE_NETWORK, and
+ * only then adds it: so a DEL can be done with the very configuration of the ADD, whatever becomes of us or of the file. */
+[[nodiscard]] struct nd_error *network_choose(struct network *network, struct sandbox *sandbox);
+
+/* error is the callback's to free. The callback runs from the loop, never before the call has returned. */
+typedef void (*network_callback)(struct nd_error *error, void *userdata);
+
+/* Sets addresses and network_result. After an error the network is still to be removed. */
+[[nodiscard]] struct nd_error *network_add(struct network *network, struct sandbox *sandbox, network_callback callback,
+                                           void *userdata, struct network_call **ret);
+/* All plugins get their DEL, whatever one of them says; the first error is told. */
+[[nodiscard]] struct nd_error *network_remove(struct network *network, struct sandbox *sandbox, network_callback callback,
+                                              void *userdata, struct network_call **ret);
+
+/* Kills what runs; the callback will not run. nullptr is fine. */
+void network_cancel(struct network_call *call);

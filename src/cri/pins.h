@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pins.h - what keeps the pods' namespaces alive, out of the host's mount table
+ *
+ * A namespace without a process lives as long as its file is mounted somewhere. Network namespaces are mounted where everybody looks for them
+ * (cri_config.netns). The others would be three more lines per pod in a table that crun copies for every container; so they are mounted in
+ * one mount namespace of the node's own, which has nothing else in it and is itself kept by one mount at <run>/pins/mnt. */
+#pragma once
+
+#include "base/error.h"
+
+struct cri_config;
+struct pins;
+
+/* Opens the node's namespace of pins, making it when there is none. */
+[[nodiscard]] struct nd_error *pins_open(const struct cri_config *config, struct pins **ret);
+void pins_free(struct pins *pins); /* the pins stay */
+
+/* A path by which anybody on the host can open a pin while this daemon lives. It leads through one of our descriptors: it cannot be the source of a
+ * bind mount. The caller's to free. */
+[[nodiscard]] char *pins_path(const struct pins *pins, const char *sandbox_id, const char *name);
+
+/* For workers alone, as they change the caller's mount namespace: enters the pins' and makes or undoes the pins of a sandbox there. fds and names go
+ * together; a negative descriptor is passed over. */
+[[nodiscard]] struct nd_error *pins_put(const struct pins *pins, const char *sandbox_id, const char *const *names, const int *fds,
+                                        size_t count);
+[[nodiscard]] struct nd_error *pins_drop(const struct pins *pins, const char *sandbox_id);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sandbox.h - what is done with pod sandboxes: run, stop, remove
+ *
+ * An operation waits for its turn on the sandbox's lane, then goes step by step on the loop. Its callback runs once, from the loop and never
+ * before the call has returned, with the error (the callback's to free) or nullptr. Whoever is not interested any more, because the kubelet's call
+ * is gone, abandons it: the callback will not run; a run is undone as if it had never been asked for, everything else goes on to its end. The record
+ * on disk says what was done before the callback says so. */
+#pragma once
+
+#include "cri/pods.h"
+
+struct daemon;
+struct sandbox_operation;
+
+/* sandbox is what the operation was about; nullptr when a run failed or the sandbox was removed. */
+typedef void (*sandbox_callback)(struct nd_error *error, struct sandbox *sandbox, void *userdata);
+
+/* Takes what is in the request and leaves it empty. bytes is the kubelet's message, kept in the record as it came. */
+void sandbox_run(struct daemon *daemon, struct sandbox_request *request, const char *bytes, size_t length,
+                 sandbox_callback done, void *userdata, struct sandbox_operation **ret);
+
+/* Kills its containers, takes it off the network and gives up what was made for it; it is NOTREADY then. Stopping it again finishes what is left. */
+void sandbox_stop(struct daemon *daemon, struct sandbox *sandbox, sandbox_callback done, void *userdata,
+                  struct sandbox_operation **ret);
+
+/* Stops it if need be, removes its containers, and drops it from disk and book; sandbox is nullptr in the callback. */
+void sandbox_remove(struct daemon *daemon, struct sandbox *sandbox, sandbox_callback done, void *userdata,
+                    struct sandbox_operation **ret);
+
+/* ret of the calls above may be nullptr for those who never abandon. */
+void sandbox_abandon(struct sandbox_operation *operation);
