@@ -10,6 +10,10 @@ static int call_openat(int dirfd, const char *path, int flags, mode_t mode) {
         return openat(dirfd, path, flags, mode);
 }
 
+static int call_openat2(int dirfd, const char *path, struct open_how *how, size_t size) {
+        return (int) syscall(SYS_openat2, dirfd, path, how, size);
+}
+
 static pid_t call_clone3(struct clone_args *arguments, size_t size) {
         return (pid_t) syscall(SYS_clone3, arguments, size);
 }
@@ -29,7 +33,10 @@ static int call_pivot_root(const char *new_root, const char *put_old) {
 
 const struct nd_calls nd_calls_real = {
         .openat = call_openat,
+        .openat2 = call_openat2,
         .write = write,
+        .writev = writev,
+        .ftruncate = ftruncate,
         .fsync = fsync,
         .renameat = renameat,
         .unlinkat = unlinkat,

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,10 +16,14 @@
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 struct nd_calls {
         int (*openat)(int dirfd, const char *path, int flags, mode_t mode);
+        int (*openat2)(int dirfd, const char *path, struct open_how *how, size_t size);
         ssize_t (*write)(int fd, const void *bytes, size_t length);
+        ssize_t (*writev)(int fd, const struct iovec *vectors, int count);
+        int (*ftruncate)(int fd, off_t length);
         int (*fsync)(int fd);
         int (*renameat)(int old_dirfd, const char *old_path, int new_dirfd, const char *new_path);
         int (*unlinkat)(int dirfd, const char *path, int flags);
