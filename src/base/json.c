@@ -116,6 +116,16 @@ void nd_json_number(struct nd_json_out *out, const char *key, uint64_t value) {
         nd_text_addf(out->text, "%llu", (unsigned long long) value);
 }
 
+void nd_json_signed(struct nd_json_out *out, const char *key, int64_t value) {
+        start_member(out, key);
+        nd_text_addf(out->text, "%lld", (long long) value);
+}
+
+void nd_json_raw(struct nd_json_out *out, const char *key, const char *json) {
+        start_member(out, key);
+        nd_text_add(out->text, json);
+}
+
 void nd_json_bool(struct nd_json_out *out, const char *key, bool value) {
         start_member(out, key);
         nd_text_add(out->text, value ? "true" : "false");

@@ -36,4 +36,6 @@ void nd_json_open(struct nd_json_out *out, const char *key, char bracket); /* br
 void nd_json_close(struct nd_json_out *out, char bracket);                 /* '}' or ']' */
 void nd_json_string(struct nd_json_out *out, const char *key, const char *value); /* nullptr writes null */
 void nd_json_number(struct nd_json_out *out, const char *key, uint64_t value);
+void nd_json_signed(struct nd_json_out *out, const char *key, int64_t value);
 void nd_json_bool(struct nd_json_out *out, const char *key, bool value);
+void nd_json_raw(struct nd_json_out *out, const char *key, const char *json); /* a finished value, put in as it is */

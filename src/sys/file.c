@@ -3,9 +3,11 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 
 struct nd_error *nd_dir_open(int dirfd, const char *path, int *ret_fd) {
         int fd = nd_sys->openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -111,12 +113,11 @@ static struct nd_error *read_all(int fd, const char *path, size_t ceiling, struc
         }
 }
 
-struct nd_error *nd_file_read(int dirfd, const char *path, size_t ceiling, char **ret, size_t *ret_length) {
-        nd_autoclose int fd = -EBADF;
+/* What is read must be a regular file: opening has not blocked, reading will not either. */
+static struct nd_error *read_regular(int fd, const char *path, size_t ceiling, char **ret, size_t *ret_length) {
         nd_autotext text = {};
         struct stat st;
 
-        fd = nd_sys->openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
         if (fd < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "open '%s'", path);
         if (fstat(fd, &st) < 0)
@@ -132,6 +133,20 @@ struct nd_error *nd_file_read(int dirfd, const char *path, size_t ceiling, char 
                 *ret_length = text.length;
         *ret = nd_text_steal(&text);
         return nullptr;
+}
+
+struct nd_error *nd_file_read(int dirfd, const char *path, size_t ceiling, char **ret, size_t *ret_length) {
+        nd_autoclose int fd = nd_sys->openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+
+        return read_regular(fd, path, ceiling, ret, ret_length);
+}
+
+struct nd_error *nd_file_read_inside(int root_fd, const char *path, size_t ceiling, char **ret, size_t *ret_length) {
+        struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+                               .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+        nd_autoclose int fd = (int) syscall(SYS_openat2, root_fd, path, &how, sizeof how);
+
+        return read_regular(fd, path, ceiling, ret, ret_length);
 }
 
 struct nd_error *nd_file_read_kernel(const char *path, size_t ceiling, char **ret) {

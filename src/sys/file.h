@@ -33,6 +33,10 @@ void nd_names_done(nd_names *names);
  * terminated; ret_length may be nullptr where the text may hold no null byte, and one is then an error. */
 [[nodiscard]] struct nd_error *nd_file_read(int dirfd, const char *path, size_t ceiling, char **ret, size_t *ret_length);
 
+/* As above in a tree that strangers filled: links are followed, but none leads out of root_fd's directory. */
+[[nodiscard]] struct nd_error *nd_file_read_inside(int root_fd, const char *path, size_t ceiling, char **ret,
+                                                   size_t *ret_length);
+
 /* As above for /proc, /sys and the like, which have no size and may hold anything; follows links. */
 [[nodiscard]] struct nd_error *nd_file_read_kernel(const char *path, size_t ceiling, char **ret);
 

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/capabilities.h"
+
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "sys/file.h"
+
+#define BIT(capability) (UINT64_C(1) << (capability))
+
+static constexpr uint64_t default_set = BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FSETID) | BIT(CAP_FOWNER) |
+                                        BIT(CAP_MKNOD) | BIT(CAP_NET_RAW) | BIT(CAP_SETGID) | BIT(CAP_SETUID) |
+                                        BIT(CAP_SETFCAP) | BIT(CAP_SETPCAP) | BIT(CAP_NET_BIND_SERVICE) |
+                                        BIT(CAP_SYS_CHROOT) | BIT(CAP_KILL) | BIT(CAP_AUDIT_WRITE);
+
+static bool is_all(const char *name) {
+        return strcasecmp(name, "ALL") == 0;
+}
+
+static bool has_all(const nd_strings *names) {
+        nd_vector_each (name, names) {
+                if (is_all(*name))
+                        return true;
+        }
+        return false;
+}
+
+static struct nd_error *named(const nd_strings *names, uint64_t *ret) {
+        *ret = 0;
+        nd_vector_each (name, names) {
+                nd_autofree char *quoted = nd_quote(*name);
+                int number = nd_capability_parse(*name);
+
+                if (is_all(*name))
+                        continue;
+                if (number < 0)
+                        return nd_error_new(ND_INVALID, 0, "no capability is called %s", quoted);
+                *ret |= BIT(number);
+        }
+        return nullptr;
+}
+
+struct nd_error *capabilities_choose(const struct container_request *request, uint64_t ours,
+                                     struct nd_spec_capabilities *ret) {
+        uint64_t set = default_set & ours, add = 0, drop = 0, ambient = 0;
+
+        nd_try(named(&request->add_capabilities, &add));
+        nd_try(named(&request->drop_capabilities, &drop));
+        nd_try(named(&request->ambient_capabilities, &ambient));
+        if (request->privileged) {
+                *ret = (struct nd_spec_capabilities) {.bounding = ours, .effective = ours, .permitted = ours};
+                return nullptr;
+        }
+        if (has_all(&request->add_capabilities))
+                set = ours;
+        if (has_all(&request->drop_capabilities))
+                set = 0;
+        set = (set | add) & ~drop;
+        ambient &= set; /* an ambient one that the process does not have would be refused by the kernel */
+        *ret = (struct nd_spec_capabilities) {
+                .bounding = set, .effective = set, .permitted = set, .inheritable = ambient, .ambient = ambient};
+        return nullptr;
+}
+
+uint64_t capabilities_all(void) {
+        nd_autofree char *text = nullptr;
+        nd_autoerror struct nd_error *error = nd_file_read_kernel("/proc/sys/kernel/cap_last_cap", 16, &text);
+        uint64_t last = CAP_LAST_CAP;
+
+        if (!error) {
+                text[strcspn(text, "\n")] = '\0';
+                if (nd_parse_u64(text, 63, &last) < 0)
+                        last = CAP_LAST_CAP;
+        }
+        return last == 63 ? UINT64_MAX : BIT(last + 1) - 1;
+}
+
+static uint64_t status_mask(const char *status, const char *key) {
+        const char *found = strstr(status, key);
+
+        return found ? strtoull(found + strlen(key), nullptr, 16) : UINT64_MAX;
+}
+
+uint64_t capabilities_own(void) {
+        nd_autofree char *status = nullptr;
+        nd_autoerror struct nd_error *error = nd_file_read_kernel("/proc/self/status", 64 * 1024, &status);
+
+        if (error)
+                return capabilities_all();
+        return status_mask(status, "\nCapPrm:\t") & status_mask(status, "\nCapBnd:\t") & capabilities_all();
+}

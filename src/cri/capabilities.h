@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* capabilities.h - which capabilities a container's process gets
+ *
+ * The default set is the field's (containerd, CRI-O, Docker). "ALL" among the additions or the drops is taken first, the names after it: so
+ * "drop ALL, add NET_BIND_SERVICE" leaves one. Nothing is inheritable or ambient unless it was asked for (CVE-2022-24769). */
+#pragma once
+
+#include "cri/request.h"
+#include "oci/spec.h"
+
+/* ours is what the daemon itself has: more cannot be given away in its own user namespace. In a pod's own, all exist. */
+[[nodiscard]] struct nd_error *capabilities_choose(const struct container_request *request, uint64_t ours,
+                                                   struct nd_spec_capabilities *ret);
+
+/* The daemon's: permitted and in the bounding set. All bits when they cannot be told. */
+uint64_t capabilities_own(void);
+uint64_t capabilities_all(void); /* that this kernel has */

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spec.h - OCI's runtime spec (config.json), written from plain structs
+ *
+ * Only what nodens uses. Nothing here decides anything: whoever fills the structs does. There is no place for annotations or hooks, so
+ * none can reach the engine. Structs own what is in them. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/vector.h"
+#include "oci/member.h"
+#include "sys/userns.h"
+
+enum {
+        ND_SPEC_CEILING = 16 << 20, /* bytes of a config.json */
+};
+
+struct nd_spec_user {
+        uint32_t uid, gid;
+        nd_vector(uint32_t) groups;
+};
+
+struct nd_spec_limit {
+        const char *type; /* "RLIMIT_NOFILE"; static */
+        uint64_t hard, soft;
+};
+
+/* Bits are the kernel's numbers: 1 << CAP_CHOWN. */
+struct nd_spec_capabilities {
+        uint64_t bounding, effective, permitted, inheritable, ambient;
+};
+
+struct nd_spec_process {
+        bool terminal;
+        struct nd_spec_user user;
+        nd_strings arguments;
+        nd_strings environment;
+        char *directory;
+        struct nd_spec_capabilities capabilities;
+        nd_vector(struct nd_spec_limit) limits;
+        bool no_new_privileges;
+        bool has_oom_score;
+        int oom_score;
+        char *apparmor; /* nullptr = none */
+};
+void nd_spec_process_done(struct nd_spec_process *process);
+
+struct nd_spec_mount {
+        char *destination;
+        char *type;
+        char *source;
+        nd_strings options;
+        bool idmapped;
+        struct nd_id_map uids, gids;
+};
+
+struct nd_spec_namespace {
+        const char *type; /* "pid", "network", ...; static */
+        char *path;       /* nullptr = a new one */
+};
+
+struct nd_spec_device {
+        char *path;
+        char type; /* 'c', 'b', 'p' */
+        uint32_t major, minor;
+        mode_t mode;
+        uint32_t uid, gid;
+};
+
+struct nd_spec_device_rule {
+        bool allow;
+        char type;            /* 'a' = all */
+        int64_t major, minor; /* -1 = all */
+        char access[4];       /* of "rwm" */
+};
+
+struct nd_spec_page_limit {
+        char *size; /* "2MB" */
+        uint64_t limit;
+};
+
+struct nd_spec_setting {
+        char *key;
+        char *value;
+};
+
+/* 0 or nullptr = not set. */
+struct nd_spec_resources {
+        int64_t cpu_shares, cpu_quota, cpu_period;
+        char *cpus, *memories;
+        int64_t memory_limit, memory_swap; /* swap counts memory too, as OCI has it; -1 = no limit */
+        nd_vector(struct nd_spec_page_limit) pages;
+        nd_vector(struct nd_spec_setting) unified;
+        nd_vector(struct nd_spec_device_rule) devices;
+};
+void nd_spec_resources_done(struct nd_spec_resources *resources);
+
+struct nd_spec {
+        struct nd_spec_process process;
+        char *root;
+        bool read_only_root;
+        nd_vector(struct nd_spec_mount) mounts;
+        nd_vector(struct nd_spec_namespace) namespaces;
+        bool user_namespace; /* then uids and gids are its maps, whether it is joined or made */
+        struct nd_id_map uids, gids;
+        nd_vector(struct nd_spec_device) devices;
+        struct nd_spec_resources resources;
+        char *cgroup; /* linux.cgroupsPath, as the engine's cgroup manager wants it */
+        nd_strings masked, read_only;
+        const char *propagation; /* of the root: "rprivate", "rslave", "rshared"; nullptr = the engine's default. Static */
+        char *seccomp;           /* JSON of linux.seccomp; nullptr = none */
+};
+void nd_spec_done(struct nd_spec *spec);
+
+/* Fails only when the text would be too long. */
+[[nodiscard]] struct nd_error *nd_spec_format(const struct nd_spec *spec, struct nd_text *ret);
+[[nodiscard]] struct nd_error *nd_spec_process_format(const struct nd_spec_process *process, struct nd_text *ret);
+[[nodiscard]] struct nd_error *nd_spec_resources_format(const struct nd_spec_resources *resources, struct nd_text *ret);
+
+/* Adds a mount and returns it, so that options can be added. type nullptr = "bind". */
+struct nd_spec_mount *nd_spec_add_mount(struct nd_spec *spec, const char *destination, const char *type, const char *source);
+void nd_spec_mount_option(struct nd_spec_mount *mount, const char *option);
+void nd_spec_add_namespace(struct nd_spec *spec, const char *type, const char *path); /* path nullptr = a new one */
+
+/* "CAP_CHOWN" of 0; nullptr for a number that has no name yet. */
+const char *nd_capability_name(unsigned number);
+
+/* The number of a name, with or without "CAP_", in any case; -1 when there is none. */
+int nd_capability_parse(const char *name);
