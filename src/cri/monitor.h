@@ -14,10 +14,12 @@
 
 /* Everything is copied; nothing need outlive monitor_start(). */
 struct monitor_plan {
-        const char *program;       /* nodens-mon */
-        const char *id;            /* the container's; shown in process lists */
-        const char *directory;     /* /run/nodens/containers/<id>, absolute; made by the caller, 0700. The monitor's files: "control", "exit" */
-        const char *const *create; /* the engine's argv, ends with nullptr. It must write the pid to <directory>/pid and, for a terminal, send it
+        const char *program; /* nodens-mon */
+        const char *id;      /* the container's; shown in process lists */
+        const char *
+                directory; /* /run/nodens/containers/<id>, absolute; made by the caller, 0700. The monitor's files: "control", "exit" */
+        const char *const *
+                create; /* the engine's argv, ends with nullptr. It must write the pid to <directory>/pid and, for a terminal, send it
                                     * to the socket <directory>/console; what it says last on standard error is the reason of its failure */
         uint64_t deadline_us;      /* for that */
         const char *log_directory; /* absolute: the sandbox's; "" = no log is kept */
@@ -30,10 +32,10 @@ struct monitor_plan {
 };
 
 struct monitor_end {
-        int code;           /* 0-255; 128 + signal when one ended it */
-        uint64_t at;        /* nanoseconds since 1970 */
-        int64_t oom_kills;  /* in the container's cgroup and below; -1 = the cgroup was gone before anybody could look */
-        uint64_t lost;      /* bytes of output that the log had no room for */
+        int code;          /* 0-255; 128 + signal when one ended it */
+        uint64_t at;       /* nanoseconds since 1970 */
+        int64_t oom_kills; /* in the container's cgroup and below; -1 = the cgroup was gone before anybody could look */
+        uint64_t lost;     /* bytes of output that the log had no room for */
 };
 
 enum monitor_phase {
@@ -54,7 +56,7 @@ struct monitor_state {
  * any of them may call. */
 struct monitor_events {
         void (*created)(pid_t pid, uint64_t birth, void *userdata);
-        void (*failed)(struct nd_error *error, void *userdata); /* the error is the callee's to free */
+        void (*failed)(struct nd_error *error, void *userdata);        /* the error is the callee's to free */
         void (*exited)(const struct monitor_end *end, void *userdata); /* what the container said before is in the log */
         /* The monitor died without a record of an end. The container may still run, but nobody reads its output and nobody will learn how it ends:
          * kill it and say so. */
@@ -64,14 +66,14 @@ struct monitor_events {
 struct monitor;
 
 /* Starts a monitor, which creates the container. An error means that nothing runs. events must stay where they are. */
-[[nodiscard]] struct nd_error *monitor_start(sd_event *loop, const struct monitor_plan *plan, const struct monitor_events *events,
-                                             void *userdata, struct monitor **ret);
+[[nodiscard]] struct nd_error *monitor_start(sd_event *loop, const struct monitor_plan *plan,
+                                             const struct monitor_events *events, void *userdata, struct monitor **ret);
 
 /* Connects to the monitor that an earlier daemon started, and tells what it has done so far. *ret is nullptr when it no longer runs: the state is then
  * final, and one that is neither exited nor failed is what events call lost. With a monitor the events follow that have not happened yet.
  * ND_NOT_FOUND when there never was one. */
-[[nodiscard]] struct nd_error *monitor_connect(sd_event *loop, const char *directory, const struct monitor_events *events, void *userdata,
-                                               struct monitor_state *ret_state, struct monitor **ret);
+[[nodiscard]] struct nd_error *monitor_connect(sd_event *loop, const char *directory, const struct monitor_events *events,
+                                               void *userdata, struct monitor_state *ret_state, struct monitor **ret);
 
 /* Opens the log file anew under the name it had at the start; never truncates one that is there. The callback runs once, from the loop. */
 typedef void (*monitor_callback)(struct nd_error *error, void *userdata);

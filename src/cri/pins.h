@@ -21,6 +21,6 @@ void pins_free(struct pins *pins); /* the pins stay */
 
 /* For workers alone, as they change the caller's mount namespace: enters the pins' and makes or undoes the pins of a sandbox there. fds and names go
  * together; a negative descriptor is passed over. */
-[[nodiscard]] struct nd_error *pins_put(const struct pins *pins, const char *sandbox_id, const char *const *names, const int *fds,
-                                        size_t count);
+[[nodiscard]] struct nd_error *pins_put(const struct pins *pins, const char *sandbox_id, const char *const *names,
+                                        const int *fds, size_t count);
 [[nodiscard]] struct nd_error *pins_drop(const struct pins *pins, const char *sandbox_id);

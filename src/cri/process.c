@@ -83,7 +83,7 @@ static void put_environment(const struct container_request *request, const struc
 
 struct nd_error *process_describe(const struct container_request *request, const struct nd_image_config *image,
                                   const char *hostname, struct nd_spec_process *ret) {
-        const char *directory = *request->working_directory  ? request->working_directory
+        const char *directory = *request->working_directory ? request->working_directory
                                 : *image->working_directory ? image->working_directory
                                                             : "/";
 

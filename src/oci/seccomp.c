@@ -19,15 +19,16 @@ static const char *const actions[] = {"SCMP_ACT_ALLOW",       "SCMP_ACT_ERRNO", 
                                       "SCMP_ACT_KILL_THREAD", "SCMP_ACT_TRAP",  "SCMP_ACT_LOG",  "SCMP_ACT_TRACE"};
 static const char *const operators[] = {"SCMP_CMP_NE", "SCMP_CMP_LT", "SCMP_CMP_LE",       "SCMP_CMP_EQ",
                                         "SCMP_CMP_GE", "SCMP_CMP_GT", "SCMP_CMP_MASKED_EQ"};
-static const char *const flags[] = {"SECCOMP_FILTER_FLAG_LOG", "SECCOMP_FILTER_FLAG_SPEC_ALLOW",
-                                    "SECCOMP_FILTER_FLAG_TSYNC"};
+static const char *const flags[] = {"SECCOMP_FILTER_FLAG_LOG", "SECCOMP_FILTER_FLAG_SPEC_ALLOW", "SECCOMP_FILTER_FLAG_TSYNC"};
 
 static const struct {
         const char *go, *seccomp;
 } architectures[] = {
-        {"amd64", "SCMP_ARCH_X86_64"},    {"386", "SCMP_ARCH_X86"},       {"arm64", "SCMP_ARCH_AARCH64"},
-        {"arm", "SCMP_ARCH_ARM"},         {"riscv64", "SCMP_ARCH_RISCV64"}, {"s390x", "SCMP_ARCH_S390X"},
-        {"ppc64le", "SCMP_ARCH_PPC64LE"}, {"loong64", "SCMP_ARCH_LOONGARCH64"}, {"mips64le", "SCMP_ARCH_MIPSEL64"},
+        {"amd64", "SCMP_ARCH_X86_64"},      {"386", "SCMP_ARCH_X86"},
+        {"arm64", "SCMP_ARCH_AARCH64"},     {"arm", "SCMP_ARCH_ARM"},
+        {"riscv64", "SCMP_ARCH_RISCV64"},   {"s390x", "SCMP_ARCH_S390X"},
+        {"ppc64le", "SCMP_ARCH_PPC64LE"},   {"loong64", "SCMP_ARCH_LOONGARCH64"},
+        {"mips64le", "SCMP_ARCH_MIPSEL64"},
 };
 
 static const char *seccomp_architecture(const char *go) {

@@ -13,8 +13,8 @@ enum {
 };
 
 struct nd_seccomp_host {
-        const char *architecture;             /* as Go calls it: "amd64" */
-        uint64_t capabilities;                /* the container's bounding set; bits as in nd_spec_capabilities */
+        const char *architecture;            /* as Go calls it: "amd64" */
+        uint64_t capabilities;               /* the container's bounding set; bits as in nd_spec_capabilities */
         unsigned kernel_major, kernel_minor; /* for rules that begin with a kernel */
 };
 

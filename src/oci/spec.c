@@ -54,10 +54,9 @@ void nd_spec_done(struct nd_spec *spec) {
 }
 
 struct nd_spec_mount *nd_spec_add_mount(struct nd_spec *spec, const char *destination, const char *type, const char *source) {
-        nd_vector_push(&spec->mounts,
-                       ((struct nd_spec_mount) {.destination = nd_strdup(destination),
-                                                .type = nd_strdup(type ? type : "bind"),
-                                                .source = nd_strdup(source)}));
+        nd_vector_push(&spec->mounts, ((struct nd_spec_mount) {.destination = nd_strdup(destination),
+                                                               .type = nd_strdup(type ? type : "bind"),
+                                                               .source = nd_strdup(source)}));
         return &spec->mounts.items[spec->mounts.count - 1];
 }
 
@@ -298,11 +297,12 @@ static void put_linux(struct nd_json_out *out, const struct nd_spec *spec) {
 }
 
 static struct nd_error *finished(const struct nd_text *text) {
-        return text->overflow ? nd_error_new(ND_EXHAUSTED, 0,
-                                             "the runtime spec has more than %zu bytes: fewer or shorter arguments, variables, "
-                                             "mounts or devices are needed",
-                                             text->ceiling)
-                              : nullptr;
+        return text->overflow
+                       ? nd_error_new(ND_EXHAUSTED, 0,
+                                      "the runtime spec has more than %zu bytes: fewer or shorter arguments, variables, "
+                                      "mounts or devices are needed",
+                                      text->ceiling)
+                       : nullptr;
 }
 
 struct nd_error *nd_spec_format(const struct nd_spec *spec, struct nd_text *ret) {

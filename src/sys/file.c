@@ -220,17 +220,26 @@ static struct nd_error *sync_directory(int dirfd, const char *name) {
         return nullptr;
 }
 
-struct nd_error *nd_file_replace(int dirfd, const char *name, const void *bytes, size_t length, mode_t mode) {
+static struct nd_error *replace(int dirfd, const char *name, const void *bytes, size_t length, mode_t mode, bool sync) {
         nd_cleanup(temporary_done) struct temporary t = {.fd = -EBADF};
 
         nd_try(temporary_open(dirfd, name, mode, &t));
         nd_try(write_all(t.fd, name, bytes, length));
-        if (nd_sys->fsync(t.fd) < 0)
+        if (sync && nd_sys->fsync(t.fd) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "sync '%s'", name);
         if (nd_sys->renameat(dirfd, t.name, dirfd, name) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "rename over '%s'", name);
         t.name[0] = '\0'; /* it is the file now */
+        return nullptr;
+}
+
+struct nd_error *nd_file_replace(int dirfd, const char *name, const void *bytes, size_t length, mode_t mode) {
+        nd_try(replace(dirfd, name, bytes, length, mode, true));
         return sync_directory(dirfd, name);
+}
+
+struct nd_error *nd_file_replace_unsynced(int dirfd, const char *name, const void *bytes, size_t length, mode_t mode) {
+        return replace(dirfd, name, bytes, length, mode, false);
 }
 
 struct nd_error *nd_file_unlink(int dirfd, const char *name) {

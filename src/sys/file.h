@@ -45,6 +45,10 @@ void nd_names_done(nd_names *names);
  * old or the new contents may be there, and no temporary file is left (unless removing it failed too). */
 [[nodiscard]] struct nd_error *nd_file_replace(int dirfd, const char *name, const void *bytes, size_t length, mode_t mode);
 
+/* The same without any sync: safe against the death of this process at any instant, not against that of the machine. */
+[[nodiscard]] struct nd_error *nd_file_replace_unsynced(int dirfd, const char *name, const void *bytes, size_t length,
+                                                        mode_t mode);
+
 /* Removes a file and syncs the directory. A file that is not there is done already. */
 [[nodiscard]] struct nd_error *nd_file_remove(int dirfd, const char *name);
 

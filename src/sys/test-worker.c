@@ -171,7 +171,8 @@ static void outcome_done(struct outcome *outcome) {
 static void start(struct outcome *outcome, nd_worker_function function, uint64_t deadline_us, struct nd_worker **ret) {
         *outcome = (struct outcome) {.fd = -EBADF};
         assert_true(sd_event_new(&outcome->loop) >= 0);
-        expect_ok(nd_worker_start(outcome->loop, "look at '/x'", function, (void *) "/x", deadline_us, on_worker, outcome, ret));
+        expect_ok(
+                nd_worker_start(outcome->loop, "look at '/x'", function, (void *) "/x", deadline_us, on_worker, outcome, ret));
 }
 
 static void run_loop(struct outcome *outcome) {

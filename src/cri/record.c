@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* record.c - see record.h
+ *
+ * Theory of operation
+ *   An object is there when its .json is there. A new one gets its directory, then the request, then the .json; a removed one loses them the
+ *   other way round. So whatever instant we are killed at, a directory without a .json is a leftover in which nothing was made
+ *   yet, or any more, and goes when it is found. Directories may be crossed by a pod's mapped root (0711), for its root filesystem is below; the
+ *   records in them are for us alone (0600).
+ * Owns       the descriptor of <state>/pods. */
+#include "cri/record.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "cri/config.h"
+#include "cri/paths.h"
+#include "cri/record-format.h"
+#include "cri/request-decode.h"
+#include "net/grpc.h"
+#include "sys/file.h"
+
+#define SANDBOX_JSON "sandbox.json"
+#define SANDBOX_REQUEST "sandbox.pb"
+#define CONTAINERS "containers"
+#define CONTAINER_JSON "container.json"
+#define CONTAINER_REQUEST "container.pb"
+
+enum {
+        DIRECTORIES_MOST = 1 << 20,
+        CROSSED = 0711,
+        PRIVATE = 0600,
+};
+
+struct record_book {
+        int pods_fd;
+        char boot_id[RECORD_BOOT_ID + 1];
+};
+
+static struct nd_error *read_boot_id(char ret[static RECORD_BOOT_ID + 1]) {
+        nd_autofree char *text = nullptr;
+
+        nd_try(nd_file_read_kernel("/proc/sys/kernel/random/boot_id", 64, &text));
+        text[strcspn(text, "\n")] = '\0';
+        if (strlen(text) != RECORD_BOOT_ID)
+                return nd_error_new(ND_INTERNAL, 0, "the kernel's boot id is no UUID: '%s'", text);
+        memcpy(ret, text, RECORD_BOOT_ID + 1);
+        return nullptr;
+}
+
+struct nd_error *record_book_open(const struct cri_config *config, struct record_book **ret) {
+        nd_autofree char *path = path_of_pods(config);
+        struct record_book *book;
+        int fd = -EBADF;
+
+        nd_try(nd_dir_make(AT_FDCWD, config->state, CROSSED));
+        nd_try(nd_dir_make(AT_FDCWD, path, CROSSED));
+        nd_try(nd_dir_open(AT_FDCWD, path, &fd));
+        book = nd_new(struct record_book);
+        book->pods_fd = fd;
+        *ret = book;
+        return read_boot_id(book->boot_id);
+}
+
+void record_book_free(struct record_book *book) {
+        if (!book)
+                return;
+        nd_close_fd(&book->pods_fd);
+        free(book);
+}
+
+/* ---- saving ---- */
+
+static struct nd_error *write_record(int dirfd, const char *name, const char *bytes, size_t length, enum record_how how) {
+        return how == RECORD_DURABLE ? nd_file_replace(dirfd, name, bytes, length, PRIVATE)
+                                     : nd_file_replace_unsynced(dirfd, name, bytes, length, PRIVATE);
+}
+
+static struct nd_error *open_sandbox(const struct record_book *book, const char *id, int *ret) {
+        return nd_error_wrap(nd_dir_open(book->pods_fd, id, ret), "records of pod sandbox %s", id);
+}
+
+static struct nd_error *open_container(const struct record_book *book, const struct container *container, int *ret) {
+        nd_autofree char *path = nd_format("%s/" CONTAINERS "/%s", container->sandbox->id, container->id);
+
+        return nd_error_wrap(nd_dir_open(book->pods_fd, path, ret), "records of container %s", container->id);
+}
+
+struct nd_error *record_save_sandbox(struct record_book *book, const struct sandbox *sandbox, enum record_how how) {
+        nd_autoclose int fd = -EBADF;
+        nd_autotext text = {};
+
+        nd_try(record_format_sandbox(sandbox, book->boot_id, &text));
+        nd_try(open_sandbox(book, sandbox->id, &fd));
+        return nd_error_wrap(write_record(fd, SANDBOX_JSON, nd_text_get(&text), text.length, how), "pod sandbox %s",
+                             sandbox->id);
+}
+
+struct nd_error *record_save_container(struct record_book *book, const struct container *container, enum record_how how) {
+        nd_autoclose int fd = -EBADF;
+        nd_autotext text = {};
+
+        nd_try(record_format_container(container, &text));
+        nd_try(open_container(book, container, &fd));
+        return nd_error_wrap(write_record(fd, CONTAINER_JSON, nd_text_get(&text), text.length, how), "container %s",
+                             container->id);
+}
+
+struct nd_error *record_new_sandbox(struct record_book *book, const struct sandbox *sandbox, const char *bytes,
+                                    size_t length) {
+        nd_autoclose int fd = -EBADF;
+
+        nd_try(nd_dir_make(book->pods_fd, sandbox->id, CROSSED));
+        nd_try(open_sandbox(book, sandbox->id, &fd));
+        nd_try(nd_dir_make(fd, CONTAINERS, CROSSED));
+        nd_try(write_record(fd, SANDBOX_REQUEST, bytes, length, RECORD_HERE));
+        return record_save_sandbox(book, sandbox, RECORD_HERE);
+}
+
+struct nd_error *record_new_container(struct record_book *book, const struct container *container, const char *bytes,
+                                      size_t length) {
+        nd_autofree char *path = nd_format("%s/" CONTAINERS "/%s", container->sandbox->id, container->id);
+        nd_autoclose int fd = -EBADF;
+
+        nd_try(nd_dir_make(book->pods_fd, path, CROSSED));
+        nd_try(open_container(book, container, &fd));
+        if (bytes)
+                nd_try(write_record(fd, CONTAINER_REQUEST, bytes, length, RECORD_HERE));
+        return record_save_container(book, container, RECORD_HERE);
+}
+
+/* ---- removing ---- */
+
+static struct nd_error *remove_directory(int dirfd, const char *name) {
+        if (nd_sys->unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+                return nd_error_new(nd_code_of_errno(errno), errno, "remove directory '%s'", name);
+        return nullptr;
+}
+
+/* The .json first, what a killed writer left, and the request. */
+static struct nd_error *remove_files(int fd, const char *json, const char *request) {
+        nd_cleanup(nd_names_done) nd_names files = {};
+
+        nd_try(nd_file_unlink(fd, json));
+        nd_try(nd_file_unlink(fd, request));
+        nd_try(nd_dir_list_files(fd, ".", DIRECTORIES_MOST, &files));
+        nd_vector_each (file, &files) {
+                if (nd_has_prefix(*file, ND_FILE_TEMPORARY))
+                        nd_try(nd_file_unlink(fd, *file));
+        }
+        return nullptr;
+}
+
+static bool is_absent(const struct nd_error *error) {
+        return nd_error_code(error) == ND_NOT_FOUND;
+}
+
+static struct nd_error *remove_container(int containers_fd, const char *id) {
+        nd_autoerror struct nd_error *error = nullptr;
+        nd_autoclose int fd = -EBADF;
+
+        error = nd_dir_open(containers_fd, id, &fd);
+        if (error)
+                return is_absent(error) ? nullptr : nd_take_ptr(error);
+        nd_try(remove_files(fd, CONTAINER_JSON, CONTAINER_REQUEST));
+        return remove_directory(containers_fd, id);
+}
+
+static struct nd_error *remove_sandbox(int pods_fd, const char *id) {
+        nd_autoerror struct nd_error *error = nullptr;
+        nd_autoclose int fd = -EBADF;
+
+        error = nd_dir_open(pods_fd, id, &fd);
+        if (error)
+                return is_absent(error) ? nullptr : nd_take_ptr(error);
+        nd_try(remove_files(fd, SANDBOX_JSON, SANDBOX_REQUEST));
+        nd_try(remove_directory(fd, CONTAINERS));
+        return remove_directory(pods_fd, id);
+}
+
+struct nd_error *record_remove_sandbox(struct record_book *book, const struct sandbox *sandbox) {
+        return nd_error_wrap(remove_sandbox(book->pods_fd, sandbox->id), "records of pod sandbox %s", sandbox->id);
+}
+
+struct nd_error *record_remove_container(struct record_book *book, const struct container *container) {
+        nd_autofree char *path = nd_format("%s/" CONTAINERS, container->sandbox->id);
+        nd_autoerror struct nd_error *error = nullptr;
+        nd_autoclose int fd = -EBADF;
+
+        error = nd_dir_open(book->pods_fd, path, &fd);
+        if (error)
+                return is_absent(error) ? nullptr : nd_take_ptr(error);
+        return nd_error_wrap(remove_container(fd, container->id), "records of container %s", container->id);
+}
+
+/* ---- loading ---- */
+
+struct loading {
+        struct record_book *book;
+        struct pods *pods;
+        nd_strings *problems;
+};
+
+static void tell(struct loading *loading, const char *kind, const char *id, const struct nd_error *error) {
+        nd_autofree char *problem = nd_format("the records of %s %s cannot be used, and what it left is not cleaned up: %s",
+                                              kind, id, nd_error_text(error));
+
+        nd_strings_add(loading->problems, problem);
+}
+
+static struct nd_error *read_container(int fd, const char *json, size_t json_length, struct container *container) {
+        nd_autofree char *request = nullptr, *sandbox_id = nullptr;
+        size_t length = 0;
+
+        if (!record_is_internal(json, json_length)) {
+                nd_try(nd_file_read(fd, CONTAINER_REQUEST, ND_GRPC_MESSAGE, &request, &length));
+                nd_try(nd_error_wrap(request_decode_container(request, length, &sandbox_id, &container->request),
+                                     CONTAINER_REQUEST));
+        }
+        return nd_error_wrap(record_parse_container(json, json_length, container), CONTAINER_JSON);
+}
+
+static void container_done(struct container **container) {
+        container_free(*container);
+}
+
+static struct nd_error *load_container(struct loading *loading, struct sandbox *sandbox, int containers_fd, const char *id) {
+        nd_cleanup(container_done) struct container *container = nd_new(struct container);
+        nd_autoerror struct nd_error *error = nullptr;
+        nd_autofree char *json = nullptr;
+        nd_autoclose int fd = -EBADF;
+        size_t length = 0;
+
+        nd_try(nd_dir_open(containers_fd, id, &fd));
+        error = nd_file_read(fd, CONTAINER_JSON, RECORD_CEILING, &json, &length);
+        if (is_absent(error))
+                return remove_container(containers_fd, id);
+        nd_try(nd_take_ptr(error));
+        memcpy(container->id, id, POD_ID + 1);
+        container->sandbox = sandbox;
+        nd_try(read_container(fd, json, length, container));
+        pods_add_container(loading->pods, nd_take_ptr(container));
+        return nullptr;
+}
+
+static struct nd_error *load_containers(struct loading *loading, struct sandbox *sandbox, int sandbox_fd) {
+        nd_cleanup(nd_names_done) nd_names ids = {};
+        nd_autoclose int fd = -EBADF;
+
+        nd_try(nd_dir_open(sandbox_fd, CONTAINERS, &fd));
+        nd_try(nd_dir_list(fd, ".", DIRECTORIES_MOST, &ids));
+        nd_vector_each (id, &ids) {
+                nd_autoerror struct nd_error *error = nullptr;
+
+                if (!path_is_id(*id))
+                        continue;
+                error = load_container(loading, sandbox, fd, *id);
+                if (error)
+                        tell(loading, "container", *id, error);
+        }
+        return nullptr;
+}
+
+static void sandbox_done(struct sandbox **sandbox) {
+        sandbox_free(*sandbox);
+}
+
+static struct nd_error *read_sandbox(struct record_book *book, int fd, const char *json, size_t json_length,
+                                     struct sandbox *sandbox) {
+        nd_autofree char *request = nullptr;
+        size_t length = 0;
+
+        nd_try(nd_file_read(fd, SANDBOX_REQUEST, ND_GRPC_MESSAGE, &request, &length));
+        nd_try(nd_error_wrap(request_decode_sandbox(request, length, &sandbox->request), SANDBOX_REQUEST));
+        return nd_error_wrap(record_parse_sandbox(json, json_length, book->boot_id, sandbox), SANDBOX_JSON);
+}
+
+static struct nd_error *load_sandbox(struct loading *loading, const char *id) {
+        nd_cleanup(sandbox_done) struct sandbox *sandbox = nd_new(struct sandbox);
+        struct sandbox *loaded;
+        nd_autoerror struct nd_error *error = nullptr;
+        nd_autofree char *json = nullptr;
+        nd_autoclose int fd = -EBADF;
+        size_t length = 0;
+
+        nd_try(nd_dir_open(loading->book->pods_fd, id, &fd));
+        error = nd_file_read(fd, SANDBOX_JSON, RECORD_CEILING, &json, &length);
+        if (is_absent(error))
+                return remove_sandbox(loading->book->pods_fd, id);
+        nd_try(nd_take_ptr(error));
+        memcpy(sandbox->id, id, POD_ID + 1);
+        nd_try(read_sandbox(loading->book, fd, json, length, sandbox));
+        loaded = nd_take_ptr(sandbox);
+        pods_add_sandbox(loading->pods, loaded);
+        return load_containers(loading, loaded, fd);
+}
+
+struct nd_error *record_load(struct record_book *book, struct pods *pods, nd_strings *problems) {
+        struct loading loading = {.book = book, .pods = pods, .problems = problems};
+        nd_cleanup(nd_names_done) nd_names ids = {};
+
+        nd_try(nd_dir_list(book->pods_fd, ".", DIRECTORIES_MOST, &ids));
+        nd_vector_each (id, &ids) {
+                nd_autoerror struct nd_error *error = nullptr;
+
+                if (!path_is_id(*id))
+                        continue;
+                error = load_sandbox(&loading, *id);
+                if (error)
+                        tell(&loading, "pod sandbox", *id, error);
+        }
+        return nullptr;
+}
