@@ -10,12 +10,14 @@ from nodensdev.bench.guest.subjects import STEPS
 def run(factor: float) -> dict[str, Any]:
     def subject(scale: float, more: dict[str, Any]) -> dict[str, Any]:
         serial = {step: [scale, scale * 2, scale * 3] for step in STEPS}
-        return {"serial": serial, "mount_lines": [4, 4, 4], "parallel": {"up_ms": [scale * 2], "down_ms": [scale]}} | more
+        left = {part: [0.0, scale, scale] for part in ("start", "exec", "end")}
+        return {"serial": serial, "left": left, "mount_lines": [4, 4, 4], "memory": [], "restart_ms": [],
+                "parallel": {"up_ms": [scale * 2], "down_ms": [scale]}} | more
 
-    memory = {"memory": {"daemon_kb": 51200, "pods_kb": 30720, "pod_processes": 6, "strangers": {}}, "restart_ms": 100.0}
+    memory = {"memory": [{"daemon_kb": 51200, "pods_kb": 30720, "pod_processes": 6, "strangers": {}}], "restart_ms": [100.0]}
     mode = {"engine": subject(10, {}), "containerd": subject(10 * factor, memory)}
     results = {"on": mode, "pull": {"engine": [100.0], "containerd": [300.0]}}
-    return {"pods": 3, "date": "today", "commit": "c0ffee", "results": results}
+    return {"pods": 3, "rounds": 1, "date": "today", "commit": "c0ffee", "results": results}
 
 
 def test_ratios_are_to_the_bare_engine() -> None:
@@ -31,7 +33,22 @@ def test_steps_that_runtimes_divide_differently_have_no_ratio() -> None:
 
 
 def test_the_sum_of_a_pod_is_taken_pod_by_pod() -> None:
-    assert figures.sums({"a": [1, 9, 2], "b": [9, 1, 2]}, ("a", "b")) == 10
+    assert figures.sums({"a": [1, 9, 2], "b": [9, 1, 2]}, ("a", "b")) == [10, 10, 4]
+
+
+def test_a_ratio_is_taken_turn_by_turn() -> None:
+    """The machine was ten times slower in the second turn, for both."""
+    assert figures.Row("", "ms", {"engine": [1, 10, 1], "containerd": [2, 20, 2]}).ratio("containerd") == 2
+
+
+def test_a_stray_turn_does_not_move_a_ratio() -> None:
+    assert figures.middle_mean([2.0, 2.0, 2.0, 200.0]) == 2
+
+
+def test_what_is_left_behind_is_a_mean_without_a_ratio() -> None:
+    row = {row.title: row for row in figures.rows_of(run(4), "on")}["idle again after a pod's start, mean"]
+    assert round(row.values["engine"], 1) == 6.7
+    assert row.ratio("containerd") is None
 
 
 def test_runs_that_disagree_are_named() -> None:

@@ -17,7 +17,7 @@ def cri(args: argparse.Namespace) -> int:
     if set(runtimes) - set(RUNTIMES):
         raise Failure(f"--runtime {args.runtime}: there are {', '.join(RUNTIMES)}, separated by commas")
     modes = ("on", "off") if args.userns == "both" else (args.userns,)
-    data = guest_run.run(guest_run.Plan(runtimes, args.pods, args.parallel, modes, args.kernel))
+    data = guest_run.run(guest_run.Plan(runtimes, args.pods, args.parallel, args.rounds, modes, args.kernel))
     report.RESULTS.mkdir(parents=True, exist_ok=True)
     base = report.RESULTS / f"cri-{time.strftime('%Y%m%d-%H%M%S')}"
     base.with_suffix(".json").write_text(json.dumps(data, indent=1))
@@ -37,12 +37,13 @@ def pull_images(args: argparse.Namespace) -> int:
 
 
 def compare(args: argparse.Namespace) -> int:
-    """Whether the two newest runs agree in their ratios."""
+    """Whether the newest run and the one before it with the same plan agree in their ratios."""
     from . import figures, report
-    found = report.results()[-2:]
-    if len(found) < 2:
-        raise Failure("two runs are needed; `tools/dev bench cri` makes one")
-    first, second = (figures.ratios(json.loads(path.read_text())) for path in found)
+    data = report.newest()
+    other = report.comparable(data)
+    if other is None:
+        raise Failure("two runs with the same plan are needed; `tools/dev bench cri` makes one")
+    first, second = figures.ratios(other), figures.ratios(data)
     apart = figures.disagreements(first, second, LIMIT)
     for line in apart:
         print(line)
@@ -64,8 +65,9 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=ACTIONS,
                         help="cri: measure; compare: do the two newest runs agree; report: write docs/benchmarks.md")
     parser.add_argument("--runtime", default="containerd", help="runtimes, separated by commas (default: containerd)")
-    parser.add_argument("--rounds", type=int, default=3, help="images: pulls by each runtime (default: 3)")
-    parser.add_argument("--pods", type=int, default=20, help="default: 20")
+    parser.add_argument("--rounds", type=int, default=3,
+                        help="cri: how often everything is measured; images: pulls by each runtime (default: 3)")
+    parser.add_argument("--pods", type=int, default=20, help="per round (default: 20)")
     parser.add_argument("--parallel", type=int, default=5, help="pods at a time in the parallel part (default: 5)")
     parser.add_argument("--userns", choices=("on", "off", "both"), default="both")
     parser.add_argument("--kernel", choices=("uml", "debian"), default="uml")

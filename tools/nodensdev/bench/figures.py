@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From raw times to figures: medians, and how many times the bare engine's cost a runtime takes."""
+"""From raw samples to figures: medians, and how many times the bare engine's cost a runtime takes."""
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,17 +22,31 @@ COMPARED = {"RunPodSandbox", "ExecSync"}
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: a figure per subject."""
+    """One line of the table: samples per subject. The n-th samples of all subjects come from the same turn."""
 
     title: str
     unit: str
-    values: dict[str, float]
+    samples: dict[str, list[float]]
     compared: bool = True
+    average: Callable[[list[float]], float] = statistics.median
+
+    @property
+    def values(self) -> dict[str, float]:
+        return {name: self.average(found) for name, found in self.samples.items() if found}
 
     def ratio(self, subject: str) -> float | None:
-        base = self.values.get(ENGINE)
-        value = self.values.get(subject)
-        return value / base if self.compared and base and value is not None else None
+        """How many times the bare engine's cost: taken turn by turn, since a turn's two halves saw the same machine."""
+        base, own = self.samples.get(ENGINE), self.samples.get(subject)
+        if not self.compared or not base or not own:
+            return None
+        return middle_mean([value / floor for floor, value in zip(base, own, strict=True)])
+
+
+def middle_mean(values: list[float]) -> float:
+    """The mean of the middle half: steadier than a median where values come in two heaps, and as deaf to strays."""
+    ordered = sorted(values)
+    cut = len(ordered) // 4
+    return statistics.mean(ordered[cut:len(ordered) - cut])
 
 
 def subjects_of(data: dict[str, Any]) -> list[str]:
@@ -43,39 +58,32 @@ def modes_of(data: dict[str, Any]) -> list[str]:
     return [name for name in data["results"] if name != "pull"]
 
 
-def sums(serial: dict[str, list[float]], steps: tuple[str, ...]) -> float:
-    """The median over pods of the sum of their steps."""
-    return statistics.median(map(sum, zip(*(serial[step] for step in steps), strict=True)))
+def sums(serial: dict[str, list[float]], steps: tuple[str, ...]) -> list[float]:
+    """The sum of some steps, pod by pod."""
+    return [sum(times) for times in zip(*(serial[step] for step in steps), strict=True)]
 
 
 def time_rows(mode: dict[str, Any]) -> list[Row]:
     serial = {name: found["serial"] for name, found in mode.items()}
-    rows = [Row(step, "ms", {name: statistics.median(times[step]) for name, times in serial.items()}, step in COMPARED)
-            for step in STEPS]
-    return rows + [Row(title, "ms", {name: sums(times, steps) for name, times in serial.items()}) for title, steps in SUMS.items()]
-
-
-def medians(mode: dict[str, Any], part: str) -> dict[str, float]:
-    """Of the rounds in which pods were started or ended at once."""
-    return {name: statistics.median(found["parallel"][part]) for name, found in mode.items()}
+    rows = [Row(step, "ms", {name: times[step] for name, times in serial.items()}, step in COMPARED) for step in STEPS]
+    rows += [Row(title, "ms", {name: sums(times, steps) for name, times in serial.items()}) for title, steps in SUMS.items()]
+    return rows + [Row(f"idle again after a pod's {part}, mean", "ms", {name: found["left"][part] for name, found in mode.items()},
+                       compared=False, average=statistics.mean) for part in ("start", "end")]
 
 
 def other_rows(mode: dict[str, Any], pods: int) -> list[Row]:
-    rows = [
-        Row("pods started in parallel, each", "ms", medians(mode, "up_ms")),
-        Row("pods ended in parallel, each", "ms", medians(mode, "down_ms")),
-        Row("lines in the host's mount table, per pod", "",
-            {name: statistics.median(found["mount_lines"]) for name, found in mode.items()}),
+    def memory(size: Callable[[dict[str, Any]], float]) -> dict[str, list[float]]:
+        return {name: [size(usage) / 1024 for usage in found["memory"]] for name, found in mode.items()}
+
+    return [
+        Row("pods started in parallel, each", "ms", {name: found["parallel"]["up_ms"] for name, found in mode.items()}),
+        Row("pods ended in parallel, each", "ms", {name: found["parallel"]["down_ms"] for name, found in mode.items()}),
+        Row("lines in the host's mount table, per pod", "", {name: found["mount_lines"] for name, found in mode.items()}),
+        Row("daemon's memory (PSS)", "MB", memory(lambda usage: usage["daemon_kb"])),
+        Row("memory of per-pod processes, each pod", "MB", memory(lambda usage: usage["pods_kb"] / pods)),
+        Row(f"memory of all but the workload, {pods} pods", "MB", memory(lambda usage: usage["daemon_kb"] + usage["pods_kb"])),
+        Row(f"daemon restart with {pods} pods", "ms", {name: found["restart_ms"] for name, found in mode.items()}),
     ]
-    kept = {name: found["memory"] for name, found in mode.items() if "memory" in found}
-    rows.append(Row("daemon's memory (PSS)", "MB", {name: usage["daemon_kb"] / 1024 for name, usage in kept.items()}))
-    rows.append(Row("memory of per-pod processes, each pod", "MB",
-                    {name: usage["pods_kb"] / 1024 / pods for name, usage in kept.items()}))
-    total = {name: (usage["daemon_kb"] + usage["pods_kb"]) / 1024 for name, usage in kept.items()}
-    rows.append(Row(f"memory of all but the workload, {pods} pods", "MB", total))
-    restarts = {name: found["restart_ms"] for name, found in mode.items() if "restart_ms" in found}
-    rows.append(Row(f"daemon restart with {pods} pods", "ms", restarts))
-    return rows
 
 
 def rows_of(data: dict[str, Any], mode: str) -> list[Row]:
@@ -84,8 +92,7 @@ def rows_of(data: dict[str, Any], mode: str) -> list[Row]:
 
 
 def pull_row(data: dict[str, Any]) -> Row:
-    pulls = data["results"]["pull"]
-    return Row("pull of a 64 MiB image", "ms", {name: statistics.median(times) for name, times in pulls.items()})
+    return Row("pull of a 64 MiB image", "ms", data["results"]["pull"])
 
 
 def ratios(data: dict[str, Any]) -> dict[str, float]:

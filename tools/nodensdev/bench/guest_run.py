@@ -37,6 +37,7 @@ class Plan:
     runtimes: tuple[str, ...]
     pods: int
     parallel: int
+    rounds: int
     userns: tuple[str, ...]
     kernel: str = "uml"
 
@@ -60,7 +61,7 @@ def prepare(plan: Plan, share: Path) -> None:
     registry.Site(share / "site").prepare(registry.storage.filled())
     config = {
         "runtimes": [describe(name, share / "programs") for name in plan.runtimes],
-        "pods": plan.pods, "parallel": plan.parallel, "userns": plan.userns,
+        "pods": plan.pods, "parallel": plan.parallel, "rounds": plan.rounds, "userns": plan.userns,
         "image": names["BusyBox"], "pause": names["Pause"], "pulled": PULLED, "proto": str(SHARE / "api.proto"),
         "programs": str(SHARE / "programs"), "site": str(SHARE / "site"), "hosts_toml": registry.hosts_toml(),
         "registries": ["registry.k8s.io", f"{registry.HOST}:{registry.PORT}"],
@@ -87,7 +88,7 @@ def run(plan: Plan) -> dict[str, Any]:
         measured = json.loads((result.files / "result.json").read_text())
     facts = {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
              "load": round(load, 1), "seconds": round(time.monotonic() - started), "pods": plan.pods,
-             "parallel": plan.parallel, "kernel": plan.kernel, "versions": versions()}
+             "parallel": plan.parallel, "rounds": plan.rounds, "kernel": plan.kernel, "versions": versions()}
     return facts | measured
 
 

@@ -49,7 +49,7 @@ def draw(data: dict[str, Any]) -> str:
     lines = bars(data)
     scale = (WIDTH - LEFT - RIGHT) / max(sum(value for _, value in parts) for _, parts in lines)
     height = TOP + len(lines) * (BAR + GAP) + 10
-    title = f"A pod's start and end, medians of {data['pods']} pods, {data['date']}, commit {data['commit']}"
+    title = f"A pod's start and end, medians of {data['rounds'] * data['pods']} pods, {data['date']}, commit {data['commit']}"
     body = [text(10, 18, title, size=13)]
     body += legend([step for step, _ in lines[0][1]])
     for number, (label, parts) in enumerate(lines):

@@ -17,18 +17,22 @@ METHOD = """# Benchmarks
 *Written by `tools/dev bench report` from the newest runs of `tools/dev bench cri`; do not edit.*
 
 ## Method
-- One guest ({kernel_name}, {cpus} CPU, 4 GiB, Debian 13, ext4 on a disk in memory), booted for the run, with a high priority on
-  its machine. In it the runtimes as systemd services, a registry on the guest's loopback, and a CRI client that does what a
+- One guest ({kernel_name}, {cpus} CPU, 4 GiB, Debian 13, ext4 on a disk in memory), booted for the run, on a CPU of its machine that it
+  never leaves, with a high priority. In it the runtimes as systemd services, a registry on the guest's loopback, and a CRI client that does what a
   kubelet asks of a runtime: pods of one busybox container that sleeps.
 - *Bare engine*: the same CNI plugins (loopback, bridge, host-local), an overlay mount and `crun create/start/exec/kill/delete`,
   driven by a plain script without a daemon, a store or records. It is the floor that a runtime with these engines stands on.
-- Subjects take turns, pod by pod, after a warm-up life each, so that what disturbs the machine disturbs all of them. Times
-  are medians; absolute ones move from run to run, ratios to the bare engine hold, and two runs must agree in them within 15 %.
-  Runtimes divide the work differently between calls (containerd calls crun in StartContainer only), so some steps have no
-  ratio of their own, but their sums have.
+- Subjects take turns, pod by pod, in an order that rotates, so that what disturbs the machine disturbs all of them. A turn begins
+  when nothing has run in the guest for 40 ms: on one CPU, what a subject leaves behind would land in the turn of another.
+  How long that took is in the table (*idle again*). There are {rounds} rounds, each with {pods} new pods of both kinds; the lives that a
+  round begins with, one per subject, are not counted.
+- Times are medians. A ratio is taken turn by turn, between pods that saw the same machine, and is the mean of the middle half
+  of these. Absolute times move from run to run; two runs must agree in their ratios within 15 %. Runtimes divide the work
+  differently between calls (containerd calls crun in StartContainer only), so some steps have no ratio of their own, but their
+  sums have.
 - Memory is the proportional set size of the daemon and of what it leaves running per pod (monitors, shims, pause), without
   the workload.
-- *In parallel*: rounds of {parallel} pods at once, wall time by the number of pods. *Restart*: from `systemctl restart` until all
+- *In parallel*: batches of {parallel} pods at once, wall time by the number of pods. *Restart*: from `systemctl restart` until all
   pods and containers are listed as before. *Pull*: 64 MiB in four gzip layers and a base; the bare engine's is curl,
   checksum and `tar -xz`, one layer after the other.
 """
@@ -49,7 +53,7 @@ def comparable(data: dict[str, Any]) -> dict[str, Any] | None:
     """The run before the newest with the same plan, if there is one."""
     for path in reversed(results()[:-1]):
         other = json.loads(path.read_text())
-        same_plan = all(other[name] == data[name] for name in ("pods", "parallel", "kernel"))
+        same_plan = all(other.get(name) == data[name] for name in ("pods", "parallel", "rounds", "kernel"))
         if same_plan and figures.subjects_of(other) == figures.subjects_of(data):
             return other
     return None
@@ -71,10 +75,11 @@ def write() -> None:
     data = newest()
     machine = data["machine"]
     name = "User-mode Linux" if data["kernel"] == "uml" else "Debian's kernel under QEMU"
-    text = [METHOD.format(kernel_name=f"{name} {machine['kernel']}", cpus=machine["cpus"], parallel=data["parallel"])]
+    text = [METHOD.format(kernel_name=f"{name} {machine['kernel']}", cpus=machine["cpus"], parallel=data["parallel"],
+                          rounds=data["rounds"], pods=data["pods"])]
     versions = ", ".join(f"{title} {version}" for title, version in data["versions"].items())
     busy = f" Load of the machine before the run: {data['load']}." if "load" in data else ""
-    text.append(f"## Figures\n{data['date']} UTC, commit {data['commit']}, {data['pods']} pods; {versions}.{busy}\n{agreement(data)}\n")
+    text.append(f"## Figures\n{data['date']} UTC, commit {data['commit']}, {data['rounds']} x {data['pods']} pods in {data['seconds'] // 60} min; {versions}.{busy}\n{agreement(data)}\n")
     text.append("![A pod's start and end](benchmarks.svg)\n")
     for title, lines in table.tables(data):
         text.append(f"### {title[0].upper()}{title[1:]}\n{table.as_markdown(lines)}\n")

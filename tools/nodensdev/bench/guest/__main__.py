@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bench inside the guest: `python3 -m nodensdev.bench.guest CONFIG RESULT`.
 
-The subjects take turns, pod by pod: what disturbs the machine for a second disturbs all of them, and the ratios hold.
+Theory of operation
+  The subjects take turns, pod by pod, in an order that rotates: what disturbs the machine for a second disturbs all of
+  them. The n-th sample of every subject comes from the same turn, so a ratio can be taken turn by turn. A turn begins when
+  the guest is idle (quiet.py). Everything is done in several rounds, each with new pods and all modes: what changes slowly
+  (caches that fill, directories that grow) is spread over both sides of every ratio. The lives that each round begins
+  with are not counted.
 """
 import json
 import os
@@ -18,10 +23,11 @@ from queue import SimpleQueue
 from typing import Any
 
 from ...cri_client import messages_from
-from . import daemons, engine, memory, subjects
+from . import daemons, engine, memory, quiet, subjects
 from .subjects import START, STEPS, Bare, Runtime, Subject
 
-PULLS = 5
+PULLS = 7
+EXECS = 2           # of a pod: they are quick, and vary
 SYSTEM = {"udevadm", "python3.13"}  # udev's workers, which come with every veth, and the bench itself
 CGROUPS = Path("/sys/fs/cgroup")
 END = ("StopContainer", "RemoveContainer", "StopPodSandbox", "RemovePodSandbox")
@@ -50,44 +56,50 @@ class Bench:
     def subjects(self) -> list[Subject]:
         return [self.engines[0], *self.runtimes]
 
+    def turn(self, number: int) -> list[Subject]:
+        """The subjects in the order of this turn: everybody follows everybody in the end."""
+        first = number % len(self.subjects)
+        return self.subjects[first:] + self.subjects[:first]
+
     def run(self) -> dict[str, Any]:
-        for mode in self.config["userns"]:
-            self.results[mode] = {subject.name: {} for subject in self.subjects}
-            self.warm_up(mode == "on")
-            self.serial(mode)
-            self.parallel(mode)
-        self.results["pull"] = self.pulls()
-        return self.results
+        self.results = {mode: {subject.name: empty() for subject in self.subjects} for mode in self.config["userns"]}
+        for _ in range(self.config["rounds"]):
+            for mode in self.config["userns"]:
+                self.warm_up(mode == "on")
+                self.serial(mode)
+                self.parallel(mode)
+        return self.results | {"pull": self.pulls()}
 
     def warm_up(self, userns: bool) -> None:
         """One whole life per subject, not counted: first uses load programs and make bridges."""
         for subject in self.subjects:
             for step in STEPS:
                 subject.step(step, 0, userns)
+        quiet.wait()
 
     def serial(self, mode: str) -> None:
-        userns = mode == "on"
         numbers = range(1, self.config["pods"] + 1)
-        times: dict[str, dict[str, list[float]]] = {subject.name: {step: [] for step in STEPS} for subject in self.subjects}
-        lines: dict[str, list[int]] = {subject.name: [] for subject in self.subjects}
         for number in numbers:
-            for subject in self.subjects:
-                before = memory.mount_lines()
-                for step in START:
-                    times[subject.name][step].append(subject.step(step, number, userns))
-                lines[subject.name].append(memory.mount_lines() - before)
+            for subject in self.turn(number):
+                lines = memory.mount_lines()
+                self.measure(subject, mode, number, "start", START)
+                self.results[mode][subject.name]["mount_lines"].append(memory.mount_lines() - lines)
         for number in numbers:
-            for subject in self.subjects:
-                times[subject.name]["ExecSync"].append(subject.step("ExecSync", number, userns))
+            for _ in range(EXECS):
+                for subject in self.turn(number):
+                    self.measure(subject, mode, number, "exec", ("ExecSync",))
         self.measure_memory(mode)
         self.measure_restart(mode)
         for number in numbers:
-            for subject in self.subjects:
-                for step in END:
-                    times[subject.name][step].append(subject.step(step, number, userns))
-        for name, result in self.results[mode].items():
-            result["serial"] = times[name]
-            result["mount_lines"] = lines[name]
+            for subject in self.turn(number):
+                self.measure(subject, mode, number, "end", END)
+
+    def measure(self, subject: Subject, mode: str, number: int, part: str, steps: tuple[str, ...]) -> None:
+        """A turn of one subject: the steps, and the wait for what they leave behind."""
+        result = self.results[mode][subject.name]
+        for step in steps:
+            result["serial"][step].append(subject.step(step, number, mode == "on"))
+        result["left"][part].append(quiet.wait())
 
     def measure_memory(self, mode: str) -> None:
         time.sleep(2)
@@ -96,7 +108,7 @@ class Bench:
             daemon = self.daemons[runtime.name]
             usage = memory.measure(daemon.programs, daemon.per_pod, workloads, self.known)
             strangers = {name: count for name, count in usage.strangers.items() if name not in daemons.claimed() | SYSTEM}
-            self.results[mode][runtime.name]["memory"] = asdict(usage) | {"strangers": strangers}
+            self.results[mode][runtime.name]["memory"].append(asdict(usage) | {"strangers": strangers})
 
     def measure_restart(self, mode: str) -> None:
         """From the order to restart until the runtime lists every pod and container as it was."""
@@ -110,20 +122,19 @@ class Bench:
                 if time.perf_counter() - started > 120:
                     raise RuntimeError(f"{runtime.name} does not find its {wanted} pods again after a restart")
                 time.sleep(0.01)
-            self.results[mode][runtime.name]["restart_ms"] = (time.perf_counter() - started) * 1000
+            self.results[mode][runtime.name]["restart_ms"].append((time.perf_counter() - started) * 1000)
+            quiet.wait()
 
     def parallel(self, mode: str) -> None:
-        """Many pods at once, in rounds in which the subjects take turns; wall time of each round, up and down."""
+        """Many pods at once, in batches in which the subjects take turns; wall time of each batch, up and down."""
         size = self.config["parallel"]
-        names = [subject.name for subject in self.subjects]
-        times: dict[str, dict[str, list[float]]] = {name: {"up_ms": [], "down_ms": []} for name in names}
-        rounds = [range(start, start + size) for start in range(1001, 1001 + self.config["pods"], size)]
+        batches = [range(start, start + size) for start in range(1001, 1001 + self.config["pods"], size)]
         for part, steps in (("up_ms", START), ("down_ms", END)):
-            for numbers in rounds:
-                for name in names:
-                    times[name][part].append(self.at_once(name, numbers, steps, mode == "on") / size)
-        for name in names:
-            self.results[mode][name]["parallel"] = times[name]
+            for position, numbers in enumerate(batches):
+                for subject in self.turn(position):
+                    took = self.at_once(subject.name, numbers, steps, mode == "on") / size
+                    self.results[mode][subject.name]["parallel"][part].append(took)
+                    quiet.wait()
 
     def at_once(self, name: str, numbers: range, steps: tuple[str, ...], userns: bool) -> float:
         workers: SimpleQueue[Subject] = SimpleQueue()
@@ -146,9 +157,10 @@ class Bench:
 
     def pulls(self) -> dict[str, list[float]]:
         times: dict[str, list[float]] = {subject.name: [] for subject in self.subjects}
-        for _ in range(PULLS):
-            for subject in self.subjects:
+        for number in range(PULLS):
+            for subject in self.turn(number):
                 times[subject.name].append(subject.pull(self.config["pulled"]))
+                quiet.wait()
         return times
 
     def close(self) -> None:
@@ -156,6 +168,12 @@ class Bench:
             one.close()
         for runtime in self.runtimes:
             runtime.client.close()
+
+
+def empty() -> dict[str, Any]:
+    """A subject's results in one mode, before the first round."""
+    return {"serial": {step: [] for step in STEPS}, "left": {part: [] for part in ("start", "exec", "end")}, "mount_lines": [],
+            "parallel": {"up_ms": [], "down_ms": []}, "memory": [], "restart_ms": []}
 
 
 def make_cgroups(pods: int, parallel: int, runtimes: int) -> None:
