@@ -17,9 +17,9 @@ METHOD = """# Benchmarks
 *Written by `tools/dev bench report` from the newest runs of `tools/dev bench cri`; do not edit.*
 
 ## Method
-- One guest ({kernel_name}, {cpus} CPU, 4 GiB, Debian 13, ext4 on a disk in memory), booted for the run, on a CPU of its machine that it
-  never leaves, with a high priority. In it the runtimes as systemd services, a registry on the guest's loopback, and a CRI client that does what a
-  kubelet asks of a runtime: pods of one busybox container that sleeps.
+- One guest ({kernel_name}, {cpus} CPU, 4 GiB, Debian 13, ext4 on a disk in memory), booted for the run, on a CPU of
+  its machine that it never leaves, with a high priority. In it the runtimes as systemd services, a registry on the guest's
+  loopback, and a CRI client that does what a kubelet asks of a runtime: pods of one busybox container that sleeps.
 - *Bare engine*: the same CNI plugins (loopback, bridge, host-local), an overlay mount and `crun create/start/exec/kill/delete`,
   driven by a plain script without a daemon, a store or records. It is the floor that a runtime with these engines stands on.
 - Subjects take turns, pod by pod, in an order that rotates, so that what disturbs the machine disturbs all of them. A turn begins
