@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sys/cgroup.h"
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <string.h>
 #include <sys/statfs.h>
 
 #include "base/text.h"
+#include "sys/calls.h"
 #include "sys/file.h"
 
-#define MOUNT "/sys/fs/cgroup"
+#define MOUNT ND_CGROUP_MOUNT
+
+enum {
+        DEPTH = 32,      /* of cgroups that are removed; the kernel allows more, nobody needs it */
+        CHILDREN = 4096, /* in one of them */
+};
 
 void nd_cgroup_done(struct nd_cgroup *cgroup) {
         free(cgroup->own);
@@ -78,4 +85,140 @@ struct nd_error *nd_cgroup_discover(struct nd_cgroup *ret) {
         cgroup.writable = cgroup.delegated && access(procs, W_OK) == 0;
         *ret = nd_take(cgroup, (struct nd_cgroup) {});
         return nullptr;
+}
+
+/* A number of so many characters. */
+static bool parse(const char *text, size_t length, uint64_t *ret) {
+        char copy[24];
+
+        if (length >= sizeof copy)
+                return false;
+        memcpy(copy, text, length);
+        copy[length] = '\0';
+        return nd_parse_u64(copy, UINT64_MAX, ret) == 0;
+}
+
+bool nd_cgroup_key(const char *text, const char *key, uint64_t *ret) {
+        size_t wanted = strlen(key);
+
+        for (const char *line = text; *line;) {
+                size_t length = strcspn(line, "\n");
+
+                if (length > wanted && line[wanted] == ' ' && strncmp(line, key, wanted) == 0)
+                        return parse(line + wanted + 1, length - wanted - 1, ret);
+                line += length + (line[length] == '\n');
+        }
+        return false;
+}
+
+bool nd_cgroup_sum(const char *text, const char *key, uint64_t *ret) {
+        size_t wanted = strlen(key);
+        uint64_t sum = 0, value;
+        bool found = false;
+
+        for (const char *word = text + strspn(text, " \n"); *word; word += strspn(word, " \n")) {
+                size_t length = strcspn(word, " \n");
+
+                if (length > wanted && word[wanted] == '=' && strncmp(word, key, wanted) == 0 &&
+                    parse(word + wanted + 1, length - wanted - 1, &value)) {
+                        sum += value;
+                        found = true;
+                }
+                word += length;
+        }
+        if (found)
+                *ret = sum;
+        return found;
+}
+
+bool nd_cgroup_number(const char *text, uint64_t *ret) {
+        size_t length = strcspn(text, "\n");
+
+        if (length == 3 && strncmp(text, "max", 3) == 0) {
+                *ret = UINT64_MAX;
+                return true;
+        }
+        return parse(text, length, ret);
+}
+
+struct nd_error *nd_cgroup_open(const char *path, int *ret_fd) {
+        nd_autofree char *whole = nd_format("%s%s", MOUNT, path);
+        int fd = open(whole, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+        if (fd < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "open the cgroup '%s'", path);
+        *ret_fd = fd;
+        return nullptr;
+}
+
+bool nd_cgroup_read(int cgroup, const char *file, char text[static ND_CGROUP_FILE]) {
+        nd_autoclose int fd = openat(cgroup, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        size_t length = 0;
+        ssize_t n = 0;
+
+        if (fd < 0)
+                return false;
+        while (length < ND_CGROUP_FILE - 1 && (n = read(fd, text + length, ND_CGROUP_FILE - 1 - length)) > 0)
+                length += (size_t) n;
+        text[length] = '\0';
+        return n >= 0;
+}
+
+struct nd_error *nd_cgroup_make(int parent, const char *name) {
+        if (nd_sys->mkdirat(parent, name, 0755) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make the cgroup '%s'", name);
+        return nullptr;
+}
+
+/* One write to a control file; -errno. */
+static int put(int cgroup, const char *file, const char *text) {
+        nd_autoclose int fd = nd_sys->openat(cgroup, file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+
+        if (fd < 0 || nd_sys->write(fd, text, strlen(text)) < 0)
+                return -errno;
+        return 0;
+}
+
+struct nd_error *nd_cgroup_kill(int cgroup) {
+        int r = put(cgroup, "cgroup.kill", "1");
+
+        if (r < 0 && r != -ENOENT && r != -ENODEV)
+                return nd_error_new(nd_code_of_errno(-r), -r, "kill a cgroup");
+        return nullptr;
+}
+
+void nd_cgroup_lift(int parent, const char *name) {
+        nd_autoclose int child = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        nd_autofree char *text = nullptr;
+        char *state = nullptr;
+
+        if (child < 0)
+                return;
+        text = nd_malloc(ND_CGROUP_FILE);
+        if (!nd_cgroup_read(child, "cgroup.procs", text))
+                return;
+        for (char *pid = strtok_r(text, "\n", &state); pid; pid = strtok_r(nullptr, "\n", &state))
+                (void) put(parent, "cgroup.procs", pid);
+}
+
+static bool remove_below(int parent, const char *name, int depth) {
+        nd_cleanup(nd_names_done) nd_names children = {};
+        nd_autoclose int fd = -EBADF;
+
+        if (nd_sys->unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT || errno == ENODEV)
+                return true;
+        if (depth == 0)
+                return false;
+        fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0)
+                return errno == ENOENT;
+        nd_error_free(nd_dir_list(fd, ".", CHILDREN, &children));
+        nd_vector_each (child, &children)
+                if (!remove_below(fd, *child, depth - 1))
+                        return false;
+        return nd_sys->unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
+}
+
+bool nd_cgroup_remove(int parent, const char *name) {
+        return remove_below(parent, name, DEPTH);
 }

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup.h - which cgroup hierarchy the machine has, and where we are in it */
+/* cgroup.h - which cgroup hierarchy the machine has, where we are in it, and what its files say
+ *
+ * Only cgroup v2. Paths are below the mount and begin with a slash, as in /proc/<pid>/cgroup. */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/error.h"
+
+#define ND_CGROUP_MOUNT "/sys/fs/cgroup"
 
 enum nd_cgroup_layout {
         ND_CGROUP_NONE,   /* nothing is mounted at /sys/fs/cgroup */
@@ -26,3 +32,38 @@ void nd_cgroup_done(struct nd_cgroup *cgroup);
 
 /* Whether a list separated by blanks has a word. */
 [[nodiscard]] bool nd_cgroup_has(const char *controllers, const char *name);
+
+/* ---- files ---- */
+
+enum {
+        ND_CGROUP_FILE = 16 * 1024, /* none that we read is longer; memory.stat has 2 KiB */
+};
+
+/* The value of a key in a text of lines "key value"; false when it is not there or no number. */
+[[nodiscard]] bool nd_cgroup_key(const char *text, const char *key, uint64_t *ret);
+
+/* The sum of a key over the lines of a text like "8:0 rbytes=1 wbytes=2": io.stat. False when no line has it. */
+[[nodiscard]] bool nd_cgroup_sum(const char *text, const char *key, uint64_t *ret);
+
+/* A number alone in its file; "max" is UINT64_MAX. */
+[[nodiscard]] bool nd_cgroup_number(const char *text, uint64_t *ret);
+
+/* Opens a cgroup; ND_NOT_FOUND when it is gone. */
+[[nodiscard]] struct nd_error *nd_cgroup_open(const char *path, int *ret_fd);
+
+/* Reads a file of a cgroup into the buffer, terminated; false when there is no such file, or the cgroup is gone. */
+[[nodiscard]] bool nd_cgroup_read(int cgroup, const char *file, char text[static ND_CGROUP_FILE]);
+
+/* ---- children ---- */
+
+/* Makes a cgroup below another one; one that is there already is an error. */
+[[nodiscard]] struct nd_error *nd_cgroup_make(int parent, const char *name);
+
+/* Kills every process in it and below. A cgroup that is gone has none. */
+[[nodiscard]] struct nd_error *nd_cgroup_kill(int cgroup);
+
+/* Moves the processes of a child up to its parent, so that the child can go; what is born meanwhile stays. */
+void nd_cgroup_lift(int parent, const char *name);
+
+/* Removes a child and what is below it, all without processes. False while one still has some. */
+[[nodiscard]] bool nd_cgroup_remove(int parent, const char *name);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* record.h - what the monitor knows, in a file that has its room from the start: a full disk cannot lose a container's end */
+#pragma once
+
+#include "base/error.h"
+#include "net/monitor-wire.h"
+
+/* Makes the file "exit" and writes all of it once. */
+[[nodiscard]] struct nd_error *record_make(int directory, int *ret_fd);
+
+/* Writes the slot of the record's phase. */
+void record_write(int fd, const struct nd_monitor_record *record);

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mon/stream.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "mon/control.h"
+#include "sys/calls.h"
+
+/* Returns what read() did; a terminal whose last user has gone gives EIO, which is its end. */
+static ssize_t fill(struct stream *stream) {
+        struct line_buffer *buffer = &stream->buffer;
+        ssize_t n;
+
+        while ((n = read(stream->fd, buffer->bytes + buffer->length, sizeof buffer->bytes - buffer->length)) < 0 &&
+               errno == EINTR)
+                ;
+        if (n > 0)
+                buffer->length += (size_t) n;
+        if (n < 0 && errno == EIO)
+                return 0;
+        return n;
+}
+
+bool stream_read(struct stream *stream, struct log *log) {
+        ssize_t n;
+
+        if (stream->fd < 0)
+                return false;
+        n = fill(stream);
+        if (n < 0 && errno == EAGAIN)
+                return false;
+        log_take(log, stream->name, &stream->buffer, n <= 0);
+        if (n <= 0)
+                nd_close_fd(&stream->fd);
+        return n > 0;
+}
+
+void stream_drain(struct stream *stream, struct log *log, size_t ceiling) {
+        for (size_t taken = 0; taken < ceiling && stream_read(stream, log); taken += sizeof stream->buffer.bytes)
+                ;
+        log_take(log, stream->name, &stream->buffer, true);
+}
+
+static struct nd_error *make_pipe(uid_t uid, gid_t gid, int fds[2]) {
+        if (nd_sys->pipe2(fds, O_CLOEXEC) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make a pipe");
+        if (nd_sys->fchown(fds[0], uid, gid) < 0) {
+                int failure = errno;
+
+                (void) close(fds[0]);
+                (void) close(fds[1]);
+                return nd_error_new(nd_code_of_errno(failure), failure, "give a pipe to %u:%u", uid, gid);
+        }
+        return nullptr;
+}
+
+struct nd_error *stream_pipe_out(uid_t uid, gid_t gid, int *ret_ours, int *ret_theirs) {
+        int fds[2];
+
+        nd_try(make_pipe(uid, gid, fds));
+        (void) fcntl(fds[0], F_SETFL, O_NONBLOCK);
+        *ret_ours = fds[0];
+        *ret_theirs = fds[1];
+        return nullptr;
+}
+
+struct nd_error *stream_pipe_in(uid_t uid, gid_t gid, int *ret_ours, int *ret_theirs) {
+        int fds[2];
+
+        nd_try(make_pipe(uid, gid, fds));
+        (void) fcntl(fds[1], F_SETFL, O_NONBLOCK);
+        *ret_ours = fds[1];
+        *ret_theirs = fds[0];
+        return nullptr;
+}
+
+struct nd_error *stream_console_listen(int directory, const char *name, int *ret_fd) {
+        return control_listen(directory, name, SOCK_STREAM, ret_fd);
+}
+
+int stream_console_take(int listener) {
+        nd_autoclose int connection = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+        union {
+                struct cmsghdr header;
+                char bytes[CMSG_SPACE(sizeof(int))];
+        } control = {};
+        char name[4096];
+        struct iovec vector = {.iov_base = name, .iov_len = sizeof name};
+        struct msghdr message = {
+                .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+        int fd;
+
+        if (connection < 0)
+                return -errno;
+        if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) < 0)
+                return -errno;
+        if (message.msg_controllen < CMSG_LEN(sizeof fd) || control.header.cmsg_type != SCM_RIGHTS)
+                return -EPROTO;
+        memcpy(&fd, CMSG_DATA(&control.header), sizeof fd);
+        (void) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+        return fd;
+}

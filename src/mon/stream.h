@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream.h - a container's standard streams: pipes, or a terminal that the engine hands over */
+#pragma once
+
+#include "base/error.h"
+#include "mon/log.h"
+
+/* One direction of output, read by us. */
+struct stream {
+        int fd; /* -EBADF once it has ended */
+        const char *name;
+        struct line_buffer buffer;
+};
+
+/* Reads once and gives what is whole to the log; closes the stream at its end. True when there was something to read. */
+bool stream_read(struct stream *stream, struct log *log);
+
+/* Reads what is there now, but no more than ceiling bytes, and gives the log also what is no line yet: nobody may be there to end it. */
+void stream_drain(struct stream *stream, struct log *log, size_t ceiling);
+
+/* A pipe whose file belongs to the container's user, who may then open /dev/stdout again. Our end does not block. */
+[[nodiscard]] struct nd_error *stream_pipe_out(uid_t uid, gid_t gid, int *ret_ours, int *ret_theirs);
+[[nodiscard]] struct nd_error *stream_pipe_in(uid_t uid, gid_t gid, int *ret_ours, int *ret_theirs);
+
+/* The socket that the engine sends a terminal to, and taking it from there. -EAGAIN when it has not come. */
+[[nodiscard]] struct nd_error *stream_console_listen(int directory, const char *name, int *ret_fd);
+[[nodiscard]] int stream_console_take(int listener);
