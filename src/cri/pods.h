@@ -44,6 +44,7 @@ struct sandbox {
         nd_strings addresses;   /* of the pod's network, the primary one first */
         char *network_result;   /* network.c's own note, for DEL: configuration and result as JSON; nullptr = none */
         bool stopping;          /* no container may be created any more; not recorded */
+        uint64_t oom_kills;     /* in its cgroup, as far as they were laid to a container that has ended */
         struct container *init; /* pid namespace of the pod; nullptr = none. Not shown to the kubelet */
         nd_vector(struct container *) containers;
         struct lane lane;
@@ -71,6 +72,7 @@ struct container_user {
 };
 
 struct monitor;
+struct container_life;
 
 struct container {
         char id[POD_ID + 1];
@@ -96,6 +98,7 @@ struct container {
         char *cgroup;            /* below the cgroup mount, with a leading slash; "" = none */
         char *verdict;           /* JSON of the checks after start; "" = not checked */
         struct monitor *monitor; /* nullptr when none runs or we are not connected */
+        struct container_life *life; /* container.c's own; nullptr until there was an operation */
         struct lane lane;
 };
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 
 struct nd_error *nd_dir_open(int dirfd, const char *path, int *ret_fd) {
         int fd = nd_sys->openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -15,6 +14,15 @@ struct nd_error *nd_dir_open(int dirfd, const char *path, int *ret_fd) {
         if (fd < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "open directory '%s'", path);
         *ret_fd = fd;
+        return nullptr;
+}
+
+struct nd_error *nd_dir_give(int dirfd, const char *path, uid_t uid, gid_t gid, mode_t mode) {
+        nd_autoclose int fd = -EBADF;
+
+        nd_try(nd_dir_open(dirfd, path, &fd));
+        if (nd_sys->fchown(fd, uid, gid) < 0 || nd_sys->fchmod(fd, mode) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "give '%s' to user %u", path, uid);
         return nullptr;
 }
 
@@ -144,7 +152,7 @@ struct nd_error *nd_file_read(int dirfd, const char *path, size_t ceiling, char 
 struct nd_error *nd_file_read_inside(int root_fd, const char *path, size_t ceiling, char **ret, size_t *ret_length) {
         struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
                                .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-        nd_autoclose int fd = (int) syscall(SYS_openat2, root_fd, path, &how, sizeof how);
+        nd_autoclose int fd = nd_sys->openat2(root_fd, path, &how, sizeof how);
 
         return read_regular(fd, path, ceiling, ret, ret_length);
 }
@@ -173,6 +181,24 @@ static struct nd_error *write_all(int fd, const char *name, const char *bytes, s
                 bytes += n;
                 length -= (size_t) n;
         }
+        return nullptr;
+}
+
+struct nd_error *nd_file_write(int dirfd, const char *path, const void *bytes, size_t length, mode_t mode) {
+        nd_autoclose int fd = nd_sys->openat(dirfd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+
+        if (fd < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make '%s'", path);
+        return write_all(fd, path, bytes, length);
+}
+
+struct nd_error *nd_file_write_kernel(const char *path, const char *text) {
+        nd_autoclose int fd = nd_sys->openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+
+        if (fd < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s'", path);
+        if (nd_sys->write(fd, text, strlen(text)) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "write '%s' to '%s'", text, path);
         return nullptr;
 }
 

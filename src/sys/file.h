@@ -13,6 +13,9 @@
 /* Makes a directory if it is not there; an existing directory is fine. The entry is not synced. */
 [[nodiscard]] struct nd_error *nd_dir_make(int dirfd, const char *path, mode_t mode);
 
+/* Gives a directory an owner and a mode. */
+[[nodiscard]] struct nd_error *nd_dir_give(int dirfd, const char *path, uid_t uid, gid_t gid, mode_t mode);
+
 /* The names of the subdirectories, sorted by bytes, as a vector that nd_names_done() frees. At most ceiling of them. */
 typedef nd_vector(char *) nd_names;
 [[nodiscard]] struct nd_error *nd_dir_list(int dirfd, const char *path, size_t ceiling, nd_names *ret);
@@ -48,6 +51,11 @@ void nd_names_done(nd_names *names);
 /* The same without any sync: safe against the death of this process at any instant, not against that of the machine. */
 [[nodiscard]] struct nd_error *nd_file_replace_unsynced(int dirfd, const char *name, const void *bytes, size_t length,
                                                         mode_t mode);
+/* Writes a file that need not survive a power cut, in place of one that may be there. Not through a symbolic link. */
+[[nodiscard]] struct nd_error *nd_file_write(int dirfd, const char *path, const void *bytes, size_t length, mode_t mode);
+
+/* Writes one of the kernel's files (/sys, /proc), in one piece. */
+[[nodiscard]] struct nd_error *nd_file_write_kernel(const char *path, const char *text);
 
 /* Removes a file and syncs the directory. A file that is not there is done already. */
 [[nodiscard]] struct nd_error *nd_file_remove(int dirfd, const char *name);

@@ -34,6 +34,14 @@ struct nd_error *nd_mount_attach(int tree_fd, int dirfd, const char *path) {
         return nullptr;
 }
 
+struct nd_error *nd_mount_detach(const char *path) {
+        while (nd_sys->umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+                ;
+        if (errno == EINVAL || errno == ENOENT)
+                return nullptr;
+        return nd_error_new(nd_code_of_errno(errno), errno, "unmount '%s'", path);
+}
+
 /* The kernel keeps its own words about a failed configuration in the context; they beat the errno. */
 static struct nd_error *fs_error(int fd, const char *type, const char *what) {
         int saved = errno;

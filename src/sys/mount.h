@@ -15,6 +15,10 @@
 /* Attaches a detached tree to a path; the last component may not be a symbolic link. */
 [[nodiscard]] struct nd_error *nd_mount_attach(int tree_fd, int dirfd, const char *path);
 
+/* Unmounts all that is mounted at a path, now for everybody who looks and for good when the last user is gone. Nothing mounted there is fine, and so
+ * is no such path. */
+[[nodiscard]] struct nd_error *nd_mount_detach(const char *path);
+
 /* A new filesystem instance, configured step by step, then made into a detached tree. */
 struct nd_fs_option {
         const char *key;

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bundle.c - see bundle.h
+ *
+ * Theory of operation
+ *   bundle_make() goes from what is cheap to refuse to what leaves something behind: volumes are looked at, the root is built (from there on in a mount
+ *   namespace of the worker's own), the user is looked up in that root, the spec is written last. What a container sees beside its image and its
+ *   volumes is the table in add_defaults(); a volume at the same place takes a default's place away. */
+#include "cri/bundle.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+#include "cri/capabilities.h"
+#include "cri/config.h"
+#include "cri/devices.h"
+#include "cri/namespaces.h"
+#include "cri/paths.h"
+#include "cri/process.h"
+#include "cri/resources.h"
+#include "cri/rootfs.h"
+#include "cri/volumes.h"
+#include "oci/platform.h"
+#include "oci/seccomp.h"
+#include "oci/spec.h"
+#include "sys/file.h"
+#include "sys/program.h"
+
+enum {
+        TTY_GROUP = 5, /* who may write to terminals, by an old agreement */
+};
+
+static const struct container_request *request_of(const struct bundle_plan *plan) {
+        return &plan->container->request;
+}
+
+static const struct sandbox_request *pod_of(const struct bundle_plan *plan) {
+        return &plan->container->sandbox->request;
+}
+
+/* ---- mounts ---- */
+
+static bool covered(const struct container_request *request, const char *destination) {
+        nd_vector_each (mount, &request->mounts) {
+                nd_autofree char *path = volumes_clean_path(mount->container_path);
+                size_t length = strlen(path);
+
+                if (nd_streq(path, destination))
+                        return true;
+                /* A volume at /dev brings all that is below. */
+                if (nd_streq(path, "/dev") && nd_has_prefix(destination, path) && destination[length] == '/')
+                        return true;
+        }
+        return false;
+}
+
+static void add_mount(const struct bundle_plan *plan, struct nd_spec *spec, const char *destination, const char *type,
+                      const char *source, const char *const *options) {
+        struct nd_spec_mount *mount;
+
+        if (covered(request_of(plan), destination))
+                return;
+        mount = nd_spec_add_mount(spec, destination, type, source);
+        for (; *options; options++)
+                nd_spec_mount_option(mount, *options);
+}
+
+#define OPTIONS(...) ((const char *const[]) {__VA_ARGS__, nullptr})
+
+static void add_proc_and_sys(const struct bundle_plan *plan, struct nd_spec *spec) {
+        bool mapped = plan->namespaces[POD_USER], privileged = request_of(plan)->privileged;
+        const char *access = privileged ? "rw" : "ro";
+
+        /* A new instance of proc or sysfs belongs to a pid or network namespace, which the pod's user namespace must own. */
+        if (mapped && !plan->pid)
+                add_mount(plan, spec, "/proc", nullptr, "/proc", OPTIONS("rbind", "rprivate", "nosuid", "noexec", "nodev"));
+        else
+                add_mount(plan, spec, "/proc", "proc", "proc", OPTIONS("nosuid", "noexec", "nodev"));
+        if (mapped && !plan->namespaces[POD_NET])
+                add_mount(plan, spec, "/sys", nullptr, "/sys",
+                          OPTIONS("rbind", "rprivate", "nosuid", "noexec", "nodev", "rro"));
+        else
+                add_mount(plan, spec, "/sys", "sysfs", "sysfs", OPTIONS("nosuid", "noexec", "nodev", access));
+        add_mount(plan, spec, "/sys/fs/cgroup", "cgroup", "cgroup", OPTIONS("nosuid", "noexec", "nodev", "relatime", access));
+}
+
+static void add_dev(const struct bundle_plan *plan, struct nd_spec *spec) {
+        bool mapped = plan->namespaces[POD_USER];
+        bool group = !mapped || pod_of(plan)->gids.count > TTY_GROUP;
+
+        add_mount(plan, spec, "/dev", "tmpfs", "tmpfs", OPTIONS("nosuid", "strictatime", "mode=755", "size=65536k"));
+        add_mount(plan, spec, "/dev/pts", "devpts", "devpts",
+                  group ? OPTIONS("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5")
+                        : OPTIONS("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"));
+        if (mapped && !plan->namespaces[POD_IPC])
+                add_mount(plan, spec, "/dev/mqueue", nullptr, "/dev/mqueue",
+                          OPTIONS("rbind", "rprivate", "nosuid", "noexec", "nodev"));
+        else
+                add_mount(plan, spec, "/dev/mqueue", "mqueue", "mqueue", OPTIONS("nosuid", "noexec", "nodev"));
+        add_mount(plan, spec, "/dev/shm", nullptr, plan->shm, OPTIONS("rbind", "rprivate", "rw", "nosuid", "noexec", "nodev"));
+}
+
+static void add_files(const struct bundle_plan *plan, struct nd_spec *spec) {
+        const char *access = request_of(plan)->read_only_root ? "ro" : "rw";
+        const char *const *options = OPTIONS("rbind", "rprivate", access, "nosuid", "noexec", "nodev");
+
+        add_mount(plan, spec, "/etc/hostname", nullptr, plan->hostname, options);
+        add_mount(plan, spec, "/etc/hosts", nullptr, plan->hosts, options);
+        add_mount(plan, spec, "/etc/resolv.conf", nullptr, plan->resolv, options);
+}
+
+/* The root's own propagation decides what can come into the container's mounts at all. */
+static const char *root_propagation(const struct container_request *request) {
+        const char *propagation = nullptr;
+
+        nd_vector_each (mount, &request->mounts) {
+                if (mount->propagation == MOUNT_BIDIRECTIONAL)
+                        return "rshared";
+                if (mount->propagation == MOUNT_HOST_TO_CONTAINER)
+                        propagation = "rslave";
+        }
+        return propagation;
+}
+
+/* ---- namespaces, security ---- */
+
+static void add_namespaces(const struct bundle_plan *plan, struct nd_spec *spec) {
+        static const char *const types[] = {"user", "network", "ipc", "uts"}; /* OCI's names, by enum pod_namespace */
+        bool mapped = plan->namespaces[POD_USER];
+
+        for (size_t i = 0; i < nd_count_of(types); i++)
+                if (plan->namespaces[i])
+                        nd_spec_add_namespace(spec, types[i], plan->namespaces[i]);
+        nd_spec_add_namespace(spec, "mount", nullptr);
+        if (plan->pid)
+                nd_spec_add_namespace(spec, "pid", *plan->pid ? plan->pid : nullptr);
+        /* A privileged container sees the node's cgroups; from a user namespace they could not even be mounted. */
+        if (mapped || !request_of(plan)->privileged)
+                nd_spec_add_namespace(spec, "cgroup", nullptr);
+        spec->user_namespace = mapped;
+        spec->uids = pod_of(plan)->uids;
+        spec->gids = pod_of(plan)->gids;
+}
+
+static struct nd_error *convert_seccomp(const char *path, uint64_t capabilities, struct nd_spec *spec) {
+        struct nd_platform platform = nd_platform_host();
+        struct nd_seccomp_host host = {.architecture = platform.architecture, .capabilities = capabilities};
+        nd_autofree char *profile = nullptr;
+        nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
+        struct utsname kernel;
+
+        if (uname(&kernel) == 0)
+                (void) sscanf(kernel.release, "%4u.%4u", &host.kernel_major, &host.kernel_minor); /* NOLINT(cert-err34-c) */
+        nd_try(nd_file_read_kernel(path, ND_SECCOMP_CEILING, &profile));
+        nd_try(nd_seccomp_convert(profile, strlen(profile), &host, &text));
+        spec->seccomp = nd_text_steal(&text);
+        return nullptr;
+}
+
+static struct nd_error *add_seccomp(const struct bundle_plan *plan, struct nd_spec *spec) {
+        const struct container_request *request = request_of(plan);
+        const char *path = request->seccomp.kind == PROFILE_DEFAULT     ? plan->config->seccomp_profile
+                           : request->seccomp.kind == PROFILE_LOCALHOST ? request->seccomp.localhost
+                                                                        : nullptr;
+
+        if (!path || request->privileged)
+                return nullptr;
+        return nd_error_wrap(convert_seccomp(path, spec->process.capabilities.bounding, spec), "seccomp profile '%s'", path);
+}
+
+static struct nd_error *check_apparmor(const char *name) {
+        nd_autofree char *enabled = nullptr, *profiles = nullptr, *start = nd_format("\n%s (", name);
+        nd_autoerror struct nd_error *error = nullptr;
+
+        error = nd_file_read_kernel("/sys/module/apparmor/parameters/enabled", 16, &enabled);
+        if (error || enabled[0] != 'Y')
+                return nd_error_new(ND_PRECONDITION, 0, "AppArmor profile '%s': AppArmor is not enabled on this node", name);
+        error = nd_file_read_kernel("/sys/kernel/security/apparmor/profiles", 4 << 20, &profiles);
+        if (error)
+                return nullptr; /* the engine will find out */
+        if (!strstr(profiles, start) && !nd_has_prefix(profiles, start + 1))
+                return nd_error_new(ND_PRECONDITION, 0, "AppArmor profile '%s' is not loaded on this node", name);
+        return nullptr;
+}
+
+static struct nd_error *add_apparmor(const struct bundle_plan *plan, struct nd_spec *spec) {
+        const struct security_profile *profile = &request_of(plan)->apparmor;
+
+        if (profile->kind != PROFILE_LOCALHOST || request_of(plan)->privileged)
+                return nullptr;
+        nd_try(check_apparmor(profile->localhost));
+        spec->process.apparmor = nd_strdup(profile->localhost);
+        return nullptr;
+}
+
+/* A privileged process has the limits of the node's first one. */
+static void add_limits(struct nd_spec_process *process) {
+        static const struct {
+                int resource;
+                const char *name;
+        } limits[] = {
+                {RLIMIT_AS, "RLIMIT_AS"},           {RLIMIT_CORE, "RLIMIT_CORE"},
+                {RLIMIT_CPU, "RLIMIT_CPU"},         {RLIMIT_DATA, "RLIMIT_DATA"},
+                {RLIMIT_FSIZE, "RLIMIT_FSIZE"},     {RLIMIT_LOCKS, "RLIMIT_LOCKS"},
+                {RLIMIT_MEMLOCK, "RLIMIT_MEMLOCK"}, {RLIMIT_MSGQUEUE, "RLIMIT_MSGQUEUE"},
+                {RLIMIT_NICE, "RLIMIT_NICE"},       {RLIMIT_NOFILE, "RLIMIT_NOFILE"},
+                {RLIMIT_NPROC, "RLIMIT_NPROC"},     {RLIMIT_RSS, "RLIMIT_RSS"},
+                {RLIMIT_RTPRIO, "RLIMIT_RTPRIO"},   {RLIMIT_RTTIME, "RLIMIT_RTTIME"},
+                {RLIMIT_SIGPENDING, "RLIMIT_SIGPENDING"}, {RLIMIT_STACK, "RLIMIT_STACK"},
+        };
+        bool may_raise = capabilities_own() & UINT64_C(1) << CAP_SYS_RESOURCE;
+
+        for (size_t i = 0; i < nd_count_of(limits); i++) {
+                struct rlimit first, own;
+
+                if (prlimit(1, limits[i].resource, nullptr, &first) < 0 ||
+                    prlimit(0, limits[i].resource, nullptr, &own) < 0)
+                        continue;
+                if (!may_raise && first.rlim_max > own.rlim_max)
+                        first.rlim_max = own.rlim_max;
+                if (first.rlim_cur > first.rlim_max)
+                        first.rlim_cur = first.rlim_max;
+                nd_vector_push(&process->limits, ((struct nd_spec_limit) {.type = limits[i].name,
+                                                                          .hard = first.rlim_max,
+                                                                          .soft = first.rlim_cur}));
+        }
+}
+
+static struct nd_error *add_security(const struct bundle_plan *plan, struct nd_spec *spec) {
+        const struct container_request *request = request_of(plan);
+        bool mapped = plan->namespaces[POD_USER];
+        uint64_t own = capabilities_own();
+
+        nd_try(capabilities_choose(request, mapped ? capabilities_all() : own, &spec->process.capabilities));
+        spec->process.no_new_privileges = request->no_new_privileges && !request->privileged;
+        spec->process.has_oom_score = true;
+        spec->process.oom_score = resources_oom_score(request->resources.oom_score_adj, own);
+        nd_try(add_seccomp(plan, spec));
+        nd_try(add_apparmor(plan, spec));
+        if (request->privileged) {
+                if (!mapped)
+                        add_limits(&spec->process);
+                return nullptr;
+        }
+        nd_vector_each (path, &request->masked_paths) {
+                nd_strings_add(&spec->masked, *path);
+        }
+        nd_vector_each (path, &request->read_only_paths) {
+                nd_strings_add(&spec->read_only, *path);
+        }
+        return nullptr;
+}
+
+/* ---- the whole ---- */
+
+static void set_user(const struct container_user *user, struct nd_spec_process *process, struct bundle_report *report) {
+        process->user.uid = report->uid = user->uid;
+        process->user.gid = report->gid = user->gid;
+        report->group_count = 0;
+        nd_vector_each (group, &user->groups) {
+                nd_vector_push(&process->user.groups, *group);
+                report->groups[report->group_count++] = *group;
+        }
+}
+
+static struct nd_error *write_spec(const char *directory, const struct nd_spec *spec) {
+        nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
+        nd_autofree char *path = nd_format("%s/config.json", directory);
+
+        nd_try(nd_spec_format(spec, &text));
+        return nd_file_write(AT_FDCWD, path, nd_text_get(&text), text.length, 0600);
+}
+
+/* What an image's container and the pod's init have in common. */
+static struct nd_error *begin_spec(const struct bundle_plan *plan, const char *directory, struct nd_spec *spec) {
+        const char *parent = pod_of(plan)->cgroup_parent;
+
+        spec->root = nd_format("%s/rootfs", directory);
+        add_namespaces(plan, spec);
+        resources_describe(&request_of(plan)->resources, parent, &spec->resources);
+        return resources_cgroup(plan->config, parent, plan->container->id, &spec->cgroup);
+}
+
+static struct nd_error *make_spec(const struct bundle_plan *plan, const char *directory, const struct container_user *user,
+                                  const volumes *found) {
+        nd_cleanup(nd_spec_done) struct nd_spec spec = {};
+        const struct container_request *request = request_of(plan);
+
+        nd_try(begin_spec(plan, directory, &spec));
+        spec.read_only_root = request->read_only_root;
+        spec.propagation = root_propagation(request);
+        nd_try(process_describe(request, plan->image, pod_of(plan)->hostname, &spec.process));
+        set_user(user, &spec.process, plan->report);
+        nd_try(add_security(plan, &spec));
+        nd_try(devices_describe(request, &spec));
+        add_proc_and_sys(plan, &spec);
+        add_dev(plan, &spec);
+        add_files(plan, &spec);
+        volumes_mount(request, found, &spec);
+        return write_spec(directory, &spec);
+}
+
+static struct nd_error *open_userns(const struct bundle_plan *plan, int *ret_fd) {
+        const char *path = plan->namespaces[POD_USER];
+
+        *ret_fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -EBADF;
+        if (path && *ret_fd < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "open the pod's user namespace '%s'", path);
+        return nullptr;
+}
+
+static struct nd_error *make_for_image(const struct bundle_plan *plan, const char *directory, int *ret_fd) {
+        nd_cleanup(volumes_done) volumes found = {};
+        nd_cleanup(container_user_done) struct container_user user = {};
+        nd_autoclose int userns = -EBADF, tree = -EBADF;
+        const struct sandbox_request *pod = pod_of(plan);
+
+        nd_try(open_userns(plan, &userns));
+        nd_try(volumes_look(request_of(plan), userns, &found));
+        nd_try(rootfs_build(&(struct rootfs_plan) {.layers = plan->layers,
+                                                   .chains = plan->chains,
+                                                   .count = plan->chain_count,
+                                                   .directory = directory,
+                                                   .userns = userns,
+                                                   .uid = userns >= 0 ? pod->uids.outside : 0,
+                                                   .gid = userns >= 0 ? pod->gids.outside : 0},
+                            &tree));
+        nd_try(user_resolve(tree, request_of(plan), plan->image->user, userns >= 0 ? pod->uids.count : 0, &user));
+        nd_try(make_spec(plan, directory, &user, &found));
+        *ret_fd = nd_take_fd(tree);
+        return nullptr;
+}
+
+/* The pod's init, as a path behind all links: no bind mount is made of a link. */
+static struct nd_error *find_init(const struct cri_config *config, char **ret) {
+        const char *path = getenv("PATH");
+        nd_autofree char *program =
+                strchr(config->init, '/') ? nd_strdup(config->init) : nd_program_find(path ? path : "", config->init);
+
+        *ret = program ? realpath(program, nullptr) : nullptr;
+        if (*ret)
+                return nullptr;
+        return nd_error_new(ND_PRECONDITION, ENOENT,
+                            "'%s', which holds a pod's shared pid namespace (package catatonit, key init of the configuration)",
+                            config->init);
+}
+
+/* It has nothing but its own program: an empty root, in which it is mounted. */
+static struct nd_error *make_init_root(const char *directory) {
+        nd_autofree char *root = nd_format("%s/rootfs", directory), *place = nd_format("%s/init", root);
+
+        nd_try(nd_dir_make(AT_FDCWD, root, 0755));
+        return nd_file_write(AT_FDCWD, place, "", 0, 0755);
+}
+
+static struct nd_error *make_for_init(const struct bundle_plan *plan, const char *directory) {
+        nd_cleanup(nd_spec_done) struct nd_spec spec = {};
+        nd_autofree char *program = nullptr;
+        struct nd_spec_mount *mount;
+
+        nd_try(find_init(plan->config, &program));
+        nd_try(make_init_root(directory));
+        nd_try(begin_spec(plan, directory, &spec));
+        spec.read_only_root = true;
+        nd_strings_add(&spec.process.arguments, "/init");
+        nd_strings_add(&spec.process.arguments, "-P");
+        spec.process.no_new_privileges = true;
+        spec.process.has_oom_score = true;
+        spec.process.oom_score = resources_oom_score(request_of(plan)->resources.oom_score_adj, capabilities_own());
+        mount = nd_spec_add_mount(&spec, "/init", nullptr, program);
+        nd_spec_mount_option(mount, "bind");
+        nd_spec_mount_option(mount, "ro");
+        *plan->report = (struct bundle_report) {};
+        return write_spec(directory, &spec);
+}
+
+struct nd_error *bundle_make(void *argument, int *ret_fd) {
+        const struct bundle_plan *plan = argument;
+        nd_autofree char *directory = path_of_container(plan->config, plan->container);
+
+        return plan->image ? make_for_image(plan, directory, ret_fd) : make_for_init(plan, directory);
+}
+
+struct nd_error *bundle_undo(const char *directory) {
+        nd_autofree char *path = nd_format("%s/config.json", directory);
+
+        nd_try(rootfs_undo(directory));
+        return nd_file_unlink(AT_FDCWD, path);
+}

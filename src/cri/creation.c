@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* creation.c - a container comes into being
+ *
+ * Theory of operation
+ *   @STEP_BEGIN    the image is found, the record written. It says already that directory, mount and engine are to be undone: one write instead of
+ *                  three, and undoing what never was is cheap and rare
+ *   @STEP_BUNDLE   a worker looks at volumes, builds the root and writes the spec (bundle.c); the root is attached
+ *   @STEP_MONITOR  nodens-mon makes the streams and runs crun create
+ *   then the record says CREATED and the caller is told. The pod's init goes on to its start.
+ *   Whatever fails is undone by removal.c, and so is what nobody waits for any more. A creation is never abandoned between crun's start and its
+ *   answer: a half-made container could not be told from a whole one. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "cri/namespaces.h"
+#include "cri/operation.h"
+#include "cri/paths.h"
+#include "cri/pod-files.h"
+#include "cri/process.h"
+#include "cri/record.h"
+#include "cri/rootfs.h"
+#include "oci/store.h"
+#include "sys/cgroup.h"
+#include "sys/file.h"
+
+static constexpr uint64_t bundle_deadline_us = 60 * ND_SECOND_US;
+static constexpr uint64_t create_deadline_us = 60 * ND_SECOND_US;
+
+enum {
+        INIT_OOM_SCORE = -998, /* whoever is killed for the node's memory, not this one first */
+};
+
+struct creation {
+        char *bytes;
+        size_t length;
+        struct nd_image_config image;
+        struct nd_digest *chains;
+        size_t chain_count;
+        struct bundle_report *report; /* shared with the worker */
+        /* What the plan of the bundle points to. */
+        char *layers, *pid, *hostname, *hosts, *resolv, *shm;
+        char *namespaces[POD_NAMESPACES];
+        struct bundle_plan plan;
+};
+
+void creation_free(struct creation *creation) {
+        if (!creation)
+                return;
+        free(creation->bytes);
+        nd_image_config_done(&creation->image);
+        free(creation->chains);
+        if (creation->report)
+                (void) munmap(creation->report, sizeof *creation->report);
+        free(creation->layers);
+        free(creation->pid);
+        free(creation->hostname);
+        free(creation->hosts);
+        free(creation->resolv);
+        free(creation->shm);
+        for (size_t i = 0; i < POD_NAMESPACES; i++)
+                free(creation->namespaces[i]);
+        free(creation);
+}
+
+/* ---- accepting ---- */
+
+/* An empty request, for the pod's init. */
+static struct container_request init_request(void) {
+        return (struct container_request) {
+                .name = nd_strdup("init"),
+                .image = nd_strdup(""),
+                .image_by_user = nd_strdup(""),
+                .working_directory = nd_strdup(""),
+                .log_path = nd_strdup(""),
+                .pid_target = nd_strdup(""),
+                .user_name = nd_strdup(""),
+                .resources = {.cpuset_cpus = nd_strdup(""), .cpuset_mems = nd_strdup(""), .oom_score_adj = INIT_OOM_SCORE},
+                .seccomp = {.kind = PROFILE_UNSET, .localhost = nd_strdup("")},
+                .apparmor = {.kind = PROFILE_UNSET, .localhost = nd_strdup("")},
+                .pid = NAMESPACE_CONTAINER,
+        };
+}
+
+static struct nd_error *check_mapping(const struct sandbox_request *pod, const struct container_request *request) {
+        if (pod->user_namespace == request->user_namespace &&
+            (!pod->user_namespace || (memcmp(&pod->uids, &request->uids, sizeof pod->uids) == 0 &&
+                                      memcmp(&pod->gids, &request->gids, sizeof pod->gids) == 0)))
+                return nullptr;
+        return nd_error_new(ND_INVALID, 0, "the container's user namespace is not its sandbox's");
+}
+
+static char *join_log_path(const struct sandbox_request *pod, const struct container_request *request) {
+        if (!*pod->log_directory || !*request->log_path)
+                return nd_strdup("");
+        return nd_format("%s/%s", pod->log_directory, request->log_path);
+}
+
+static struct container *container_new(struct sandbox *sandbox, struct container_request *request) {
+        struct container *container = nd_new(struct container);
+
+        pods_new_id(container->id);
+        container->sandbox = sandbox;
+        container->internal = !request;
+        container->request = request ? nd_take(*request, (struct container_request) {}) : init_request();
+        container->state = CONTAINER_NEW;
+        container->created_at = container_now();
+        container->image_reference = nd_strdup("");
+        container->reason = nd_strdup("");
+        container->message = nd_strdup("");
+        container->log_path = join_log_path(&sandbox->request, &container->request);
+        container->cgroup = nd_strdup("");
+        container->verdict = nd_strdup("");
+        return container;
+}
+
+struct nd_error *creation_accept(struct container_operation *operation, struct sandbox *sandbox,
+                                 struct container_request *request, const char *bytes, size_t length) {
+        struct creation *creation;
+
+        if (request) {
+                if (sandbox->state != SANDBOX_READY || !sandbox->this_boot)
+                        return nd_error_new(ND_PRECONDITION, 0, "sandbox %.13s is not ready", sandbox->id);
+                nd_try(check_mapping(&sandbox->request, request));
+        }
+        creation = operation->creation = nd_new(struct creation);
+        creation->bytes = nd_malloc(length + 1);
+        memcpy(creation->bytes, bytes ? bytes : "", bytes ? length : 0);
+        creation->length = length;
+        operation->container = container_new(sandbox, request);
+        pods_add_container(&operation->daemon->pods, operation->container);
+        (void) life_of(operation->daemon, operation->container);
+        return nullptr;
+}
+
+/* ---- the image ---- */
+
+static struct nd_error *take_image(struct container_operation *operation) {
+        struct container *container = operation->container;
+        struct creation *creation = operation->creation;
+        const struct nd_image *image = nullptr;
+        char text[ND_DIGEST_TEXT];
+
+        nd_try(nd_image_store_find(operation->daemon->images, container->request.image, &image));
+        if (!image)
+                return nd_error_new(ND_NOT_FOUND, 0, "no image '%s' on this node: it must be pulled first",
+                                    container->request.image);
+        nd_try(nd_image_store_config(operation->daemon->images, image, &creation->image));
+        creation->chain_count = image->layer_count;
+        creation->chains = nd_calloc(image->layer_count + 1, sizeof *creation->chains);
+        nd_image_chains(image, creation->chains);
+        container->image = image->id;
+        if (image->layer_count > 0)
+                container->top = creation->chains[image->layer_count - 1];
+        container_set_text(&container->image_reference,
+                           image->digests.count > 0 ? image->digests.items[0] : nd_digest_text(&image->id, text));
+        return nullptr;
+}
+
+/* ---- the bundle ---- */
+
+static struct nd_error *pid_path_of(const struct container *holder, const char *what, char **ret) {
+        if (!holder || !container_lives(holder))
+                return nd_error_new(ND_PRECONDITION, 0, "%s does not run, so its pid namespace cannot be joined", what);
+        *ret = nd_format("/proc/%d/ns/pid", (int) holder->pid);
+        return nullptr;
+}
+
+/* Where the container's processes are numbered: nullptr the host's, "" a namespace of its own. */
+static struct nd_error *choose_pid(struct container_operation *operation, char **ret) {
+        const struct container_request *request = &operation->container->request;
+        struct container *target = nullptr;
+
+        switch (request->pid) {
+        case NAMESPACE_NODE:
+                return nullptr;
+        case NAMESPACE_POD:
+                return pid_path_of(operation->container->sandbox->init, "the pod's init", ret);
+        case NAMESPACE_TARGET:
+                nd_try(pods_find_container(&operation->daemon->pods, request->pid_target, &target));
+                if (target->sandbox != operation->container->sandbox)
+                        return nd_error_new(ND_INVALID, 0, "target container '%s' is in another pod", request->pid_target);
+                return pid_path_of(target, "the target container", ret);
+        case NAMESPACE_CONTAINER:
+                break;
+        }
+        *ret = nd_strdup("");
+        return nullptr;
+}
+
+static struct nd_error *plan_bundle(struct container_operation *operation) {
+        struct container *container = operation->container;
+        struct creation *creation = operation->creation;
+        const struct daemon *daemon = operation->daemon;
+        const struct cri_config *config = &daemon->config;
+
+        nd_try(choose_pid(operation, &creation->pid));
+        creation->report = mmap(nullptr, sizeof *creation->report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (creation->report == MAP_FAILED) {
+                creation->report = nullptr;
+                return nd_error_new(ND_EXHAUSTED, errno, "memory to share with a worker");
+        }
+        for (unsigned i = 0; i < POD_NAMESPACES; i++)
+                creation->namespaces[i] = namespaces_path(daemon, container->sandbox, (enum pod_namespace) i);
+        creation->layers = nd_format("%s/layers", nd_image_store_root(daemon->images));
+        creation->hostname = pod_files_path(config, container->sandbox, POD_HOSTNAME);
+        creation->hosts = pod_files_path(config, container->sandbox, POD_HOSTS);
+        creation->resolv = pod_files_path(config, container->sandbox, POD_RESOLV);
+        creation->shm = pod_files_path(config, container->sandbox, POD_SHM);
+        creation->plan = (struct bundle_plan) {
+                .config = config,
+                .container = container,
+                .image = container->internal ? nullptr : &creation->image,
+                .layers = creation->layers,
+                .chains = creation->chains,
+                .chain_count = creation->chain_count,
+                .pid = creation->pid,
+                .hostname = creation->hostname,
+                .hosts = creation->hosts,
+                .resolv = creation->resolv,
+                .shm = creation->shm,
+                .report = creation->report,
+        };
+        for (unsigned i = 0; i < POD_NAMESPACES; i++)
+                creation->plan.namespaces[i] = creation->namespaces[i];
+        return nullptr;
+}
+
+static void start_monitor(struct container_operation *operation);
+
+static struct nd_error *take_bundle(struct container_operation *operation, int tree) {
+        struct container *container = operation->container;
+        const struct bundle_report *report = operation->creation->report;
+        nd_autofree char *directory = path_of_container(&operation->daemon->config, container);
+
+        container->user.uid = report->uid;
+        container->user.gid = report->gid;
+        for (uint32_t i = 0; i < report->group_count && i < USER_GROUPS_MOST; i++)
+                nd_vector_push(&container->user.groups, report->groups[i]);
+        return tree >= 0 ? rootfs_attach(tree, directory) : nullptr;
+}
+
+static void on_bundle(struct nd_error *error, int tree, void *userdata) {
+        struct container_operation *operation = userdata;
+        nd_autoclose int fd = tree;
+
+        operation->worker = nullptr;
+        if (!error)
+                error = take_bundle(operation, fd);
+        if (error)
+                removal_undo(operation, error);
+        else
+                start_monitor(operation);
+}
+
+static struct nd_error *begin(struct container_operation *operation) {
+        struct container *container = operation->container;
+        struct creation *creation = operation->creation;
+        struct daemon *daemon = operation->daemon;
+
+        if (!container->internal)
+                nd_try(take_image(operation));
+        container->stop_signal = process_stop_signal(&container->request, &creation->image);
+        nd_try(plan_bundle(operation));
+        container->made = CONTAINER_MADE_DIRECTORY | CONTAINER_MADE_ROOT | CONTAINER_MADE_ENGINE;
+        nd_try(record_new_container(daemon->records, container, container->internal ? nullptr : creation->bytes,
+                                    creation->length));
+        return nd_worker_start(daemon->loop, "prepare the container", bundle_make, &creation->plan, bundle_deadline_us,
+                               on_bundle, operation, &operation->worker);
+}
+
+void creation_begin(struct container_operation *operation) {
+        struct nd_error *error;
+
+        if (operation->abandoned) {
+                removal_undo(operation, nullptr);
+                return;
+        }
+        operation->step = STEP_BUNDLE;
+        error = begin(operation);
+        if (error)
+                removal_undo(operation, error);
+}
+
+/* ---- the monitor ---- */
+
+/* The process's user as the host sees it. */
+static uint32_t outside(const struct sandbox_request *pod, const struct nd_id_map *map, uint32_t id) {
+        return pod->user_namespace ? map->outside + id : id;
+}
+
+static struct nd_error *make_run_directory(const char *path) {
+        nd_autofree char *parent = nd_strndup(path, (size_t) (strrchr(path, '/') - path));
+
+        nd_try(nd_dir_make(AT_FDCWD, parent, 0700));
+        return nd_dir_make(AT_FDCWD, path, 0700);
+}
+
+static struct nd_error *launch(struct container_operation *operation) {
+        struct container *container = operation->container;
+        struct daemon *daemon = operation->daemon;
+        const struct sandbox_request *pod = &container->sandbox->request;
+        const struct container_request *request = &container->request;
+        nd_cleanup(nd_strings_done) nd_strings argv = {};
+        nd_autofree char *directory = path_of_container_run(&daemon->config, container->id);
+        nd_autofree char *bundle = path_of_container(&daemon->config, container);
+        nd_autofree char *pid_file = nd_format("%s/pid", directory), *console = nullptr, *home = nullptr;
+
+        if (request->tty)
+                console = nd_format("%s/console", directory);
+        nd_try(make_run_directory(directory));
+        nd_try(monitor_home(&home));
+        engine_create_argv(&daemon->config, container->id, bundle, pid_file, console, &argv);
+        return monitor_start(daemon->loop,
+                             &(struct monitor_plan) {
+                                     .program = daemon->config.monitor,
+                                     .id = container->id,
+                                     .directory = directory,
+                                     .create = (const char *const *) argv.items,
+                                     .deadline_us = create_deadline_us,
+                                     .log_directory = *container->log_path ? pod->log_directory : "",
+                                     .log_path = *container->log_path ? request->log_path : "",
+                                     .terminal = request->tty,
+                                     .stdin_open = request->stdin_open,
+                                     .stdin_once = request->stdin_once,
+                                     .uid = outside(pod, &pod->uids, container->user.uid),
+                                     .gid = outside(pod, &pod->gids, container->user.gid),
+                                     .cgroup = home,
+                             },
+                             &container_monitor_events, container->life, &container->monitor);
+}
+
+static void start_monitor(struct container_operation *operation) {
+        struct nd_error *error;
+
+        operation->step = STEP_MONITOR;
+        error = launch(operation);
+        if (error)
+                removal_undo(operation, error);
+}
+
+/* ---- its answer ---- */
+
+/* The container's own cgroup. systemd's scope has a cgroup of crun's in it, which is the process's; the scope is what has the limits. */
+static struct nd_error *find_cgroup(const struct cri_config *config, pid_t pid, char **ret) {
+        nd_autofree char *path = nd_format("/proc/%d/cgroup", (int) pid), *text = nullptr, *own = nullptr;
+        char *last;
+
+        nd_try(nd_file_read_kernel(path, 64 << 10, &text));
+        own = nd_cgroup_path_of(text);
+        last = own ? strrchr(own, '/') : nullptr;
+        if (config->systemd_cgroups && last && last != own && nd_streq(last, "/container"))
+                *last = '\0';
+        container_set_text(ret, own ? own : "");
+        return nullptr;
+}
+
+static struct nd_error *take_created(struct container_operation *operation, pid_t pid, uint64_t birth) {
+        struct container *container = operation->container;
+
+        container->pid = pid;
+        container->pid_birth = birth;
+        nd_try(find_cgroup(&operation->daemon->config, pid, &container->cgroup));
+        container->created_at = container_now();
+        container->state = CONTAINER_CREATED;
+        return record_save_container(operation->daemon->records, container, RECORD_HERE);
+}
+
+void creation_created(struct container_operation *operation, pid_t pid, uint64_t birth) {
+        struct nd_error *error = take_created(operation, pid, birth);
+
+        if (error || operation->abandoned) {
+                operation->container->state = CONTAINER_NEW;
+                removal_undo(operation, error);
+        } else if (operation->kind == OPERATION_INIT) {
+                start_begin(operation);
+        } else {
+                operation_finish(operation, nullptr);
+        }
+}
+
+void creation_failed(struct container_operation *operation, struct nd_error *error) {
+        removal_undo(operation, error);
+}
+
+void creation_abandon(struct container_operation *operation) {
+        if (operation->step != STEP_BUNDLE || !operation->worker)
+                return; /* it will be seen at the next step */
+        nd_worker_cancel(nd_take_ptr(operation->worker));
+        removal_undo(operation, nullptr);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ending.c - what containers do by themselves: they end
+ *
+ * Theory of operation
+ *   The monitor says that the first process has ended. The end goes into the record for good before anybody is told; then crun deletes what is left: other
+ *   processes, where the pid namespace is not the container's own, its state and the cgroup. Whoever waits for the end (a stop, a removal) goes on
+ *   after that.
+ *   Killed for its memory: the monitor reads the container's own counter of such kills. systemd removes a scope as soon as it is empty, and the
+ *   counter with it; then the pod's counter tells: what it has more than all containers of the pod were charged with is this one's. */
+#include <signal.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "cri/operation.h"
+#include "cri/paths.h"
+#include "cri/record.h"
+#include "sys/calls.h"
+#include "sys/file.h"
+
+#define CGROUPS "/sys/fs/cgroup"
+
+enum {
+        KILLED = 128 + SIGKILL,
+};
+
+uint64_t container_now(void) {
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
+}
+
+void container_set_text(char **field, const char *text) {
+        char *copy = nd_strdup(text); /* first: it may be a part of what goes */
+
+        free(*field);
+        *field = copy;
+}
+
+void container_save(struct daemon *daemon, const struct container *container, bool durable) {
+        nd_autoerror struct nd_error *error =
+                record_save_container(daemon->records, container, durable ? RECORD_DURABLE : RECORD_HERE);
+
+        if (error)
+                nd_log(ND_LOG_ERROR, "cannot save a container's record", nd_field("container", container->id),
+                       nd_field("error", nd_error_text(error)));
+}
+
+bool container_lives(const struct container *container) {
+        return container->state == CONTAINER_CREATED || container->state == CONTAINER_RUNNING;
+}
+
+/* ---- signals ---- */
+
+/* Field 22 of /proc/<pid>/stat; the name in field 2 may hold anything, so count from its end. 0 = there is no such process. */
+static uint64_t birth_of(pid_t pid) {
+        nd_autofree char *path = nd_format("/proc/%d/stat", (int) pid), *text = nullptr;
+        nd_autoerror struct nd_error *error = nd_file_read_kernel(path, 4096, &text);
+        char *at = error ? nullptr : strrchr(text, ')');
+
+        for (int i = 2; at && i < 22; i++)
+                at = strchr(at + 1, ' ');
+        return at ? strtoull(at + 1, nullptr, 10) : 0;
+}
+
+/* The descriptor is taken first: what is compared after it is the process that it holds. */
+static int open_process(const struct container *container) {
+        nd_autoclose int fd = container->pid > 0 ? pidfd_open(container->pid, 0) : -EBADF;
+
+        if (fd < 0 || birth_of(container->pid) != container->pid_birth)
+                return -EBADF;
+        return nd_take_fd(fd);
+}
+
+bool container_signal(const struct container *container, int signal) {
+        nd_autoclose int fd = open_process(container);
+
+        return fd >= 0 && nd_sys->pidfd_send_signal(fd, signal, 0) == 0;
+}
+
+void container_kill(const struct container *container) {
+        nd_autofree char *path = nd_format(CGROUPS "%s/cgroup.kill", container->cgroup);
+
+        (void) container_signal(container, SIGKILL);
+        /* All that are in the cgroup: in a shared pid namespace they do not end with the first. */
+        if (*container->cgroup)
+                nd_error_free(nd_file_write_kernel(path, "1"));
+}
+
+/* ---- killed for its memory? ---- */
+
+/* "oom_kill 3" of memory.events; -1 = cannot be told. */
+static int64_t oom_kills_of(const char *cgroup) {
+        nd_autofree char *path = nd_format(CGROUPS "%s%s/memory.events", *cgroup == '/' ? "" : "/", cgroup), *text = nullptr;
+        nd_autoerror struct nd_error *error = nd_file_read_kernel(path, 4096, &text);
+        const char *found = error ? nullptr : strstr(text, "oom_kill ");
+
+        return found ? strtoll(found + strlen("oom_kill "), nullptr, 10) : -1;
+}
+
+/* Kills in the pod that no other container has been charged with. */
+static int64_t unclaimed_kills(const struct container *container) {
+        const struct sandbox *sandbox = container->sandbox;
+        int64_t all = *sandbox->request.cgroup_parent ? oom_kills_of(sandbox->request.cgroup_parent) : -1;
+        int64_t claimed = (int64_t) sandbox->oom_kills;
+
+        if (all < 0)
+                return 0;
+        nd_vector_each (other, &sandbox->containers) {
+                int64_t theirs = *other != container && container_lives(*other) ? oom_kills_of((*other)->cgroup) : 0;
+
+                claimed += theirs > 0 ? theirs : 0;
+        }
+        return all > claimed ? all - claimed : 0;
+}
+
+static bool was_out_of_memory(struct container *container, const struct monitor_end *end) {
+        int64_t kills = end->oom_kills;
+
+        if (kills < 0 && end->code == KILLED)
+                kills = unclaimed_kills(container);
+        if (kills <= 0)
+                return false;
+        container->sandbox->oom_kills += (uint64_t) kills;
+        return end->code != 0; /* a child was killed, and the container made up for it */
+}
+
+/* ---- the end ---- */
+
+static void wake(struct container_life *life) {
+        struct container_operation *operation = life->current;
+
+        if (!operation)
+                return;
+        if (operation->kind == OPERATION_STOP)
+                stop_ended(operation);
+        else if (operation->kind == OPERATION_REMOVE)
+                removal_ended(operation);
+}
+
+static void on_cleaned(struct nd_error *error, void *userdata) {
+        struct container_life *life = userdata;
+
+        life->cleanup = nullptr;
+        if (error)
+                nd_log(ND_LOG_WARNING, "cannot clear up after a container", nd_field("container", life->container->id),
+                       nd_field("error", nd_error_text(error)));
+        else
+                life->container->made &= ~(unsigned) CONTAINER_MADE_ENGINE;
+        nd_error_free(error);
+        wake(life);
+}
+
+/* What fails here is tried again when the container is removed. */
+static void clean_up(struct container_life *life) {
+        struct daemon *daemon = life->daemon;
+        nd_autoerror struct nd_error *error = nullptr;
+
+        if (!(life->container->made & CONTAINER_MADE_ENGINE))
+                return;
+        error = engine_delete(daemon->loop, &daemon->config, life->container->id, on_cleaned, life, &life->cleanup);
+        if (error)
+                nd_log(ND_LOG_WARNING, "cannot clear up after a container", nd_field("container", life->container->id),
+                       nd_field("error", nd_error_text(error)));
+}
+
+void container_ended(struct container_life *life, const struct monitor_end *end) {
+        struct container *container = life->container;
+        bool out_of_memory = was_out_of_memory(container, end);
+
+        container->state = CONTAINER_EXITED;
+        container->exit_code = end->code;
+        container->finished_at = end->at > container->started_at ? end->at : container->started_at;
+        container->pid = 0;
+        if (*container->reason == '\0')
+                container_set_text(&container->reason, out_of_memory ? "OOMKilled" : end->code == 0 ? "Completed" : "Error");
+        container_save(life->daemon, container, true);
+        clean_up(life);
+        if (!life->cleanup)
+                wake(life);
+}
+
+/* ---- the monitor's words ---- */
+
+static void on_created(pid_t pid, uint64_t birth, void *userdata) {
+        struct container_life *life = userdata;
+
+        if (life->current && life->current->step == STEP_MONITOR)
+                creation_created(life->current, pid, birth);
+}
+
+static void on_failed(struct nd_error *error, void *userdata) {
+        struct container_life *life = userdata;
+
+        monitor_free(nd_take_ptr(life->container->monitor));
+        if (life->current && life->current->step == STEP_MONITOR)
+                creation_failed(life->current, error);
+        else
+                nd_error_free(error);
+}
+
+static void take_end(struct container_life *life, const struct monitor_end *end) {
+        struct container_operation *operation = life->current;
+
+        /* Its start decides what the end means: crun's answer is on its way. */
+        if (operation && operation->step == STEP_ENGINE &&
+            (operation->kind == OPERATION_START || operation->kind == OPERATION_INIT)) {
+                life->end = *end;
+                life->has_end = true;
+                return;
+        }
+        if (container_lives(life->container))
+                container_ended(life, end);
+}
+
+static void on_exited(const struct monitor_end *end, void *userdata) {
+        struct container_life *life = userdata;
+        struct monitor_end copy = *end;
+
+        monitor_free(nd_take_ptr(life->container->monitor));
+        take_end(life, &copy);
+}
+
+static void on_lost(void *userdata) {
+        struct container_life *life = userdata;
+        struct monitor_end end = {.code = KILLED, .at = container_now(), .oom_kills = -1};
+
+        monitor_free(nd_take_ptr(life->container->monitor));
+        if (life->current && life->current->step == STEP_MONITOR) {
+                creation_failed(life->current, nd_error_new(ND_INTERNAL, 0, "the container's monitor died"));
+                return;
+        }
+        container_kill(life->container);
+        if (*life->container->message == '\0')
+                container_set_text(&life->container->message,
+                                   "its monitor died, so its output was lost and it was killed: see the node's journal");
+        if (*life->container->reason == '\0')
+                container_set_text(&life->container->reason, "Error");
+        take_end(life, &end);
+}
+
+const struct monitor_events container_monitor_events = {
+        .created = on_created, .failed = on_failed, .exited = on_exited, .lost = on_lost};
+
+/* ---- after a restart ---- */
+
+static void forget(struct container_life *life, const char *why) {
+        struct monitor_end end = {.code = KILLED, .at = container_now(), .oom_kills = -1};
+
+        container_set_text(&life->container->message, why);
+        container_set_text(&life->container->reason, "Error");
+        container_kill(life->container);
+        container_ended(life, &end);
+}
+
+void container_resume(struct daemon *daemon, struct container *container) {
+        struct container_life *life = life_of(daemon, container);
+        nd_autofree char *directory = path_of_container_run(&daemon->config, container->id);
+        nd_autoerror struct nd_error *error = nullptr;
+        struct monitor_state state = {};
+
+        if (!container_lives(container)) {
+                if (container->state == CONTAINER_EXITED && container->sandbox->this_boot)
+                        clean_up(life);
+                return;
+        }
+        error = monitor_connect(daemon->loop, directory, &container_monitor_events, life, &state, &container->monitor);
+        if (error) {
+                forget(life, nd_error_text(error));
+        } else if (state.phase == MONITOR_EXITED) {
+                monitor_free(nd_take_ptr(container->monitor));
+                if (container->started && container->state == CONTAINER_CREATED)
+                        container->state = CONTAINER_RUNNING;
+                container_ended(life, &state.end);
+        } else if (state.phase != MONITOR_CREATED || !container->monitor) {
+                monitor_free(nd_take_ptr(container->monitor));
+                forget(life, "its monitor died while the daemon was away, so nobody knows how it ended");
+        } else if (container->started && container->state == CONTAINER_CREATED) {
+                /* The daemon ended between the record of the start and its success. */
+                container_start_again(daemon, container);
+        }
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/engine.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "cri/paths.h"
+#include "sys/child.h"
+
+static constexpr uint64_t deadline_us = 60 * ND_SECOND_US;
+
+enum {
+        WORDS_CEILING = 16 << 10,
+};
+
+struct engine_call {
+        struct nd_child *child;
+        const char *verb;
+        bool absent_is_done;
+        engine_callback callback;
+        void *userdata;
+};
+
+static void add(nd_strings *list, const char *text) {
+        nd_strings_add(list, text);
+}
+
+static void add_pair(nd_strings *list, const char *option, const char *value) {
+        if (!value)
+                return;
+        add(list, option);
+        add(list, value);
+}
+
+static void end(nd_strings *list) {
+        nd_vector_push(list, nullptr);
+}
+
+/* What every call begins with. */
+static void begin(const struct cri_config *config, const char *verb, nd_strings *ret) {
+        nd_autofree char *root = path_of_crun(config);
+
+        add(ret, config->crun);
+        add_pair(ret, "--root", root);
+        add(ret, config->systemd_cgroups ? "--cgroup-manager=systemd" : "--cgroup-manager=cgroupfs");
+        add(ret, verb);
+}
+
+void engine_create_argv(const struct cri_config *config, const char *id, const char *bundle, const char *pid_file,
+                        const char *console, nd_strings *ret) {
+        begin(config, "create", ret);
+        add_pair(ret, "--bundle", bundle);
+        add_pair(ret, "--pid-file", pid_file);
+        add_pair(ret, "--console-socket", console);
+        add(ret, id);
+        end(ret);
+}
+
+void engine_exec_argv(const struct cri_config *config, const char *id, const char *process, const char *cgroup,
+                      const char *pid_file, const char *console, bool detach, nd_strings *ret) {
+        begin(config, "exec", ret);
+        add_pair(ret, "--process", process);
+        add_pair(ret, "--cgroup", cgroup);
+        add_pair(ret, "--pid-file", pid_file);
+        add_pair(ret, "--console-socket", console);
+        if (detach)
+                add(ret, "--detach");
+        add(ret, id);
+        end(ret);
+}
+
+/* crun's last line is what went wrong; it says the time and its name before it in some settings, which nobody needs. */
+static struct nd_error *failure(const struct engine_call *call, const struct nd_child_result *result) {
+        if (!result->timed_out && result->code == 0)
+                return nullptr;
+        if (call->absent_is_done && strstr(result->errors, "does not exist"))
+                return nullptr;
+        return nd_error_wrap(nd_child_result_error(result, "crun"), "%s the container", call->verb);
+}
+
+static void on_end(struct nd_child_result *result, void *userdata) {
+        struct engine_call *call = userdata;
+        struct nd_error *error = failure(call, result);
+
+        call->callback(error, call->userdata);
+        free(call);
+}
+
+static struct nd_error *run(sd_event *loop, nd_strings *argv, const char *input, const struct engine_call *like,
+                            struct engine_call **ret) {
+        struct nd_child_plan plan = {.argv = (const char *const *) argv->items,
+                                     .input = input,
+                                     .input_length = input ? strlen(input) : 0,
+                                     .deadline_us = deadline_us,
+                                     .output_ceiling = WORDS_CEILING};
+        nd_autofree struct engine_call *call = nd_new(struct engine_call);
+
+        *call = *like;
+        nd_try(nd_child_start(loop, &plan, on_end, call, &call->child));
+        *ret = nd_take_ptr(call);
+        return nullptr;
+}
+
+struct nd_error *engine_start(sd_event *loop, const struct cri_config *config, const char *id, engine_callback callback,
+                              void *userdata, struct engine_call **ret) {
+        nd_cleanup(nd_strings_done) nd_strings argv = {};
+        struct engine_call like = {.verb = "start", .callback = callback, .userdata = userdata};
+
+        begin(config, "start", &argv);
+        add(&argv, id);
+        end(&argv);
+        return run(loop, &argv, nullptr, &like, ret);
+}
+
+struct nd_error *engine_delete(sd_event *loop, const struct cri_config *config, const char *id, engine_callback callback,
+                               void *userdata, struct engine_call **ret) {
+        nd_cleanup(nd_strings_done) nd_strings argv = {};
+        struct engine_call like = {.verb = "delete", .absent_is_done = true, .callback = callback, .userdata = userdata};
+
+        begin(config, "delete", &argv);
+        add(&argv, "--force");
+        add(&argv, id);
+        end(&argv);
+        return run(loop, &argv, nullptr, &like, ret);
+}
+
+struct nd_error *engine_update(sd_event *loop, const struct cri_config *config, const char *id, const char *resources,
+                               engine_callback callback, void *userdata, struct engine_call **ret) {
+        nd_cleanup(nd_strings_done) nd_strings argv = {};
+        struct engine_call like = {.verb = "update", .callback = callback, .userdata = userdata};
+
+        begin(config, "update", &argv);
+        add_pair(&argv, "--resources", "/dev/stdin");
+        add(&argv, id);
+        end(&argv);
+        return run(loop, &argv, resources, &like, ret);
+}
+
+void engine_cancel(struct engine_call *call) {
+        if (!call)
+                return;
+        nd_child_cancel(call->child);
+        free(call);
+}

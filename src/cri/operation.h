@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* operation.h - how an operation on a container goes: shared by container.c, creation.c, removal.c and ending.c, and by nobody else */
+#pragma once
+
+#include "cri/bundle.h"
+#include "cri/container.h"
+#include "cri/daemon.h"
+#include "cri/engine.h"
+#include "cri/monitor.h"
+#include "sys/worker.h"
+
+enum operation_kind {
+        OPERATION_CREATE,
+        OPERATION_INIT, /* create and start, for the pod's init */
+        OPERATION_START,
+        OPERATION_STOP,
+        OPERATION_UPDATE,
+        OPERATION_REMOVE,
+};
+
+enum operation_step {
+        STEP_BEGIN,
+        STEP_BUNDLE,  /* create: the worker */
+        STEP_MONITOR, /* create: nodens-mon and crun create */
+        STEP_ENGINE,  /* start, update: crun */
+        STEP_SIGNAL,  /* stop: the stop signal is out */
+        STEP_KILL,    /* stop, remove: SIGKILL is out */
+        STEP_DELETE,  /* remove, undo: crun delete */
+        STEP_CLEAR,   /* remove, undo: the worker */
+};
+
+struct container_operation {
+        struct daemon *daemon;
+        struct container *container; /* nullptr when a creation was refused, or it was removed before our turn */
+        enum operation_kind kind;
+        enum operation_step step;
+        container_callback done; /* nullptr = abandoned */
+        void *userdata;
+        struct nd_error *error; /* why a creation is undone */
+        bool abandoned;
+        sd_event_source *timer; /* begins it; then the stop's patience */
+        struct nd_worker *worker;
+        struct engine_call *call;
+        bool again;                        /* start: the last daemon may have done it */
+        int64_t timeout_s;                 /* stop */
+        struct resource_request resources; /* update */
+        struct creation *creation;         /* create; creation.c's own */
+};
+
+/* What goes on with a container beside the operations: its monitor's events, and the clearing up after its end. */
+struct container_life {
+        struct daemon *daemon;
+        struct container *container;
+        struct container_operation *current; /* has the lane; nullptr = none */
+        struct engine_call *cleanup;         /* crun delete after the end */
+        bool has_end;                        /* it ended while it was still being started */
+        struct monitor_end end;
+};
+
+struct container_life *life_of(struct daemon *daemon, struct container *container);
+
+/* The end of an operation: callback, then the lane goes to the next. Takes the error, frees the operation. */
+void operation_finish(struct container_operation *operation, struct nd_error *error);
+
+/* How long a stop waits for its signal, or a kill for its effect; the time goes to SIGKILL, or to an error. */
+enum {
+        KILL_PATIENCE_S = 30, /* SIGKILL takes as long as the kernel needs to let go of a process */
+};
+void operation_patience(struct container_operation *operation, uint64_t seconds);
+
+/* Makes the container of a creation, NEW and in the book, so that its sandbox cannot go; request is taken, nullptr for the pod's init. */
+[[nodiscard]] struct nd_error *creation_accept(struct container_operation *operation, struct sandbox *sandbox,
+                                               struct container_request *request, const char *bytes, size_t length);
+
+/* Each moves an operation of its kind to its next step, from its turn on. */
+void creation_begin(struct container_operation *operation);
+void creation_abandon(struct container_operation *operation);
+void creation_created(struct container_operation *operation, pid_t pid, uint64_t birth);
+void creation_failed(struct container_operation *operation, struct nd_error *error); /* takes the error */
+void creation_free(struct creation *creation);
+void removal_begin(struct container_operation *operation);
+void removal_ended(struct container_operation *operation);                          /* the container runs no more */
+void removal_undo(struct container_operation *operation, struct nd_error *error); /* of a creation; takes the error */
+void start_begin(struct container_operation *operation);                            /* also the second half of the pod's init */
+void stop_ended(struct container_operation *operation);
+void container_start_again(struct daemon *daemon, struct container *container); /* after a restart */
+
+/* The container's process was seen to end; ending.c. */
+extern const struct monitor_events container_monitor_events;
+void container_ended(struct container_life *life, const struct monitor_end *end);
+void container_kill(const struct container *container); /* SIGKILL for all of it */
+bool container_signal(const struct container *container, int signal); /* for its first process; false = it is gone */
+[[nodiscard]] bool container_lives(const struct container *container); /* CREATED or RUNNING */
+uint64_t container_now(void); /* nanoseconds since 1970 */
+void container_set_text(char **field, const char *text);
+void container_save(struct daemon *daemon, const struct container *container, bool durable); /* what fails is logged */

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resources.h - what a container may use, and in which cgroup: from the CRI's words to OCI's */
+#pragma once
+
+#include "cri/config.h"
+#include "cri/request.h"
+#include "oci/spec.h"
+
+/* parent is the pod's cgroup, "" = none. Limits of controllers that the node does not have and that the kubelet sends anyway (huge pages) are left
+ * out; swap is the memory's limit where none is given, which means none. */
+void resources_describe(const struct resource_request *request, const char *parent, struct nd_spec_resources *ret);
+
+/* linux.cgroupsPath, as crun's cgroup manager wants it: "<slice>:nodens:<id>" or "<parent>/<id>". */
+[[nodiscard]] struct nd_error *resources_cgroup(const struct cri_config *config, const char *parent, const char *id,
+                                                char **ret);
+
+/* The score that the kernel will take from us: without CAP_SYS_RESOURCE it is no lower than our own. */
+int resources_oom_score(int64_t wanted, uint64_t capabilities);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rootfs.h - a container's root filesystem: an overlay on the image's layers
+ *
+ * In a user namespace the layers are idmapped: one clone of the store's directory of layers, mapped and attached only in the private mount
+ * namespace of the worker that builds. What it hands back is one detached mount, and the host's mount table grows by one line. New files land in
+ * upper/ with the pod's own IDs. `userxattr`, since the layers' marks are such; `volatile`, since an upper directory never outlives its boot. */
+#pragma once
+
+#include "base/error.h"
+#include "oci/digest.h"
+
+struct rootfs_plan {
+        const char *layers;             /* the store's directory of layers, absolute */
+        const struct nd_digest *chains; /* lowest first; may be none */
+        size_t count;
+        const char *directory; /* the container's, absolute: upper/, work/ and the mount point rootfs/ are made there */
+        int userns;            /* -EBADF = the host's users */
+        uid_t uid;             /* the container's root, as the host sees it */
+        gid_t gid;
+};
+
+/* For workers: leaves the caller in a mount namespace of its own, where the layers are mapped. ret_fd is the mount. */
+[[nodiscard]] struct nd_error *rootfs_build(const struct rootfs_plan *plan, int *ret_fd);
+
+/* Attaches it at rootfs/: in the host's mount namespace, so not from the same worker. */
+[[nodiscard]] struct nd_error *rootfs_attach(int tree, const char *directory);
+
+/* For workers: unmounts and removes all that was made. Of what is not there, nothing is said. */
+[[nodiscard]] struct nd_error *rootfs_undo(const char *directory);

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tree.c - see tree.h
+ *
+ * Theory of operation
+ *   Depth first, one open directory per level. A directory at level @DEPTH is renamed up into the tree's root, under a name of ours, and dealt with from
+ *   there: so neither the stack nor the table of descriptors grows with what a stranger made. Each pass over the root ends with fewer entries than
+ *   there were or with an error. */
+#include "sys/tree.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sys/calls.h"
+
+enum {
+        DEPTH = 32,
+};
+
+struct removal {
+        int root;
+        unsigned moved; /* directories renamed into root so far */
+};
+
+static void close_directory(DIR **directory) {
+        if (*directory)
+                (void) closedir(*directory);
+}
+
+static struct nd_error *cannot(const char *what, const char *name) {
+        return nd_error_new(nd_code_of_errno(errno), errno, "%s '%s'", what, name);
+}
+
+/* A directory and not a mount point, under no link. */
+static int enter(int dirfd, const char *name) {
+        struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+                               .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS};
+
+        return nd_sys->openat2(dirfd, name, &how, sizeof how);
+}
+
+static struct nd_error *empty(struct removal *removal, int fd, const char *path, unsigned level);
+
+static struct nd_error *move_up(struct removal *removal, int dirfd, const char *name) {
+        char place[32];
+
+        for (;;) {
+                (void) snprintf(place, sizeof place, ".removed-%u", removal->moved++);
+                if (nd_sys->renameat(dirfd, name, removal->root, place) == 0)
+                        return nullptr;
+                if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR)
+                        return cannot("move", name);
+        }
+}
+
+static struct nd_error *remove_directory(struct removal *removal, int dirfd, const char *name, unsigned level) {
+        int fd;
+
+        if (level >= DEPTH)
+                return move_up(removal, dirfd, name);
+        fd = enter(dirfd, name);
+        if (fd < 0 && errno == ENOENT)
+                return nullptr;
+        if (fd < 0)
+                return cannot("enter", name);
+        nd_try(empty(removal, fd, name, level));
+        if (nd_sys->unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+                return cannot("remove directory", name);
+        return nullptr;
+}
+
+static struct nd_error *remove_entry(struct removal *removal, int dirfd, const char *name, unsigned level) {
+        if (nd_sys->unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+                return nullptr;
+        if (errno != EISDIR)
+                return cannot("remove", name);
+        return remove_directory(removal, dirfd, name, level);
+}
+
+/* Takes the descriptor. */
+static struct nd_error *empty(struct removal *removal, int fd, const char *path, unsigned level) {
+        nd_cleanup(close_directory) DIR *directory = fdopendir(fd);
+        struct dirent *entry;
+
+        if (!directory) {
+                struct nd_error *error = cannot("read directory", path);
+
+                (void) close(fd);
+                return error;
+        }
+        while (errno = 0, (entry = readdir(directory)))
+                if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+                        nd_try(remove_entry(removal, dirfd(directory), entry->d_name, level + 1));
+        return errno != 0 ? cannot("read directory", path) : nullptr;
+}
+
+struct nd_error *nd_tree_remove(int dirfd, const char *name) {
+        nd_autoclose int root = -EBADF;
+        unsigned before;
+
+        if (nd_sys->unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+                return nullptr;
+        if (errno != EISDIR)
+                return cannot("remove", name);
+        root = enter(dirfd, name);
+        if (root < 0)
+                return cannot("enter", name);
+        struct removal removal = {.root = root};
+        do {
+                int fd = enter(root, ".");
+
+                before = removal.moved;
+                if (fd < 0)
+                        return cannot("enter", name);
+                nd_try(nd_error_wrap(empty(&removal, fd, name, 0), "in '%s'", name));
+        } while (removal.moved != before);
+        if (nd_sys->unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+                return cannot("remove directory", name);
+        return nullptr;
+}
