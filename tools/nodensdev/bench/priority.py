@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A CPU for the guest: what else runs on the machine should not be in the figures.
+"""Going first: what else runs on the machine should not be in the figures.
 
-User-mode Linux is one thread of work that hops between a kernel process and a process for each of the guest's address
-spaces. Left to the scheduler, every hop wakes another CPU, which on a virtual machine means an exit to the hypervisor: on one
-CPU the same work takes half the time and varies far less. A real-time policy would keep all others off that CPU, but also
-the machine's own kernel threads, for which the guest then waits a tenth of a second now and then. So it is a nice value,
-of the process and of its session, since the kernel may schedule whole sessions against each other.
+A real-time policy would keep all others off the guest's CPU, but also the machine's own kernel threads, for which the guest
+then waits a tenth of a second now and then. So it is a nice value, of the process and of its session, since the kernel may
+schedule whole sessions against each other. User-mode Linux stays on one CPU anyway (kernel.py); here it is always the same.
 """
 import contextlib
 import os
@@ -20,7 +18,7 @@ SESSION = Path("/proc/self/autogroup")      # "/autogroup-7 nice 0"; takes a nic
 
 @contextlib.contextmanager
 def raised(kernel: str) -> Iterator[None]:
-    """Everything that is started within goes first; User-mode Linux stays on one CPU, the last."""
+    """Everything that is started within goes first, User-mode Linux on the last CPU."""
     cpus, nice, session = os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0), session_nice()
     try:
         if kernel == "uml":

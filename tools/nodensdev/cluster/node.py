@@ -164,4 +164,4 @@ def kubelet_unit(options: Options, number: int) -> str:
 def boot(options: Options, number: int, base: Path, work: Path) -> kernel.Boot:
     """How the node's guest starts; `work` is its work directory as seen in the cluster's namespaces."""
     return kernel.Boot(disk.inside(base), work / "overlay", disk.size_in_mebibytes(options.memory), options.cpus,
-                       (kernel.Nic(addresses.tap(number), addresses.mac(number)),), work)
+                       (kernel.Nic(addresses.tap(number), addresses.mac(number)),), work, number)
