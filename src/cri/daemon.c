@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "cri/network.h"
+#include "cri/pins.h"
 #include "cri/service.h"
 #include "cri/sweeper.h"
 #include "net/unix.h"
@@ -25,6 +27,8 @@ void daemon_done(struct daemon *daemon) {
         nd_grpc_server_free(daemon->server);
         puller_free(daemon->puller);
         sweeper_free(daemon->sweeper);
+        network_free(daemon->network);
+        pins_free(daemon->pins);
         nd_image_store_free(daemon->images);
         sd_event_unref(daemon->loop);
         cri_config_done(&daemon->config);
@@ -132,6 +136,8 @@ struct nd_error *daemon_start(struct daemon *daemon) {
         nd_try(pin_configured(daemon));
         nd_try(sweeper_new(daemon->loop, daemon->images, &daemon->sweeper));
         nd_try(puller_new(daemon->loop, &daemon->config, daemon->images, daemon->sweeper, &daemon->puller));
+        nd_try(pins_open(&daemon->config, &daemon->pins));
+        daemon->network = network_new(daemon->loop, &daemon->config);
         nd_try(nd_grpc_server_new(daemon->loop, &settings, &daemon->server));
         nd_try(listen_at(daemon->config.socket, &fd));
         nd_try(nd_grpc_server_listen(daemon->server, nd_take_fd(fd)));

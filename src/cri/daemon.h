@@ -19,6 +19,8 @@ struct daemon {
         struct sweeper *sweeper;
         struct pods pods;
         struct record_book *records;
+        struct pins *pins;
+        struct network *network;
         struct nd_grpc_server *server;
 };
 

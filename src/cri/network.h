@@ -21,15 +21,15 @@ void network_free(struct network *network);
  * only then adds it: so a DEL can be done with the very configuration of the ADD, whatever becomes of us or of the file. */
 [[nodiscard]] struct nd_error *network_choose(struct network *network, struct sandbox *sandbox);
 
-/* error is the callback's to free. The callback runs from the loop, never before the call has returned. */
+/* The error is the callback's to free. The callback runs once, from the loop, never before the call has returned. */
 typedef void (*network_callback)(struct nd_error *error, void *userdata);
 
 /* Sets addresses and network_result. After an error the network is still to be removed. */
-[[nodiscard]] struct nd_error *network_add(struct network *network, struct sandbox *sandbox, network_callback callback,
-                                           void *userdata, struct network_call **ret);
-/* All plugins get their DEL, whatever one of them says; the first error is told. */
-[[nodiscard]] struct nd_error *network_remove(struct network *network, struct sandbox *sandbox, network_callback callback,
-                                              void *userdata, struct network_call **ret);
+void network_add(struct network *network, struct sandbox *sandbox, network_callback callback, void *userdata,
+                 struct network_call **ret);
+/* All plugins get their DEL, whatever one of them says; the first error is told. Forgets network_result when all went well. */
+void network_remove(struct network *network, struct sandbox *sandbox, network_callback callback, void *userdata,
+                    struct network_call **ret);
 
-/* Kills what runs; the callback will not run. nullptr is fine. */
-void network_cancel(struct network_call *call);
+/* Kills the plugin that runs; the call fails when that has ended. */
+void network_abort(struct network_call *call);

@@ -19,8 +19,9 @@ void pins_free(struct pins *pins); /* the pins stay */
  * bind mount. The caller's to free. */
 [[nodiscard]] char *pins_path(const struct pins *pins, const char *sandbox_id, const char *name);
 
-/* For workers alone, as they change the caller's mount namespace: enters the pins' and makes or undoes the pins of a sandbox there. fds and names go
- * together; a negative descriptor is passed over. */
+/* For workers alone, as they visit the pins' mount namespace: makes or undoes the pins of a sandbox. names and fds go together; a negative descriptor
+ * is passed over. Of what is not there to be undone, nothing is said. */
 [[nodiscard]] struct nd_error *pins_put(const struct pins *pins, const char *sandbox_id, const char *const *names,
                                         const int *fds, size_t count);
-[[nodiscard]] struct nd_error *pins_drop(const struct pins *pins, const char *sandbox_id);
+[[nodiscard]] struct nd_error *pins_drop(const struct pins *pins, const char *sandbox_id, const char *const *names,
+                                         size_t count);

@@ -18,6 +18,9 @@ enum pod_file {
 /* The source to bind from; the caller's to free. */
 [[nodiscard]] char *pod_files_path(const struct cri_config *config, const struct sandbox *sandbox, enum pod_file which);
 
+/* Refuses what would write lines of its own into a file (ND_INVALID). */
+[[nodiscard]] struct nd_error *pod_files_check(const struct sandbox_request *request);
+
 /* These block, and are for workers. */
 [[nodiscard]] struct nd_error *pod_files_make(const struct cri_config *config, const struct sandbox *sandbox);
 [[nodiscard]] struct nd_error *pod_files_undo(const struct cri_config *config, const struct sandbox *sandbox);

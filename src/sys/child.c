@@ -175,6 +175,10 @@ void nd_child_cancel(struct nd_child *child) {
         kill_group(child);
 }
 
+void nd_child_kill(struct nd_child *child) {
+        kill_group(child);
+}
+
 /* Everything the child's side needs, gathered before the clone: it must not allocate. */
 struct launch {
         const char *const *argv;

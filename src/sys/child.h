@@ -53,5 +53,8 @@ typedef void (*nd_child_callback)(struct nd_child_result *result, void *userdata
 /* Kills a child whose callback has not run yet. The callback will not run; the object goes when the kernel has reaped it. */
 void nd_child_cancel(struct nd_child *child);
 
+/* Kills a child, with its process group; its callback runs as ever when it has ended. */
+void nd_child_kill(struct nd_child *child);
+
 /* For programs that have nothing else to do: runs a child on a loop of its own and waits. */
 [[nodiscard]] struct nd_error *nd_child_run(const struct nd_child_plan *plan, struct nd_child_result *ret);

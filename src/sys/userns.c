@@ -17,20 +17,23 @@
 #include "sys/calls.h"
 #include "sys/file.h"
 
-/* The child's side. Reports 0 or an errno as one int, then lives until the parent closes its end. Raw system calls: libc's
- * wrappers of set*id signal other threads through state that a clone without libc does not have. */
+/* Raw system calls: libc's wrappers of set*id signal other threads through state that a clone without libc does not have. */
+int nd_userns_enter_new(const struct nd_userns_plan *plan) {
+        if (plan->charge_to_root && (syscall(SYS_setresgid, -1, plan->gids[0].outside, -1) < 0 ||
+                                     syscall(SYS_setresuid, -1, plan->uids[0].outside, -1) < 0))
+                return -errno;
+        /* Changing IDs made us undumpable, and /proc/<pid>/uid_map would belong to host root only. */
+        (void) prctl(PR_SET_DUMPABLE, 1);
+        return nd_sys->unshare(CLONE_NEWUSER) < 0 ? -errno : 0;
+}
+
+/* The child's side. Reports 0 or an errno as one int, then lives until the parent closes its end. */
 [[noreturn]] static void child_main(const struct nd_userns_plan *plan, int report, int release) {
-        int status = 0;
+        int status;
         char byte;
 
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (plan->charge_to_root && (syscall(SYS_setresgid, -1, plan->gids[0].outside, -1) < 0 ||
-                                     syscall(SYS_setresuid, -1, plan->uids[0].outside, -1) < 0))
-                status = errno;
-        /* Changing IDs made us undumpable, and /proc/<pid>/uid_map would belong to host root only. */
-        (void) prctl(PR_SET_DUMPABLE, 1);
-        if (status == 0 && nd_sys->unshare(CLONE_NEWUSER) < 0)
-                status = errno;
+        status = -nd_userns_enter_new(plan);
         (void) !write(report, &status, sizeof status);
         (void) !read(release, &byte, 1);
         _exit(EXIT_SUCCESS);
@@ -56,6 +59,13 @@ static struct nd_error *write_map(int procfd, const char *file, const struct nd_
         return write_once(procfd, file, nd_text_get(&text));
 }
 
+struct nd_error *nd_userns_write_maps(const struct nd_userns_plan *plan, int procfd) {
+        if (plan->deny_setgroups)
+                nd_try(write_once(procfd, "setgroups", "deny"));
+        nd_try(write_map(procfd, "uid_map", plan->uids, plan->uid_count));
+        return write_map(procfd, "gid_map", plan->gids, plan->gid_count);
+}
+
 static struct nd_error *open_proc(pid_t pid, int *ret_fd) {
         char path[32];
 
@@ -78,10 +88,7 @@ static struct nd_error *map_and_open(const struct nd_userns_plan *plan, pid_t pi
                 return nd_error_new(nd_code_of_errno(status), status, "make a user namespace");
 
         nd_try(open_proc(pid, &procfd));
-        if (plan->deny_setgroups)
-                nd_try(write_once(procfd, "setgroups", "deny"));
-        nd_try(write_map(procfd, "uid_map", plan->uids, plan->uid_count));
-        nd_try(write_map(procfd, "gid_map", plan->gids, plan->gid_count));
+        nd_try(nd_userns_write_maps(plan, procfd));
         fd = nd_sys->openat(procfd, "ns/user", O_RDONLY | O_CLOEXEC, 0);
         if (fd < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "open a new user namespace");

@@ -35,6 +35,11 @@ struct nd_userns_plan {
 /* Makes a user namespace and returns a descriptor of it; nothing else keeps it alive. */
 [[nodiscard]] struct nd_error *nd_userns_make(const struct nd_userns_plan *plan, int *ret_fd);
 
+/* The two halves of that, for whoever makes more than a user namespace (namespace.h): the child becomes the owner of a new one (0 or -errno), and waits
+ * there until its parent has written the maps through the child's directory in /proc. */
+[[nodiscard]] int nd_userns_enter_new(const struct nd_userns_plan *plan);
+[[nodiscard]] struct nd_error *nd_userns_write_maps(const struct nd_userns_plan *plan, int procfd);
+
 /* Parses the text of a uid_map or gid_map file. */
 [[nodiscard]] struct nd_error *nd_id_maps_parse(const char *text, nd_id_maps *ret);
 

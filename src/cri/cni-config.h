@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cni-config.h - a network configuration as CNI writes it, and what each of its plugins is told
+ *
+ * Reads lists (.conflist) and single plugins (.conf), which count as a list of one. No I/O here. */
+#pragma once
+
+#include "cri/request.h"
+
+struct cni_plugin {
+        char *type; /* the program's name */
+        char *json; /* its configuration as it stands in the list */
+        bool takes_ports, takes_dns;
+};
+
+struct cni_config {
+        char *name;
+        char *version;                        /* of the specification that its author wrote it for */
+        nd_vector(struct cni_plugin) plugins; /* at least one */
+        char *source;                         /* all of it again, on one line; parses to the same */
+};
+
+void cni_config_done(struct cni_config *config);
+[[nodiscard]] struct nd_error *cni_config_parse(const char *text, size_t length, struct cni_config *ret);
+
+/* The plugin's standard input: its configuration with the list's name and version, with what it is capable of taking from the pod, and with what the plugins
+ * before it made (previous, JSON; nullptr = nothing). The caller's to free. */
+[[nodiscard]] struct nd_error *cni_config_input(const struct cni_config *config, size_t plugin,
+                                                const struct sandbox_request *pod, const char *previous, char **ret);
+
+/* Whether a plugin of that version is told at DEL what it made at ADD. */
+[[nodiscard]] bool cni_config_del_takes_result(const struct cni_config *config);
+
+enum {
+        CNI_CONFIG_CEILING = 1 << 20,
+        CNI_PLUGINS_MOST = 32,
+};

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* network.c - see network.h
+ *
+ * Theory of operation
+ *   The configuration that serves is the first one, by file name, that can be read; a broken file is told once and passed over. Whoever needs it looks at the
+ *   directory first: names, inodes, times and sizes make a stamp, and only another stamp means reading again. The kubelet asks for the status every few
+ *   seconds, so nobody needs to watch the directory, and a pod never gets a configuration that was replaced before it asked.
+ *   A sandbox's note (network_result) is {"file", "config", "result"}: the configuration as it was at ADD and what ADD gave. It is recorded before
+ *   the ADD, without a result; the DEL is done with it and nothing else.
+ * Owns       the parsed configuration. A call owns its chain and ends before its sandbox does. */
+#include "cri/network.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "cri/cni-result.h"
+#include "cri/cni.h"
+#include "cri/config.h"
+#include "cri/paths.h"
+#include "sys/file.h"
+#include "sys/program.h"
+
+static constexpr uint64_t add_deadline_us = 180 * ND_SECOND_US; /* the kubelet waits four minutes for a sandbox */
+static constexpr uint64_t del_deadline_us = 90 * ND_SECOND_US;  /* and two for its end */
+
+enum {
+        FILES_MOST = 256,
+        NOTE_CEILING = CNI_CONFIG_CEILING + CNI_RESULT_CEILING + 4096,
+};
+
+struct network {
+        sd_event *loop;
+        const struct cri_config *config;
+        char *stamp; /* of the directory as it was read last; nullptr = never */
+        char *file;  /* whose configuration serves; nullptr = none */
+        struct cni_config cni;
+        char *message; /* why the node is not ready */
+};
+
+struct network_call {
+        struct network *network;
+        struct sandbox *sandbox;
+        struct cni_chain *chain;
+        sd_event_source *failing; /* tells a failure from the loop */
+        struct nd_error *failure;
+        network_callback callback;
+        void *userdata;
+};
+
+struct network *network_new(sd_event *loop, const struct cri_config *config) {
+        struct network *network = nd_new(struct network);
+
+        *network = (struct network) {.loop = loop, .config = config};
+        return network;
+}
+
+static void forget(struct network *network) {
+        cni_config_done(&network->cni);
+        free(nd_take_ptr(network->file));
+}
+
+void network_free(struct network *network) {
+        if (!network)
+                return;
+        forget(network);
+        free(network->stamp);
+        free(network->message);
+        free(network);
+}
+
+/* ---- which configuration ---- */
+
+static bool is_configuration(const char *name) {
+        const char *dot = strrchr(name, '.');
+
+        return dot && (nd_streq(dot, ".conflist") || nd_streq(dot, ".conf") || nd_streq(dot, ".json"));
+}
+
+static int compare(const void *a, const void *b) {
+        return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+static void close_dir(DIR **dir) {
+        if (*dir)
+                (void) closedir(*dir);
+}
+
+/* Names in order. Links are followed when a file is read: a DaemonSet may well install one. */
+static void list_files(const char *directory, nd_strings *ret) {
+        nd_cleanup(close_dir) DIR *dir = opendir(directory);
+        const struct dirent *entry;
+
+        while (dir && (entry = readdir(dir)) && ret->count < FILES_MOST)
+                if (is_configuration(entry->d_name))
+                        nd_strings_add(ret, entry->d_name);
+        if (ret->count > 1)
+                qsort(ret->items, ret->count, sizeof *ret->items, compare);
+}
+
+static char *stamp_of(const char *directory, const nd_strings *files) {
+        struct nd_text text = ND_TEXT(FILES_MOST * 512);
+
+        nd_vector_each (name, files) {
+                nd_autofree char *path = nd_format("%s/%s", directory, *name);
+                struct stat st = {};
+
+                (void) stat(path, &st);
+                nd_text_addf(&text, "%s %llu %lld %lld.%09ld %lld.%09ld\n", *name, (unsigned long long) st.st_ino,
+                             (long long) st.st_size, (long long) st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
+                             (long long) st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
+        }
+        return nd_text_steal(&text);
+}
+
+static struct nd_error *read_file(const char *path, struct cni_config *ret) {
+        nd_autofree char *text = nullptr;
+        struct stat st;
+
+        if (stat(path, &st) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "look at the file");
+        if (!S_ISREG(st.st_mode))
+                return nd_error_new(ND_INVALID, 0, "not a file");
+        nd_try(nd_file_read_kernel(path, CNI_CONFIG_CEILING, &text));
+        return cni_config_parse(text, strlen(text), ret);
+}
+
+static void read_all(struct network *network, const nd_strings *files) {
+        forget(network);
+        nd_vector_each (name, files) {
+                nd_autofree char *path = nd_format("%s/%s", network->config->cni_config, *name);
+                nd_autoerror struct nd_error *error = read_file(path, &network->cni);
+
+                if (!error) {
+                        network->file = nd_take_ptr(path);
+                        nd_log(ND_LOG_INFO, "network configuration", nd_field("file", network->file),
+                               nd_field("network", network->cni.name));
+                        return;
+                }
+                nd_log(ND_LOG_WARNING, "network configuration passed over", nd_field("file", path),
+                       nd_field("error", nd_error_text(error)));
+        }
+}
+
+static void refresh(struct network *network) {
+        nd_cleanup(nd_strings_done) nd_strings files = {};
+        nd_autofree char *stamp = nullptr;
+
+        list_files(network->config->cni_config, &files);
+        stamp = stamp_of(network->config->cni_config, &files);
+        if (network->stamp && stamp && nd_streq(network->stamp, stamp))
+                return;
+        free(network->stamp);
+        network->stamp = stamp ? nd_take_ptr(stamp) : nd_strdup("");
+        read_all(network, &files);
+}
+
+/* The first plugin that is not there. */
+static const char *missing_plugin(const struct network *network) {
+        nd_vector_each (plugin, &network->cni.plugins) {
+                nd_autofree char *program = nd_program_find(network->config->cni_plugins, plugin->type);
+
+                if (!program)
+                        return plugin->type;
+        }
+        return nullptr;
+}
+
+bool network_ready(struct network *network, const char **ret_reason, const char **ret_message) {
+        const char *missing;
+
+        refresh(network);
+        missing = missing_plugin(network);
+        free(nd_take_ptr(network->message));
+        *ret_reason = "NetworkPluginNotReady";
+        if (!network->file)
+                network->message = nd_format("no network configuration can be read in '%s': install a CNI network plugin",
+                                             network->config->cni_config);
+        else if (missing)
+                network->message = nd_format("'%s' needs the CNI plugin '%s', which is not in %s", network->file, missing,
+                                             network->config->cni_plugins);
+        if (network->message)
+                return *ret_message = network->message, false;
+        *ret_reason = *ret_message = "";
+        return true;
+}
+
+/* ---- the note ---- */
+
+static char *make_note(const char *file, const char *config, const char *result) {
+        struct nd_text note = ND_TEXT(NOTE_CEILING);
+        struct nd_json_out out = {.text = &note};
+
+        nd_json_open(&out, nullptr, '{');
+        nd_json_string(&out, "file", file);
+        nd_json_string(&out, "config", config);
+        if (result)
+                nd_json_string(&out, "result", result);
+        nd_json_close(&out, '}');
+        return nd_text_steal(&note);
+}
+
+static struct nd_error *read_note(const struct sandbox *sandbox, struct cni_config *ret_config, char **ret_file,
+                                  char **ret_result) {
+        const char *note = sandbox->network_result ?: "", *config = nullptr, *file = nullptr, *result = nullptr;
+        nd_autojson doc = nullptr;
+        yyjson_val *root;
+
+        nd_try(nd_json_parse(note, strlen(note), NOTE_CEILING, &doc));
+        root = yyjson_doc_get_root(doc);
+        nd_try(nd_member_text(root, "config", CNI_CONFIG_CEILING, &config));
+        nd_try(nd_member_text(root, "file", 4096, &file));
+        nd_try(nd_member_text(root, "result", CNI_RESULT_CEILING, &result));
+        if (!config)
+                return nd_error_new(ND_INTERNAL, 0, "no configuration is noted");
+        nd_try(cni_config_parse(config, strlen(config), ret_config));
+        *ret_file = nd_strdup(file ?: "");
+        *ret_result = result ? nd_strdup(result) : nullptr;
+        return nullptr;
+}
+
+struct nd_error *network_choose(struct network *network, struct sandbox *sandbox) {
+        const char *reason, *message;
+
+        if (!network_ready(network, &reason, &message))
+                return nd_error_new(ND_UNAVAILABLE, 0, "%s", message);
+        free(sandbox->network_result);
+        sandbox->network_result = make_note(network->file, network->cni.source, nullptr);
+        return nullptr;
+}
+
+/* ---- calls ---- */
+
+static void call_free(struct network_call *call) {
+        sd_event_source_disable_unref(call->failing);
+        nd_error_free(call->failure);
+        free(call);
+}
+
+static void call_end(struct network_call *call, struct nd_error *error) {
+        network_callback callback = call->callback;
+        void *userdata = call->userdata;
+
+        call->chain = nullptr;
+        call_free(call);
+        callback(error, userdata);
+}
+
+static int on_failing([[maybe_unused]] sd_event_source *source, void *userdata) {
+        struct network_call *call = userdata;
+
+        call_end(call, nd_take_ptr(call->failure));
+        return 0;
+}
+
+/* An error, or the news that there was nothing to do, that must not overtake the return of the call. */
+static void end_soon(struct network_call *call, struct nd_error *error) {
+        call->failure = error;
+        if (sd_event_add_defer(call->network->loop, &call->failing, on_failing, call) < 0)
+                abort(); /* only memory can be missing */
+}
+
+static struct nd_error *take_result(struct sandbox *sandbox, const char *result) {
+        nd_cleanup(cni_config_done) struct cni_config config = {};
+        nd_cleanup(nd_strings_done) nd_strings addresses = {};
+        nd_autofree char *file = nullptr, *old = nullptr;
+
+        nd_try(read_note(sandbox, &config, &file, &old));
+        if (!result)
+                return nd_error_new(ND_INTERNAL, 0, "network '%s' gave no result", config.name);
+        nd_try(nd_error_wrap(cni_result_addresses(result, strlen(result), CNI_INTERFACE, &addresses), "result of network '%s'",
+                             config.name));
+        if (addresses.count == 0)
+                return nd_error_new(ND_INTERNAL, 0, "network '%s' gave the pod no address", config.name);
+        free(sandbox->network_result);
+        sandbox->network_result = make_note(file, config.source, result);
+        nd_strings_done(&sandbox->addresses);
+        sandbox->addresses = nd_take(addresses, (nd_strings) {});
+        return nullptr;
+}
+
+static void on_added(struct nd_error *error, const char *result, void *userdata) {
+        struct network_call *call = userdata;
+
+        call_end(call, error ?: take_result(call->sandbox, result));
+}
+
+static void on_removed(struct nd_error *error, [[maybe_unused]] const char *result, void *userdata) {
+        struct network_call *call = userdata;
+
+        if (!error)
+                free(nd_take_ptr(call->sandbox->network_result));
+        call_end(call, error);
+}
+
+static struct network_call *new_call(struct network *network, struct sandbox *sandbox, network_callback callback,
+                                     void *userdata) {
+        struct network_call *call = nd_new(struct network_call);
+
+        *call = (struct network_call) {.network = network, .sandbox = sandbox, .callback = callback, .userdata = userdata};
+        return call;
+}
+
+void network_add(struct network *network, struct sandbox *sandbox, network_callback callback, void *userdata,
+                 struct network_call **ret) {
+        struct network_call *call = *ret = new_call(network, sandbox, callback, userdata);
+        nd_autofree char *netns = path_of_netns(network->config, sandbox->id), *file = nullptr, *result = nullptr;
+        struct cni_plan plan = {.directories = network->config->cni_plugins,
+                                .id = sandbox->id,
+                                .netns = netns,
+                                .pod = &sandbox->request,
+                                .deadline_us = add_deadline_us};
+        struct nd_error *error = read_note(sandbox, &plan.config, &file, &result);
+
+        if (error)
+                end_soon(call, error);
+        else
+                cni_add(network->loop, &plan, on_added, call, &call->chain);
+}
+
+void network_remove(struct network *network, struct sandbox *sandbox, network_callback callback, void *userdata,
+                    struct network_call **ret) {
+        struct network_call *call = *ret = new_call(network, sandbox, callback, userdata);
+        nd_autofree char *netns = path_of_netns(network->config, sandbox->id), *file = nullptr, *result = nullptr;
+        struct cni_plan plan = {
+                .directories = network->config->cni_plugins,
+                .id = sandbox->id,
+                .netns = access(netns, F_OK) == 0 ? netns : "", /* of an earlier boot: only what is elsewhere is given back */
+                .pod = &sandbox->request,
+                .deadline_us = del_deadline_us};
+        struct nd_error *error = sandbox->network_result ? read_note(sandbox, &plan.config, &file, &result) : nullptr;
+
+        if (error || !sandbox->network_result) {
+                end_soon(call, error);
+                return;
+        }
+        plan.previous = cni_config_del_takes_result(&plan.config) ? result : nullptr;
+        cni_del(network->loop, &plan, on_removed, call, &call->chain);
+}
+
+void network_abort(struct network_call *call) {
+        if (call->chain)
+                cni_abort(call->chain);
+}

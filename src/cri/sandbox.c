@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sandbox.c - see sandbox.h
+ *
+ * Theory of operation
+ *   A sandbox is pinned namespaces, a tmpfs with a few files, and a place on the network; there is no pause process. An operation is a list of steps that
+ *   operation_advance() walks; each step ends by calling it again, from the loop.
+ *        run      choose the network, record what is about to be made, make (namespaces and files, in one worker), network, late sysctls, init,
+ *                 record that it is ready
+ *        stop     containers, init, network, unmake, record
+ *        remove   stop, containers' removal, record's removal
+ *   A run that fails, or whose caller is gone, becomes the undoing of itself: the steps of a removal over whatever is recorded as made. It turns round
+ *   between two steps, never within one, so that nothing is undone while it is still being made. What cannot be undone now (a CNI plugin that
+ *   refuses its DEL) leaves a NOTREADY sandbox, which the kubelet stops and removes as any other: nothing that a plugin was asked for is forgotten.
+ *   The bits in sandbox->made are recorded before a thing is begun and cleared after it is undone. All three that every pod needs are recorded at once.
+ * Owns       an operation owns itself from its start to its end; it has the sandbox's lane all that time.
+ * Invariant  a CNI ADD is on the disk before it starts, so every ADD gets its DEL, even across a restart. */
+#include "cri/sandbox.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cri/container.h"
+#include "cri/daemon.h"
+#include "cri/namespaces.h"
+#include "cri/network.h"
+#include "cri/pod-files.h"
+#include "cri/record.h"
+#include "sys/worker.h"
+
+static constexpr uint64_t worker_deadline_us = 30 * ND_SECOND_US;
+
+enum step {
+        /* run */
+        STEP_RECORD,
+        STEP_MAKE,
+        STEP_NETWORK,
+        STEP_LATE_SYSCTLS,
+        STEP_INIT,
+        STEP_READY,
+        /* stop, and after it: remove */
+        STEP_STOP_CONTAINERS,
+        STEP_STOP_INIT,
+        STEP_LEAVE_NETWORK,
+        STEP_UNMAKE,
+        STEP_STOPPED,
+        STEP_REMOVE_CONTAINERS,
+        STEP_FORGET,
+        STEP_END,
+};
+
+enum kind {
+        KIND_RUN,
+        KIND_STOP,
+        KIND_REMOVE,
+};
+
+struct sandbox_operation {
+        struct daemon *daemon;
+        struct sandbox *sandbox;
+        enum kind kind;
+        enum step step; /* the next one */
+        bool undoing;   /* a run that goes backwards */
+        char *bytes;    /* of the request, until they are recorded */
+        size_t length;
+        size_t pending;         /* containers that are still being stopped or removed */
+        struct nd_error *error; /* what the caller will be told */
+        sd_event_source *starter;
+        struct nd_worker *worker;
+        struct network_call *network; /* that runs */
+        sandbox_callback done;        /* nullptr once abandoned */
+        void *userdata;
+};
+
+static void operation_advance(struct sandbox_operation *operation);
+
+/* ---- ends ---- */
+
+/* Lets the next operation run. The last one to leave a sandbox that was removed drops it: until then those who waited find it gone, but there. */
+static void leave(struct daemon *daemon, struct sandbox *sandbox) {
+        if (sandbox->state == SANDBOX_REMOVED && sandbox->lane.waiting.count == 0)
+                pods_drop_sandbox(&daemon->pods, sandbox);
+        else
+                lane_leave(&sandbox->lane);
+}
+
+static void operation_end(struct sandbox_operation *operation) {
+        struct daemon *daemon = operation->daemon;
+        struct sandbox *sandbox = operation->sandbox;
+        struct nd_error *error = nd_take_ptr(operation->error);
+        bool gone = sandbox->state == SANDBOX_REMOVED || (operation->kind == KIND_RUN && error);
+
+        if (operation->done)
+                operation->done(error, gone ? nullptr : sandbox, operation->userdata);
+        else
+                nd_error_free(error);
+        sd_event_source_disable_unref(operation->starter);
+        free(operation->bytes);
+        free(operation);
+        leave(daemon, sandbox);
+}
+
+static void tell(const struct sandbox_operation *operation, const char *what, const struct nd_error *error) {
+        nd_log(ND_LOG_WARNING, what, nd_field("sandbox", operation->sandbox->id),
+               nd_field("pod", operation->sandbox->request.name), nd_field("namespace", operation->sandbox->request.namespace),
+               nd_field("error", nd_error_text(error)));
+}
+
+/* What could not be undone is the kubelet's to stop and remove again: from now on it is told of it. */
+static void leave_behind(struct sandbox_operation *operation) {
+        nd_autoerror struct nd_error *error = nullptr;
+
+        operation->sandbox->state = SANDBOX_NOTREADY;
+        error = record_save_sandbox(operation->daemon->records, operation->sandbox, RECORD_HERE);
+        if (error)
+                tell(operation, "the record of a pod cannot be written", error);
+}
+
+/* A step did not succeed. A run turns round; what fails while it goes back is only told, for the caller wants the first reason. */
+static void fail(struct sandbox_operation *operation, struct nd_error *error) {
+        if (operation->kind == KIND_RUN && !operation->undoing) {
+                operation->error = error;
+                operation->undoing = true;
+                operation->step = STEP_STOP_CONTAINERS;
+                return;
+        }
+        if (operation->undoing)
+                tell(operation, "a pod that could not be started cannot be undone either", error);
+        if (operation->sandbox->state == SANDBOX_NEW)
+                leave_behind(operation);
+        if (operation->error)
+                nd_error_free(error);
+        else
+                operation->error = error;
+        operation->step = STEP_END;
+}
+
+/* For steps that ended from the loop: with an error or on to the next one. */
+static void step_ended(struct sandbox_operation *operation, struct nd_error *error) {
+        if (error)
+                fail(operation, error);
+        operation_advance(operation);
+}
+
+static void on_worker(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
+        struct sandbox_operation *operation = userdata;
+
+        operation->worker = nullptr;
+        step_ended(operation, error);
+}
+
+/* ---- the steps of a run ---- */
+
+/* Everything that can be refused is refused before anything is made. */
+static struct nd_error *record_first(struct sandbox_operation *operation) {
+        struct sandbox *sandbox = operation->sandbox;
+
+        nd_try(namespaces_check(&sandbox->request));
+        nd_try(pod_files_check(&sandbox->request));
+        sandbox->made = SANDBOX_MADE_NAMESPACES | SANDBOX_MADE_FILES;
+        if (namespaces_owned(&sandbox->request, POD_NET)) {
+                nd_try(network_choose(operation->daemon->network, sandbox));
+                sandbox->made |= SANDBOX_MADE_NETWORK;
+        }
+        return record_new_sandbox(operation->daemon->records, sandbox, operation->bytes, operation->length);
+}
+
+static struct nd_error *make(void *argument, [[maybe_unused]] int *ret_fd) {
+        const struct sandbox_operation *operation = argument;
+
+        nd_try(namespaces_make(operation->daemon, operation->sandbox));
+        return pod_files_make(&operation->daemon->config, operation->sandbox);
+}
+
+static struct nd_error *set_late_sysctls(void *argument, [[maybe_unused]] int *ret_fd) {
+        const struct sandbox_operation *operation = argument;
+
+        return namespaces_set_late_sysctls(operation->daemon, operation->sandbox);
+}
+
+static bool start_worker(struct sandbox_operation *operation, const char *what, nd_worker_function function) {
+        struct nd_error *error = nd_worker_start(operation->daemon->loop, what, function, operation, worker_deadline_us,
+                                                 on_worker, operation, &operation->worker);
+
+        if (error)
+                fail(operation, error);
+        return !error;
+}
+
+static void on_network(struct nd_error *error, void *userdata) {
+        struct sandbox_operation *operation = userdata;
+
+        operation->network = nullptr;
+        step_ended(operation, error);
+}
+
+static void on_init(struct nd_error *error, [[maybe_unused]] struct container *container, void *userdata) {
+        struct sandbox_operation *operation = userdata;
+
+        step_ended(operation, error);
+}
+
+static struct nd_error *become_ready(struct sandbox_operation *operation) {
+        struct sandbox *sandbox = operation->sandbox;
+        struct nd_error *error;
+
+        sandbox->state = SANDBOX_READY;
+        error = record_save_sandbox(operation->daemon->records, sandbox, RECORD_HERE);
+        if (error)
+                sandbox->state = SANDBOX_NEW;
+        return error;
+}
+
+/* ---- the steps of a stop and a removal ---- */
+
+static void on_container(struct nd_error *error, [[maybe_unused]] struct container *container, void *userdata) {
+        struct sandbox_operation *operation = userdata;
+
+        if (error && !operation->error)
+                operation->error = error;
+        else
+                nd_error_free(error);
+        if (--operation->pending > 0)
+                return;
+        if (operation->error && !operation->undoing)
+                operation->step = STEP_END;
+        operation_advance(operation);
+}
+
+typedef void (*container_verb)(struct daemon *daemon, struct container *container, container_callback done, void *userdata,
+                               struct container_operation **ret);
+
+static void kill_container(struct daemon *daemon, struct container *container, container_callback done, void *userdata,
+                           struct container_operation **ret) {
+        container_stop(daemon, container, 0, done, userdata, ret);
+}
+
+/* Does it to all of them at once. False when there is none. */
+static bool each_container(struct sandbox_operation *operation, container_verb verb) {
+        struct sandbox *sandbox = operation->sandbox;
+
+        operation->pending = sandbox->containers.count;
+        for (size_t i = 0; i < sandbox->containers.count; i++) /* their callbacks come later, from the loop */
+                verb(operation->daemon, sandbox->containers.items[i], on_container, operation, nullptr);
+        return operation->pending > 0;
+}
+
+static struct nd_error *unmake(void *argument, [[maybe_unused]] int *ret_fd) {
+        const struct sandbox_operation *operation = argument;
+
+        nd_try(pod_files_undo(&operation->daemon->config, operation->sandbox));
+        return namespaces_undo(operation->daemon, operation->sandbox);
+}
+
+static struct nd_error *become_stopped(struct sandbox_operation *operation) {
+        struct sandbox *sandbox = operation->sandbox;
+        bool changed = sandbox->made != 0 || sandbox->state != SANDBOX_NOTREADY;
+
+        sandbox->made = 0;
+        if (operation->undoing) /* the kubelet was never told; the record goes next */
+                return nullptr;
+        sandbox->state = SANDBOX_NOTREADY;
+        return changed ? record_save_sandbox(operation->daemon->records, sandbox, RECORD_HERE) : nullptr;
+}
+
+static struct nd_error *forget(struct sandbox_operation *operation) {
+        struct nd_error *error = record_remove_sandbox(operation->daemon->records, operation->sandbox);
+
+        if (!error)
+                operation->sandbox->state = SANDBOX_REMOVED;
+        return error;
+}
+
+/* ---- the walk ---- */
+
+/* Does the step, or starts it: true when it is over. Every step may find that there is nothing to do. */
+static bool take_step(struct sandbox_operation *operation, enum step step) {
+        struct daemon *daemon = operation->daemon;
+        struct sandbox *sandbox = operation->sandbox;
+        struct nd_error *error = nullptr;
+
+        switch (step) {
+        case STEP_RECORD:
+                error = record_first(operation);
+                break;
+        case STEP_MAKE:
+                return !start_worker(operation, "make a pod's namespaces and files", make);
+        case STEP_NETWORK:
+                if (!(sandbox->made & SANDBOX_MADE_NETWORK))
+                        return true;
+                network_add(daemon->network, sandbox, on_network, operation, &operation->network);
+                return false;
+        case STEP_LATE_SYSCTLS:
+                if (!namespaces_have_late_sysctls(&sandbox->request))
+                        return true;
+                return !start_worker(operation, "set a pod's sysctls", set_late_sysctls);
+        case STEP_INIT:
+                if (sandbox->request.pid != NAMESPACE_POD)
+                        return true;
+                container_create_internal(daemon, sandbox, on_init, operation, nullptr);
+                return false;
+        case STEP_READY:
+                error = become_ready(operation);
+                operation->step = STEP_END;
+                break;
+        case STEP_STOP_CONTAINERS:
+                sandbox->stopping = true;
+                return !each_container(operation, kill_container);
+        case STEP_STOP_INIT:
+                if (!sandbox->init)
+                        return true;
+                container_remove(daemon, sandbox->init, on_init, operation, nullptr);
+                return false;
+        case STEP_LEAVE_NETWORK:
+                if (!(sandbox->made & SANDBOX_MADE_NETWORK))
+                        return true;
+                network_remove(daemon->network, sandbox, on_network, operation, &operation->network);
+                return false;
+        case STEP_UNMAKE:
+                sandbox->made &= ~(unsigned) SANDBOX_MADE_NETWORK;
+                if (!(sandbox->made & (SANDBOX_MADE_NAMESPACES | SANDBOX_MADE_FILES)) || !sandbox->this_boot)
+                        return true;
+                return !start_worker(operation, "undo a pod's namespaces and files", unmake);
+        case STEP_STOPPED:
+                error = become_stopped(operation);
+                if (operation->kind == KIND_STOP)
+                        operation->step = STEP_END;
+                break;
+        case STEP_REMOVE_CONTAINERS:
+                return !each_container(operation, container_remove);
+        case STEP_FORGET:
+                error = forget(operation);
+                break;
+        case STEP_END:
+                break;
+        }
+        if (error)
+                fail(operation, error);
+        return true;
+}
+
+static void operation_advance(struct sandbox_operation *operation) {
+        while (operation->step != STEP_END) {
+                enum step step;
+
+                if (operation->kind == KIND_RUN && !operation->undoing && !operation->done)
+                        fail(operation, nd_error_new(ND_CANCELLED, 0, "the caller is gone"));
+                step = operation->step++;
+                if (!take_step(operation, step))
+                        return;
+        }
+        operation_end(operation);
+}
+
+/* ---- orders ---- */
+
+static int on_start([[maybe_unused]] sd_event_source *source, void *userdata) {
+        struct sandbox_operation *operation = userdata;
+
+        if (operation->sandbox->state == SANDBOX_REMOVED) /* by the one before us: there is nothing left to do */
+                operation->step = STEP_END;
+        operation_advance(operation);
+        return 0;
+}
+
+/* The lane may be free at once, but the caller has not heard of the operation yet. */
+static void on_turn(void *userdata) {
+        struct sandbox_operation *operation = userdata;
+
+        if (sd_event_add_defer(operation->daemon->loop, &operation->starter, on_start, operation) < 0)
+                abort(); /* only memory can be missing */
+}
+
+static struct sandbox_operation *order(struct daemon *daemon, struct sandbox *sandbox, enum kind kind, sandbox_callback done,
+                                       void *userdata, struct sandbox_operation **ret) {
+        struct sandbox_operation *operation = nd_new(struct sandbox_operation);
+
+        *operation = (struct sandbox_operation) {.daemon = daemon,
+                                                 .sandbox = sandbox,
+                                                 .kind = kind,
+                                                 .step = kind == KIND_RUN ? STEP_RECORD : STEP_STOP_CONTAINERS,
+                                                 .done = done,
+                                                 .userdata = userdata};
+        lane_enter(&sandbox->lane, on_turn, operation);
+        if (ret)
+                *ret = operation;
+        return operation;
+}
+
+void sandbox_run(struct daemon *daemon, struct sandbox_request *request, const char *bytes, size_t length,
+                 sandbox_callback done, void *userdata, struct sandbox_operation **ret) {
+        struct sandbox *sandbox = nd_new(struct sandbox);
+        struct sandbox_operation *operation;
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_REALTIME, &now);
+        pods_new_id(sandbox->id);
+        sandbox->request = nd_take(*request, (struct sandbox_request) {});
+        sandbox->state = SANDBOX_NEW;
+        sandbox->this_boot = true;
+        sandbox->created_at = (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
+        pods_add_sandbox(&daemon->pods, sandbox);
+        operation = order(daemon, sandbox, KIND_RUN, done, userdata, ret);
+        operation->bytes = nd_calloc(length + 1, 1);
+        if (length > 0)
+                memcpy(operation->bytes, bytes, length);
+        operation->length = length;
+}
+
+void sandbox_stop(struct daemon *daemon, struct sandbox *sandbox, sandbox_callback done, void *userdata,
+                  struct sandbox_operation **ret) {
+        (void) order(daemon, sandbox, KIND_STOP, done, userdata, ret);
+}
+
+void sandbox_remove(struct daemon *daemon, struct sandbox *sandbox, sandbox_callback done, void *userdata,
+                    struct sandbox_operation **ret) {
+        (void) order(daemon, sandbox, KIND_REMOVE, done, userdata, ret);
+}
+
+void sandbox_abandon(struct sandbox_operation *operation) {
+        operation->done = nullptr;
+        if (operation->kind == KIND_RUN && !operation->undoing && operation->network)
+                network_abort(operation->network); /* a plugin may take minutes; everything else is soon over */
+}
