@@ -162,7 +162,7 @@ static struct nd_error *start_check(const struct container *container) {
         if (container->state != CONTAINER_CREATED)
                 return nd_error_new(ND_PRECONDITION, 0, "container %.13s is not in the state that follows its creation",
                                     container->id);
-        if (container->sandbox->state != SANDBOX_READY && !container->internal)
+        if ((container->sandbox->state != SANDBOX_READY || container->sandbox->stopping) && !container->internal)
                 return nd_error_new(ND_PRECONDITION, 0, "sandbox %.13s of the container is not ready",
                                     container->sandbox->id);
         return nullptr;

@@ -120,7 +120,7 @@ struct nd_error *creation_accept(struct container_operation *operation, struct s
         struct creation *creation;
 
         if (request) {
-                if (sandbox->state != SANDBOX_READY || !sandbox->this_boot)
+                if (sandbox->state != SANDBOX_READY || sandbox->stopping || !sandbox->this_boot)
                         return nd_error_new(ND_PRECONDITION, 0, "sandbox %.13s is not ready", sandbox->id);
                 nd_try(check_mapping(&sandbox->request, request));
         }
