@@ -80,7 +80,7 @@ struct nd_error *monitor_prepare(const struct settings *settings, int first, str
         (void) sigemptyset(&children);
         (void) sigaddset(&children, SIGCHLD);
         monitor->signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
-        if (monitor->signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        if (monitor->signals < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "listen for children");
         monitor->directory = open(settings->directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (monitor->directory < 0)
@@ -113,6 +113,7 @@ static struct nd_error *begin(struct monitor *monitor) {
         struct create_streams theirs = {.in = -EBADF, .out = -EBADF, .errors = -EBADF};
         struct nd_error *error = join_cgroup(settings->cgroup);
 
+        (void) prctl(PR_SET_CHILD_SUBREAPER, 1); /* here, for a fork forgets it */
         if (!error)
                 error = log_open(settings->log_directory, settings->log_path, &monitor->log);
         if (!error)
