@@ -7,18 +7,22 @@ run; what containerd fails is shown beside, as an expected failure. A runtime th
 where DIRECTORY is the site of a registry of ours (`tools/dev registry up` has one) that the runtime trusts under NAME:PORT.
 """
 import contextlib
+import signal
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import parts           # noqa: E402
-import validation      # noqa: E402
+import parts                # noqa: E402
+import pods as pods_module  # noqa: E402
+import validation           # noqa: E402
 from nodensdev.cri_client import CriClient  # noqa: E402
 
 BASELINE = "containerd"
@@ -37,11 +41,27 @@ class Subject:
     name: str
     client: CriClient
     images: validation.Names
+    socket: str
     runtime: parts.Runtime | None = None
 
     @property
     def pb(self) -> object:
         return self.client.pb
+
+    def restart(self, away: float = 0.0) -> None:
+        """Kills the runtime, waits, starts it again, and returns when our connection to it works again."""
+        if self.runtime is None:
+            pytest.skip("only a runtime that this suite has started can be killed")
+        self.runtime.stop(signal.SIGKILL)
+        time.sleep(away)
+        self.runtime.start().close()
+        pods_module.eventually(self.answers, 30, "an answer after the restart")
+
+    def answers(self) -> bool:
+        try:
+            return bool(self.client.version().version)
+        except grpc.RpcError:
+            return False
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -71,22 +91,58 @@ def published(request: pytest.FixtureRequest) -> Iterator[tuple[parts.real.Site 
 def subject(request: pytest.FixtureRequest, published: tuple[parts.real.Site | None, validation.Names], messages: parts.Messages) -> Iterator[Subject]:
     site, names = published
     if request.param not in parts.KINDS:
-        client = CriClient(request.param.removeprefix("unix://"), messages)
-        yield Subject(request.param, client, names)
+        path = request.param.removeprefix("unix://")
+        client = CriClient(path, messages)
+        yield Subject(request.param, client, names, path)
         client.close()
         return
     assert site, "the registry is given, the runtime is not"
+    parts.make_state_writable()
     with parts.scratch() as directory:
-        runtime = parts.KINDS[request.param](directory / "r", messages)
+        runtime = parts.KINDS[request.param](directory / "r", messages, pause=names.hosted("pause:3.10.2"))
         parts.trust(site, runtime.certificates)
         client = runtime.start()
-        yield Subject(request.param, client, names, runtime)
+        yield Subject(request.param, client, names, str(runtime.socket), runtime)
         client.close()
         with contextlib.suppress(ProcessLookupError):
             assert runtime.stop() == 0 or request.param == BASELINE, runtime.tail()
 
 
+@pytest.fixture(scope="session")
+def cgroup_driver(subject: Subject) -> str:
+    """How the runtime wants cgroups to be named; one that does not tell gets cgroupfs, like from a kubelet."""
+    try:
+        answer = subject.client.runtime.RuntimeConfig(subject.client.pb.RuntimeConfigRequest(), timeout=10)
+    except grpc.RpcError:
+        return "cgroupfs"
+    return "systemd" if answer.linux.cgroup_driver == subject.client.pb.SYSTEMD else "cgroupfs"
+
+
+@pytest.fixture
+def plain_pods(subject: Subject, cgroup_driver: str) -> Iterator[pods_module.Pods]:
+    """Pods with the host's users, unless a test says otherwise."""
+    with parts.scratch() as directory:
+        made = pods_module.Pods(subject.client, subject.images.shell, directory, cgroup_driver)
+        try:
+            yield made
+        finally:
+            made.clean()
+
+
+@pytest.fixture(params=["host users", "user namespace"])
+def pods(request: pytest.FixtureRequest, plain_pods: pods_module.Pods) -> pods_module.Pods:
+    """The same test with both kinds of pods."""
+    plain_pods.users = request.param == "user namespace"
+    return plain_pods
+
+
 OUTCOMES: dict[str, dict[str, str]] = {}
+
+
+def why(error: BaseException) -> str:
+    if isinstance(error, grpc.RpcError):
+        return f"{error.code().name}: {error.details()}"
+    return next(iter(str(error).splitlines()), "")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -96,7 +152,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     name = getattr(item, "callspec", None) and item.callspec.params.get("subject")  # type: ignore[attr-defined]
     if not name or (report.when != "call" and report.passed):
         return
-    reason = str(call.excinfo.value).splitlines()[0] if call.excinfo and str(call.excinfo.value) else ""
+    reason = why(call.excinfo.value) if call.excinfo else ""
     found = OUTCOMES.setdefault(item.originalname, {})  # type: ignore[attr-defined]
     if report.failed or name not in found:  # one of several parameters is enough to fail
         found[name] = report.outcome if report.passed else f"{report.outcome}: {reason}"
@@ -113,4 +169,4 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(f"{words}  {title.removeprefix('test_').replace('_', ' ')}")
         for name, result in found.items():
             if ":" in result:
-                terminalreporter.write_line(f"        {name} {result}"[:220])
+                terminalreporter.write_line(f"        {name} {result}"[:400])

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the image tests put together, inside of the Debian root: a real registry, nodens-cri and containerd, each in a directory of its own.
+"""What the CRI's tests put together, inside of the Debian root: a real registry, nodens-cri and containerd, each in a directory of its own.
 
 `tools/dev test cri` sees to it that programs, images and the CRI's messages are in the cache; here the newest of each is taken.
 """
 import atexit
 import contextlib
 import functools
+import itertools
+import json
 import os
 import random
 import shutil
@@ -42,12 +44,58 @@ disabled_plugins = ['io.containerd.nri.v1.nri']
   address = '{socket}.ttrpc'
 [plugins.'io.containerd.cri.v1.images']
   snapshotter = 'overlayfs'
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+  sandbox = '{pause}'
 [plugins.'io.containerd.cri.v1.images'.registry]
   config_path = '{certificates}'
+[plugins.'io.containerd.cri.v1.runtime']
+  restrict_oom_score_adj = {restricted}
+[plugins.'io.containerd.cri.v1.runtime'.containerd]
+  default_runtime_name = 'crun'
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.crun]
+  runtime_type = 'io.containerd.runc.v2'
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.crun.options]
+  BinaryName = '{crun}'
+  SystemdCgroup = false
 [plugins.'io.containerd.cri.v1.runtime'.cni]
   bin_dirs = ['/usr/lib/cni']
   conf_dir = '{directory}/cni'
 """
+CAP_SYS_RESOURCE = 24
+WITHOUT_CONTROLLERS = Path(__file__).with_name("crun-without-controllers")
+bridges = itertools.count(1)
+
+
+def pod_network(state: Path) -> dict[str, object]:
+    """A bridge of the runtime's own. Host ports only where somebody translates addresses: portmap wants iptables."""
+    number = next(bridges)
+    bridge = {"type": "bridge", "bridge": f"nodens{os.getpid() % 10000}x{number}", "isGateway": True, "hairpinMode": True,
+              "ipam": {"type": "host-local", "dataDir": str(state), "ranges": [[{"subnet": f"10.{90 + number}.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}]}}
+    ports = {"type": "portmap", "backend": "nftables" if shutil.which("nft") else "iptables", "capabilities": {"portMappings": True}}
+    return {"cniVersion": "1.0.0", "name": f"test{number}", "plugins": [bridge, ports] if translates() else [bridge]}
+
+
+@functools.cache
+def translates() -> bool:
+    """Whether this kernel has NAT: User-mode Linux has none."""
+    program = "add table ip nodens-probe; add chain ip nodens-probe nat { type nat hook postrouting priority 100; }"
+    return shutil.which("nft") is not None and subprocess.run(["unshare", "-n", "nft", program], capture_output=True).returncode == 0
+
+
+def has_controllers() -> bool:
+    return "memory" in Path("/sys/fs/cgroup/cgroup.controllers").read_text().split()
+
+
+def make_state_writable() -> None:
+    """A room's root is read-only, and CNI keeps what it did in /var/lib/cni. The mount is this room's own."""
+    if os.statvfs("/var/lib").f_flag & os.ST_RDONLY:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/var/lib"], check=True)
+
+
+def may_lower_oom_score() -> bool:
+    status = Path("/proc/self/status").read_text()
+    bounding = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff"))
+    return bool(int(bounding, 16) >> CAP_SYS_RESOURCE & 1)
 
 
 def newest(pattern: str) -> Path:
@@ -141,6 +189,7 @@ class Runtime:
     name: str = ""
     process: subprocess.Popen[bytes] | None = None
     wrapper: list[str] = field(default_factory=list)
+    pause: str = "registry.k8s.io/pause:3.10.2"
 
     def __post_init__(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -148,6 +197,10 @@ class Runtime:
         self.certificates.mkdir(exist_ok=True)
         self.socket = self.directory / "cri.sock"
         self.log = self.directory / "log"
+        self.network = self.directory / "cni"
+        self.network.mkdir(exist_ok=True)
+        if not any(self.network.iterdir()):
+            (self.network / "10-test.conflist").write_text(json.dumps(pod_network(self.directory / "addresses")))
 
     def command(self) -> list[str]:
         raise NotImplementedError
@@ -197,9 +250,14 @@ class NodensCri(Runtime):
 
     def command(self) -> list[str]:
         self.store = self.store or self.directory / "images"
-        settings = {"socket": self.socket, "images": self.store, "certificates": self.certificates, "pullHelper": program("src/pull/nodens-pull")} | self.settings
+        settings = {"socket": self.socket, "images": self.store, "certificates": self.certificates, "pullHelper": program("src/pull/nodens-pull")}
+        settings |= self.pod_settings() | self.settings
         (self.directory / "cri.yaml").write_text("".join(f"{key}: {value}\n" for key, value in settings.items()))
         return [str(program("src/nodens-cri")), "--config", str(self.directory / "cri.yaml")]
+
+    def pod_settings(self) -> dict[str, object]:
+        return {"state": self.directory / "state", "run": self.directory / "run", "cniConfig": self.network, "cgroupDriver": "cgroupfs",
+                "monitor": program("src/mon/nodens-mon")}
 
 
 @dataclass
@@ -207,7 +265,9 @@ class Containerd(Runtime):
     name: str = "containerd"
 
     def command(self) -> list[str]:
-        (self.directory / "config.toml").write_text(CONTAINERD_CONFIG.format(directory=self.directory, socket=self.socket, certificates=self.certificates))
+        (self.directory / "config.toml").write_text(CONTAINERD_CONFIG.format(
+            directory=self.directory, socket=self.socket, certificates=self.certificates, pause=self.pause,
+            restricted=str(not may_lower_oom_score()).lower(), crun="/usr/bin/crun" if has_controllers() else WITHOUT_CONTROLLERS))
         return [str(real.program("containerd", "containerd")), "--config", str(self.directory / "config.toml")]
 
     def ctr(self, *arguments: str) -> str:

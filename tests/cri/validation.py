@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The images of the CRI validation tests, small and each with one thing to look at, in a registry that a runtime can reach."""
+import json
 from dataclasses import dataclass, field
 
 import images as make
@@ -7,6 +8,42 @@ import parts
 import real
 
 USERS = {"user-uid": "1002", "user-uid-group": "1003:users", "user-name": "www-data", "user-name-group": "www-data:100"}
+
+SHELL = "e2e-test-images/busybox:1.37.0-1"
+TOOLS = "e2e-test-images/agnhost:2.63.0"            # a small Debian with more programs, and a user who is in a group
+NEW_PRIVILEGES = "e2e-test-images/nonewprivs:1.4"
+
+
+def stored(site: real.Site, name: str) -> make.Image:
+    """An image that the registry has, to put layers on."""
+    repository, tag = name.split(":")
+    top = site.directory / "storage/docker/registry/v2"
+
+    def blob(digest: str) -> bytes:
+        plain = digest.removeprefix("sha256:")
+        return (top / "blobs/sha256" / plain[:2] / plain / "data").read_bytes()
+
+    found = json.loads(blob((top / "repositories" / repository / "_manifests/tags" / tag / "current/link").read_text().strip()))
+    while "manifests" in found:
+        found = json.loads(blob(found["manifests"][0]["digest"]))
+    config = json.loads(blob(found["config"]["digest"]))
+    layers = [make.Blob(blob(layer["digest"]), layer["mediaType"]) for layer in found["layers"]]
+    diff_ids = config.pop("rootfs")["diff_ids"]
+    config.pop("history", None)
+    return make.Image(layers, diff_ids, config)
+
+
+def pod_images(site: real.Site) -> dict[str, make.Image]:
+    """What the tests of pods want beyond the testbed's images."""
+    found = {name: stored(site, SHELL) for name in ("volume", "owners", "environment", "signal", "hostile-users")}
+    found["volume"].config["config"]["Volumes"] = {"/data": {}}
+    found["volume"].layer(make.tar(make.directory("data", uid=1000, gid=1000, mode=0o750), make.entry("data/from-image", b"image", uid=1000, gid=1000)))
+    found["owners"].layer(make.tar(make.directory("owners"), *(make.entry(f"owners/{n}", b"", uid=n, gid=n) for n in (0, 1000, 65535, 65536, 200000))))
+    found["environment"].config["config"] |= {"Env": ["PATH=/bin:/odd", "FROM_IMAGE=1", "BOTH=image"], "WorkingDir": "/made/by/runtime",
+                                              "Entrypoint": ["echo", "entry"], "Cmd": ["default"], "Labels": {"io.nodens.test": "label"}}
+    found["signal"].config["config"]["StopSignal"] = "SIGUSR1"
+    found["hostile-users"].layer(make.tar(make.symlink("etc/passwd", "/proc/1/environ"), make.symlink("etc/group", "../../../../etc/nodens-planted")))
+    return found
 
 
 def image(content: str, user: str = "") -> make.Image:
@@ -27,6 +64,14 @@ class Names:
     def tag(self, name: str, tag: str = "latest") -> str:
         return f"{self.registry}/validation/{name}:{tag}"
 
+    def hosted(self, name: str) -> str:
+        """One of the testbed's own images."""
+        return f"{self.registry}/{name}"
+
+    @property
+    def shell(self) -> str:
+        return self.hosted(SHELL)
+
     def elsewhere(self, name: str, tag: str = "latest") -> str:
         return f"{self.second}/validation/{name}:{tag}"
 
@@ -43,6 +88,8 @@ def publish(site: real.Site, registry: str | None = None) -> Names:
             one = image(name)
             real.Site.publish(site, one, f"validation/{name}:{tag}")
             names.digests[name] = make.digest(one.manifest().data)
+    for name, made in pod_images(site).items():
+        real.Site.publish(site, made, f"validation/{name}:latest")
     for name, user in USERS.items():
         real.Site.publish(site, image(name, user), f"validation/{name}:latest")
     ours, theirs = image("multi"), make.Image(config={"architecture": "arm64", "os": "linux"}).layer(make.tar(make.entry("arm", b"x")))

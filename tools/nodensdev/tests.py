@@ -4,9 +4,9 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from . import build, deps, gobin, machine, registry, room
+from . import build, deps, gobin, guest_tests, machine, registry, room
 from .command import Command, Failure
 from .project import TOP
 
@@ -54,7 +54,7 @@ def pytest_on_machine(directory: str, *arguments: str) -> Callable[[room.Prepare
     return run_pytest
 
 
-def pytest_of_images(directory: str, *arguments: str) -> Callable[[room.Prepared], bool]:
+def pytest_of_images(directory: str, *arguments: str, place: Callable[[room.Prepared], room.Prepared] | None = None) -> Callable[[room.Prepared], bool]:
     """For tests that run our daemons, containerd and a registry side by side, inside."""
     def run_pytest(inside: room.Prepared) -> bool:
         build.ensure(inside, "gcc")
@@ -63,8 +63,21 @@ def pytest_of_images(directory: str, *arguments: str) -> Callable[[room.Prepared
         for name in ("registry", "containerd", "criclient"):
             gobin.ensure(name)
         options = ["-q", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider", *arguments]
-        return inside.run(["python3", "-B", "-m", "pytest", *options, directory]) == 0
+        return (place(inside) if place else inside).run(["sh", "-c", 'ip link set lo up; exec "$@"', "sh", "python3", "-B", "-m", "pytest", *options, directory]) == 0
     return run_pytest
+
+
+def pytest_in_guest(directory: str, kernel: str, *arguments: str) -> Callable[[room.Prepared], bool]:
+    """For tests that need a kernel with everything, and systemd."""
+    def run_pytest(inside: room.Prepared) -> bool:
+        build.ensure(inside, "gcc")
+        return guest_tests.run(directory, kernel, "gcc", arguments)
+    return run_pytest
+
+
+def alone(inside: room.Prepared) -> room.Prepared:
+    """The same room with a network of its own, in which pods' bridges disturb nobody."""
+    return replace(inside, room=replace(inside.room, new_netns=True))
 
 
 def python_with_pytest() -> str:
@@ -88,7 +101,10 @@ SUITES = {
     "grpc": Suite("Python's grpcio against our gRPC server", after_build("gcc", pytest("tests/grpc"))),
     "tools": Suite("tools/dev itself", pytest("tools/tests")),
     "pull": Suite("nodens-pull with a real registry and hostile ones", pytest_of_images("tests/pull"), default=False),
-    "cri": Suite("the CRI's image cases on nodens-cri and containerd, and their trees", pytest_of_images("tests/cri"), default=False),
+    "cri": Suite("the CRI's cases on nodens-cri and containerd, side by side, and the trees of images", pytest_of_images("tests/cri", place=alone), default=False),
+    "cri-guest": Suite("the same with cgroup controllers, in a guest", pytest_in_guest("tests/cri", "uml"), default=False),
+    "cri-debian": Suite("what of it needs Debian's own kernel: host ports and AppArmor", pytest_in_guest("tests/cri", "debian", "-k", "apparmor or hosts_port"),
+                        default=False),
     "images-store": Suite("images under 200 kills and on full disks", pytest_of_images("tests/images-store", "-s"), default=False),
     "testbed": Suite("guests and clusters, and what they leave behind", pytest_on_machine("tests/testbed", "-m", "not slow"), default=False),
     "testbed-slow": Suite("the same on Debian's own kernel", pytest_on_machine("tests/testbed", "-m", "slow"), default=False),

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the CRI's validation suite asks where containers and images meet: volumes made of an image (KEP-4639), identifiers, images in use."""
+import grpc
+import pytest
+from conftest import Subject
+from pods import Pods, refused
+
+
+def image_mount(pods: Pods, image: str, inside: str = "/mnt", **more: object):
+    return pods.pb.Mount(container_path=inside, image=pods.pb.ImageSpec(image=pods.pull(image), user_specified_image=image), readonly=True, **more)
+
+
+def test_an_image_is_mounted_read_only_and_its_programs_run(pods: Pods) -> None:
+    pod = pods.run()
+    one = pod.container(mounts=[image_mount(pods, pods.image, **pod.mappings())])
+    assert "root" in one.output("cat /mnt/etc/passwd")
+    assert "Read-only" in one.execute("touch /mnt/file").stderr
+    assert one.output("/mnt/bin/busybox echo it runs") == "it runs"
+    assert one.output("stat -c %u:%g /mnt/etc/passwd") == "0:0"
+
+
+def test_the_status_tells_which_image_is_mounted(pods: Pods) -> None:
+    pod = pods.run()
+    found = [mount for mount in pod.container(mounts=[image_mount(pods, pods.image, **pod.mappings())]).status().mounts if mount.container_path == "/mnt"]
+    assert len(found) == 1 and found[0].image.image == pods.pull(pods.image)
+
+
+def test_a_part_of_an_image_is_mounted(pods: Pods) -> None:
+    pod = pods.run()
+    one = pod.container(mounts=[image_mount(pods, pods.image, image_sub_path="etc", **pod.mappings())])
+    assert "root" in one.output("cat /mnt/passwd") and one.execute("ls /mnt/bin").code != 0
+
+
+@pytest.mark.parametrize("path", ["no/such", "../etc", "/etc", "etc/../../etc"])
+def test_a_part_that_is_not_in_the_image_is_refused(pods: Pods, path: str) -> None:
+    pod = pods.run()
+    refused(lambda: pod.container(mounts=[image_mount(pods, pods.image, image_sub_path=path, **pod.mappings())]))
+
+
+def test_an_image_that_is_to_be_written_is_refused_or_stays_read_only(pods: Pods) -> None:
+    pod = pods.run()
+    mount = image_mount(pods, pods.image, **pod.mappings())
+    mount.readonly = False
+    try:
+        one = pod.container(mounts=[mount])
+    except grpc.RpcError:
+        return
+    assert one.execute("touch /mnt/file").code != 0
+
+
+def test_an_image_that_was_never_pulled_is_an_error_that_names_it(pods: Pods, subject: Subject) -> None:
+    pod = pods.run()
+    name = subject.images.tag("nothing")
+    error = refused(lambda: pod.container(mounts=[pods.pb.Mount(container_path="/mnt", image=pods.pb.ImageSpec(image=name), readonly=True)]))
+    assert "nothing" in error.details()
+
+
+def test_a_container_and_its_image_have_one_identifier(pods: Pods) -> None:
+    one = pods.run().container()
+    image_id = pods.pull(pods.image)
+    assert one.status().image_id == image_id == one.listed().image_id
+
+
+def test_the_status_names_the_image_for_people_and_by_digest(pods: Pods) -> None:
+    found = pods.run().container().status()
+    assert found.image.image and found.image_ref
+
+
+def test_a_container_of_an_unknown_image_is_refused(pods: Pods, subject: Subject) -> None:
+    pod = pods.run()
+    pods.pulled[subject.images.tag("nothing")] = subject.images.tag("nothing")
+    assert "nothing" in refused(lambda: pod.container(image=subject.images.tag("nothing"))).details()
+
+
+def test_a_running_container_survives_the_removal_of_its_image(pods: Pods, subject: Subject) -> None:
+    name = subject.images.tag("owners")
+    one = pods.run().container(image=name)
+    pods.client.remove_image(name)
+    assert one.output("ls /owners/1000; cat /bin/busybox | wc -c").split()[0] == "/owners/1000"
+    assert one.state == pods.pb.CONTAINER_RUNNING

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods in user namespaces: what the CRI's validation suite leaves out, and what was broken in one runtime or another."""
+import ctypes
+import os
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Subject
+from pods import Pods, eventually, mounted, refused
+
+
+@pytest.fixture
+def pods(plain_pods: Pods) -> Pods:
+    """All pods here have a user namespace."""
+    plain_pods.users = True
+    return plain_pods
+
+
+def owner(path: Path) -> tuple[int, int]:
+    found = path.lstat()
+    return found.st_uid, found.st_gid
+
+
+def test_files_of_a_volume_have_the_same_owner_inside_and_outside(pods: Pods, tmp_path: Path) -> None:
+    for number in (0, 1000, 65535):
+        (tmp_path / str(number)).write_text("x")
+        os.chown(tmp_path / str(number), number, number)
+    pod = pods.run()
+    one = pod.container(mounts=[pod.mount(tmp_path, "/mnt")])
+    assert one.output("stat -c %u:%g /mnt/0 /mnt/1000 /mnt/65535").split() == ["0:0", "1000:1000", "65535:65535"]
+    one.output("touch /mnt/root && touch /mnt/user && chown 1000:2000 /mnt/user && mkdir /mnt/dir && ln -s x /mnt/link")
+    assert owner(tmp_path / "root") == (0, 0) and owner(tmp_path / "user") == (1000, 2000) and owner(tmp_path / "dir") == (0, 0) == owner(tmp_path / "link")
+
+
+def test_files_that_the_block_cannot_show_belong_to_nobody(pods: Pods, tmp_path: Path) -> None:
+    (tmp_path / "foreign").write_text("x")
+    os.chown(tmp_path / "foreign", 100000, 100000)
+    pod = pods.run()
+    one = pod.container(mounts=[pod.mount(tmp_path, "/mnt")])
+    assert one.output("stat -c %u:%g /mnt/foreign") == "65534:65534" and one.execute("rm -f /mnt/foreign; chown 0 /mnt/foreign").code != 0
+
+
+def test_mounts_below_a_volume_are_mapped_too(pods: Pods, tmp_path: Path) -> None:
+    with mounted(tmp_path / "top/sub", "-t", "tmpfs", "tmpfs") as below:
+        (below / "file").write_text("x")
+        pod = pods.run()
+        one = pod.container(mounts=[pod.mount(tmp_path / "top", "/mnt")])
+        assert one.output("stat -c %u:%g /mnt/sub/file") == "0:0"
+        one.output("touch /mnt/sub/made")
+        assert owner(below / "made") == (0, 0)
+
+
+def test_a_single_file_is_mapped_too(pods: Pods, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    pod = pods.run()
+    one = pod.container(mounts=[pod.mount(tmp_path / "file", "/etc/hosts")])
+    assert one.output("stat -c %u:%g /etc/hosts") == "0:0"
+
+
+def test_a_volume_without_a_mapping_is_as_the_host_has_it(pods: Pods, tmp_path: Path) -> None:
+    pod = pods.run()
+    (tmp_path / "mine").write_text("x")
+    os.chown(tmp_path / "mine", pod.block, pod.block)
+    tmp_path.chmod(0o755)
+    one = pod.container(mounts=[pods.pb.Mount(host_path=str(tmp_path), container_path="/mnt")])
+    assert one.output("stat -c %u:%g /mnt/mine") == "0:0" and one.output("stat -c %u:%g /mnt") == "65534:65534"
+
+
+def test_a_filesystem_that_cannot_be_mapped_is_named_with_path_and_kind(pods: Pods, tmp_path: Path) -> None:
+    for name in ("lower", "upper", "work"):
+        (tmp_path / name).mkdir()
+    overlay = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work"
+    with mounted(tmp_path / "overlay", "-t", "overlay", "-o", overlay, "overlay") as place:
+        pod = pods.run()
+        error = refused(lambda: pod.container(mounts=[pod.mount(place, "/mnt")]))
+        assert str(place) in error.details() and "overlay" in error.details() and "idmap" in error.details().lower()
+
+
+def test_the_images_files_have_the_owners_that_the_image_says(pods: Pods, subject: Subject) -> None:
+    one = pods.run().container(image=subject.images.tag("owners"))
+    assert one.output("stat -c %u:%g /owners/0 /owners/1000 /owners/65535").split() == ["0:0", "1000:1000", "65535:65535"]
+    assert one.output("stat -c %u /owners/65536 /owners/200000").split() == ["65534", "65534"]
+    one.output("echo x >/owners/1000 && chown 7:8 /owners/0 && stat -c %u:%g /owners/0")
+
+
+def test_a_volume_that_the_image_declares_has_its_content_and_owner(pods: Pods, subject: Subject) -> None:
+    one = pods.run().container(image=subject.images.tag("volume"))
+    assert one.output("cat /data/from-image") == "image" and one.output("stat -c %u:%g:%a /data") == "1000:1000:750"
+    one.output("touch /data/made && chown 1000 /data/made")
+
+
+def test_a_process_is_a_stranger_on_the_host(pods: Pods) -> None:
+    pod = pods.run()
+    one = pod.container(security={"run_as_user": {"value": 1000}})
+    status = Path(f"/proc/{one.pid()}/status").read_text()
+    assert f"Uid:\t{pod.block + 1000}\t" in status
+    root = pod.container(name="b")
+    assert Path(f"/proc/{root.pid()}").stat().st_uid == pod.block
+
+
+def test_all_containers_of_a_pod_are_in_one_user_namespace(pods: Pods) -> None:
+    pod = pods.run()
+    spaces = {os.readlink(f"/proc/{pod.container(name=name).pid()}/ns/user") for name in "ab"}
+    assert len(spaces) == 1 and spaces != {os.readlink("/proc/self/ns/user")}
+
+
+def test_the_pods_network_belongs_to_its_user_namespace(pods: Pods) -> None:
+    one = pods.run().container(security={"capabilities": {"add_capabilities": ["NET_ADMIN"]}})
+    one.output("ip link add bridge0 type bridge && ip addr add 192.0.2.1/32 dev bridge0 && ip link set bridge0 up")
+
+
+def test_sys_admin_inside_is_none_outside(pods: Pods, tmp_path: Path) -> None:
+    pod = pods.run()
+    one = pod.container(security={"capabilities": {"add_capabilities": ["SYS_ADMIN", "SYS_TIME", "SYS_MODULE", "MKNOD"]}, "seccomp": None})
+    one.output("mount -t tmpfs tmpfs /tmp")
+    assert one.execute("mknod /tmp/disk b 8 0").code != 0 and "not permitted" in one.execute("date -s \"$(date +%Y-%m-%d)\"").stderr
+    assert one.execute("echo x >/proc/sys/kernel/core_pattern").code != 0
+
+
+def test_shared_memory_and_message_queues_work_and_are_the_pods(pods: Pods) -> None:
+    pod = pods.run()
+    one, two = pod.container(), pod.container(name="two")
+    one.output("echo shared >/dev/shm/file && chmod 600 /dev/shm/file")
+    assert two.output("cat /dev/shm/file") == "shared" and one.output("stat -c %a /dev/shm") == "1777"
+    assert [line.split()[2] for line in one.output("cat /proc/mounts").splitlines() if line.split()[1] == "/dev/shm"] == ["tmpfs"]
+    assert int(one.output("df -k /dev/shm | tail -n 1 | awk '{print $2}'")) == 65536
+    one.output("mkdir -p /dev/mqueue && ls /dev/mqueue")
+    other = pods.run(name="other").container()
+    assert other.execute("cat /dev/shm/file").code != 0
+
+
+def test_a_user_inside_may_ping(pods: Pods) -> None:
+    one = pods.run().container(security={"run_as_user": {"value": 1000}, "capabilities": {"drop_capabilities": ["ALL"]}})
+    low, high = map(int, one.output("cat /proc/sys/net/ipv4/ping_group_range").split())
+    assert low == 0 and 1000 <= high <= 65535
+    one.output("ping -c 1 -W 2 127.0.0.1")
+
+
+def test_files_that_the_runtime_makes_belong_to_the_pods_root(pods: Pods) -> None:
+    one = pods.run().container()
+    found = one.output("stat -c '%n %u' /etc/hostname /etc/resolv.conf /dev/shm /dev/null /dev/pts /proc /proc/1 / /etc /dev").splitlines()
+    strangers = [line for line in found if not line.endswith(" 0") and not line.startswith(("/dev/null", "/proc "))]
+    assert strangers == []
+
+
+def test_the_cgroup_belongs_to_the_pods_root(pods: Pods) -> None:
+    one = pods.run().container()
+    path = next(line[3:] for line in Path(f"/proc/{one.pid()}/cgroup").read_text().splitlines() if line.startswith("0::"))
+    assert path.startswith(one.pod.config.linux.cgroup_parent) or one.pod.config.linux.cgroup_parent in path
+    assert one.output("cat /proc/self/cgroup | grep '^0::'") in ("0::/", "0::" + path) or ".." not in one.output("cat /proc/self/cgroup")
+
+
+def test_on_the_hosts_network_a_pod_may_still_have_its_users(pods: Pods, subject: Subject) -> None:
+    answer = subject.client.runtime.Status(subject.client.pb.StatusRequest(), timeout=30)
+    if not answer.features.user_namespaces_host_network:
+        pytest.skip("the runtime does not say that it can (Status.features.user_namespaces_host_network)")
+    pod = pods.run(namespaces={"network": pods.pb.NODE})
+    one = pod.container(security={"capabilities": {"add_capabilities": ["NET_ADMIN"]}})
+    assert one.output("cat /proc/self/uid_map").split()[1] == str(pod.block)
+    assert os.readlink(f"/proc/{one.pid()}/ns/net") == os.readlink("/proc/self/ns/net")
+    assert one.execute("ip link add foobar type bridge").code != 0, "the host's network is not the pod's to change"
+    for line in one.output("cat /proc/self/mountinfo").splitlines():
+        if line.split()[4] == "/sys" or line.split()[4].startswith("/sys/"):
+            assert "ro" in line.split()[5].split(","), f"writable: {line}"
+
+
+def test_a_restart_of_the_runtime_keeps_the_mapping(pods: Pods, subject: Subject) -> None:
+    pod = pods.run()
+    first = pod.container()
+    before = os.readlink(f"/proc/{first.pid()}/ns/user")
+    subject.restart()
+    assert first.state == pods.pb.CONTAINER_RUNNING and pod.status().state == pods.pb.SANDBOX_READY
+    assert first.output("cat /proc/self/uid_map").split()[1] == str(pod.block)
+    second = pod.container(name="second")
+    assert os.readlink(f"/proc/{second.pid()}/ns/user") == before
+
+
+def test_containers_that_ended_while_the_runtime_was_away_have_their_codes(pods: Pods, subject: Subject) -> None:
+    one = pods.run().container("sleep 1; exit 33")
+    subject.restart(away=2)
+    assert one.ended().exit_code == 33
+
+
+def test_a_block_that_another_living_pod_has_is_refused(pods: Pods) -> None:
+    """What nobody else does: two pods that share IDs are no longer apart."""
+    first = pods.run()
+    options = pods.user_namespace(True, first.block)
+    refused(lambda: pods.run(name="thief", namespaces={"userns_options": options}))
+
+
+def test_inotify_instances_of_a_pod_are_not_the_hosts(pods: Pods) -> None:
+    one = pods.run().container("for i in $(seq 200); do inotifyd true /tmp:c & done; exec sleep 4321")
+    time.sleep(1)
+    libc = ctypes.CDLL(None)
+    mine = libc.inotify_init1(0o2000000)
+    assert mine >= 0 and one.state == pods.pb.CONTAINER_RUNNING
+    os.close(mine)
+
+
+def test_the_mount_table_of_the_host_grows_by_few_lines(pods: Pods, subject: Subject) -> None:
+    def lines() -> int:
+        return len(Path("/proc/self/mountinfo").read_text().splitlines())
+
+    before = lines()
+    pod = pods.run()
+    sandbox = lines() - before
+    pod.container()
+    pod.container(name="b")
+    containers = lines() - before - sandbox
+    assert sandbox <= 3 and containers <= 2, f"{sandbox} for the pod, {containers} for two containers"

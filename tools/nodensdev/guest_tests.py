@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of tests/ inside a guest: the tree's tests and tools, our programs and the peers' are laid out there as they are in a room.
+
+    ok = guest_tests.run("tests/cri", kernel="uml", arguments=["-k", "oom"])
+"""
+import shutil
+import sys
+from pathlib import Path
+
+from . import cache, deps, gobin, guest, machine, registry
+from .project import BUILD, TOP
+
+DEADLINE = 3600.0
+PROGRAMS = ("src/nodens", "src/nodens-cri", "src/pull/nodens-pull", "src/mon/nodens-mon")
+PEERS = ("registry", "containerd", "criclient")
+SCRIPT = """#!/bin/sh
+mkdir /nodens /cache
+cp -a --no-preserve=ownership /share/tree/. /nodens
+mount --bind /share/cache /cache
+ip link set lo up
+cd /nodens
+exec python3 -B -m pytest -q -W ignore::DeprecationWarning -p no:cacheprovider {arguments}
+"""
+
+
+def lay_out(share: Path, variant: str) -> None:
+    """What the guest sees: /nodens and /cache, with only what tests use."""
+    tree = share / "tree"
+    for name in ("tests", "tools"):
+        shutil.copytree(TOP / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "fuzz", "go"))
+    for name in PROGRAMS:
+        if (BUILD / variant / name).exists():
+            (tree / "build" / variant / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(BUILD / variant / name, tree / "build" / variant / name)
+    entries = [deps.ensure().parent, registry.storage.filled().parent, *(gobin.ensure(name) for name in PEERS)]
+    for entry in entries:
+        target = share / "cache" / entry.relative_to(cache.top())
+        shutil.copytree(entry, target, symlinks=True)
+        target.with_name(target.name + ".lock").touch()
+
+
+def run(directory: str, kernel: str = "uml", variant: str = "gcc", arguments: tuple[str, ...] = ()) -> bool:
+    """Boots a guest and runs pytest in it; its output is ours."""
+    words = " ".join(f"'{word}'" for word in (*arguments, directory))
+    with cache.scratch("guest-tests") as share:
+        lay_out(share, variant)
+        with guest.fresh(guest.Options(kernel=kernel, memory=4096, share=share)) as one:
+            result = one.boot(SCRIPT.format(arguments=words), DEADLINE, output=sys.stdout.fileno())
+            if result.end is not guest.End.JOB_DONE:
+                machine.say(f"the guest ended without a result ({result.end.value}); the end of its console:\n{result.console_tail()}")
+            return result.exit_code == 0
