@@ -256,7 +256,7 @@ class NodensCri(Runtime):
         return [str(program("src/nodens-cri")), "--config", str(self.directory / "cri.yaml")]
 
     def pod_settings(self) -> dict[str, object]:
-        return {"state": self.directory / "state", "run": self.directory / "run", "cniConfig": self.network, "cgroupDriver": "cgroupfs",
+        return {"state": self.directory / "state", "run": self.directory / "run", "networkNamespaces": self.directory / "netns", "cniConfig": self.network, "cgroupDriver": "cgroupfs",
                 "monitor": program("src/mon/nodens-mon")}
 
 
