@@ -95,6 +95,24 @@ struct nd_error *record_save_sandbox(struct record_book *book, const struct sand
                              sandbox->id);
 }
 
+static struct nd_error *sync_file(int dirfd, const char *name) {
+        nd_autoclose int fd = nd_sys->openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+
+        if (fd < 0 || nd_sys->fsync(fd) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "sync '%s'", name);
+        return nullptr;
+}
+
+struct nd_error *record_sync_sandbox(struct record_book *book, const struct sandbox *sandbox) {
+        nd_autoclose int fd = -EBADF;
+
+        nd_try(open_sandbox(book, sandbox->id, &fd));
+        nd_try(sync_file(fd, SANDBOX_REQUEST));
+        nd_try(sync_file(fd, SANDBOX_JSON));
+        nd_try(nd_dir_sync(fd, sandbox->id));
+        return nd_dir_sync(book->pods_fd, "pods");
+}
+
 struct nd_error *record_save_container(struct record_book *book, const struct container *container, enum record_how how) {
         nd_autoclose int fd = -EBADF;
         nd_autotext text = {};

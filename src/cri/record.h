@@ -34,6 +34,8 @@ void record_book_free(struct record_book *book);
 
 [[nodiscard]] struct nd_error *record_save_sandbox(struct record_book *book, const struct sandbox *sandbox,
                                                    enum record_how how);
+/* Makes a sandbox's record, as it is on disk, survive the machine. Blocks, and is for workers. */
+[[nodiscard]] struct nd_error *record_sync_sandbox(struct record_book *book, const struct sandbox *sandbox);
 [[nodiscard]] struct nd_error *record_save_container(struct record_book *book, const struct container *container,
                                                      enum record_how how);
 

@@ -4,8 +4,8 @@
  * Theory of operation
  *   A sandbox is pinned namespaces, a tmpfs with a few files, and a place on the network; there is no pause process. An operation is a list of steps that
  *   operation_advance() walks; each step ends by calling it again, from the loop.
- *        run      choose the network, record what is about to be made, make (namespaces and files, in one worker), network, late sysctls, init,
- *                 record that it is ready
+ *        run      choose the network, record what is about to be made, make namespaces and files (a worker, while another one sees the record
+ *                 through to the disk), network, late sysctls, init, record that it is ready
  *        stop     containers, init, network, unmake, record
  *        remove   stop, containers' removal, record's removal
  *   A run that fails, or whose caller is gone, becomes the undoing of itself: the steps of a removal over whatever is recorded as made. It turns round
@@ -64,10 +64,10 @@ struct sandbox_operation {
         bool undoing;   /* a run that goes backwards */
         char *bytes;    /* of the request, until they are recorded */
         size_t length;
-        size_t pending;         /* containers that are still being stopped or removed */
+        size_t pending;             /* workers of this step, or containers, that are not done */
+        struct nd_error *complaint; /* the first of theirs */
         struct nd_error *error; /* what the caller will be told */
         sd_event_source *starter;
-        struct nd_worker *worker;
         struct network_call *network; /* that runs */
         sandbox_callback done;        /* nullptr once abandoned */
         void *userdata;
@@ -143,11 +143,45 @@ static void step_ended(struct sandbox_operation *operation, struct nd_error *err
         operation_advance(operation);
 }
 
-static void on_worker(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
-        struct sandbox_operation *operation = userdata;
+/* One of those that the step waits for has ended. */
+static void one_ended(struct sandbox_operation *operation, struct nd_error *error) {
+        if (operation->complaint)
+                nd_error_free(error);
+        else
+                operation->complaint = error;
+        if (--operation->pending == 0)
+                step_ended(operation, nd_take_ptr(operation->complaint));
+}
 
-        operation->worker = nullptr;
-        step_ended(operation, error);
+static void on_worker(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
+        one_ended(userdata, error);
+}
+
+static void on_container(struct nd_error *error, [[maybe_unused]] struct container *container, void *userdata) {
+        one_ended(userdata, error);
+}
+
+/* Starts a worker that the step will wait for. What does not start has ended. */
+static void start_worker(struct sandbox_operation *operation, const char *what, nd_worker_function function) {
+        struct nd_worker *worker;
+        struct nd_error *error =
+                nd_worker_start(operation->daemon->loop, what, function, operation, worker_deadline_us, on_worker, operation, &worker);
+
+        if (!error)
+                operation->pending++;
+        else if (operation->complaint)
+                nd_error_free(error);
+        else
+                operation->complaint = error;
+}
+
+/* Ends a step whose workers could not be started; true when there is nothing to wait for. */
+static bool none_pending(struct sandbox_operation *operation) {
+        if (operation->pending > 0)
+                return false;
+        if (operation->complaint)
+                fail(operation, nd_take_ptr(operation->complaint));
+        return true;
 }
 
 /* ---- the steps of a run ---- */
@@ -158,11 +192,11 @@ static struct nd_error *record_first(struct sandbox_operation *operation) {
 
         nd_try(namespaces_check(&sandbox->request));
         nd_try(pod_files_check(&sandbox->request));
-        sandbox->made = SANDBOX_MADE_NAMESPACES | SANDBOX_MADE_FILES;
         if (namespaces_owned(&sandbox->request, POD_NET)) {
                 nd_try(network_choose(operation->daemon->network, sandbox));
-                sandbox->made |= SANDBOX_MADE_NETWORK;
+                sandbox->made = SANDBOX_MADE_NETWORK;
         }
+        sandbox->made |= SANDBOX_MADE_NAMESPACES | SANDBOX_MADE_FILES;
         return record_new_sandbox(operation->daemon->records, sandbox, operation->bytes, operation->length);
 }
 
@@ -179,13 +213,10 @@ static struct nd_error *set_late_sysctls(void *argument, [[maybe_unused]] int *r
         return namespaces_set_late_sysctls(operation->daemon, operation->sandbox);
 }
 
-static bool start_worker(struct sandbox_operation *operation, const char *what, nd_worker_function function) {
-        struct nd_error *error = nd_worker_start(operation->daemon->loop, what, function, operation, worker_deadline_us,
-                                                 on_worker, operation, &operation->worker);
+static struct nd_error *sync_record(void *argument, [[maybe_unused]] int *ret_fd) {
+        const struct sandbox_operation *operation = argument;
 
-        if (error)
-                fail(operation, error);
-        return !error;
+        return record_sync_sandbox(operation->daemon->records, operation->sandbox);
 }
 
 static void on_network(struct nd_error *error, void *userdata) {
@@ -213,20 +244,6 @@ static struct nd_error *become_ready(struct sandbox_operation *operation) {
 }
 
 /* ---- the steps of a stop and a removal ---- */
-
-static void on_container(struct nd_error *error, [[maybe_unused]] struct container *container, void *userdata) {
-        struct sandbox_operation *operation = userdata;
-
-        if (error && !operation->error)
-                operation->error = error;
-        else
-                nd_error_free(error);
-        if (--operation->pending > 0)
-                return;
-        if (operation->error && !operation->undoing)
-                operation->step = STEP_END;
-        operation_advance(operation);
-}
 
 typedef void (*container_verb)(struct daemon *daemon, struct container *container, container_callback done, void *userdata,
                                struct container_operation **ret);
@@ -285,7 +302,10 @@ static bool take_step(struct sandbox_operation *operation, enum step step) {
                 error = record_first(operation);
                 break;
         case STEP_MAKE:
-                return !start_worker(operation, "make a pod's namespaces and files", make);
+                start_worker(operation, "make a pod's namespaces and files", make);
+                if (sandbox->made & SANDBOX_MADE_NETWORK)
+                        start_worker(operation, "record a pod", sync_record);
+                return none_pending(operation);
         case STEP_NETWORK:
                 if (!(sandbox->made & SANDBOX_MADE_NETWORK))
                         return true;
@@ -294,7 +314,8 @@ static bool take_step(struct sandbox_operation *operation, enum step step) {
         case STEP_LATE_SYSCTLS:
                 if (!namespaces_have_late_sysctls(&sandbox->request))
                         return true;
-                return !start_worker(operation, "set a pod's sysctls", set_late_sysctls);
+                start_worker(operation, "set a pod's sysctls", set_late_sysctls);
+                return none_pending(operation);
         case STEP_INIT:
                 if (sandbox->request.pid != NAMESPACE_POD)
                         return true;
@@ -321,7 +342,8 @@ static bool take_step(struct sandbox_operation *operation, enum step step) {
                 sandbox->made &= ~(unsigned) SANDBOX_MADE_NETWORK;
                 if (!(sandbox->made & (SANDBOX_MADE_NAMESPACES | SANDBOX_MADE_FILES)) || !sandbox->this_boot)
                         return true;
-                return !start_worker(operation, "undo a pod's namespaces and files", unmake);
+                start_worker(operation, "undo a pod's namespaces and files", unmake);
+                return none_pending(operation);
         case STEP_STOPPED:
                 error = become_stopped(operation);
                 if (operation->kind == KIND_STOP)
