@@ -33,7 +33,7 @@ static int open_shared(const struct nd_blob *b, int partial_fd, const char *name
         if (fstatat(partial_fd, name, &named, AT_SYMLINK_NOFOLLOW) < 0 || named.st_ino != ret->st_ino)
                 return -EBUSY;
         if ((uint64_t) ret->st_size > b->size) {
-                if (ftruncate(fd, 0) < 0)
+                if (nd_sys->ftruncate(fd, 0) < 0)
                         return -EBUSY;
                 ret->st_size = 0;
         }
@@ -94,7 +94,7 @@ struct nd_error *nd_blob_write(struct nd_blob *b, const char *bytes, size_t leng
                 return nd_error_new(ND_DATA_LOSS, EFBIG, "a layer is longer than the %llu bytes that its manifest says",
                                     (unsigned long long) b->size);
         for (size_t done = 0; done < length;) {
-                ssize_t n = pwrite(b->fd, bytes + done, length - done, (off_t) (b->there + done));
+                ssize_t n = nd_sys->pwrite(b->fd, bytes + done, length - done, (off_t) (b->there + done));
 
                 if (n < 0 && errno == EINTR)
                         continue;
@@ -121,7 +121,7 @@ struct nd_error *nd_blob_verify(struct nd_blob *b) {
                 return nullptr;
         }
         b->there = b->on_disk = 0;
-        if (ftruncate(b->fd, 0) < 0)
+        if (nd_sys->ftruncate(b->fd, 0) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "empty the file of a download");
         return nd_error_new(ND_DATA_LOSS, 0, "layer %s came with the digest %s", nd_digest_text(&b->digest, wanted),
                             nd_digest_text(&digest, found));

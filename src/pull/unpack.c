@@ -174,13 +174,22 @@ static void times_of(const struct metadata *m, struct timespec ret[static 2]) {
         ret[0] = ret[1] = m->mtime;
 }
 
+/* A rootless node has only some IDs, and the kernel says EINVAL of the others. */
+static struct nd_error *owner_refused(const char *name, const struct metadata *m) {
+        int number = errno;
+
+        return nd_error_new(nd_code_of_errno(number), number, "set the owner of '%s' to %u:%u%s", name, m->uid, m->gid,
+                            number == EINVAL ? ", which are not both among this node's user and group IDs (see /etc/subuid)"
+                                             : "");
+}
+
 /* Owner, attributes, mode and perhaps time, through an open descriptor. */
 static struct nd_error *dress(struct nd_unpack *u, int fd, const char *name, const struct metadata *m, bool mode_is_set,
                               const struct nd_tar_xattr *xattrs, size_t count, bool with_time) {
         struct timespec times[2];
 
         if (nd_sys->fchown(fd, m->uid, m->gid) < 0)
-                return failed("set the owner of", name);
+                return owner_refused(name, m);
         nd_try(set_xattrs(u, fd, name, xattrs, count));
         if ((!mode_is_set || (m->mode & 07000) || u->default_acl) && nd_sys->fchmod(fd, m->mode) < 0)
                 return failed("set the mode of", name);
@@ -195,7 +204,7 @@ static struct nd_error *dress_by_name(int dirfd_, const char *name, const struct
         struct timespec times[2];
 
         if (nd_sys->fchownat(dirfd_, name, m->uid, m->gid, AT_SYMLINK_NOFOLLOW) < 0)
-                return failed("set the owner of", name);
+                return owner_refused(name, m);
         if (with_mode && nd_sys->fchmodat(dirfd_, name, m->mode, 0) < 0)
                 return failed("set the mode of", name);
         times_of(m, times);

@@ -169,7 +169,7 @@ static int open_lower(void *userdata, size_t index) {
         (void) nd_digest_hex(&chain, hex);
         (void) snprintf(path, sizeof path, "/staging/layers/%s/" ND_LAYER_TREE, hex);
         fd = nd_sys->openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-        if (fd < 0) {
+        if (fd < 0 && errno == ENOENT) {
                 (void) snprintf(path, sizeof path, "/layers/%s/" ND_LAYER_TREE, hex);
                 fd = nd_sys->openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
         }

@@ -36,6 +36,7 @@ const struct nd_calls nd_calls_real = {
         .openat2 = call_openat2,
         .write = write,
         .writev = writev,
+        .pwrite = pwrite,
         .ftruncate = ftruncate,
         .fsync = fsync,
         .renameat = renameat,

@@ -23,6 +23,7 @@ struct nd_calls {
         int (*openat2)(int dirfd, const char *path, struct open_how *how, size_t size);
         ssize_t (*write)(int fd, const void *bytes, size_t length);
         ssize_t (*writev)(int fd, const struct iovec *vectors, int count);
+        ssize_t (*pwrite)(int fd, const void *bytes, size_t length, off_t offset);
         int (*ftruncate)(int fd, off_t length);
         int (*fsync)(int fd);
         int (*renameat)(int old_dirfd, const char *old_path, int new_dirfd, const char *new_path);

@@ -89,6 +89,19 @@ def faults(proof: Proof) -> None:
     proof.expect(re.search(r"^Ok: +2 *$", done.stdout, re.MULTILINE) is not None, "both tests ran and passed")
 
 
+@check("every system call of a pull fails once, in each of the helper's processes: it says why, leaves nothing behind, and the next pull is whole")
+def pull_faults(proof: Proof) -> None:
+    output = pytest(proof, "-s", "tests/pull/test_faults.py")
+    struck = [int(count) for count in re.findall(r"(\d+) calls failed", output)]
+    proof.figure("faults", f"{sum(struck)} calls of {len(struck)} kinds")
+    proof.expect(len(struck) >= 20, "at least 20 kinds of calls are tried")
+
+
+@check("the helper works in a rootless node: root of a user namespace, with the node's IDs and no others")
+def rootless(proof: Proof) -> None:
+    pytest(proof, "tests/pull/test_rootless.py")
+
+
 @check("200 random kills of nodens-cri and its helper, full disks, and pulls that resume: the store is consistent, without repair")
 def kills(proof: Proof) -> None:
     output = pytest(proof, "-s", "tests/images-store")

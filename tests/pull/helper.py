@@ -102,10 +102,10 @@ class Running:
     """A helper that runs."""
 
     def __init__(self, store: Store, staging: Path, wanted: dict[str, Any], archive: Path | None = None, env: dict[str, str] | None = None,
-                 raw: bytes | None = None) -> None:
+                 raw: bytes | None = None, program: str = PROGRAM, before: tuple[str, ...] = ()) -> None:
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            ["bash", "-c", OPEN, os.path.abspath(PROGRAM), str(staging), str(store.layers), str(archive or "/dev/null"), str(store.partial)],
+            [*before, "bash", "-c", OPEN, os.path.abspath(program), str(staging), str(store.layers), str(archive or "/dev/null"), str(store.partial)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
             # The leak checker wants ptrace(), which neither jail allows; unit tests look for leaks.
             env=os.environ | {"NO_PROXY": "*", "ASAN_OPTIONS": "detect_leaks=0"} | (env or {}))
@@ -139,6 +139,17 @@ class Running:
         for reader in self.readers:
             reader.join(10)
         return Result(code, self.events, self.errors.decode("utf-8", "replace"), time.monotonic() - self.began)
+
+
+def left_running(session: int) -> list[str]:
+    """What is still there of a helper's session."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = path.read_text().partition("(")[2].rpartition(")")
+            if int(rest.split()[3]) == session and rest.split()[0] != "Z":
+                found.append(name)
+    return found
 
 
 def run(store: Store, wanted: dict[str, Any], **more: Any) -> tuple[Result, Path]:

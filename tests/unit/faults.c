@@ -45,6 +45,21 @@ const char *fault_name(enum fault_call call) {
                 [FAULT_UNSHARE] = "unshare",
                 [FAULT_PIPE2] = "pipe2",
                 [FAULT_PIDFD_SEND_SIGNAL] = "pidfd_send_signal",
+                [FAULT_PWRITE] = "pwrite",
+                [FAULT_FTRUNCATE] = "ftruncate",
+                [FAULT_FCHMOD] = "fchmod",
+                [FAULT_FCHOWN] = "fchown",
+                [FAULT_FCHOWNAT] = "fchownat",
+                [FAULT_FCHMODAT] = "fchmodat",
+                [FAULT_UTIMENSAT] = "utimensat",
+                [FAULT_SYMLINKAT] = "symlinkat",
+                [FAULT_LINKAT] = "linkat",
+                [FAULT_MKNODAT] = "mknodat",
+                [FAULT_FSETXATTR] = "fsetxattr",
+                [FAULT_SYNCFS] = "syncfs",
+                [FAULT_UMOUNT2] = "umount2",
+                [FAULT_PIVOT_ROOT] = "pivot_root",
+                [FAULT_SETNS] = "setns",
         };
 
         return names[call];
@@ -141,6 +156,66 @@ static int fault_pidfd_send_signal(int pidfd, int signal, unsigned flags) {
         return strikes(FAULT_PIDFD_SEND_SIGNAL) ? -1 : nd_calls_real.pidfd_send_signal(pidfd, signal, flags);
 }
 
+static ssize_t fault_pwrite(int fd, const void *bytes, size_t length, off_t offset) {
+        return strikes(FAULT_PWRITE) ? -1 : nd_calls_real.pwrite(fd, bytes, length, offset);
+}
+
+static int fault_ftruncate(int fd, off_t length) {
+        return strikes(FAULT_FTRUNCATE) ? -1 : nd_calls_real.ftruncate(fd, length);
+}
+
+static int fault_fchmod(int fd, mode_t mode) {
+        return strikes(FAULT_FCHMOD) ? -1 : nd_calls_real.fchmod(fd, mode);
+}
+
+static int fault_fchown(int fd, uid_t uid, gid_t gid) {
+        return strikes(FAULT_FCHOWN) ? -1 : nd_calls_real.fchown(fd, uid, gid);
+}
+
+static int fault_fchownat(int dirfd, const char *path, uid_t uid, gid_t gid, int flags) {
+        return strikes(FAULT_FCHOWNAT) ? -1 : nd_calls_real.fchownat(dirfd, path, uid, gid, flags);
+}
+
+static int fault_fchmodat(int dirfd, const char *path, mode_t mode, int flags) {
+        return strikes(FAULT_FCHMODAT) ? -1 : nd_calls_real.fchmodat(dirfd, path, mode, flags);
+}
+
+static int fault_utimensat(int dirfd, const char *path, const struct timespec times[2], int flags) {
+        return strikes(FAULT_UTIMENSAT) ? -1 : nd_calls_real.utimensat(dirfd, path, times, flags);
+}
+
+static int fault_symlinkat(const char *target, int dirfd, const char *path) {
+        return strikes(FAULT_SYMLINKAT) ? -1 : nd_calls_real.symlinkat(target, dirfd, path);
+}
+
+static int fault_linkat(int old_dirfd, const char *old_path, int new_dirfd, const char *new_path, int flags) {
+        return strikes(FAULT_LINKAT) ? -1 : nd_calls_real.linkat(old_dirfd, old_path, new_dirfd, new_path, flags);
+}
+
+static int fault_mknodat(int dirfd, const char *path, mode_t mode, dev_t device) {
+        return strikes(FAULT_MKNODAT) ? -1 : nd_calls_real.mknodat(dirfd, path, mode, device);
+}
+
+static int fault_fsetxattr(int fd, const char *name, const void *value, size_t length, int flags) {
+        return strikes(FAULT_FSETXATTR) ? -1 : nd_calls_real.fsetxattr(fd, name, value, length, flags);
+}
+
+static int fault_syncfs(int fd) {
+        return strikes(FAULT_SYNCFS) ? -1 : nd_calls_real.syncfs(fd);
+}
+
+static int fault_umount2(const char *target, int flags) {
+        return strikes(FAULT_UMOUNT2) ? -1 : nd_calls_real.umount2(target, flags);
+}
+
+static int fault_pivot_root(const char *new_root, const char *put_old) {
+        return strikes(FAULT_PIVOT_ROOT) ? -1 : nd_calls_real.pivot_root(new_root, put_old);
+}
+
+static int fault_setns(int fd, int type) {
+        return strikes(FAULT_SETNS) ? -1 : nd_calls_real.setns(fd, type);
+}
+
 static void start(void) {
         static struct nd_calls table;
 
@@ -172,6 +247,21 @@ static void start(void) {
         table.unshare = fault_unshare;
         table.pipe2 = fault_pipe2;
         table.pidfd_send_signal = fault_pidfd_send_signal;
+        table.pwrite = fault_pwrite;
+        table.ftruncate = fault_ftruncate;
+        table.fchmod = fault_fchmod;
+        table.fchown = fault_fchown;
+        table.fchownat = fault_fchownat;
+        table.fchmodat = fault_fchmodat;
+        table.utimensat = fault_utimensat;
+        table.symlinkat = fault_symlinkat;
+        table.linkat = fault_linkat;
+        table.mknodat = fault_mknodat;
+        table.fsetxattr = fault_fsetxattr;
+        table.syncfs = fault_syncfs;
+        table.umount2 = fault_umount2;
+        table.pivot_root = fault_pivot_root;
+        table.setns = fault_setns;
         nd_sys = &table;
 }
 

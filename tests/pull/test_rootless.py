@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nodens-pull in a rootless node: root of a user namespace with 65536 IDs, and nobody outside of it."""
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import fake
+import helper
+import pytest
+from images import Image, directory, entry, tar
+
+FIRST, COUNT = 300000, 65536
+BEFORE = (sys.executable, str(Path(__file__).with_name("rootless.py")), str(FIRST), str(COUNT))
+
+
+@pytest.fixture
+def node() -> Iterator[helper.Store]:
+    """A store that belongs to the node's root."""
+    with helper.scratch() as path:
+        path.chmod(0o711)
+        shutil.copy(helper.PROGRAM, path / "nodens-pull")
+        store = helper.Store(path / "store")
+        give(store.root)
+        yield store
+
+
+def give(top: Path) -> None:
+    for path in (top, *top.rglob("*")):
+        os.chown(path, FIRST, FIRST)
+
+
+def pull(store: helper.Store, reference: str) -> tuple[helper.Result, Path]:
+    staging = store.staging()
+    give(staging)
+    program = str(store.root.parent / "nodens-pull")
+    return helper.Running(store, staging, helper.request(reference, store), program=program, before=BEFORE).finish(), staging
+
+
+def test_owners_are_the_nodes_own(node: helper.Store, registry: fake.Registry) -> None:
+    image = Image().layer(tar(directory("etc", uid=7, gid=8), entry("etc/passwd", b"x", uid=65535, mode=0o4755)))
+    image.layer(tar(entry("etc/more", b"y")), "zstd")
+    result, staging = pull(node, registry.serve(image))
+    lower, upper = node.stack(result.image, staging)
+    file, implied = (lower / "etc/passwd").stat(), (upper / "etc").stat()
+    assert (file.st_uid, file.st_gid, file.st_mode & 0o7777) == (FIRST + 65535, FIRST, 0o4755)
+    assert (implied.st_uid, implied.st_gid) == (FIRST + 7, FIRST + 8)
+
+
+def test_an_owner_beyond_the_nodes_ids_is_refused_with_its_number(node: helper.Store, registry: fake.Registry) -> None:
+    result, staging = pull(node, registry.serve(Image().layer(tar(entry("big", b"x", uid=70000)))))
+    assert "70000" in result.error["message"]
+    assert not list((staging / "layers").iterdir())
+
+
+def test_what_is_not_the_nodes_stays_closed(node: helper.Store, registry: fake.Registry) -> None:
+    """The store of another user: the helper fails, and changes nothing."""
+    staging = node.staging()        # root's
+    program = str(node.root.parent / "nodens-pull")
+    wanted = helper.request(registry.serve(Image().layer(tar(entry("a", b"x")))), node)
+    running = helper.Running(node, staging, wanted, program=program, before=BEFORE)
+    assert running.finish().code != 0
+    assert not list(staging.iterdir())
