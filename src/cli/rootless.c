@@ -10,6 +10,7 @@
 #include "sys/cgroup.h"
 #include "sys/file.h"
 #include "sys/subid.h"
+#include "userns/delegation.h"
 #include "userns/probe.h"
 #include "userns/range.h"
 
@@ -29,21 +30,6 @@ static struct nd_error *whom(uid_t *ret_uid, char **ret_name) {
         *ret_uid = uid;
         *ret_name = nd_strdup(entry.pw_name);
         return nullptr;
-}
-
-/* The maps that a rootless node gets: 0 is the user, then the subordinate ranges one after the other. */
-static void node_maps(uid_t uid, const nd_subids *ranges, nd_id_maps *ret) {
-        uint64_t inside = 1;
-
-        nd_vector_push(ret, ((struct nd_id_map) {.inside = 0, .outside = uid, .count = 1}));
-        nd_vector_each (range, ranges) {
-                if (inside + range->count >= ND_ID_SPACE || ret->count == ND_ID_MAP_LINES)
-                        break;
-                nd_vector_push(ret, ((struct nd_id_map) {.inside = (uint32_t) inside,
-                                                         .outside = (uint32_t) range->first,
-                                                         .count = (uint32_t) range->count}));
-                inside += range->count;
-        }
 }
 
 /* Blocks for nested pods: whole, aligned, within one extent, and above the first block. */
@@ -74,8 +60,8 @@ static void check_subids(struct findings *findings, uid_t uid, const char *name)
                              nd_format("as root: usermod --add-subuids 524288-1572863 --add-subgids 524288-1572863 %s", name));
                 return;
         }
-        node_maps(uid, &uids, &uid_maps);
-        node_maps(uid, &gids, &gid_maps);
+        nd_delegation_maps(uid, &uids, &uid_maps);
+        nd_delegation_maps(uid, &gids, &gid_maps);
         nd_extents_of_maps(&uid_maps, &gid_maps, &extents);
         blocks = nested_blocks(&extents);
         if (blocks == 0)

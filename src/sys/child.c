@@ -179,6 +179,10 @@ void nd_child_kill(struct nd_child *child) {
         kill_group(child);
 }
 
+pid_t nd_child_pid(const struct nd_child *child) {
+        return pidfd_getpid(child->pidfd);
+}
+
 /* Everything the child's side needs, gathered before the clone: it must not allocate. */
 struct launch {
         const char *const *argv;

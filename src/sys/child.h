@@ -56,5 +56,8 @@ void nd_child_cancel(struct nd_child *child);
 /* Kills a child, with its process group; its callback runs as ever when it has ended. */
 void nd_child_kill(struct nd_child *child);
 
+/* The child's number, for a record that outlives us. Valid until the callback runs. */
+[[nodiscard]] pid_t nd_child_pid(const struct nd_child *child);
+
 /* For programs that have nothing else to do: runs a child on a loop of its own and waits. */
 [[nodiscard]] struct nd_error *nd_child_run(const struct nd_child_plan *plan, struct nd_child_result *ret);

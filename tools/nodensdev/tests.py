@@ -106,6 +106,7 @@ SUITES = {
     "cri-debian": Suite("what of it needs Debian's own kernel: host ports and AppArmor", pytest_in_guest("tests/cri", "debian", "-k", "apparmor or hosts_port"),
                         default=False),
     "images-store": Suite("images under 200 kills and on full disks", pytest_of_images("tests/images-store", "-s"), default=False),
+    "rootless": Suite("nodes of an ordinary user: launcher, network, what root inside cannot reach", after_build("gcc", pytest("tests/rootless"))),
     "testbed": Suite("guests and clusters, and what they leave behind", pytest_on_machine("tests/testbed", "-m", "not slow"), default=False),
     "testbed-slow": Suite("the same on Debian's own kernel", pytest_on_machine("tests/testbed", "-m", "slow"), default=False),
 }

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - nodens-rootless: a whole node as an ordinary user */
+#include "base/log.h"
+#include "rootless/commands.h"
+
+int main(int argc, char **argv) {
+        nd_log_open();
+        return nd_program_run(&rootless_program, argc, argv);
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* netlink.c - see netlink.h
+ *
+ * Theory of operation
+ *   One request at a time: a message is built in a buffer of fixed size, sent, and answered by an acknowledgement or, for a list, by
+ *   messages up to NLMSG_DONE. The kernel is the only one who answers (the socket is connected to it), so lengths are
+ *   checked against mistakes rather than malice. */
+#include "sys/netlink.h"
+
+#include <arpa/inet.h>
+#include <linux/if_addr.h>
+#include <linux/if_tun.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/text.h"
+#include "sys/calls.h"
+#include "sys/file.h"
+
+enum {
+        REQUEST_BYTES = 256,
+        ANSWER_BYTES = 64 * 1024,
+        LIST_CEILING = 16 * 1024, /* routes or addresses of one machine that we look at */
+        ANSWER_SECONDS = 5,
+};
+
+const char *nd_address_text(const struct nd_address *address, char buffer[static ND_ADDRESS_TEXT]) {
+        if (address->family == 0 || !inet_ntop(address->family, address->bytes, buffer, ND_ADDRESS_TEXT))
+                buffer[0] = '\0';
+        return buffer;
+}
+
+int nd_address_parse(const char *text, struct nd_address *ret) {
+        struct nd_address address = {};
+        const char *slash = strchr(text, '/');
+        char host[ND_ADDRESS_TEXT];
+        size_t length = slash ? (size_t) (slash - text) : strlen(text);
+        uint64_t prefix;
+
+        if (length >= sizeof host)
+                return -EINVAL;
+        memcpy(host, text, length);
+        host[length] = '\0';
+        address.family = strchr(host, ':') ? AF_INET6 : AF_INET;
+        if (inet_pton(address.family, host, address.bytes) != 1)
+                return -EINVAL;
+        prefix = address.family == AF_INET ? 32 : 128;
+        if (slash && nd_parse_u64(slash + 1, prefix, &prefix) < 0)
+                return -EINVAL;
+        address.prefix = (uint8_t) prefix;
+        *ret = address;
+        return 0;
+}
+
+static size_t address_size(int family) {
+        return family == AF_INET ? 4 : 16;
+}
+
+bool nd_address_equal(const struct nd_address *a, const struct nd_address *b) {
+        return a->family == b->family && a->prefix == b->prefix &&
+               (a->family == 0 || memcmp(a->bytes, b->bytes, address_size(a->family)) == 0);
+}
+
+struct nd_error *nd_netlink_open(struct nd_netlink *ret) {
+        struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+        struct timeval patience = {.tv_sec = ANSWER_SECONDS};
+        nd_autoclose int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+        if (fd < 0 || connect(fd, (struct sockaddr *) &kernel, sizeof kernel) < 0 ||
+            setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "open a netlink socket");
+        *ret = (struct nd_netlink) {.fd = nd_take_fd(fd)};
+        return nullptr;
+}
+
+void nd_netlink_done(struct nd_netlink *netlink) {
+        nd_close_fd(&netlink->fd);
+}
+
+struct nd_error *nd_netlink_watch(int *ret_fd) {
+        struct sockaddr_nl address = {.nl_family = AF_NETLINK,
+                                      .nl_groups =
+                                              RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_IFADDR | RTMGRP_IPV6_ROUTE};
+        nd_autoclose int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+
+        if (fd < 0 || bind(fd, (struct sockaddr *) &address, sizeof address) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "watch the machine's addresses and routes");
+        *ret_fd = nd_take_fd(fd);
+        return nullptr;
+}
+
+/* ---- requests */
+
+struct request {
+        union {
+                struct nlmsghdr header;
+                uint8_t bytes[REQUEST_BYTES];
+        };
+};
+
+static struct request request_new(uint16_t type, uint16_t flags, const void *body, size_t length) {
+        struct request r = {};
+
+        r.header = (struct nlmsghdr) {
+                .nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST | flags, .nlmsg_len = (uint32_t) NLMSG_LENGTH(length)};
+        memcpy(NLMSG_DATA(&r.header), body, length);
+        return r;
+}
+
+static void request_add(struct request *r, uint16_t type, const void *value, size_t length) {
+        size_t at = NLMSG_ALIGN(r->header.nlmsg_len);
+        struct rtattr attribute = {.rta_type = type, .rta_len = (uint16_t) RTA_LENGTH(length)};
+
+        if (at + RTA_SPACE(length) > sizeof r->bytes)
+                abort(); /* the callers' attributes are few and of fixed size */
+        memcpy(r->bytes + at, &attribute, sizeof attribute);
+        memcpy(r->bytes + at + RTA_LENGTH(0), value, length);
+        r->header.nlmsg_len = (uint32_t) (at + RTA_LENGTH(length));
+}
+
+static int request_send(struct nd_netlink *netlink, struct request *r) {
+        r->header.nlmsg_seq = ++netlink->sequence;
+        return send(netlink->fd, r->bytes, r->header.nlmsg_len, 0) < 0 ? -errno : 0;
+}
+
+typedef void (*message_reader)(const struct nlmsghdr *message, void *userdata);
+
+/* Reads one message of an answer. Returns 1 when the answer is over, 0 when there is more, -errno. */
+static int answer_message(struct nd_netlink *netlink, const struct nlmsghdr *message, message_reader reader, void *userdata) {
+        if (message->nlmsg_seq != netlink->sequence)
+                return 0; /* of a request whose answer we gave up */
+        if (message->nlmsg_type == NLMSG_DONE)
+                return 1;
+        if (message->nlmsg_type == NLMSG_ERROR) {
+                const struct nlmsgerr *end = NLMSG_DATA(message);
+
+                return end->error < 0 ? end->error : 1;
+        }
+        if (reader)
+                reader(message, userdata);
+        return 0;
+}
+
+static int transact(struct nd_netlink *netlink, struct request *r, message_reader reader, void *userdata) {
+        nd_autofree char *answer = nd_malloc(ANSWER_BYTES);
+        int status = request_send(netlink, r);
+
+        while (status == 0) {
+                ssize_t n = recv(netlink->fd, answer, ANSWER_BYTES, 0);
+                size_t left = n < 0 ? 0 : (size_t) n;
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return errno == EAGAIN ? -ETIMEDOUT : -errno;
+                for (const struct nlmsghdr *m = (const struct nlmsghdr *) (void *) answer; status == 0 && NLMSG_OK(m, left);
+                     m = NLMSG_NEXT(m, left))
+                        status = answer_message(netlink, m, reader, userdata);
+        }
+        return status < 0 ? status : 0;
+}
+
+/* ---- lists */
+
+static void read_address_bytes(const struct rtattr *attribute, struct nd_address *ret) {
+        if (RTA_PAYLOAD(attribute) == address_size(ret->family))
+                memcpy(ret->bytes, RTA_DATA(attribute), address_size(ret->family));
+        else
+                ret->family = 0;
+}
+
+static void on_address(const struct nlmsghdr *message, void *userdata) {
+        nd_link_addresses *list = userdata;
+        const struct ifaddrmsg *body = NLMSG_DATA(message);
+        struct nd_link_address found = {.link = body->ifa_index,
+                                        .address = {.family = body->ifa_family, .prefix = body->ifa_prefixlen},
+                                        .global = body->ifa_scope == RT_SCOPE_UNIVERSE};
+        uint32_t flags = body->ifa_flags;
+        int left = (int) IFA_PAYLOAD(message);
+        bool local = false;
+
+        if (message->nlmsg_type != RTM_NEWADDR || (body->ifa_family != AF_INET && body->ifa_family != AF_INET6))
+                return;
+        for (const struct rtattr *a = IFA_RTA(body); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+                /* On a point-to-point link IFA_ADDRESS is the other end, and ours is IFA_LOCAL. */
+                if (a->rta_type == IFA_LOCAL || (a->rta_type == IFA_ADDRESS && !local))
+                        read_address_bytes(a, &found.address);
+                local = local || a->rta_type == IFA_LOCAL;
+                if (a->rta_type == IFA_FLAGS && RTA_PAYLOAD(a) == sizeof flags)
+                        memcpy(&flags, RTA_DATA(a), sizeof flags);
+        }
+        found.temporary = (flags & (IFA_F_TEMPORARY | IFA_F_TENTATIVE | IFA_F_DADFAILED | IFA_F_DEPRECATED)) &&
+                          body->ifa_family == AF_INET6;
+        if (found.address.family != 0 && list->count < LIST_CEILING)
+                nd_vector_push(list, found);
+}
+
+static void on_route(const struct nlmsghdr *message, void *userdata) {
+        nd_routes *list = userdata;
+        const struct rtmsg *body = NLMSG_DATA(message);
+        struct nd_route found = {.to = {.family = body->rtm_family, .prefix = body->rtm_dst_len}};
+        uint32_t table = body->rtm_table;
+        int left = (int) RTM_PAYLOAD(message);
+
+        if (message->nlmsg_type != RTM_NEWROUTE || body->rtm_type != RTN_UNICAST ||
+            (body->rtm_family != AF_INET && body->rtm_family != AF_INET6))
+                return;
+        for (const struct rtattr *a = RTM_RTA(body); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+                if (a->rta_type == RTA_DST)
+                        read_address_bytes(a, &found.to);
+                if (a->rta_type == RTA_GATEWAY) {
+                        found.gateway = (struct nd_address) {.family = body->rtm_family,
+                                                             .prefix = body->rtm_family == AF_INET ? 32 : 128};
+                        read_address_bytes(a, &found.gateway);
+                }
+                if (a->rta_type == RTA_OIF && RTA_PAYLOAD(a) == sizeof found.link)
+                        memcpy(&found.link, RTA_DATA(a), sizeof found.link);
+                if (a->rta_type == RTA_PRIORITY && RTA_PAYLOAD(a) == sizeof found.metric)
+                        memcpy(&found.metric, RTA_DATA(a), sizeof found.metric);
+                if (a->rta_type == RTA_TABLE && RTA_PAYLOAD(a) == sizeof table)
+                        memcpy(&table, RTA_DATA(a), sizeof table);
+        }
+        if (table == RT_TABLE_MAIN && found.to.family != 0 && found.link != 0 && list->count < LIST_CEILING)
+                nd_vector_push(list, found);
+}
+
+struct nd_error *nd_netlink_addresses(struct nd_netlink *netlink, nd_link_addresses *ret) {
+        struct request r = request_new(RTM_GETADDR, NLM_F_DUMP, &(struct ifaddrmsg) {}, sizeof(struct ifaddrmsg));
+        nd_link_addresses list = {};
+        int status = transact(netlink, &r, on_address, &list);
+
+        if (status < 0) {
+                nd_vector_done(&list);
+                return nd_error_new(nd_code_of_errno(-status), -status, "list addresses");
+        }
+        *ret = list;
+        return nullptr;
+}
+
+struct nd_error *nd_netlink_routes(struct nd_netlink *netlink, nd_routes *ret) {
+        struct request r = request_new(RTM_GETROUTE, NLM_F_DUMP, &(struct rtmsg) {}, sizeof(struct rtmsg));
+        nd_routes list = {};
+        int status = transact(netlink, &r, on_route, &list);
+
+        if (status < 0) {
+                nd_vector_done(&list);
+                return nd_error_new(nd_code_of_errno(-status), -status, "list routes");
+        }
+        *ret = list;
+        return nullptr;
+}
+
+/* ---- changes */
+
+struct nd_error *nd_link_up(struct nd_netlink *netlink, unsigned link, uint32_t mtu) {
+        struct ifinfomsg body = {.ifi_index = (int) link, .ifi_flags = IFF_UP, .ifi_change = IFF_UP};
+        struct request r = request_new(RTM_NEWLINK, NLM_F_ACK, &body, sizeof body);
+        int status;
+
+        if (mtu > 0)
+                request_add(&r, IFLA_MTU, &mtu, sizeof mtu);
+        status = transact(netlink, &r, nullptr, nullptr);
+        if (status < 0)
+                return nd_error_new(nd_code_of_errno(-status), -status, "bring network link %u up", link);
+        return nullptr;
+}
+
+static int change_address(struct nd_netlink *netlink, uint16_t type, uint16_t flags, unsigned link,
+                          const struct nd_address *address) {
+        struct ifaddrmsg body = {.ifa_family = (uint8_t) address->family,
+                                 .ifa_prefixlen = address->prefix,
+                                 .ifa_flags = address->family == AF_INET6 ? IFA_F_NODAD : 0,
+                                 .ifa_index = link};
+        struct request r = request_new(type, NLM_F_ACK | flags, &body, sizeof body);
+
+        request_add(&r, IFA_LOCAL, address->bytes, address_size(address->family));
+        request_add(&r, IFA_ADDRESS, address->bytes, address_size(address->family));
+        return transact(netlink, &r, nullptr, nullptr);
+}
+
+struct nd_error *nd_link_add_address(struct nd_netlink *netlink, unsigned link, const struct nd_address *address) {
+        int status = change_address(netlink, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, link, address);
+        char text[ND_ADDRESS_TEXT];
+
+        if (status < 0 && status != -EEXIST)
+                return nd_error_new(nd_code_of_errno(-status), -status, "add the address %s/%u",
+                                    nd_address_text(address, text), address->prefix);
+        return nullptr;
+}
+
+struct nd_error *nd_link_remove_address(struct nd_netlink *netlink, unsigned link, const struct nd_address *address) {
+        int status = change_address(netlink, RTM_DELADDR, 0, link, address);
+        char text[ND_ADDRESS_TEXT];
+
+        if (status < 0 && status != -EADDRNOTAVAIL)
+                return nd_error_new(nd_code_of_errno(-status), -status, "remove the address %s/%u",
+                                    nd_address_text(address, text), address->prefix);
+        return nullptr;
+}
+
+static int change_route(struct nd_netlink *netlink, uint16_t type, uint16_t flags, const struct nd_route *route) {
+        struct rtmsg body = {.rtm_family = (uint8_t) route->to.family,
+                             .rtm_dst_len = route->to.prefix,
+                             .rtm_table = RT_TABLE_MAIN,
+                             .rtm_protocol = RTPROT_STATIC,
+                             .rtm_scope =
+                                     route->gateway.family || route->to.family == AF_INET6 ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK,
+                             .rtm_type = RTN_UNICAST,
+                             .rtm_flags = route->gateway.family ? RTNH_F_ONLINK : 0};
+        struct request r = request_new(type, NLM_F_ACK | flags, &body, sizeof body);
+
+        if (route->to.prefix > 0)
+                request_add(&r, RTA_DST, route->to.bytes, address_size(route->to.family));
+        if (route->gateway.family)
+                request_add(&r, RTA_GATEWAY, route->gateway.bytes, address_size(route->gateway.family));
+        request_add(&r, RTA_OIF, &route->link, sizeof route->link);
+        if (route->metric)
+                request_add(&r, RTA_PRIORITY, &route->metric, sizeof route->metric);
+        return transact(netlink, &r, nullptr, nullptr);
+}
+
+struct nd_error *nd_route_replace(struct nd_netlink *netlink, const struct nd_route *route) {
+        int status = change_route(netlink, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, route);
+        char to[ND_ADDRESS_TEXT], gateway[ND_ADDRESS_TEXT];
+
+        if (status < 0)
+                return nd_error_new(nd_code_of_errno(-status), -status, "add the route to %s/%u by '%s'",
+                                    nd_address_text(&route->to, to), route->to.prefix,
+                                    nd_address_text(&route->gateway, gateway));
+        return nullptr;
+}
+
+struct nd_error *nd_route_remove(struct nd_netlink *netlink, const struct nd_route *route) {
+        int status = change_route(netlink, RTM_DELROUTE, 0, route);
+        char to[ND_ADDRESS_TEXT];
+
+        if (status < 0 && status != -ESRCH)
+                return nd_error_new(nd_code_of_errno(-status), -status, "remove the route to %s/%u",
+                                    nd_address_text(&route->to, to), route->to.prefix);
+        return nullptr;
+}
+
+struct nd_error *nd_tap_make(const char *name) {
+        struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI};
+        nd_autoclose int fd = -EBADF;
+
+        if (strlen(name) >= sizeof request.ifr_name)
+                return nd_error_new(ND_INVALID, 0, "'%s' is too long for a network link's name", name);
+        memcpy(request.ifr_name, name, strlen(name) + 1);
+        if (if_nametoindex(name) > 0)
+                return nullptr;
+        fd = nd_sys->openat(AT_FDCWD, "/dev/net/tun", O_RDWR | O_CLOEXEC, 0);
+        if (fd < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno,
+                                    "open /dev/net/tun (as root: modprobe tun; chmod 0666 /dev/net/tun)");
+        if (ioctl(fd, TUNSETIFF, &request) < 0 || ioctl(fd, TUNSETPERSIST, 1) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make the tap '%s'", name);
+        return nullptr;
+}
+
+/* A word of /sys/class/net/NAME/FILE. */
+static bool link_says(const char *name, const char *file, const char *word) {
+        nd_autofree char *path = nd_format("/sys/class/net/%s/%s", name, file), *text = nullptr;
+        nd_autoerror struct nd_error *error = nd_file_read_kernel(path, 64, &text);
+
+        return !error && nd_has_prefix(text, word) && text[strlen(word)] == '\n';
+}
+
+bool nd_link_has_carrier(const char *name) {
+        nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
+        nd_autoerror struct nd_error *error = nullptr;
+
+        /* Not IFF_RUNNING: a new tap has it until the kernel finds the time to notice that nobody is there. And as long as the kernel
+         * has not noticed that somebody came, packets are dropped. */
+        if (!link_says(name, "carrier", "1") || link_says(name, "operstate", "down"))
+                return false;
+        /* The state is told a moment before the queue opens, both under a lock that this request waits for. */
+        error = nd_netlink_open(&netlink);
+        if (!error)
+                error = nd_link_up(&netlink, if_nametoindex(name), 0);
+        return !error;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "userns/delegation.h"
+
+#include "userns/range.h"
+
+/* Adds a line, or makes the last one longer where it goes on in both worlds. */
+static void add_line(nd_id_maps *maps, uint64_t inside, uint64_t outside, uint64_t count) {
+        struct nd_id_map *last = maps->count > 0 ? &maps->items[maps->count - 1] : nullptr;
+
+        if (last && last->inside > 0 && (uint64_t) last->inside + last->count == inside &&
+            (uint64_t) last->outside + last->count == outside)
+                last->count += (uint32_t) count;
+        else if (maps->count < ND_ID_MAP_LINES)
+                nd_vector_push(maps, ((struct nd_id_map) {.inside = (uint32_t) inside,
+                                                          .outside = (uint32_t) outside,
+                                                          .count = (uint32_t) count}));
+}
+
+static uint64_t at_most(uint64_t count, uint64_t most) {
+        return count < most ? count : most;
+}
+
+void nd_delegation_maps(uint32_t own, const nd_subids *ranges, nd_id_maps *ret) {
+        uint64_t inside = 1;
+
+        nd_vector_push(ret, ((struct nd_id_map) {.inside = 0, .outside = own, .count = 1}));
+        nd_vector_each (range, ranges) {
+                uint64_t first = range->first, count = range->count;
+
+                /* The last ID of all, 2^32 - 1, means "no ID" to the kernel and cannot be mapped. */
+                if (first >= ND_ID_SPACE - 1 || count == 0)
+                        continue;
+                count = at_most(count, ND_ID_SPACE - 1 - first);
+                if (inside < ND_IDS_UNIT) {
+                        uint64_t low = at_most(count, ND_IDS_UNIT - inside);
+
+                        add_line(ret, inside, first, low);
+                        inside += low;
+                        first += low;
+                        count -= low;
+                }
+                if (count == 0)
+                        continue;
+                if (inside % ND_IDS_UNIT != 0 && count >= ND_IDS_UNIT)
+                        inside += ND_IDS_UNIT - inside % ND_IDS_UNIT;
+                if (inside >= ND_ID_SPACE - 1)
+                        break;
+                count = at_most(count, ND_ID_SPACE - 1 - inside);
+                add_line(ret, inside, first, count);
+                inside += count;
+        }
+}

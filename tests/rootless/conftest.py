@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import machine  # noqa: E402
+
+
+@pytest.fixture(scope="session", autouse=True)
+def the_machine() -> Iterator[None]:
+    machine.make_user()
+    machine.make_networks()
+    with machine.servers("router", f"{machine.ROUTER4}/{machine.ECHO}", f"{machine.ROUTER6}/{machine.ECHO}"), \
+            machine.servers("alpha", f"127.0.0.1/{machine.SECRET}", f"::1/{machine.SECRET}"):
+        yield

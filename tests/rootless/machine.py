@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine of our own for nodes of an ordinary user: a user with subordinate IDs, and network namespaces that play machines.
+
+    alpha   10.77.0.2  fd77::2      where the user's nodes run; its default gateway is
+    router  10.77.0.1  fd77::1      where servers answer
+
+Nothing here leaves the room: accounts are files that are mounted over the root's, the namespaces go with the room.
+"""
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+UID = 1234
+SUBID, SUBIDS = 200000, 3 * 65536
+HOME = Path("/var/lib/nodens-test/home")
+RUNTIME = Path(f"/run/user/{UID}")
+PROGRAM = "/nodens/build/gcc/src/rootless/nodens-rootless"
+ROUTER4, ROUTER6 = "10.77.0.1", "fd77::1"
+ALPHA4, ALPHA6 = "10.77.0.2", "fd77::2"
+ECHO, SECRET = 7777, 7778       # ports: who are you, for everybody; and a service on alpha's loopback
+
+
+def run(*argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, check=True, text=True, capture_output=True, **options)
+
+
+def mount_over(path: str, text: str) -> None:
+    replacement = Path("/tmp") / ("over" + path.replace("/", "-"))
+    replacement.write_text(text)
+    replacement.chmod(0o644)
+    run("mount", "--bind", str(replacement), path)
+
+
+def make_user() -> None:
+    mount_over("/etc/passwd", Path("/etc/passwd").read_text() + f"worker:x:{UID}:{UID}::{HOME}:/bin/sh\n")
+    mount_over("/etc/group", Path("/etc/group").read_text() + f"worker:x:{UID}:\n")
+    for name in ("/etc/subuid", "/etc/subgid"):
+        mount_over(name, f"worker:{SUBID}:{SUBIDS}\n")
+    for directory in (HOME, RUNTIME):
+        directory.mkdir(parents=True, exist_ok=True)
+        os.chown(directory, UID, UID)
+        directory.chmod(0o700)
+    os.chmod("/dev/net/tun", 0o666)  # as udev does
+
+
+def make_networks() -> None:
+    for name in ("alpha", "router"):
+        run("ip", "netns", "add", name)
+        run("ip", "-n", name, "link", "set", "lo", "up")
+    run("ip", "link", "add", "eth0", "netns", "alpha", "type", "veth", "peer", "name", "eth0", "netns", "router")
+    for name, v4, v6 in (("alpha", ALPHA4, ALPHA6), ("router", ROUTER4, ROUTER6)):
+        run("ip", "-n", name, "addr", "add", f"{v4}/24", "dev", "eth0")
+        run("ip", "-n", name, "addr", "add", f"{v6}/64", "dev", "eth0", "nodad")
+        run("ip", "-n", name, "link", "set", "eth0", "up")
+    run("ip", "-n", "alpha", "route", "add", "default", "via", ROUTER4)
+    run("ip", "-n", "alpha", "-6", "route", "add", "default", "via", ROUTER6)
+
+
+def within(network: str, *argv: str) -> list[str]:
+    return ["nsenter", f"--net=/run/netns/{network}", *argv]
+
+
+def as_user(*argv: str) -> list[str]:
+    """The command line that runs something as the user, without any capability, on alpha."""
+    return within("alpha", "setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--inh-caps=-all", "--bounding-set=+all", *argv)
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(HOME), "USER": "worker", "XDG_RUNTIME_DIR": str(RUNTIME), "LANG": "C.UTF-8", **more}
+
+
+def user(*argv: str, timeout: float = 60, check: bool = True, env: dict[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(as_user(*argv), text=True, capture_output=True, timeout=timeout, env=env or environment(), cwd="/", **options)
+    if check and done.returncode != 0:
+        raise AssertionError(f"{argv} ended with {done.returncode}: {done.stdout}{done.stderr}")
+    return done
+
+
+def rootless(*argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return user(PROGRAM, *argv, **options)
+
+
+def node_run(*command: str, options: tuple[str, ...] = (), **more: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a node of its own."""
+    return rootless("run", *options, "--", *command, **more)
+
+
+def python(code: str) -> tuple[str, ...]:
+    return ("python3", "-c", code)
+
+
+SERVER = """
+import socket, sys, threading
+def stream(address, port):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    s = socket.socket(family); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind((address, port)); s.listen(512)
+    while True:
+        c, peer = s.accept(); c.sendall(peer[0].encode() + b"\\n"); c.close()
+def datagrams(address, port):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    s = socket.socket(family, socket.SOCK_DGRAM); s.bind((address, port))
+    while True:
+        data, peer = s.recvfrom(65536); s.sendto(peer[0].encode() + b"\\n", peer)
+for word in sys.argv[1:]:
+    address, port = word.rsplit("/", 1)
+    for serve in (stream, datagrams):
+        threading.Thread(target=serve, args=(address, int(port)), daemon=True).start()
+print("ready", flush=True)
+threading.Event().wait()
+"""
+
+
+@contextlib.contextmanager
+def servers(network: str, *addresses: str) -> Iterator[None]:
+    """Servers that tell their clients who they are: words like 10.77.0.1/7777."""
+    with subprocess.Popen(within(network, sys.executable, "-c", SERVER, *addresses), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout and process.stdout.readline() == "ready\n"
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def client(address: str, port: int = ECHO, kind: str = "tcp", seconds: float = 3) -> str:
+    """Python code that prints what a server says, or the error's name."""
+    return f"""
+import socket
+family = socket.AF_INET6 if ":" in {address!r} else socket.AF_INET
+s = socket.socket(family, socket.SOCK_STREAM if {kind!r} == "tcp" else socket.SOCK_DGRAM); s.settimeout({seconds})
+try:
+    s.connect(({address!r}, {port}))
+    if {kind!r} == "udp": s.send(b"hello")
+    print(s.recv(100).decode().strip())
+except OSError as error:
+    print(type(error).__name__)
+"""
+
+
+class Node:
+    """A node by `up --foreground`."""
+
+    def __init__(self, name: str, *options: str, env: dict[str, str] | None = None) -> None:
+        self.name, self.options, self.env = name, options, env or environment()
+        self.process: subprocess.Popen[str] | None = None
+        self.log = Path(f"/tmp/node-{name}.log")
+
+    def start(self) -> "Node":
+        before = self.log.read_text().count("the node is up") if self.log.exists() else 0
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(as_user(PROGRAM, "up", "--foreground", "--name", self.name, *self.options),
+                                            stdout=log, stderr=log, env=self.env, cwd="/", start_new_session=True)
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                raise AssertionError(f"up ended with {self.process.returncode}: {self.log.read_text()}")
+            state = self.state() if self.log.read_text().count("the node is up") > before else None
+            if state and (state["helper"] or state["net"] in ("none", "host")) and alive(self.process.pid):
+                return self
+            time.sleep(0.02)
+        raise AssertionError(f"the node does not come up: {self.log.read_text()}")
+
+    def state(self) -> dict[str, Any] | None:
+        done = rootless("status", "--json", "--name", self.name, check=False)
+        return json.loads(done.stdout)[0] if done.returncode == 0 else None
+
+    def shell(self, *command: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        return rootless("shell", "--name", self.name, "--", *command, **options)
+
+    def python(self, code: str, **options: Any) -> str:
+        return self.shell(*python(code), **options).stdout.strip()
+
+    def down(self) -> None:
+        if self.state():
+            rootless("down", "--name", self.name)
+        if self.process:
+            self.process.wait(20)
+
+
+@contextlib.contextmanager
+def node(name: str, *options: str, env: dict[str, str] | None = None) -> Iterator[Node]:
+    made = Node(name, *options, env=env)
+    try:
+        yield made.start()
+    finally:
+        made.down()
+        shutil.rmtree(RUNTIME / "nodens" / name, ignore_errors=True)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_for(condition: Any, seconds: float = 10, what: str = "") -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"does not become true within {seconds} s: {what}")
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+def abstract_listener(name: str) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind("\0" + name)
+    listener.listen()
+    return listener

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that last: up, status, shell, down; and what survives whose death."""
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import machine
+import pytest
+from machine import ALPHA4, ECHO, HOME, ROUTER4, node, rootless
+
+
+def test_up_status_shell_and_down() -> None:
+    with node("first") as made:
+        state = made.state()
+        assert state and state["net"] == "pasta" and state["helper"] > 0 and state["ids"] == 1 + machine.SUBIDS
+        assert made.shell("hostname").stdout.strip() == "first"
+        assert made.shell("sh", "-c", "exit 9", check=False).returncode == 9
+        assert made.python(machine.client(ROUTER4)) == ALPHA4
+        assert "first" in rootless("status").stdout
+        rootless("down", "--name", "first")
+        assert made.process and made.process.wait(20) == 0
+        assert made.state() is None and not machine.alive(state["pid"])
+        machine.wait_for(lambda: not machine.alive(state["helper"]), what="the helper is gone, too")
+
+
+def test_ending_the_foreground_ends_the_node() -> None:
+    with node("polite") as made:
+        state = made.state()
+        assert state and made.process
+        made.process.terminate()
+        assert made.process.wait(20) == 0 and not machine.alive(state["pid"])
+
+
+def test_what_runs_in_a_node_gets_a_chance_to_end() -> None:
+    with node("graceful") as made:
+        made.shell("sh", "-c", "(trap 'echo bye >/var/lib/farewell; exit' TERM; while :; do sleep 0.05; done) >/dev/null 2>&1 & sleep 0.3")
+        rootless("down", "--name", "graceful")
+        assert (HOME / ".local/share/nodens/graceful/lib/farewell").read_text() == "bye\n"
+
+
+def test_the_data_directory_keeps_what_the_node_writes() -> None:
+    for round_number in (1, 2):
+        with node("keeper") as made:
+            made.shell("sh", "-c", f"echo {round_number} >>/var/lib/kept; mkdir -p /var/log/pods; chown 1000:1000 /var/lib/kept")
+    kept = HOME / ".local/share/nodens/keeper/lib/kept"
+    assert kept.read_text() == "1\n2\n" and kept.stat().st_uid == machine.SUBID + 999
+
+
+def test_one_name_is_one_node() -> None:
+    with node("only"):
+        done = rootless("up", "--foreground", "--name", "only", check=False)
+        assert done.returncode != 0 and "only" in done.stderr
+
+
+def test_a_node_outlives_its_launcher_and_is_taken_up_again() -> None:
+    with node("lasting") as made:
+        before = made.state()
+        assert before and made.process
+        made.shell("sh", "-c", "echo here >/run/mark; (setsid sleep 1000 >/dev/null 2>&1 &)")
+        machine.kill(made.process.pid)
+        made.process.wait()
+        assert machine.alive(before["pid"]), "the holder lives"
+        assert made.shell("cat", "/run/mark").stdout == "here\n"
+        made.start()
+        after = made.state()
+        assert after and after["pid"] == before["pid"]
+        machine.wait_for(lambda: made.python(machine.client(ROUTER4, seconds=1)) == ALPHA4, what="the network is back")
+        assert made.shell("pgrep", "-x", "sleep").stdout.strip(), "what ran in the node still runs"
+
+
+@pytest.mark.parametrize("driver", ["pasta", "slirp4netns"])
+def test_a_killed_helper_comes_back_and_tap_routes_and_overlay_stay(driver: str) -> None:
+    with node("helped", "--net", driver) as made:
+        made.shell("sh", "-ec", "ip link add flannel.1 type vxlan id 1 dev tap0 dstport 8472; ip addr add 10.42.0.0/32 dev flannel.1; "
+                                "ip link set flannel.1 up; ip route add 10.42.1.0/24 dev flannel.1")
+        def links() -> tuple[str, str]:
+            return (made.shell("ip", "-o", "route").stdout.replace(" linkdown", ""), made.shell("sh", "-c", "cat /sys/class/net/*/ifindex").stdout)
+        before = links()
+        for _ in range(3):
+            helper = made.state()["helper"]  # type: ignore[index]
+            machine.kill(helper)
+            machine.wait_for(lambda: (made.state() or {}).get("helper") not in (0, helper), what="another helper runs")
+            machine.wait_for(lambda: made.python(machine.client(ROUTER4, seconds=1)) == ALPHA4, what="the network is back")
+        assert links() == before
+
+
+def test_the_node_follows_the_machine_s_address() -> None:
+    with node("moving") as made:
+        try:
+            machine.run("ip", "-n", "alpha", "addr", "del", f"{ALPHA4}/24", "dev", "eth0")
+            machine.run("ip", "-n", "alpha", "addr", "add", "10.77.0.9/24", "dev", "eth0")
+            machine.run("ip", "-n", "alpha", "route", "replace", "default", "via", ROUTER4)
+            machine.wait_for(lambda: "10.77.0.9" in made.shell("ip", "-o", "addr", "show", "dev", "tap0").stdout, what="the tap has the new address")
+            machine.wait_for(lambda: made.python(machine.client(ROUTER4, seconds=1)) == "10.77.0.9", what="and servers see it")
+            assert ALPHA4 not in made.shell("ip", "-o", "addr", "show", "dev", "tap0").stdout
+        finally:
+            machine.run("ip", "-n", "alpha", "addr", "del", "10.77.0.9/24", "dev", "eth0")
+            machine.run("ip", "-n", "alpha", "addr", "add", f"{ALPHA4}/24", "dev", "eth0")
+            machine.run("ip", "-n", "alpha", "route", "replace", "default", "via", ROUTER4)
+
+
+def test_slirp_s_network_keeps_out_of_the_machine_s_way() -> None:
+    machine.run("ip", "-n", "alpha", "addr", "add", "10.0.2.15/24", "dev", "eth0")
+    try:
+        shown = rootless("run", "--net", "slirp4netns", "--", "ip", "-o", "addr", "show", "dev", "tap0").stdout
+        assert "10.213.2.100/24" in shown
+    finally:
+        machine.run("ip", "-n", "alpha", "addr", "del", "10.0.2.15/24", "dev", "eth0")
+
+
+def test_a_stale_directory_of_a_killed_node_is_used_again() -> None:
+    with node("phoenix") as made:
+        state = made.state()
+        assert state and made.process
+        machine.kill(made.process.pid)
+        machine.kill(state["pid"])
+        made.process.wait()
+        machine.wait_for(lambda: made.state() is None, what="it is seen as gone")
+        made.start()
+        assert made.state()["pid"] != state["pid"]  # type: ignore[index]
+
+
+@pytest.fixture
+def delegated() -> Path:
+    path = Path("/sys/fs/cgroup/nodens-test-rootless")
+    path.mkdir()
+    os.setxattr(path, "user.delegate", b"1")
+    for file in (path, path / "cgroup.procs", path / "cgroup.subtree_control", path / "cgroup.threads"):
+        os.chown(file, machine.UID, machine.UID)
+    yield path
+    (path / "cgroup.kill").write_text("1")
+    for directory in sorted((Path(entry) for entry, _, _ in os.walk(path)), reverse=True):
+        machine.wait_for(lambda: removed(directory), what=f"{directory} can be removed")
+
+
+def removed(directory: Path) -> bool:
+    try:
+        directory.rmdir()
+    except OSError:
+        return False
+    return True
+
+
+def test_the_cgroup_namespace_is_rooted_at_the_delegated_cgroup(delegated: Path) -> None:
+    script = f"echo $$ >{delegated}/cgroup.procs; exec \"$@\""
+    command = ["sh", "-c", script, "sh", *machine.as_user(machine.PROGRAM, "run", "--", "sh", "-c",
+               "cat /proc/self/cgroup /proc/1/cgroup; ls -d /sys/fs/cgroup/*/; mkdir /sys/fs/cgroup/pods && echo made; cat /sys/fs/cgroup/cgroup.procs")]
+    done = subprocess.run(command, capture_output=True, text=True, env=machine.environment(), cwd="/", timeout=30)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.split()
+    assert [line for line in lines if line.startswith("0::")] == ["0::/command", "0::/holder"]
+    assert {"/sys/fs/cgroup/command/", "/sys/fs/cgroup/holder/", "/sys/fs/cgroup/launcher/"} <= set(lines), "nothing of the machine's above is seen"
+    assert lines[-1] == "made", "and no process is in the root, so controllers can be handed on"
+
+
+def test_status_says_that_nothing_runs() -> None:
+    done = rootless("status", check=False)
+    assert done.returncode == 1 and "no node runs" in done.stdout
+    assert json.loads(rootless("status", "--json", check=False).stdout) == []
+
+
+def test_a_node_is_up_quickly() -> None:
+    times = []
+    for _ in range(5):
+        started = time.monotonic()
+        assert rootless("run", "--", *machine.python(machine.client(ROUTER4, ECHO))).stdout.strip() == ALPHA4
+        times.append(time.monotonic() - started)
+    assert sorted(times)[2] < 2, "from start to one connection, in seconds; the bench has the exact figure"

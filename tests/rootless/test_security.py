@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What root of a node tries, and must not get. Root in the node is the user outside; so everything that would obey the user is out of reach."""
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import machine
+import pytest
+from machine import HOME, RUNTIME, SECRET, UID, Node
+
+BUS, AGENT = RUNTIME / "bus", Path("/tmp/ssh-agent-test/agent.1")
+
+
+def unix_listener(path: Path) -> socket.socket:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
+    os.chown(path, UID, UID)
+    return listener
+
+
+@pytest.fixture(scope="module", params=["pasta", "slirp4netns"])
+def inside(request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A node on a machine with everything that a desktop has: agents, buses, secrets, another user's process."""
+    sockets = [unix_listener(BUS), unix_listener(RUNTIME / "systemd/private"), unix_listener(AGENT)]
+    abstract = machine.subprocess.Popen(machine.within("alpha", "python3", "-c",
+                                        "import socket,time; s=socket.socket(socket.AF_UNIX); s.bind('\\0nodens-abstract'); s.listen(); time.sleep(1000)"))
+    (HOME / "secret").write_text("secret")
+    os.chown(HOME / "secret", UID, UID)
+    for directory in ("/tmp", "/var/tmp"):
+        Path(directory, "of-the-machine").write_text("x")
+    with machine.node("jail-" + request.param[:4], "--net", request.param) as made:
+        yield made
+    abstract.kill()
+    for listener in sockets:
+        listener.close()
+    for path in (BUS, RUNTIME / "systemd/private", AGENT):
+        path.unlink()
+
+
+def fails(inside: Node, *command: str) -> None:
+    done = inside.shell(*command, check=False)
+    assert done.returncode != 0, f"{command} worked: {done.stdout}"
+
+
+def outcome(inside: Node, code: str) -> str:
+    return inside.python(f"try:\n  {code}\n  print('done')\nexcept OSError as e:\n  print(type(e).__name__, e.errno)")
+
+
+def test_the_machine_s_loopback_is_not_reachable(inside: Node) -> None:
+    gateways = {"127.0.0.1", "::1", machine.ROUTER4, machine.ROUTER6, machine.ALPHA4, machine.ALPHA6, "10.0.2.2", "fd00::2", "169.254.1.1", "169.254.2.2"}
+    for address in gateways:
+        answer = inside.python(machine.client(address, SECRET, seconds=0.7))
+        assert answer in ("ConnectionRefusedError", "TimeoutError", "OSError"), f"{address} answered: {answer}"
+    assert machine.run(*machine.within("alpha", "python3", "-c", machine.client("127.0.0.1", SECRET))).stdout.strip() == "127.0.0.1", "it is there"
+
+
+def test_abstract_sockets_of_the_machine_are_not_reachable(inside: Node) -> None:
+    connect = "import socket; socket.socket(socket.AF_UNIX).connect('\\0nodens-abstract')"
+    assert "ConnectionRefusedError" in outcome(inside, connect)
+    machine.user(*machine.python(connect))  # outside it works
+
+
+@pytest.mark.parametrize("path", [str(BUS), str(RUNTIME / "systemd/private"), str(AGENT), str(HOME / "secret"), str(HOME), str(RUNTIME / "systemd"),
+                                  "/tmp/of-the-machine", "/var/tmp/of-the-machine", "/run/netns", "/etc/shadow", "/oldroot", "/nodens", "/boot", "/srv"])
+def test_files_and_sockets_of_the_machine_are_not_there(inside: Node, path: str) -> None:
+    assert Path(path).exists() or path in ("/oldroot", "/boot", "/srv", "/etc/shadow"), "the test is about something"
+    fails(inside, "ls", path)
+
+
+def test_the_runtime_directory_holds_only_our_own(inside: Node) -> None:
+    shown = inside.shell("find", "/run/user", "-mindepth", "1").stdout.split()
+    own = f"{RUNTIME}/nodens/{inside.name}/api"
+    assert set(shown) <= {"/run/user/0", str(RUNTIME), f"{RUNTIME}/nodens", f"{RUNTIME}/nodens/{inside.name}", own, f"{own}/child_pid"}
+    fails(inside, "touch", f"{own}/x")
+
+
+def test_other_processes_are_not_seen_or_signalled(inside: Node) -> None:
+    seen = inside.shell("ps", "-e", "-o", "pid=").stdout.split()
+    assert len(seen) < 8
+    assert "ProcessLookupError" in outcome(inside, f"import os; os.kill({os.getpid()}, 0)") or os.getpid() < 10
+
+
+def test_cgroups_above_the_node_s_are_not_writable(inside: Node) -> None:
+    fails(inside, "mkdir", "/sys/fs/cgroup/escape")
+    fails(inside, "sh", "-c", "echo 1 >/sys/fs/cgroup/cgroup.procs")
+    fails(inside, "sh", "-c", "echo 1 >/sys/fs/cgroup/../cgroup/cgroup.procs")
+
+
+@pytest.mark.parametrize("switch", ["kernel/core_pattern", "kernel/panic", "vm/overcommit_memory", "kernel/sysrq", "fs/file-max", "kernel/modprobe",
+                                    "net/core/rmem_max", "kernel/randomize_va_space", "vm/drop_caches"])
+def test_switches_of_the_machine_are_not_writable(inside: Node, switch: str) -> None:
+    fails(inside, "sh", "-c", f"cat /proc/sys/{switch} >/tmp/v 2>/dev/null || echo 1 >/tmp/v; cat /tmp/v >/proc/sys/{switch}")
+
+
+@pytest.mark.parametrize("command", [
+    "echo b >/proc/sysrq-trigger", "mknod /tmp/sda b 8 0", "mount -o remount,rw /usr && touch /usr/x", "umount /usr", "dmesg -C",
+    "insmod /dev/null", "date -s 2000-01-01", "echo -1000 >/proc/self/oom_score_adj", "chroot /proc/1/root/../.. ls /nodens",
+    "nsenter -t 1 -m ls /nodens", "mount -t ext4 /dev/vda /mnt", "touch /usr/x", "ip netns exec alpha true",
+    "setpriv --reuid=4000000 true", "echo x >/dev/kmsg && dmesg | grep -q ^x",
+])
+def test_ways_out_are_closed(inside: Node, command: str) -> None:
+    fails(inside, "sh", "-ec", command)
+
+
+def test_the_holder_s_socket_is_neither_seen_nor_open_to_others(inside: Node) -> None:
+    path = RUNTIME / "nodens" / inside.name / "holder.sock"
+    assert path.is_socket() and path.stat().st_mode & 0o077 == 0
+    fails(inside, "ls", str(path))
+
+
+def test_no_descriptor_leads_out(inside: Node) -> None:
+    shown = inside.shell("ls", "-l", "/proc/self/fd", "/proc/1/fd").stdout
+    assert "/nodens" not in shown and str(HOME) not in shown
+    state = inside.state()
+    assert state
+    for entry in Path(f"/proc/{state['pid']}/fd").iterdir():
+        assert os.readlink(entry).split(":")[0].split("[")[0] in ("socket", "anon_inode", "/dev/null", "/null"), "only what a holder needs"
+
+
+def test_the_helper_is_confined(inside: Node) -> None:
+    state = inside.state()
+    assert state
+    children = machine.run("ps", "-e", "-o", "pid=,sid=").stdout.split()
+    pids = {int(pid) for pid, sid in zip(children[::2], children[1::2]) if int(sid) == state["helper"]}
+    assert pids, "the helper's session"
+    confined = [pid for pid in pids if "Seccomp:\t2" in Path(f"/proc/{pid}/status").read_text()]
+    assert confined, "whoever reads packets has a system call filter"
+    for pid in confined:
+        status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+        assert status["NoNewPrivs"] == "1" or "slirp" in status["Name"]
+        assert os.readlink(f"/proc/{pid}/ns/user") != os.readlink("/proc/self/ns/user"), "what capabilities it has are over the node, not the machine"
+
+
+def test_names_are_answered_by_the_helper_only(inside: Node) -> None:
+    lines = inside.shell("cat", "/etc/resolv.conf").stdout.split()
+    assert lines[0] == "nameserver" and lines[1] in ("169.254.1.1", "10.0.2.3")
