@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arena.h - memory that is freed at once
+ *
+ * What a request is decoded into lives and dies with the request: an object of many small lists and texts takes one arena, and
+ * nobody frees its parts. Memory is zeroed. Like nd_malloc() it aborts when there is none: whatever comes from outside is bounded
+ * before it is decoded. */
+#pragma once
+
+#include "base/memory.h"
+
+struct nd_arena_chunk;
+
+/* Zero-initialised is empty. */
+struct nd_arena {
+        struct nd_arena_chunk *newest; /* the one that is being filled */
+        size_t total;                  /* bytes in all chunks */
+};
+
+void nd_arena_done(struct nd_arena *arena);
+void nd_arena_reset(struct nd_arena *arena); /* empties it and keeps one chunk for the next use */
+
+[[nodiscard, gnu::returns_nonnull]] void *nd_arena_alloc(struct nd_arena *arena, size_t count, size_t size);
+[[nodiscard, gnu::returns_nonnull]] char *nd_arena_copy(struct nd_arena *arena, const char *bytes, size_t length);
+[[nodiscard, gnu::returns_nonnull]] char *nd_arena_strdup(struct nd_arena *arena, const char *text);
+[[nodiscard, gnu::returns_nonnull, gnu::format(printf, 2, 3)]]
+char *nd_arena_format(struct nd_arena *arena, const char *format, ...);
+[[nodiscard, gnu::returns_nonnull, gnu::format(printf, 2, 0)]]
+char *nd_arena_format_va(struct nd_arena *arena, const char *format, va_list arguments);
+
+#define nd_autoarena nd_cleanup(nd_arena_done) struct nd_arena
+#define nd_arena_new(arena, type) ((type *) nd_arena_alloc((arena), 1, sizeof(type)))

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/pod.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+#define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
+#define NESTED(type, json, member, sort, shape)                                                                               \
+        {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member), .of = &(shape)}
+#define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
+
+static const struct nd_shape_field selinux_fields[] = {
+        FIELD(nd_selinux, "user", user, TEXT),
+        FIELD(nd_selinux, "role", role, TEXT),
+        FIELD(nd_selinux, "type", type, TEXT),
+        FIELD(nd_selinux, "level", level, TEXT),
+        {},
+};
+const struct nd_shape nd_selinux_shape = SHAPE(nd_selinux, selinux_fields);
+
+static const struct nd_shape_field profile_fields[] = {
+        FIELD(nd_profile, "type", type, TEXT),
+        FIELD(nd_profile, "localhostProfile", localhost, TEXT),
+        {},
+};
+static const struct nd_shape profile_shape = SHAPE(nd_profile, profile_fields);
+
+static const struct nd_shape_field capabilities_fields[] = {
+        FIELD(nd_capabilities, "add", add, TEXTS),
+        FIELD(nd_capabilities, "drop", drop, TEXTS),
+        {},
+};
+static const struct nd_shape capabilities_shape = SHAPE(nd_capabilities, capabilities_fields);
+
+static const struct nd_shape_field windows_fields[] = {
+        FIELD(nd_windows, "hostProcess", host_process, SWITCH),
+        {},
+};
+static const struct nd_shape windows_shape = SHAPE(nd_windows, windows_fields);
+
+static const struct nd_shape_field context_fields[] = {
+        FIELD(nd_security_context, "privileged", privileged, SWITCH),
+        FIELD(nd_security_context, "allowPrivilegeEscalation", allow_privilege_escalation, SWITCH),
+        FIELD(nd_security_context, "readOnlyRootFilesystem", read_only_root, SWITCH),
+        FIELD(nd_security_context, "runAsNonRoot", run_as_non_root, SWITCH),
+        FIELD(nd_security_context, "runAsUser", run_as_user, INT),
+        FIELD(nd_security_context, "runAsGroup", run_as_group, INT),
+        FIELD(nd_security_context, "procMount", proc_mount, TEXT),
+        NESTED(nd_security_context, "capabilities", capabilities, OBJECT, capabilities_shape),
+        NESTED(nd_security_context, "seLinuxOptions", selinux, OBJECT, nd_selinux_shape),
+        NESTED(nd_security_context, "seccompProfile", seccomp, OBJECT, profile_shape),
+        NESTED(nd_security_context, "appArmorProfile", apparmor, OBJECT, profile_shape),
+        NESTED(nd_security_context, "windowsOptions", windows, OBJECT, windows_shape),
+        {},
+};
+static const struct nd_shape context_shape = SHAPE(nd_security_context, context_fields);
+
+static const struct nd_shape_field sysctl_fields[] = {
+        FIELD(nd_sysctl, "name", name, TEXT),
+        {},
+};
+static const struct nd_shape sysctl_shape = SHAPE(nd_sysctl, sysctl_fields);
+
+static const struct nd_shape_field pod_context_fields[] = {
+        FIELD(nd_pod_context, "runAsNonRoot", run_as_non_root, SWITCH),
+        FIELD(nd_pod_context, "runAsUser", run_as_user, INT),
+        FIELD(nd_pod_context, "runAsGroup", run_as_group, INT),
+        FIELD(nd_pod_context, "fsGroup", fs_group, INT),
+        FIELD(nd_pod_context, "supplementalGroups", supplemental_groups, INTS),
+        FIELD(nd_pod_context, "supplementalGroupsPolicy", supplemental_groups_policy, TEXT),
+        NESTED(nd_pod_context, "sysctls", sysctls, LIST, sysctl_shape),
+        NESTED(nd_pod_context, "seLinuxOptions", selinux, OBJECT, nd_selinux_shape),
+        NESTED(nd_pod_context, "seccompProfile", seccomp, OBJECT, profile_shape),
+        NESTED(nd_pod_context, "appArmorProfile", apparmor, OBJECT, profile_shape),
+        NESTED(nd_pod_context, "windowsOptions", windows, OBJECT, windows_shape),
+        {},
+};
+static const struct nd_shape pod_context_shape = SHAPE(nd_pod_context, pod_context_fields);
+
+static const struct nd_shape_field port_fields[] = {
+        FIELD(nd_port, "hostPort", host_port, INT32),
+        {},
+};
+static const struct nd_shape port_shape = SHAPE(nd_port, port_fields);
+
+static const struct nd_shape_field endpoint_fields[] = {
+        FIELD(nd_endpoint, "host", host, TEXT),
+        {},
+};
+static const struct nd_shape endpoint_shape = SHAPE(nd_endpoint, endpoint_fields);
+
+static const struct nd_shape_field handler_fields[] = {
+        NESTED(nd_handler, "httpGet", http, OBJECT, endpoint_shape),
+        NESTED(nd_handler, "tcpSocket", tcp, OBJECT, endpoint_shape),
+        {},
+};
+static const struct nd_shape handler_shape = SHAPE(nd_handler, handler_fields);
+
+static const struct nd_shape_field lifecycle_fields[] = {
+        NESTED(nd_lifecycle, "postStart", post_start, OBJECT, handler_shape),
+        NESTED(nd_lifecycle, "preStop", pre_stop, OBJECT, handler_shape),
+        {},
+};
+static const struct nd_shape lifecycle_shape = SHAPE(nd_lifecycle, lifecycle_fields);
+
+static const struct nd_shape_field volume_device_fields[] = {
+        FIELD(nd_volume_device, "name", name, TEXT),
+        {},
+};
+static const struct nd_shape volume_device_shape = SHAPE(nd_volume_device, volume_device_fields);
+
+static const struct nd_shape_field container_fields[] = {
+        FIELD(nd_container, "name", name, TEXT),
+        FIELD(nd_container, "image", image, TEXT),
+        NESTED(nd_container, "ports", ports, LIST, port_shape),
+        NESTED(nd_container, "volumeDevices", volume_devices, LIST, volume_device_shape),
+        NESTED(nd_container, "livenessProbe", liveness, OBJECT, handler_shape),
+        NESTED(nd_container, "readinessProbe", readiness, OBJECT, handler_shape),
+        NESTED(nd_container, "startupProbe", startup, OBJECT, handler_shape),
+        NESTED(nd_container, "lifecycle", lifecycle, OBJECT, lifecycle_shape),
+        NESTED(nd_container, "securityContext", security, OBJECT, context_shape),
+        {},
+};
+static const struct nd_shape container_shape = SHAPE(nd_container, container_fields);
+
+static const struct nd_shape_field flex_fields[] = {
+        FIELD(nd_flex_volume, "driver", driver, TEXT),
+        {},
+};
+static const struct nd_shape flex_shape = SHAPE(nd_flex_volume, flex_fields);
+
+static const struct nd_shape_field key_path_fields[] = {
+        FIELD(nd_key_path, "key", key, TEXT),
+        FIELD(nd_key_path, "path", path, TEXT),
+        {},
+};
+static const struct nd_shape key_path_shape = SHAPE(nd_key_path, key_path_fields);
+
+static const struct nd_shape_field field_ref_fields[] = {
+        FIELD(nd_field_ref, "apiVersion", api_version, TEXT),
+        FIELD(nd_field_ref, "fieldPath", field_path, TEXT),
+        {},
+};
+static const struct nd_shape field_ref_shape = SHAPE(nd_field_ref, field_ref_fields);
+
+static const struct nd_shape_field downward_item_fields[] = {
+        FIELD(nd_downward_item, "path", path, TEXT),
+        NESTED(nd_downward_item, "fieldRef", field_ref, OBJECT, field_ref_shape),
+        {},
+};
+static const struct nd_shape downward_item_shape = SHAPE(nd_downward_item, downward_item_fields);
+
+static const struct nd_shape_field token_fields[] = {
+        FIELD(nd_token_source, "path", path, TEXT),
+        FIELD(nd_token_source, "audience", audience, TEXT),
+        {},
+};
+static const struct nd_shape token_shape = SHAPE(nd_token_source, token_fields);
+
+static const struct nd_shape_field config_map_fields[] = {
+        FIELD(nd_config_map_source, "name", name, TEXT),
+        NESTED(nd_config_map_source, "items", items, LIST, key_path_shape),
+        {},
+};
+static const struct nd_shape config_map_shape = SHAPE(nd_config_map_source, config_map_fields);
+
+static const struct nd_shape_field downward_fields[] = {
+        NESTED(nd_downward_source, "items", items, LIST, downward_item_shape),
+        {},
+};
+static const struct nd_shape downward_shape = SHAPE(nd_downward_source, downward_fields);
+
+static const struct nd_shape_field projected_source_fields[] = {
+        NESTED(nd_projected_source, "serviceAccountToken", token, OBJECT, token_shape),
+        NESTED(nd_projected_source, "configMap", config_map, OBJECT, config_map_shape),
+        NESTED(nd_projected_source, "downwardAPI", downward, OBJECT, downward_shape),
+        {},
+};
+static const struct nd_shape projected_source_shape = SHAPE(nd_projected_source, projected_source_fields);
+
+static const struct nd_shape_field projected_fields[] = {
+        NESTED(nd_projected, "sources", sources, LIST, projected_source_shape),
+        {},
+};
+static const struct nd_shape projected_shape = SHAPE(nd_projected, projected_fields);
+
+#define SOURCES(entry)                                                                                                        \
+        entry(AWS_ELASTIC_BLOCK_STORE, "awsElasticBlockStore") entry(AZURE_DISK, "azureDisk") entry(AZURE_FILE, "azureFile")  \
+                entry(CEPHFS, "cephfs") entry(CINDER, "cinder") entry(CONFIG_MAP, "configMap") entry(CSI, "csi") entry(       \
+                        DOWNWARD_API, "downwardAPI") entry(EMPTY_DIR, "emptyDir") entry(EPHEMERAL, "ephemeral")               \
+                        entry(FC, "fc") entry(FLEX_VOLUME, "flexVolume") entry(FLOCKER, "flocker") entry(GCE_PERSISTENT_DISK, \
+                                                                                                         "gcePersistentDisk") \
+                                entry(GIT_REPO, "gitRepo") entry(GLUSTERFS, "glusterfs") entry(HOST_PATH, "hostPath") entry(  \
+                                        IMAGE, "image") entry(ISCSI, "iscsi") entry(NFS, "nfs")                               \
+                                        entry(PERSISTENT_VOLUME_CLAIM, "persistentVolumeClaim") entry(PHOTON_PERSISTENT_DISK, \
+                                                                                                      "photonPersistentDisk") \
+                                                entry(PORTWORX_VOLUME, "portworxVolume") entry(PROJECTED, "projected")        \
+                                                        entry(QUOBYTE, "quobyte") entry(RBD, "rbd")                           \
+                                                                entry(SCALE_IO, "scaleIO") entry(SECRET, "secret")            \
+                                                                        entry(STORAGEOS, "storageos")                         \
+                                                                                entry(VSPHERE_VOLUME, "vsphereVolume")
+
+#define SOURCE_NAME(constant, json) [ND_VOLUME_##constant] = (json),
+const char *const nd_volume_source_names[ND_VOLUME_SOURCES] = {SOURCES(SOURCE_NAME)};
+
+#define SOURCE_FIELD(constant, json)                                                                                          \
+        {.name = (json), .kind = ND_SHAPE_PRESENT, .offset = offsetof(struct nd_volume, sources), .bit = ND_VOLUME_##constant},
+static const struct nd_shape_field volume_fields[] = {
+        FIELD(nd_volume, "name", name, TEXT),
+        SOURCES(SOURCE_FIELD) NESTED(nd_volume, "flexVolume", flex, OBJECT, flex_shape),
+        NESTED(nd_volume, "projected", projected, OBJECT, projected_shape),
+        {},
+};
+static const struct nd_shape volume_shape = SHAPE(nd_volume, volume_fields);
+
+static const struct nd_shape_field os_fields[] = {
+        FIELD(nd_pod_os, "name", name, TEXT),
+        {},
+};
+static const struct nd_shape os_shape = SHAPE(nd_pod_os, os_fields);
+
+static const struct nd_shape_field spec_fields[] = {
+        FIELD(nd_pod_spec, "hostNetwork", host_network, BOOL),
+        FIELD(nd_pod_spec, "hostPID", host_pid, BOOL),
+        FIELD(nd_pod_spec, "hostIPC", host_ipc, BOOL),
+        FIELD(nd_pod_spec, "hostUsers", host_users, SWITCH),
+        FIELD(nd_pod_spec, "serviceAccountName", service_account, TEXT),
+        FIELD(nd_pod_spec, "runtimeClassName", runtime_class, TEXT),
+        FIELD(nd_pod_spec, "nodeName", node_name, TEXT),
+        NESTED(nd_pod_spec, "os", os, OBJECT, os_shape),
+        NESTED(nd_pod_spec, "securityContext", security, OBJECT, pod_context_shape),
+        NESTED(nd_pod_spec, "initContainers", init_containers, LIST, container_shape),
+        NESTED(nd_pod_spec, "containers", containers, LIST, container_shape),
+        NESTED(nd_pod_spec, "ephemeralContainers", ephemeral_containers, LIST, container_shape),
+        NESTED(nd_pod_spec, "volumes", volumes, LIST, volume_shape),
+        {},
+};
+static const struct nd_shape spec_shape = SHAPE(nd_pod_spec, spec_fields);
+
+static const struct nd_shape_field metadata_fields[] = {
+        FIELD(nd_metadata, "name", name, TEXT),
+        FIELD(nd_metadata, "generateName", generate_name, TEXT),
+        FIELD(nd_metadata, "namespace", namespace, TEXT),
+        FIELD(nd_metadata, "labels", labels, PAIRS),
+        FIELD(nd_metadata, "annotations", annotations, PAIRS),
+        {},
+};
+const struct nd_shape nd_metadata_shape = SHAPE(nd_metadata, metadata_fields);
+
+static const struct nd_shape_field pod_fields[] = {
+        NESTED(nd_pod, "metadata", metadata, INLINE, nd_metadata_shape),
+        NESTED(nd_pod, "spec", spec, INLINE, spec_shape),
+        {},
+};
+const struct nd_shape nd_pod_shape = SHAPE(nd_pod, pod_fields);
+
+struct nd_error *nd_pod_decode(const char *bytes, size_t length, struct nd_arena *arena, struct nd_pod *ret) {
+        nd_autojson doc = nullptr;
+        struct nd_pod pod = {};
+
+        nd_try(nd_json_parse(bytes, length, ND_POD_BYTES, &doc));
+        nd_try(nd_shape_decode(&nd_pod_shape, yyjson_doc_get_root(doc), arena, &pod));
+        *ret = pod;
+        return nullptr;
+}
+
+const char *nd_pod_container_list(const struct nd_pod_spec *spec, size_t index, size_t *ret_number) {
+        *ret_number = index;
+        if (index < spec->init_containers.count)
+                return "initContainers";
+        *ret_number -= spec->init_containers.count;
+        if (*ret_number < spec->containers.count)
+                return "containers";
+        *ret_number -= spec->containers.count;
+        return "ephemeralContainers";
+}
+
+struct nd_container *nd_pod_container(const struct nd_pod_spec *spec, size_t index) {
+        if (index < spec->init_containers.count)
+                return &spec->init_containers.items[index];
+        index -= spec->init_containers.count;
+        if (index < spec->containers.count)
+                return &spec->containers.items[index];
+        index -= spec->containers.count;
+        return index < spec->ephemeral_containers.count ? &spec->ephemeral_containers.items[index] : nullptr;
+}
+
+static void *copy_of(struct nd_arena *arena, const void *memory, size_t count, size_t size) {
+        void *copy;
+
+        if (!memory)
+                return nullptr;
+        copy = nd_arena_alloc(arena, count, size);
+        if (count > 0)
+                memcpy(copy, memory, count * size);
+        return copy;
+}
+
+#define COPY_OF(arena, list) copy_of((arena), (list)->items, (list)->count, sizeof *(list)->items)
+
+static void own_contexts(struct nd_container *containers, size_t count, struct nd_arena *arena) {
+        for (size_t i = 0; i < count; i++)
+                containers[i].security = copy_of(arena, containers[i].security, 1, sizeof *containers[i].security);
+}
+
+struct nd_pod *nd_pod_copy(const struct nd_pod *pod, struct nd_arena *arena) {
+        struct nd_pod *copy = copy_of(arena, pod, 1, sizeof *pod);
+        struct nd_pod_spec *spec = &copy->spec;
+
+        spec->security = copy_of(arena, spec->security, 1, sizeof *spec->security);
+        spec->init_containers.items = COPY_OF(arena, &spec->init_containers);
+        spec->containers.items = COPY_OF(arena, &spec->containers);
+        spec->ephemeral_containers.items = COPY_OF(arena, &spec->ephemeral_containers);
+        spec->volumes.items = COPY_OF(arena, &spec->volumes);
+        copy->metadata.annotations.items = COPY_OF(arena, &copy->metadata.annotations);
+        own_contexts(spec->init_containers.items, spec->init_containers.count, arena);
+        own_contexts(spec->containers.items, spec->containers.count, arena);
+        own_contexts(spec->ephemeral_containers.items, spec->ephemeral_containers.count, arena);
+        return copy;
+}
+
+struct nd_pod_context *nd_pod_own_context(struct nd_pod *pod, struct nd_arena *arena) {
+        if (!pod->spec.security)
+                pod->spec.security = nd_arena_new(arena, struct nd_pod_context);
+        return pod->spec.security;
+}
+
+struct nd_security_context *nd_container_own_context(struct nd_container *container, struct nd_arena *arena) {
+        if (!container->security)
+                container->security = nd_arena_new(arena, struct nd_security_context);
+        return container->security;
+}
+
+void nd_pod_set_annotation(struct nd_pod *pod, struct nd_arena *arena, const char *key, const char *value) {
+        struct nd_pairs *pairs = &pod->metadata.annotations;
+        struct nd_pair *items;
+        size_t at = 0;
+
+        while (at < pairs->count && strcmp(pairs->items[at].key, key) < 0)
+                at++;
+        if (at < pairs->count && nd_streq(pairs->items[at].key, key)) {
+                pairs->items[at].value = value;
+                return;
+        }
+        items = nd_arena_alloc(arena, pairs->count + 1, sizeof *items);
+        for (size_t i = 0; i < pairs->count; i++)
+                items[i < at ? i : i + 1] = pairs->items[i];
+        items[at] = (struct nd_pair) {.key = key, .value = value};
+        *pairs = (struct nd_pairs) {.items = items, .count = pairs->count + 1};
+}
+
+bool nd_pod_is_windows(const struct nd_pod *pod) {
+        return pod->spec.os && pod->spec.os->name && nd_streq(pod->spec.os->name, "windows");
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pod.h - what policy looks at in a pod
+ *
+ * The fields that pod security standards, security context constraints and the API's own rules for user namespaces ask about,
+ * and no others. A pod lives in the arena it was decoded into. */
+#pragma once
+
+#include "kube/shape.h"
+
+enum {
+        ND_POD_BYTES = 3 << 20, /* what the API server takes as one object */
+};
+
+struct nd_selinux {
+        const char *user; /* nullptr and "" mean the same in all four */
+        const char *role;
+        const char *type;
+        const char *level;
+};
+
+/* Of seccomp and of AppArmor. */
+struct nd_profile {
+        const char *type;
+        const char *localhost;
+};
+
+struct nd_capabilities {
+        struct nd_texts add;
+        struct nd_texts drop;
+};
+
+struct nd_windows {
+        enum nd_switch host_process;
+};
+
+struct nd_security_context {
+        enum nd_switch privileged;
+        enum nd_switch allow_privilege_escalation;
+        enum nd_switch read_only_root;
+        enum nd_switch run_as_non_root;
+        struct nd_int run_as_user;
+        struct nd_int run_as_group;
+        const char *proc_mount;
+        struct nd_capabilities *capabilities;
+        struct nd_selinux *selinux;
+        struct nd_profile *seccomp;
+        struct nd_profile *apparmor;
+        struct nd_windows *windows;
+};
+
+struct nd_sysctl {
+        const char *name;
+};
+
+struct nd_pod_context {
+        enum nd_switch run_as_non_root;
+        struct nd_int run_as_user;
+        struct nd_int run_as_group;
+        struct nd_int fs_group;
+        struct nd_ints supplemental_groups;
+        const char *supplemental_groups_policy;
+        nd_list(struct nd_sysctl) sysctls;
+        struct nd_selinux *selinux;
+        struct nd_profile *seccomp;
+        struct nd_profile *apparmor;
+        struct nd_windows *windows;
+};
+
+struct nd_port {
+        struct nd_int host_port;
+};
+
+/* An address that a probe or a hook talks to. */
+struct nd_endpoint {
+        const char *host;
+};
+
+struct nd_handler { /* of a probe or of the lifecycle */
+        struct nd_endpoint *http;
+        struct nd_endpoint *tcp;
+};
+
+struct nd_lifecycle {
+        struct nd_handler *post_start;
+        struct nd_handler *pre_stop;
+};
+
+struct nd_volume_device {
+        const char *name;
+};
+
+struct nd_container {
+        const char *name;
+        const char *image;
+        nd_list(struct nd_port) ports;
+        nd_list(struct nd_volume_device) volume_devices;
+        struct nd_handler *liveness;
+        struct nd_handler *readiness;
+        struct nd_handler *startup;
+        struct nd_lifecycle *lifecycle;
+        struct nd_security_context *security;
+};
+
+/* Sources of a volume, in the order of nd_volume_source_names. */
+enum nd_volume_source {
+        ND_VOLUME_AWS_ELASTIC_BLOCK_STORE,
+        ND_VOLUME_AZURE_DISK,
+        ND_VOLUME_AZURE_FILE,
+        ND_VOLUME_CEPHFS,
+        ND_VOLUME_CINDER,
+        ND_VOLUME_CONFIG_MAP,
+        ND_VOLUME_CSI,
+        ND_VOLUME_DOWNWARD_API,
+        ND_VOLUME_EMPTY_DIR,
+        ND_VOLUME_EPHEMERAL,
+        ND_VOLUME_FC,
+        ND_VOLUME_FLEX_VOLUME,
+        ND_VOLUME_FLOCKER,
+        ND_VOLUME_GCE_PERSISTENT_DISK,
+        ND_VOLUME_GIT_REPO,
+        ND_VOLUME_GLUSTERFS,
+        ND_VOLUME_HOST_PATH,
+        ND_VOLUME_IMAGE,
+        ND_VOLUME_ISCSI,
+        ND_VOLUME_NFS,
+        ND_VOLUME_PERSISTENT_VOLUME_CLAIM,
+        ND_VOLUME_PHOTON_PERSISTENT_DISK,
+        ND_VOLUME_PORTWORX_VOLUME,
+        ND_VOLUME_PROJECTED,
+        ND_VOLUME_QUOBYTE,
+        ND_VOLUME_RBD,
+        ND_VOLUME_SCALE_IO,
+        ND_VOLUME_SECRET,
+        ND_VOLUME_STORAGEOS,
+        ND_VOLUME_VSPHERE_VOLUME,
+        ND_VOLUME_SOURCES,
+};
+
+extern const char *const nd_volume_source_names[ND_VOLUME_SOURCES]; /* as in the API: "hostPath" */
+
+static inline uint64_t nd_volume_bit(enum nd_volume_source source) {
+        return UINT64_C(1) << source;
+}
+
+struct nd_flex_volume {
+        const char *driver;
+};
+
+/* Projected volumes are read as far as telling the service account's own from others takes. */
+struct nd_key_path {
+        const char *key;
+        const char *path;
+};
+
+struct nd_field_ref {
+        const char *api_version;
+        const char *field_path;
+};
+
+struct nd_downward_item {
+        const char *path;
+        struct nd_field_ref *field_ref;
+};
+
+struct nd_token_source {
+        const char *path;
+        const char *audience;
+};
+
+struct nd_config_map_source {
+        const char *name;
+        nd_list(struct nd_key_path) items;
+};
+
+struct nd_downward_source {
+        nd_list(struct nd_downward_item) items;
+};
+
+struct nd_projected_source {
+        struct nd_token_source *token;
+        struct nd_config_map_source *config_map;
+        struct nd_downward_source *downward;
+};
+
+struct nd_projected {
+        nd_list(struct nd_projected_source) sources;
+};
+
+struct nd_volume {
+        const char *name;
+        uint64_t sources; /* bits; more than one where the object is not valid */
+        struct nd_flex_volume *flex;
+        struct nd_projected *projected;
+};
+
+struct nd_pod_os {
+        const char *name;
+};
+
+struct nd_pod_spec {
+        bool host_network;
+        bool host_pid;
+        bool host_ipc;
+        enum nd_switch host_users;
+        const char *service_account;
+        const char *runtime_class;
+        const char *node_name;
+        struct nd_pod_os *os;
+        struct nd_pod_context *security;
+        nd_list(struct nd_container) init_containers;
+        nd_list(struct nd_container) containers;
+        nd_list(struct nd_container) ephemeral_containers;
+        nd_list(struct nd_volume) volumes;
+};
+
+struct nd_metadata {
+        const char *name;
+        const char *generate_name;
+        const char *namespace;
+        struct nd_pairs labels;
+        struct nd_pairs annotations;
+};
+
+struct nd_pod {
+        struct nd_metadata metadata;
+        struct nd_pod_spec spec;
+};
+
+extern const struct nd_shape nd_pod_shape; /* for objects that hold a pod or a pod's template */
+extern const struct nd_shape nd_metadata_shape;
+extern const struct nd_shape nd_selinux_shape;
+
+/* Strict JSON, as the API server sends it. */
+[[nodiscard]] struct nd_error *nd_pod_decode(const char *bytes, size_t length, struct nd_arena *arena, struct nd_pod *ret);
+
+/* All containers as Kubernetes walks them: init, regular, ephemeral. nullptr after the last. */
+struct nd_container *nd_pod_container(const struct nd_pod_spec *spec, size_t index);
+/* The list and the number in it, for paths: "initContainers", 2. */
+const char *nd_pod_container_list(const struct nd_pod_spec *spec, size_t index, size_t *ret_number);
+
+/* A copy whose spec, containers, contexts and annotations can be changed without changing the original; the texts are shared. */
+struct nd_pod *nd_pod_copy(const struct nd_pod *pod, struct nd_arena *arena);
+struct nd_pod_context *nd_pod_own_context(struct nd_pod *pod, struct nd_arena *arena); /* makes one where there is none */
+struct nd_security_context *nd_container_own_context(struct nd_container *container, struct nd_arena *arena);
+void nd_pod_set_annotation(struct nd_pod *pod, struct nd_arena *arena, const char *key, const char *value);
+
+bool nd_pod_is_windows(const struct nd_pod *pod);
+static inline bool nd_pod_has_user_namespace(const struct nd_pod *pod) {
+        return pod->spec.host_users == ND_OFF;
+}
+static inline const char *nd_or_empty(const char *text) {
+        return text ? text : "";
+}

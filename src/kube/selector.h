@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* selector.h - label selectors as objects hold them: matchLabels and matchExpressions */
+#pragma once
+
+#include "kube/shape.h"
+
+struct nd_selector_term {
+        const char *key;
+        const char *operator;
+        struct nd_texts values;
+};
+
+/* Empty selects everything; a selector that is not there (nullptr) selects nothing. */
+struct nd_selector {
+        struct nd_pairs labels;
+        nd_list(struct nd_selector_term) terms;
+};
+
+extern const struct nd_shape nd_selector_shape;
+
+/* Says what is wrong with a selector before it is used: keys, values, operators, and their numbers of values. */
+[[nodiscard]] struct nd_error *nd_selector_validate(const struct nd_selector *selector);
+
+/* A selector that is not valid matches nothing. */
+bool nd_selector_matches(const struct nd_selector *selector, const struct nd_pairs *labels);
+
+bool nd_label_key_is_valid(const char *key);     /* "name" or "prefix.example/name" */
+bool nd_label_value_is_valid(const char *value); /* "" is valid */

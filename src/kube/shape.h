@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shape.h - Kubernetes objects into structs, by tables
+ *
+ * A shape names the fields of an object that we read, with their types and where they go; what it does not name is skipped. The
+ * rules are those of the API server's own decoder: null is absence, a value of the wrong type is an error. Stricter are
+ * two: a field that stands twice is an error (of two readers one takes the first and one the last), and so is a null byte in a
+ * text (it would end a C string early). Errors name the path: "spec.containers[0].name: ...".
+ *
+ * Everything that is read is copied into an arena; the JSON document can go. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+
+/* An optional boolean. */
+enum nd_switch {
+        ND_UNSET,
+        ND_OFF,
+        ND_ON,
+};
+
+/* An optional whole number. */
+struct nd_int {
+        int64_t value;
+        bool set;
+};
+
+#define ND_INT(number) ((struct nd_int) {.value = (number), .set = true})
+
+/* Lists. Items is nullptr where the object has none, which for some fields is not the same as an empty list. */
+#define nd_list(type)                                                                                                         \
+        struct {                                                                                                              \
+                type *items;                                                                                                  \
+                size_t count;                                                                                                 \
+        }
+#define nd_list_each(item, list) for (__auto_type item = (list)->items; item && item < (list)->items + (list)->count; item++)
+
+struct nd_texts {
+        const char **items;
+        size_t count;
+};
+
+struct nd_ints {
+        int64_t *items;
+        size_t count;
+};
+
+struct nd_pair {
+        const char *key;
+        const char *value;
+};
+
+/* Labels and annotations, sorted by key. */
+struct nd_pairs {
+        struct nd_pair *items;
+        size_t count;
+};
+
+enum nd_shape_kind {
+        ND_SHAPE_TEXT,    /* const char *; nullptr = absent */
+        ND_SHAPE_BOOL,    /* bool; absent = false */
+        ND_SHAPE_SWITCH,  /* enum nd_switch */
+        ND_SHAPE_INT,     /* struct nd_int of 64 bits */
+        ND_SHAPE_INT32,   /* struct nd_int of 32 bits */
+        ND_SHAPE_PRESENT, /* a bit of a uint64_t, set where an object stands */
+        ND_SHAPE_INLINE,  /* an object in a struct that is part of ours */
+        ND_SHAPE_OBJECT,  /* a pointer to a struct; nullptr = absent */
+        ND_SHAPE_LIST,    /* nd_list() of structs */
+        ND_SHAPE_TEXTS,   /* struct nd_texts */
+        ND_SHAPE_INTS,    /* struct nd_ints */
+        ND_SHAPE_PAIRS,   /* struct nd_pairs */
+};
+
+struct nd_shape;
+
+struct nd_shape_field {
+        const char *name; /* nullptr ends a table */
+        enum nd_shape_kind kind;
+        size_t offset;
+        const struct nd_shape *of; /* of INLINE, OBJECT and LIST */
+        unsigned bit;              /* of PRESENT */
+};
+
+struct nd_shape {
+        size_t size; /* of the struct */
+        const struct nd_shape_field *fields;
+};
+
+/* Fills a zeroed struct. Not an object is an error; null is one with nothing in it. */
+[[nodiscard]] struct nd_error *nd_shape_decode(const struct nd_shape *shape, yyjson_val *value, struct nd_arena *arena,
+                                               void *target);
+
+/* The value of a label or annotation, nullptr where there is none. */
+const char *nd_pairs_get(const struct nd_pairs *pairs, const char *key);
+bool nd_texts_have(const struct nd_texts *texts, const char *text);
