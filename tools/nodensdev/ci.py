@@ -35,6 +35,7 @@ STEPS = (
     Step("kernel tests", ("test", "kernel")),
     Step("the user namespace manager under kills and at full size", ("test", "userns")),
     Step("gRPC with a client that is not ours", ("test", "grpc")),
+    Step("policy beside Kubernetes' own code", ("test", "policy")),
     Step("cppcheck", ("lint", "cppcheck")),
     Step("clang-tidy", ("lint", "tidy")),
     Step("gcc -fanalyzer", ("lint", "analyzer")),

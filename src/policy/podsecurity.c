@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/podsecurity.h"
+
+#include <string.h>
+
+#include "policy/podsecurity-checks.h"
+
+static const struct check_revision *revision_at(const struct check *check, uint64_t minor) {
+        const struct check_revision *newest = nullptr;
+
+        for (const struct check_revision *r = check->revisions; r->run; r++)
+                if (r->from <= minor)
+                        newest = r;
+        return newest;
+}
+
+/* A restricted check stands in for the baseline check that it is stricter than. */
+static bool is_overridden(const struct check *check, uint64_t minor) {
+        for (const struct check *other = podsecurity_checks; other->id; other++)
+                if (other->overrides && nd_streq(other->overrides, check->id) && revision_at(other, minor))
+                        return true;
+        return false;
+}
+
+static bool is_spared(const struct check_revision *revision, const struct nd_pod *pod) {
+        return (revision->spares & SPARES_WINDOWS && nd_pod_is_windows(pod)) ||
+               (revision->spares & SPARES_USER_NAMESPACE && nd_pod_has_user_namespace(pod));
+}
+
+void nd_podsecurity_evaluate(const struct nd_podsecurity_rule *rule, const struct nd_pod *pod, struct nd_arena *arena,
+                             struct nd_podsecurity_findings *ret) {
+        bool newest = rule->version.latest || rule->version.minor > ND_PODSECURITY_NEWEST;
+        uint64_t minor = newest ? ND_PODSECURITY_NEWEST : rule->version.minor;
+
+        ret->count = 0;
+        for (const struct check *check = podsecurity_checks; check->id; check++) {
+                const struct check_revision *revision = revision_at(check, minor);
+                struct nd_podsecurity_finding finding = {.check = check->id};
+
+                if (!revision || check->level > rule->level || is_spared(revision, pod))
+                        continue;
+                if (rule->level == ND_LEVEL_RESTRICTED && is_overridden(check, minor))
+                        continue;
+                revision->run(pod, revision->allowed, arena, &finding);
+                if (finding.reason)
+                        ret->items[ret->count++] = finding;
+        }
+}
+
+void nd_podsecurity_details(const struct nd_podsecurity_findings *findings, struct nd_text *text) {
+        for (size_t i = 0; i < findings->count; i++) {
+                const struct nd_podsecurity_finding *f = &findings->items[i];
+
+                nd_text_addf(text, "%s%s", i > 0 ? ", " : "", f->reason);
+                if (f->detail[0] != '\0') {
+                        nd_text_add(text, " (");
+                        nd_text_add(text, f->detail);
+                        nd_text_add(text, ")");
+                }
+        }
+}
+
+void nd_podsecurity_reasons(const struct nd_podsecurity_findings *findings, struct nd_text *text) {
+        for (size_t i = 0; i < findings->count; i++)
+                nd_text_addf(text, "%s%s", i > 0 ? ", " : "", findings->items[i].reason);
+}
+
+enum nd_level nd_podsecurity_level(const struct nd_pod *pod, struct nd_policy_version version, struct nd_arena *arena) {
+        for (enum nd_level level = ND_LEVEL_RESTRICTED; level > ND_LEVEL_PRIVILEGED; level--) {
+                struct nd_podsecurity_findings findings;
+
+                nd_podsecurity_evaluate(&(struct nd_podsecurity_rule) {.level = level, .version = version}, pod, arena,
+                                        &findings);
+                if (findings.count == 0)
+                        return level;
+        }
+        return ND_LEVEL_PRIVILEGED;
+}
+
+static const char *const level_names[] = {"privileged", "baseline", "restricted"};
+
+const char *nd_level_name(enum nd_level level) {
+        return level_names[level];
+}
+
+int nd_level_parse(const char *text, enum nd_level *ret) {
+        for (size_t i = 0; i < nd_count_of(level_names); i++)
+                if (nd_streq(text, level_names[i])) {
+                        *ret = (enum nd_level) i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+/* One of the three modes while its two labels are read. */
+struct mode {
+        const char *name;
+        enum nd_level when_bad; /* what a level that cannot be read becomes: enforcing fails closed, telling fails open */
+        struct nd_podsecurity_rule *rule;
+        bool has_level;   /* the label is there */
+        bool level_valid; /* and could be read */
+        bool has_version;
+};
+
+static void read_mode(const struct nd_pairs *labels, const char *prefix, struct mode *mode, struct nd_field_errors *errors) {
+        const char *level_key = nd_arena_format(errors->arena, "%s%s", prefix, mode->name);
+        const char *version_key = nd_arena_format(errors->arena, "%s%s-version", prefix, mode->name);
+        const char *level = nd_pairs_get(labels, level_key), *version = nd_pairs_get(labels, version_key);
+
+        mode->has_level = level;
+        mode->has_version = version;
+        if (level && nd_level_parse(level, &mode->rule->level) < 0) {
+                mode->rule->level = mode->when_bad;
+                nd_field_add(errors, ND_FIELD_INVALID, nd_field_text(errors->arena, level),
+                             "must be one of privileged, baseline, restricted", "metadata.labels[%s]", level_key);
+        } else {
+                mode->level_valid = level;
+        }
+        if (version && nd_policy_version_parse(version, &mode->rule->version) < 0) {
+                mode->rule->version = ND_POLICY_LATEST;
+                nd_field_add(errors, ND_FIELD_INVALID, nd_field_text(errors->arena, version), "must be \"latest\" or \"v1.x\"",
+                             "metadata.labels[%s]", version_key);
+        }
+}
+
+void nd_podsecurity_of_labels(const struct nd_pairs *labels, const char *prefix, const struct nd_podsecurity_policy *defaults,
+                              struct nd_podsecurity_policy *ret, struct nd_field_errors *errors) {
+        struct nd_podsecurity_policy policy = *defaults;
+        struct mode enforce = {.name = "enforce", .when_bad = ND_LEVEL_RESTRICTED, .rule = &policy.enforce};
+        struct mode audit = {.name = "audit", .rule = &policy.audit}, warn = {.name = "warn", .rule = &policy.warn};
+
+        read_mode(labels, prefix, &enforce, errors);
+        read_mode(labels, prefix, &audit, errors);
+        read_mode(labels, prefix, &warn, errors);
+        /* Whoever enforces more than is warned about by default wants the warnings, too. */
+        if (!warn.has_level && enforce.level_valid && policy.enforce.level > policy.warn.level) {
+                policy.warn.level = policy.enforce.level;
+                if (!warn.has_version)
+                        policy.warn.version = policy.enforce.version;
+        }
+        *ret = policy;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* podsecurity.h - the pod security standards, in every policy version
+ *
+ * Verdict and text are those of Kubernetes' own admission plugin (tests/policy compares). From policy version 1.35 on a pod
+ * with hostUsers: false is spared three checks: it may run as root (restricted), and unmask /proc (baseline only). */
+#pragma once
+
+#include "base/text.h"
+#include "kube/field.h"
+#include "kube/pod.h"
+#include "kube/version.h"
+
+enum nd_level { /* laxest first */
+                ND_LEVEL_PRIVILEGED,
+                ND_LEVEL_BASELINE,
+                ND_LEVEL_RESTRICTED,
+};
+
+enum {
+        ND_PODSECURITY_NEWEST = 35, /* the last minor in which a check changed; later ones and "latest" mean this */
+        ND_PODSECURITY_CHECKS = 32, /* at least as many as there are checks */
+        ND_PODSECURITY_TEXT = 1 << 20,
+};
+
+/* What one check says against a pod. */
+struct nd_podsecurity_finding {
+        const char *check;  /* its id: "runAsNonRoot" */
+        const char *reason; /* "runAsNonRoot != true" */
+        const char *detail; /* which containers, which values */
+};
+
+struct nd_podsecurity_findings {
+        struct nd_podsecurity_finding items[ND_PODSECURITY_CHECKS];
+        size_t count; /* 0 = allowed */
+};
+
+/* A level and the version of its rules. */
+struct nd_podsecurity_rule {
+        enum nd_level level;
+        struct nd_policy_version version;
+};
+
+void nd_podsecurity_evaluate(const struct nd_podsecurity_rule *rule, const struct nd_pod *pod, struct nd_arena *arena,
+                             struct nd_podsecurity_findings *ret);
+
+/* "reason (detail), reason (detail)", as in a refusal; only the reasons, as in a warning about many pods. */
+void nd_podsecurity_details(const struct nd_podsecurity_findings *findings, struct nd_text *text);
+void nd_podsecurity_reasons(const struct nd_podsecurity_findings *findings, struct nd_text *text);
+
+/* The strictest level that a pod meets. */
+enum nd_level nd_podsecurity_level(const struct nd_pod *pod, struct nd_policy_version version, struct nd_arena *arena);
+
+const char *nd_level_name(enum nd_level level);
+[[nodiscard]] int nd_level_parse(const char *text, enum nd_level *ret); /* -EINVAL */
+
+/* What a namespace's labels ask for. */
+struct nd_podsecurity_policy {
+        struct nd_podsecurity_rule enforce;
+        struct nd_podsecurity_rule audit;
+        struct nd_podsecurity_rule warn;
+};
+
+#define ND_PODSECURITY_PREFIX "pod-security.kubernetes.io/"
+
+/* Labels below a prefix, over defaults. There always is a policy: what cannot be read is enforced as restricted and not warned
+ * about, and an error says so. */
+void nd_podsecurity_of_labels(const struct nd_pairs *labels, const char *prefix, const struct nd_podsecurity_policy *defaults,
+                              struct nd_podsecurity_policy *ret, struct nd_field_errors *errors);

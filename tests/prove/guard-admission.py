@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nodens-guard, first half: so far its policy, as pure functions and in `nodens lint`. Admission itself is not built yet."""
+import re
+from pathlib import Path
+
+from nodensdev import cache, gobin, room
+from nodensdev.prove import Proof, check
+
+PODS, PODS_FULL = 60_000, 240_000
+FUZZERS = ("pod", "labels", "scc")
+MINUTE = 60
+
+
+def inside(path: Path) -> str:
+    """A file of the cache, as it is called in the Debian root."""
+    return str(room.CACHE_INSIDE / path.relative_to(cache.top()))
+
+
+@check("pod security, hostUsers, namespace labels and selectors: verdicts and texts of Kubernetes' own code")
+def oracle(proof: Proof) -> None:
+    proof.dev("build", timeout=10 * MINUTE)
+    count = PODS_FULL if proof.full else PODS
+    done = proof.run(["python3", "-B", "tests/policy/compare.py", "--driver", "build/gcc/tests/policy/driver",
+                      "--oracle", inside(gobin.ensure("policy") / "policy"), "--pods", str(count)], timeout=30 * MINUTE)
+    proof.expect(f"\n{count} pods in " in done.stdout and done.stdout.endswith("passed\n"), f"{count} pods were compared")
+    tallies = re.findall(r"^(\w+) +(v1\.\d+) +(\d+) +(\d+)$", done.stdout, re.MULTILINE)
+    proof.expect(len(tallies) >= 30, "every revision of every check is counted")
+    rarest = min(tallies, key=lambda t: min(int(t[2]), int(t[3])))
+    proof.figure("pods", f"{count} in all levels and versions")
+    proof.figure("revisions of checks", f"{len(tallies)}, both sides of each; rarest {rarest[0]} {rarest[1]}: {rarest[2]} allowed, {rarest[3]} not")
+
+
+@check("unit tests and corpora of src/kube and src/policy")
+def units(proof: Proof) -> None:
+    done = proof.dev("test", "unit", timeout=20 * MINUTE)
+    passed = re.findall(r"(?:unit|fuzz) +- nodens:((?:kube|policy|fuzz)-\S+) +OK", done.stdout)
+    proof.expect(len(passed) >= 8, "the tests of policy ran")
+    proof.figure("tests", f"{len(passed)} of kube, policy and fuzzers")
+
+
+@check("fuzzers of pods, labels and annotations, and strategies: 20 minutes each, clean", full_only=True)
+def fuzzers(proof: Proof) -> None:
+    for name in FUZZERS:
+        proof.dev("fuzz", "--seconds", str(20 * MINUTE), name, timeout=25 * MINUTE)
+    proof.figure("fuzzers", ", ".join(FUZZERS))
