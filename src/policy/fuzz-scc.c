@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A constraint and a pod, {"scc": ..., "pod": ..., "namespace": {annotations}}: a pod that was taken fits again without a change, and
+ * what a constraint forbids is not in it. */
+#include <string.h>
+
+#include <unit/fuzz.h>
+
+#include "policy/podsecurity.h"
+#include "policy/scc.h"
+
+enum {
+        CEILING = 1 << 18,
+};
+
+static void is_kept(const struct nd_scc *scc, const struct nd_pod *pod) {
+        const struct nd_container *c;
+
+        fuzz_require(scc->allow_host_network || !pod->spec.host_network);
+        fuzz_require(scc->allow_host_pid || !pod->spec.host_pid);
+        fuzz_require(scc->allow_host_ipc || !pod->spec.host_ipc);
+        fuzz_require(!nd_scc_requires_user_namespace(scc) || nd_pod_has_user_namespace(pod));
+        for (size_t i = 0; (c = nd_pod_container(&pod->spec, i)); i++) {
+                fuzz_require(scc->allow_privileged || !c->security || c->security->privileged != ND_ON);
+                fuzz_require(scc->allow_privilege_escalation != ND_OFF || c->security->allow_privilege_escalation == ND_OFF);
+                if (nd_pod_has_user_namespace(pod) && c->security && c->security->run_as_user.set)
+                        fuzz_require(c->security->run_as_user.value >= 0 && c->security->run_as_user.value < ND_SCC_WINDOW);
+        }
+}
+
+static void try_choice(const struct nd_scc *scc, const struct nd_pod *pod, const struct nd_scc_namespace *namespace,
+                       struct nd_arena *arena) {
+        const struct nd_scc *sccs[] = {scc, &nd_scc_defaults[1].scc, &nd_scc_defaults[2].scc};
+        struct nd_scc_request request = {.sccs = sccs,
+                                         .count = nd_count_of(sccs),
+                                         .namespace = *namespace,
+                                         .may_set_user_namespace = true,
+                                         .window = ND_SCC_WINDOW};
+        nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {}, again = {};
+
+        nd_scc_choose(&request, pod, arena, &choice);
+        fuzz_require(choice.scc ? choice.pod != nullptr && !choice.refusal : choice.refusal != nullptr);
+        if (!choice.scc)
+                return;
+        is_kept(choice.scc, choice.pod);
+        request.update = true;
+        request.sccs = &choice.scc;
+        request.count = 1;
+        nd_scc_choose(&request, choice.pod, arena, &again);
+        fuzz_require(again.scc == choice.scc);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        nd_autoarena arena = {};
+        nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &arena};
+        nd_autojson doc = nullptr;
+        struct nd_metadata namespace = {};
+        struct nd_scc_namespace annotations;
+        struct nd_pod pod = {};
+        struct nd_scc scc;
+        nd_autoerror struct nd_error *error = nd_json_parse((const char *) data, size, CEILING, &doc);
+        yyjson_val *root = error ? nullptr : yyjson_doc_get_root(doc);
+
+        if (error)
+                return 0;
+        if (!yyjson_obj_get(root, "scc") || !yyjson_obj_get(root, "pod"))
+                return 0;
+        error = nd_scc_decode(yyjson_obj_get(root, "scc"), &arena, &scc);
+        if (!error)
+                error = nd_shape_decode(&nd_pod_shape, yyjson_obj_get(root, "pod"), &arena, &pod);
+        if (!error && yyjson_obj_get(root, "namespace"))
+                error = nd_shape_decode(&nd_metadata_shape, yyjson_obj_get(root, "namespace"), &arena, &namespace);
+        if (error)
+                return 0;
+        nd_scc_validate(&scc, &errors);
+        (void) nd_scc_points(&scc);
+        annotations = nd_scc_namespace_of(&namespace.annotations);
+        try_choice(&scc, &pod, &annotations, &arena);
+        return 0;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scc-choice.c - which constraint takes a pod
+ *
+ * Constraints are tried in their order; the first that fits and may be used wins. Fit first, then ask about rights: most
+ * constraints do not fit most pods, and asking may cost a round trip. A constraint that is broken, or that needs a range which the
+ * namespace has not got, does not fit; the others go on.
+ *
+ * hostUsers: false is set for a pod that does not say, where its namespace asks for it, or where nothing takes the pod without.
+ * Never where the API server would refuse it, and never on an update. */
+#include <string.h>
+
+#include "policy/hostusers.h"
+#include "policy/scc.h"
+
+enum {
+        REFUSAL_LENGTH = 64 << 10,
+};
+
+void nd_scc_choice_done(struct nd_scc_choice *choice) {
+        nd_vector_done(&choice->misses);
+}
+
+static bool same_text(const char *a, const char *b) {
+        return nd_streq(nd_or_empty(a), nd_or_empty(b));
+}
+
+static bool same_int(struct nd_int a, struct nd_int b) {
+        return a.set == b.set && a.value == b.value;
+}
+
+static bool same_texts(const struct nd_texts *a, const struct nd_texts *b) {
+        if (a->count != b->count)
+                return false;
+        for (size_t i = 0; i < a->count; i++)
+                if (!nd_streq(a->items[i], b->items[i]))
+                        return false;
+        return true;
+}
+
+static bool same_selinux(const struct nd_selinux *a, const struct nd_selinux *b) {
+        if (!a || !b)
+                return a == b;
+        return same_text(a->user, b->user) && same_text(a->role, b->role) && same_text(a->type, b->type) &&
+               same_text(a->level, b->level);
+}
+
+static bool same_profile(const struct nd_profile *a, const struct nd_profile *b) {
+        if (!a || !b)
+                return a == b;
+        return same_text(a->type, b->type) && same_text(a->localhost, b->localhost);
+}
+
+static bool same_capabilities(const struct nd_capabilities *a, const struct nd_capabilities *b) {
+        if (!a || !b)
+                return a == b;
+        return same_texts(&a->add, &b->add) && same_texts(&a->drop, &b->drop);
+}
+
+/* What a constraint may change in a container. No context is the same as an empty one. */
+static bool same_context(const struct nd_security_context *a, const struct nd_security_context *b) {
+        static const struct nd_security_context none = {};
+
+        a = a ? a : &none;
+        b = b ? b : &none;
+        return a->allow_privilege_escalation == b->allow_privilege_escalation && a->read_only_root == b->read_only_root &&
+               a->run_as_non_root == b->run_as_non_root && same_int(a->run_as_user, b->run_as_user) &&
+               same_int(a->run_as_group, b->run_as_group) && same_capabilities(a->capabilities, b->capabilities) &&
+               same_selinux(a->selinux, b->selinux) && same_profile(a->seccomp, b->seccomp);
+}
+
+static bool same_pod_context(const struct nd_pod_context *a, const struct nd_pod_context *b) {
+        static const struct nd_pod_context none = {};
+
+        a = a ? a : &none;
+        b = b ? b : &none;
+        return same_int(a->fs_group, b->fs_group) && a->supplemental_groups.count == b->supplemental_groups.count &&
+               same_text(a->supplemental_groups_policy, b->supplemental_groups_policy) &&
+               same_selinux(a->selinux, b->selinux) && same_profile(a->seccomp, b->seccomp);
+}
+
+/* Whether a constraint left the pod as it was. The annotation about seccomp, which only repeats the field, does not count. */
+static bool is_unchanged(const struct nd_pod *before, const struct nd_pod *after) {
+        const struct nd_container *a, *b;
+
+        if (before->spec.host_users != after->spec.host_users ||
+            !same_pod_context(before->spec.security, after->spec.security))
+                return false;
+        for (size_t i = 0; (a = nd_pod_container(&before->spec, i)); i++) {
+                b = nd_pod_container(&after->spec, i);
+                if (!same_context(a->security, b->security))
+                        return false;
+        }
+        return true;
+}
+
+static void miss(struct nd_scc_choice *choice, const struct nd_scc *scc, const char *text) {
+        nd_vector_push(&choice->misses, ((struct nd_scc_miss) {.scc = scc, .text = text}));
+}
+
+static const char *errors_text(const struct nd_scc *scc, const struct nd_field_errors *errors) {
+        nd_autotext text = ND_TEXT(REFUSAL_LENGTH);
+
+        nd_vector_each (error, &errors->items) {
+                nd_text_addf(&text, "%sprovider %s: ", error == errors->items.items ? "" : ", ",
+                             nd_or_empty(scc->metadata.name));
+                nd_field_error_print(error, &text);
+        }
+        return nd_arena_strdup(errors->arena, nd_text_get(&text));
+}
+
+/* Tries one constraint; true where it takes the pod. */
+static bool try_one(const struct nd_scc_request *request, const struct nd_scc *scc, const struct nd_pod *pod,
+                    struct nd_arena *arena, struct nd_scc_choice *choice) {
+        nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena};
+        const char *name = nd_or_empty(scc->metadata.name);
+        struct nd_scc bound;
+        nd_autoerror struct nd_error *error = nd_scc_bind(scc, &request->namespace, arena, &bound);
+        struct nd_pod *changed;
+
+        if (error) {
+                miss(choice, scc, nd_arena_format(arena, "provider %s: %s", name, nd_error_text(error)));
+                return false;
+        }
+        changed = nd_pod_copy(pod, arena);
+        nd_scc_fit(&bound, changed, request->window, &errors);
+        if (errors.items.count > 0) {
+                miss(choice, scc, errors_text(scc, &errors));
+                return false;
+        }
+        if (request->update && !is_unchanged(pod, changed)) {
+                miss(choice, scc, nd_arena_format(arena, "provider %s: would have to change the pod", name));
+                return false;
+        }
+        if (request->may_use && !request->may_use(scc, request->userdata)) {
+                miss(choice, scc,
+                     nd_arena_format(arena, "provider \"%s\": Forbidden: not usable by user or serviceaccount", name));
+                return false;
+        }
+        choice->scc = scc;
+        choice->pod = changed;
+        return true;
+}
+
+static bool try_all(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena,
+                    struct nd_scc_choice *choice) {
+        const struct nd_scc **order = nd_arena_alloc(arena, request->count, sizeof *order);
+
+        for (size_t i = 0; i < request->count; i++)
+                order[i] = request->sccs[i];
+        nd_scc_sort(order, request->count, nd_pod_has_user_namespace(pod) || request->userns != ND_SCC_USERNS_ASKED);
+        for (size_t i = 0; i < request->count; i++)
+                if (try_one(request, order[i], pod, arena, choice))
+                        return true;
+        return false;
+}
+
+static bool try_with_user_namespace(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena,
+                                    struct nd_scc_choice *choice) {
+        struct nd_pod *with = nd_pod_copy(pod, arena);
+
+        with->spec.host_users = ND_OFF;
+        choice->set_user_namespace = try_all(request, with, arena, choice);
+        return choice->set_user_namespace;
+}
+
+/* Why a pod of a namespace that requires user namespaces cannot have one; nullptr where it can or does. */
+static const char *required_refusal(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena) {
+        const char *obstacle = nd_hostusers_obstacle(pod, request->host_network_gate);
+
+        if (request->userns != ND_SCC_USERNS_REQUIRE || nd_pod_has_user_namespace(pod))
+                return nullptr;
+        if (pod->spec.host_users == ND_ON)
+                return "the namespace requires user namespaces, but the pod sets spec.hostUsers to true";
+        if (obstacle[0] != '\0')
+                return nd_arena_format(arena, "the namespace requires user namespaces, which %s does not go with", obstacle);
+        if (!request->may_set_user_namespace)
+                return "the namespace requires user namespaces, but no schedulable node offers them to the pod's runtime class";
+        return nullptr;
+}
+
+static void refuse(struct nd_scc_choice *choice, struct nd_arena *arena) {
+        nd_autotext text = ND_TEXT(REFUSAL_LENGTH);
+
+        nd_text_add(&text, "unable to validate against any security context constraint: [");
+        nd_vector_each (m, &choice->misses)
+                nd_text_addf(&text, "%s%s", m == choice->misses.items ? "" : ", ", m->text);
+        nd_text_add(&text, "]");
+        choice->refusal = nd_arena_strdup(arena, nd_text_get(&text));
+}
+
+void nd_scc_choose(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena,
+                   struct nd_scc_choice *ret) {
+        bool may_set = pod->spec.host_users == ND_UNSET && request->may_set_user_namespace && !request->update &&
+                       nd_hostusers_obstacle(pod, request->host_network_gate)[0] == '\0';
+        bool first = may_set && request->userns != ND_SCC_USERNS_ASKED;
+
+        *ret = (struct nd_scc_choice) {};
+        ret->refusal = request->update ? nullptr : required_refusal(request, pod, arena);
+        if (ret->refusal)
+                return;
+        if (first && try_with_user_namespace(request, pod, arena, ret))
+                return;
+        if (!(first && request->userns == ND_SCC_USERNS_REQUIRE) && try_all(request, pod, arena, ret))
+                return;
+        if (may_set && !first && try_with_user_namespace(request, pod, arena, ret))
+                return;
+        refuse(ret, arena);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include <strings.h>
+
+#include "policy/scc.h"
+
+/* OpenShift's points: more = laxer. Each line outweighs all below it together. */
+enum {
+        POINTS_PRIVILEGED = 1600000,
+        POINTS_HOST_PORTS = 800000,
+        POINTS_HOST_NETWORK = 400000,
+        POINTS_HOST_VOLUME = 200000,
+        POINTS_VOLUME = 100000, /* any but those of files that Kubernetes writes */
+        POINTS_RUN_AS = 10000,
+        POINTS_CAPABILITIES = 5000,
+        POINTS_ADD_ONE = 300,
+        POINTS_ALLOW_ALL = 4000,
+        POINTS_ALLOW_ONE = 10,
+        POINTS_DROP_ALL = -3000,
+        POINTS_DROP_ONE = -50,
+        POINTS_CAPABILITIES_MOST = 9999,
+};
+
+static uint32_t volume_points(const struct nd_scc *scc) {
+        static const char *const trivial[] = {"secret", "configMap", "emptyDir", "downwardAPI", "projected", "none"};
+        uint32_t points = 0;
+
+        for (size_t i = 0; i < scc->volumes.count; i++) {
+                const char *type = scc->volumes.items[i];
+                bool plain = false;
+
+                if (nd_streq(type, "hostPath") || nd_streq(type, "*"))
+                        return POINTS_HOST_VOLUME;
+                for (size_t j = 0; j < nd_count_of(trivial); j++)
+                        plain |= nd_streq(type, trivial[j]);
+                if (!plain)
+                        points = POINTS_VOLUME;
+        }
+        return points;
+}
+
+static uint32_t run_as_points(const char *type) {
+        static const char *const types[] = {"MustRunAs", "MustRunAsRange", "MustRunAsNonRoot", "RunAsAny"};
+
+        for (uint32_t i = 0; i < nd_count_of(types); i++)
+                if (nd_streq(nd_or_empty(type), types[i]))
+                        return (i + 1) * POINTS_RUN_AS;
+        return 0;
+}
+
+static bool names_all(const struct nd_texts *capabilities) {
+        for (size_t i = 0; i < capabilities->count; i++)
+                if (strcasecmp(capabilities->items[i], "ALL") == 0)
+                        return true;
+        return false;
+}
+
+static uint32_t capability_points(const struct nd_scc *scc) {
+        bool allows_all = nd_texts_have(&scc->allowed_capabilities, "*") || names_all(&scc->allowed_capabilities);
+        int64_t points = POINTS_CAPABILITIES;
+
+        points += POINTS_ADD_ONE * (int64_t) scc->default_add.count;
+        points += allows_all ? POINTS_ALLOW_ALL : POINTS_ALLOW_ONE * (int64_t) scc->allowed_capabilities.count;
+        points += names_all(&scc->required_drop) ? POINTS_DROP_ALL : POINTS_DROP_ONE * (int64_t) scc->required_drop.count;
+        if (points < 0)
+                return 0;
+        return points > POINTS_CAPABILITIES_MOST ? POINTS_CAPABILITIES_MOST : (uint32_t) points;
+}
+
+uint32_t nd_scc_points(const struct nd_scc *scc) {
+        return (scc->allow_privileged ? POINTS_PRIVILEGED : 0) + (scc->allow_host_ports ? POINTS_HOST_PORTS : 0) +
+               (scc->allow_host_network ? POINTS_HOST_NETWORK : 0) + volume_points(scc) + run_as_points(scc->user.type) +
+               run_as_points(scc->selinux.type) + capability_points(scc);
+}
+
+static int compare_numbers(int64_t a, int64_t b) {
+        return (a > b) - (a < b);
+}
+
+int nd_scc_compare(const struct nd_scc *a, const struct nd_scc *b, bool user_namespace) {
+        int order = compare_numbers(b->priority.value, a->priority.value);
+
+        if (order == 0 && user_namespace)
+                order = compare_numbers(nd_scc_requires_user_namespace(b), nd_scc_requires_user_namespace(a));
+        if (order == 0)
+                order = compare_numbers(nd_scc_points(a), nd_scc_points(b));
+        return order != 0 ? order : strcmp(nd_or_empty(a->metadata.name), nd_or_empty(b->metadata.name));
+}
+
+static int compare_plain(const void *a, const void *b) {
+        return nd_scc_compare(*(const struct nd_scc *const *) a, *(const struct nd_scc *const *) b, false);
+}
+
+static int compare_with_user_namespace(const void *a, const void *b) {
+        return nd_scc_compare(*(const struct nd_scc *const *) a, *(const struct nd_scc *const *) b, true);
+}
+
+void nd_scc_sort(const struct nd_scc **sccs, size_t count, bool user_namespace) {
+        if (count > 1)
+                qsort(sccs, count, sizeof *sccs, user_namespace ? compare_with_user_namespace : compare_plain);
+}
+
+/* The first of the large steps at which two sums of points part. */
+static const char *points_reason(uint32_t a, uint32_t b) {
+        static const struct {
+                uint32_t points;
+                const char *reason;
+        } steps[] = {
+                {POINTS_PRIVILEGED, "forbids privileged"},
+                {POINTS_HOST_PORTS, "forbids host ports"},
+                {POINTS_HOST_NETWORK, "forbids host networking"},
+                {POINTS_HOST_VOLUME, "forbids host volume mounts"},
+                {POINTS_VOLUME, "forbids non-trivial volume mounts"},
+        };
+
+        for (size_t i = 0; i < nd_count_of(steps); i++) {
+                if (a < steps[i].points && b >= steps[i].points)
+                        return steps[i].reason;
+                if (a >= steps[i].points && b >= steps[i].points) {
+                        a -= steps[i].points;
+                        b -= steps[i].points;
+                }
+        }
+        if (a / POINTS_RUN_AS < b / POINTS_RUN_AS)
+                return "permits less runAs strategies";
+        return a % POINTS_RUN_AS < b % POINTS_RUN_AS ? "permits less capabilities" : "is equally restrictive";
+}
+
+const char *nd_scc_reason(const struct nd_scc *a, const struct nd_scc *b, bool user_namespace) {
+        if (a->priority.value > b->priority.value)
+                return "has higher priority";
+        if (user_namespace && nd_scc_requires_user_namespace(a) != nd_scc_requires_user_namespace(b))
+                return "requires the user namespace that the pod has";
+        if (nd_scc_points(a) != nd_scc_points(b))
+                return points_reason(nd_scc_points(a), nd_scc_points(b));
+        return "ordered by name";
+}
