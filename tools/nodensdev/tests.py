@@ -114,6 +114,8 @@ SUITES = {
     "cri-guest": Suite("the same with cgroup controllers, in a guest", pytest_in_guest("tests/cri", "uml"), default=False),
     "cri-debian": Suite("what of it needs Debian's own kernel: host ports and AppArmor", pytest_in_guest("tests/cri", "debian", "-k", "apparmor or hosts_port"),
                         default=False),
+    "pods-chaos": Suite("1,000 pod lives while the daemon is killed and its engines fail", pytest_of_images("tests/pods/test_chaos.py", "-s", place=alone), default=False),
+    "pods-size": Suite("1,000 pods with 2,000 containers at once", pytest_of_images("tests/pods/test_size.py", "-s", place=alone), default=False),
     "images-store": Suite("images under 200 kills and on full disks", pytest_of_images("tests/images-store", "-s"), default=False),
     "rootless": Suite("nodes of an ordinary user: launcher, network, what root inside cannot reach", after_build("gcc", pytest("tests/rootless"))),
     "testbed": Suite("guests and clusters, and what they leave behind", pytest_on_machine("tests/testbed", "-m", "not slow"), default=False),

@@ -4,6 +4,7 @@
 The files are a tree in the guest's exchange that the script copies over /. Nothing of Debian's limits is changed.
 """
 import json
+import shutil
 from pathlib import Path
 
 from .. import bake, disk, gobin, guest, images, kernel, registry
@@ -54,12 +55,12 @@ def node_disk(options: Options) -> Path:
     chosen = runtime.find(options.runtime)
     kubernetes = gobin.ensure("kubernetes")
     programs = {f"usr/local/bin/{name}": kubernetes / name for name in ("kubelet", "kube-proxy", "kubectl")}
-    programs |= chosen.binaries()
+    programs |= {} if chosen.late else chosen.binaries()
     base = disk.base(additions=tuple(disk.Addition(source, target) for target, source in sorted(programs.items())))
     if not options.images:
         return base
     archives = [images.archive(name) for name in options.images]
-    return bake.ensure(base, f"node-{options.runtime}", chosen.import_script, archives)
+    return bake.ensure(base, f"node-{options.runtime}", chosen.import_script, archives + chosen.import_programs())
 
 
 def write(options: Options, number: int, pki: Path, exchange: Path, site: registry.Site | None) -> None:
@@ -70,6 +71,10 @@ def write(options: Options, number: int, pki: Path, exchange: Path, site: regist
         target = tree / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
+    chosen = runtime.find(options.runtime)
+    for path, source in chosen.binaries().items() if chosen.late else ():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, tree / path)
     modes = {"usr/local/sbin/kubelet-on-uml": 0o755, "etc/ssh/ssh_host_ed25519_key": 0o600, "root/.ssh": 0o700, "root": 0o700}
     for path, mode in modes.items():
         (tree / path).chmod(mode)

@@ -52,8 +52,6 @@ class Options:
             raise Failure(f"'{self.name}' is no cluster name; use up to 30 of a-z, 0-9 and '-'")
         if not 1 <= self.nodes <= MAX_NODES:
             raise Failure(f"--nodes {self.nodes}: a cluster has 1 to {MAX_NODES} nodes")
-        if self.runtime == "nodens":
-            raise Failure("--runtime nodens: nodens-cri does not exist yet; use --runtime containerd")
         disk.size_in_mebibytes(self.memory)
         for path in (*self.apply, *([self.authorization_config] if self.authorization_config else [])):
             if not path.is_file():

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Container runtimes that a node can have. Each is one entry of the table, with its files and its unit."""
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import gobin
+from .. import build, cache, gobin, room
 from ..command import Failure
+from ..project import TOP
 from .options import Options
 
 CONTAINERD_CONFIG = """\
@@ -66,6 +68,8 @@ class Runtime:
     binaries: Callable[[], dict[str, Path]]            # path in the guest -> file in the cache
     files: Callable[[Options], dict[str, str]]         # path in the guest -> text
     import_script: str                                 # imports every archive in /share
+    import_programs: Callable[[], list[Path]] = list   # what it finds there besides, as files of the cache
+    late: bool = False                                 # the binaries come at boot: ours change too often to be on the disk
 
 
 def containerd_binaries() -> dict[str, Path]:
@@ -80,7 +84,55 @@ def containerd_files(options: Options) -> dict[str, str]:
     }
 
 
+NODENS_CONFIG = """\
+certificates: /etc/containerd/certs.d
+cgroupDriver: {driver}
+"""
+# The programs of the tree, by where a Debian package puts them.
+NODENS_PROGRAMS = {"usr/sbin/nodens-cri": "src/nodens-cri", "usr/bin/nodens": "src/nodens", "usr/libexec/nodens/nodens-pull": "src/pull/nodens-pull",
+                   "usr/libexec/nodens/nodens-mon": "src/mon/nodens-mon"}
+NODENS_IMPORT = """\
+#!/bin/sh
+set -e
+mkdir -p /usr/libexec/nodens /run/nodens /etc/cni/net.d
+cp /share/nodens-import-nodens-pull /usr/libexec/nodens/nodens-pull
+cp /share/nodens-import-nodens-mon /usr/libexec/nodens/nodens-mon
+/share/nodens-import-nodens-cri >/root/nodens-cri.log 2>&1 &
+for _ in $(seq 100); do /share/nodens-import-nodens images >/dev/null 2>&1 && break; sleep 0.2; done
+for archive in /share/*-archive.tar; do /share/nodens-import-nodens import "$archive" || { cat /root/nodens-cri.log; exit 1; }; done
+/share/nodens-import-nodens images
+kill $!
+wait $! || true
+rm -r /root/nodens-cri.log /usr/libexec/nodens
+"""
+
+
+def nodens_binaries() -> dict[str, Path]:
+    with room.prepared(room.Room()) as inside:
+        directory = build.ensure(inside, "release")
+    return {target: directory / source for target, source in NODENS_PROGRAMS.items()}
+
+
+def nodens_import_programs() -> list[Path]:
+    """The programs that import images, kept in the cache by the sources that decide what an image store looks like."""
+    key = cache.key_of(*(path.read_text() for name in ("oci", "pull") for path in sorted((TOP / "src" / name).glob("*.[ch]"))))
+
+    def keep(directory: Path) -> None:
+        for source in nodens_binaries().values():
+            shutil.copy(source, directory / source.name)
+
+    directory = cache.ensure("programs", "nodens-import", key, keep)
+    return sorted(path for path in directory.iterdir())
+
+
+def nodens_files(options: Options) -> dict[str, str]:
+    unit = (TOP / "units/nodens-cri.service.in").read_text().replace("@sbindir@", "/usr/sbin")
+    return {"etc/nodens/cri.yaml": NODENS_CONFIG.format(driver=options.cgroup_driver), "etc/systemd/system/nodens-cri.service": unit}
+
+
 RUNTIMES = {
+    "nodens": Runtime("nodens-cri.service", "unix:///run/nodens/cri.sock", nodens_binaries, nodens_files, NODENS_IMPORT,
+                      nodens_import_programs, late=True),
     "containerd": Runtime("containerd.service", "unix:///run/containerd/containerd.sock",
                           containerd_binaries, containerd_files, CONTAINERD_IMPORT),
 }

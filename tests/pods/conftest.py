@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nodens-cri at its limits: killed at any instant beside engines that fail or hang, and with as many pods as a node may have."""
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "cri")]
+
+import parts         # noqa: E402
+import validation    # noqa: E402
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--lives", type=int, default=1000, help="pod lives in the chaos (default: 1000)")
+    parser.addoption("--kills", type=int, default=200, help="kills of the daemon that there must be (default: 200)")
+    parser.addoption("--pods", type=int, default=1000, help="pods at once, with two containers each (default: 1000)")
+    parser.addoption("--figures", type=Path, help="where to write the figures, as JSON")
+    parser.addoption("--seed", type=int, help="for a history that was seen before")
+
+
+@pytest.fixture(scope="session")
+def messages() -> parts.Messages:
+    return parts.messages()
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[parts.real.Site]:
+    with parts.registry() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def shell(site: parts.real.Site) -> str:
+    return f"{site.name}/{validation.SHELL}"
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    with parts.scratch() as made:
+        yield made
