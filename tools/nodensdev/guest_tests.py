@@ -14,12 +14,12 @@ DEADLINE = 3600.0
 PROGRAMS = ("src/nodens", "src/nodens-cri", "src/pull/nodens-pull", "src/mon/nodens-mon")
 PEERS = ("registry", "containerd", "criclient")
 SCRIPT = """#!/bin/sh
-mkdir /nodens /cache
+mkdir -p /nodens /cache
 cp -a --no-preserve=ownership /share/tree/. /nodens
 mount --bind /share/cache /cache
 ip link set lo up
 cd /nodens
-exec python3 -B -m pytest -q -W ignore::DeprecationWarning -p no:cacheprovider {arguments}
+exec python3 -B -m pytest -q -W ignore::DeprecationWarning -p no:cacheprovider --color=no {arguments}
 """
 
 

@@ -10,7 +10,7 @@ from .command import Command, Failure
 # Where commands live, in the order in which `tools/dev help` shows them.
 MODULES = (
     "build", "tests", "fuzz", "lint", "prove", "ci",
-    "vm", "cluster", "e2e", "bench",
+    "vm", "cluster", "e2e", "bench", "package",
     "shell", "deps", "gobin", "images", "registry", "root", "cache", "doctor",
 )
 

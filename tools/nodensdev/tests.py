@@ -116,6 +116,8 @@ SUITES = {
                         default=False),
     "pods-chaos": Suite("1,000 pod lives while the daemon is killed and its engines fail", pytest_of_images("tests/pods/test_chaos.py", "-s", place=alone), default=False),
     "pods-size": Suite("1,000 pods with 2,000 containers at once", pytest_of_images("tests/pods/test_size.py", "-s", place=alone), default=False),
+    "stories": Suite("what people do with a node, on a cluster with nodens-cri", pytest_on_machine("tests/stories"), default=False),
+    "stories-systemd": Suite("the same with systemd as the cgroup driver", pytest_on_machine("tests/stories", "--cgroup-driver", "systemd"), default=False),
     "images-store": Suite("images under 200 kills and on full disks", pytest_of_images("tests/images-store", "-s"), default=False),
     "rootless": Suite("nodes of an ordinary user: launcher, network, what root inside cannot reach", after_build("gcc", pytest("tests/rootless"))),
     "testbed": Suite("guests and clusters, and what they leave behind", pytest_on_machine("tests/testbed", "-m", "not slow"), default=False),

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people do with a node, on a real cluster with a stock kubelet: `tools/dev test stories`, or against a cluster that is up with --cluster NAME."""
+import os
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(TOP / "tools"), str(Path(__file__).parent)]
+
+from nodensdev import cluster   # noqa: E402
+from people import Person       # noqa: E402
+
+KUBELET = {"containerLogMaxSize": "64Ki", "containerLogMaxFiles": 3, "containerLogMonitorInterval": "3s", "evictionPressureTransitionPeriod": "5s",
+           "imageMinimumGCAge": "0s"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--cluster", help="a cluster that is up already, with this name")
+    parser.addoption("--runtime", default="nodens", help="of the cluster that is started (default: nodens)")
+    parser.addoption("--cgroup-driver", default="cgroupfs", help="likewise (default: cgroupfs)")
+    parser.addoption("--kernel", default="uml", help="likewise (default: uml)")
+    parser.addoption("--ooms", type=int, default=100, help="containers that are killed for their memory (default: 100)")
+
+
+@pytest.fixture(scope="session")
+def running(request: pytest.FixtureRequest) -> Iterator[cluster.Cluster]:
+    given = request.config.getoption("--cluster")
+    if given:
+        yield cluster.find(given)
+        return
+    name = f"stories-{os.getpid()}"
+    options = cluster.Options(name=name, runtime=request.config.getoption("--runtime"), kernel=request.config.getoption("--kernel"), memory="6G",
+                              cgroup_driver=request.config.getoption("--cgroup-driver"), kubelet_config=KUBELET)
+    made = cluster.up(options)
+    try:
+        yield made
+    finally:
+        made.copy_logs(TOP / "build/stories" / f"{options.runtime}-{options.cgroup_driver}")
+        made.end()
+
+
+@pytest.fixture
+def person(running: cluster.Cluster) -> Iterator[Person]:
+    """Somebody with a namespace of their own, which is gone afterwards."""
+    one = Person(running, f"story-{uuid.uuid4().hex[:8]}")
+    one.kubectl("create", "namespace", one.namespace)
+    yield one
+    one.kubectl("delete", "namespace", one.namespace, "--wait=true", "--timeout=120s", timeout=150)
+
+
+@pytest.fixture(params=[True, False], ids=["host users", "user namespace"])
+def host_users(request: pytest.FixtureRequest) -> bool:
+    """The same story with both kinds of pods."""
+    return bool(request.param)

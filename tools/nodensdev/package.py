@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tools/dev package`: the Debian packages, built by dpkg-buildpackage in a root that has only what debian/control asks for."""
+import argparse
+import shutil
+import subprocess
+from pathlib import Path
+
+from . import cache, deps, machine, room
+from .command import Command, Failure
+from .project import BUILD, TOP
+
+TARGET = BUILD / "package"
+SOURCES = Path("/run/package")
+BUILT = (".deb", ".dsc", ".tar.xz", ".buildinfo", ".changes")
+
+
+def sources(directory: Path) -> Path:
+    """The tree as it stands, what git ignores left out, with the CRI's file where debian/rules looks for it."""
+    tree = directory / "nodens"
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=TOP, capture_output=True, check=True).stdout
+    for name in filter(None, listed.decode().split("\0")):
+        if (TOP / name).is_file():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(TOP / name, tree / name)
+    (tree / "debian/cri-api").mkdir()
+    shutil.copy2(deps.ensure(), tree / "debian/cri-api/api.proto")
+    return tree
+
+
+def build(version: str | None = None) -> list[Path]:
+    """Builds the packages and returns them; `version` in the place of the changelog's, to try an upgrade."""
+    machine.need_root("building a package")
+    with cache.scratch("package") as scratch:
+        tree = sources(scratch)
+        if version:
+            changelog = tree / "debian/changelog"
+            changelog.write_text(f"nodens ({version}) UNRELEASED; urgency=medium\n\n  * A build to try an upgrade with.\n\n"
+                                 " -- nodens maintainers <maintainers@nodens.invalid>  Sun, 15 Nov 2026 08:00:00 +0000\n\n" + changelog.read_text())
+        place = room.Room(root="package", binds=(room.Bind(scratch, SOURCES),), cwd=SOURCES / "nodens")
+        with room.prepared(place) as inside:
+            if inside.run(["dpkg-buildpackage", "-us", "-uc", "--no-sign"]) != 0:
+                raise Failure("dpkg-buildpackage failed; its output is above")
+        TARGET.mkdir(parents=True, exist_ok=True)
+        found = [path for path in scratch.iterdir() if path.name.endswith(BUILT)]
+        return sorted(Path(shutil.copy2(path, TARGET)) for path in found)
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--version", help="instead of the one in debian/changelog")
+    parser.add_argument("--lint", action="store_true", help="let lintian look at the result")
+
+
+def run(args: argparse.Namespace) -> int:
+    made = build(args.version)
+    print("\n".join(str(path) for path in made))
+    if not args.lint:
+        return 0
+    changes = [f"build/package/{path.name}" for path in made if path.suffix == ".changes"]
+    return room.run(["lintian", "--no-tag-display-limit", "--suppress-tags", "bad-distribution-in-changes-file", *changes], room.Room(root="package"))
+
+
+COMMANDS = [Command("package", "build the Debian packages", run, options)]
