@@ -202,30 +202,37 @@ static void add_limits(struct nd_spec_process *process) {
                 int resource;
                 const char *name;
         } limits[] = {
-                {RLIMIT_AS, "RLIMIT_AS"},           {RLIMIT_CORE, "RLIMIT_CORE"},
-                {RLIMIT_CPU, "RLIMIT_CPU"},         {RLIMIT_DATA, "RLIMIT_DATA"},
-                {RLIMIT_FSIZE, "RLIMIT_FSIZE"},     {RLIMIT_LOCKS, "RLIMIT_LOCKS"},
-                {RLIMIT_MEMLOCK, "RLIMIT_MEMLOCK"}, {RLIMIT_MSGQUEUE, "RLIMIT_MSGQUEUE"},
-                {RLIMIT_NICE, "RLIMIT_NICE"},       {RLIMIT_NOFILE, "RLIMIT_NOFILE"},
-                {RLIMIT_NPROC, "RLIMIT_NPROC"},     {RLIMIT_RSS, "RLIMIT_RSS"},
-                {RLIMIT_RTPRIO, "RLIMIT_RTPRIO"},   {RLIMIT_RTTIME, "RLIMIT_RTTIME"},
-                {RLIMIT_SIGPENDING, "RLIMIT_SIGPENDING"}, {RLIMIT_STACK, "RLIMIT_STACK"},
+                {RLIMIT_AS, "RLIMIT_AS"},
+                {RLIMIT_CORE, "RLIMIT_CORE"},
+                {RLIMIT_CPU, "RLIMIT_CPU"},
+                {RLIMIT_DATA, "RLIMIT_DATA"},
+                {RLIMIT_FSIZE, "RLIMIT_FSIZE"},
+                {RLIMIT_LOCKS, "RLIMIT_LOCKS"},
+                {RLIMIT_MEMLOCK, "RLIMIT_MEMLOCK"},
+                {RLIMIT_MSGQUEUE, "RLIMIT_MSGQUEUE"},
+                {RLIMIT_NICE, "RLIMIT_NICE"},
+                {RLIMIT_NOFILE, "RLIMIT_NOFILE"},
+                {RLIMIT_NPROC, "RLIMIT_NPROC"},
+                {RLIMIT_RSS, "RLIMIT_RSS"},
+                {RLIMIT_RTPRIO, "RLIMIT_RTPRIO"},
+                {RLIMIT_RTTIME, "RLIMIT_RTTIME"},
+                {RLIMIT_SIGPENDING, "RLIMIT_SIGPENDING"},
+                {RLIMIT_STACK, "RLIMIT_STACK"},
         };
         bool may_raise = capabilities_own() & UINT64_C(1) << CAP_SYS_RESOURCE;
 
         for (size_t i = 0; i < nd_count_of(limits); i++) {
                 struct rlimit first, own;
 
-                if (prlimit(1, limits[i].resource, nullptr, &first) < 0 ||
-                    prlimit(0, limits[i].resource, nullptr, &own) < 0)
+                if (prlimit(1, limits[i].resource, nullptr, &first) < 0 || prlimit(0, limits[i].resource, nullptr, &own) < 0)
                         continue;
                 if (!may_raise && first.rlim_max > own.rlim_max)
                         first.rlim_max = own.rlim_max;
                 if (first.rlim_cur > first.rlim_max)
                         first.rlim_cur = first.rlim_max;
-                nd_vector_push(&process->limits, ((struct nd_spec_limit) {.type = limits[i].name,
-                                                                          .hard = first.rlim_max,
-                                                                          .soft = first.rlim_cur}));
+                nd_vector_push(
+                        &process->limits,
+                        ((struct nd_spec_limit) {.type = limits[i].name, .hard = first.rlim_max, .soft = first.rlim_cur}));
         }
 }
 
@@ -343,9 +350,10 @@ static struct nd_error *find_init(const struct cri_config *config, char **ret) {
         *ret = program ? realpath(program, nullptr) : nullptr;
         if (*ret)
                 return nullptr;
-        return nd_error_new(ND_PRECONDITION, ENOENT,
-                            "'%s', which holds a pod's shared pid namespace (package catatonit, key init of the configuration)",
-                            config->init);
+        return nd_error_new(
+                ND_PRECONDITION, ENOENT,
+                "'%s', which holds a pod's shared pid namespace (package catatonit, key init of the configuration)",
+                config->init);
 }
 
 /* It has nothing but its own program: an empty root, in which it is mounted. */

@@ -67,7 +67,7 @@ static void update_begin(struct container_operation *operation);
 
 static void on_turn(void *userdata) {
         static void (*const begin[])(struct container_operation *) = {
-                [OPERATION_CREATE] = creation_begin, [OPERATION_INIT] = creation_begin,   [OPERATION_START] = start_begin,
+                [OPERATION_CREATE] = creation_begin, [OPERATION_INIT] = creation_begin, [OPERATION_START] = start_begin,
                 [OPERATION_STOP] = stop_begin,       [OPERATION_UPDATE] = update_begin, [OPERATION_REMOVE] = removal_begin,
         };
         struct container_operation *operation = userdata;
@@ -163,8 +163,7 @@ static struct nd_error *start_check(const struct container *container) {
                 return nd_error_new(ND_PRECONDITION, 0, "container %.13s is not in the state that follows its creation",
                                     container->id);
         if ((container->sandbox->state != SANDBOX_READY || container->sandbox->stopping) && !container->internal)
-                return nd_error_new(ND_PRECONDITION, 0, "sandbox %.13s of the container is not ready",
-                                    container->sandbox->id);
+                return nd_error_new(ND_PRECONDITION, 0, "sandbox %.13s of the container is not ready", container->sandbox->id);
         return nullptr;
 }
 

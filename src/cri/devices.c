@@ -63,8 +63,7 @@ static struct nd_error *add_entry(struct walk *walk, const char *host, const cha
         struct stat st;
 
         if (lstat(host, &st) < 0)
-                return errno == ENOENT ? nullptr
-                                       : nd_error_new(nd_code_of_errno(errno), errno, "device '%s'", host);
+                return errno == ENOENT ? nullptr : nd_error_new(nd_code_of_errno(errno), errno, "device '%s'", host);
         if (S_ISDIR(st.st_mode))
                 return add_directory(walk, host, inside, depth);
         if (!S_ISBLK(st.st_mode) && !S_ISCHR(st.st_mode))

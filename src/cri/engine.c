@@ -21,6 +21,22 @@ struct engine_call {
         void *userdata;
 };
 
+const char *const *engine_environment(void) {
+        static const char *const kept[] = {"PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"};
+        static char *variables[nd_count_of(kept) + 1];
+        size_t count = 0;
+
+        if (variables[0])
+                return (const char *const *) variables;
+        for (size_t i = 0; i < nd_count_of(kept); i++) {
+                const char *value = getenv(kept[i]);
+
+                if (value)
+                        variables[count++] = nd_format("%s=%s", kept[i], value);
+        }
+        return (const char *const *) variables;
+}
+
 static void add(nd_strings *list, const char *text) {
         nd_strings_add(list, text);
 }
@@ -36,14 +52,15 @@ static void end(nd_strings *list) {
         nd_vector_push(list, nullptr);
 }
 
-/* What every call begins with. */
+/* What every call begins with; without a verb there is more to come before it. */
 static void begin(const struct cri_config *config, const char *verb, nd_strings *ret) {
         nd_autofree char *root = path_of_crun(config);
 
         add(ret, config->crun);
         add_pair(ret, "--root", root);
         add(ret, config->systemd_cgroups ? "--cgroup-manager=systemd" : "--cgroup-manager=cgroupfs");
-        add(ret, verb);
+        if (verb)
+                add(ret, verb);
 }
 
 void engine_create_argv(const struct cri_config *config, const char *id, const char *bundle, const char *pid_file,
@@ -57,8 +74,10 @@ void engine_create_argv(const struct cri_config *config, const char *id, const c
 }
 
 void engine_exec_argv(const struct cri_config *config, const char *id, const char *process, const char *cgroup,
-                      const char *pid_file, const char *console, bool detach, nd_strings *ret) {
-        begin(config, "exec", ret);
+                      const char *pid_file, const char *console, bool detach, const char *log, nd_strings *ret) {
+        begin(config, nullptr, ret);
+        add_pair(ret, "--log", log);
+        add(ret, "exec");
         add_pair(ret, "--process", process);
         add_pair(ret, "--cgroup", cgroup);
         add_pair(ret, "--pid-file", pid_file);
@@ -89,6 +108,7 @@ static void on_end(struct nd_child_result *result, void *userdata) {
 static struct nd_error *run(sd_event *loop, nd_strings *argv, const char *input, const struct engine_call *like,
                             struct engine_call **ret) {
         struct nd_child_plan plan = {.argv = (const char *const *) argv->items,
+                                     .environment = engine_environment(),
                                      .input = input,
                                      .input_length = input ? strlen(input) : 0,
                                      .deadline_us = deadline_us,

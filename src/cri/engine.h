@@ -10,6 +10,10 @@
 #include "cri/config.h"
 #include "oci/member.h"
 
+/* The variables that crun and whoever calls it may see. Nothing else of ours is for them, above all not the socket that tells systemd of our
+ * readiness: crun would hand it on to the container. */
+const char *const *engine_environment(void);
+
 struct engine_call;
 typedef void (*engine_callback)(struct nd_error *error, void *userdata); /* the error is the callback's to free */
 
@@ -19,9 +23,9 @@ void engine_create_argv(const struct cri_config *config, const char *id, const c
                         const char *console, nd_strings *ret);
 
 /* `crun exec`: process is the file with the OCI process; cgroup is a cgroup below the container's, nullptr = its own; console and pid_file may be nullptr.
- * Runs in the foreground unless detach. */
+ * Runs in the foreground unless detach. What crun itself has to say is also in the file log, nullptr = none. */
 void engine_exec_argv(const struct cri_config *config, const char *id, const char *process, const char *cgroup,
-                      const char *pid_file, const char *console, bool detach, nd_strings *ret);
+                      const char *pid_file, const char *console, bool detach, const char *log, nd_strings *ret);
 
 [[nodiscard]] struct nd_error *engine_start(sd_event *loop, const struct cri_config *config, const char *id,
                                             engine_callback callback, void *userdata, struct engine_call **ret);

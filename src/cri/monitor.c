@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/vector.h"
+#include "cri/engine.h"
 #include "net/monitor-wire.h"
 #include "sys/cgroup.h"
 #include "sys/child.h"
@@ -305,40 +306,21 @@ static void build_argv(const struct monitor_plan *plan, struct numbers *numbers,
         nd_vector_push(ret, nullptr);
 }
 
-/* Nothing of ours is for the engine, above all not the socket that tells systemd of our readiness. */
-static void build_environment(words *ret, char *storage[static 3]) {
-        static const char *const kept[] = {"PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"};
-
-        for (size_t i = 0; i < nd_count_of(kept); i++) {
-                const char *value = getenv(kept[i]);
-
-                storage[i] = value ? nd_format("%s=%s", kept[i], value) : nullptr;
-                if (storage[i])
-                        nd_vector_push(ret, storage[i]);
-        }
-        nd_vector_push(ret, nullptr);
-}
-
 static struct nd_error *launch(struct monitor *m, const struct monitor_plan *plan, int theirs) {
-        words argv = {}, environment = {};
+        words argv = {};
         struct numbers numbers;
-        char *storage[3];
         struct nd_error *error;
 
         build_argv(plan, &numbers, &argv);
-        build_environment(&environment, storage);
         error = nd_child_start(m->loop,
                                &(struct nd_child_plan) {.argv = argv.items,
-                                                        .environment = environment.items,
+                                                        .environment = engine_environment(),
                                                         .deadline_us = START_S * ND_SECOND_US,
                                                         .output_ceiling = WORDS,
                                                         .descriptors = &theirs,
                                                         .descriptor_count = 1},
                                on_started, m, &m->starter);
         nd_vector_done(&argv);
-        nd_vector_done(&environment);
-        for (size_t i = 0; i < nd_count_of(storage); i++)
-                free(storage[i]);
         return error;
 }
 

@@ -79,18 +79,18 @@ void creation_created(struct container_operation *operation, pid_t pid, uint64_t
 void creation_failed(struct container_operation *operation, struct nd_error *error); /* takes the error */
 void creation_free(struct creation *creation);
 void removal_begin(struct container_operation *operation);
-void removal_ended(struct container_operation *operation);                          /* the container runs no more */
+void removal_ended(struct container_operation *operation);                        /* the container runs no more */
 void removal_undo(struct container_operation *operation, struct nd_error *error); /* of a creation; takes the error */
-void start_begin(struct container_operation *operation);                            /* also the second half of the pod's init */
+void start_begin(struct container_operation *operation);                          /* also the second half of the pod's init */
 void stop_ended(struct container_operation *operation);
 void container_start_again(struct daemon *daemon, struct container *container); /* after a restart */
 
 /* The container's process was seen to end; ending.c. */
 extern const struct monitor_events container_monitor_events;
 void container_ended(struct container_life *life, const struct monitor_end *end);
-void container_kill(const struct container *container); /* SIGKILL for all of it */
-bool container_signal(const struct container *container, int signal); /* for its first process; false = it is gone */
+void container_kill(const struct container *container);                /* SIGKILL for all of it */
+bool container_signal(const struct container *container, int signal);  /* for its first process; false = it is gone */
 [[nodiscard]] bool container_lives(const struct container *container); /* CREATED or RUNNING */
-uint64_t container_now(void); /* nanoseconds since 1970 */
+uint64_t container_now(void);                                          /* nanoseconds since 1970 */
 void container_set_text(char **field, const char *text);
 void container_save(struct daemon *daemon, const struct container *container, bool durable); /* what fails is logged */

@@ -94,10 +94,10 @@ struct container {
                 pid_birth; /* start time of that process in clock ticks (/proc/<pid>/stat, field 22), against reused numbers */
         struct container_user user;
         int stop_signal;
-        char *log_path;          /* absolute; "" = none */
-        char *cgroup;            /* below the cgroup mount, with a leading slash; "" = none */
-        char *verdict;           /* JSON of the checks after start; "" = not checked */
-        struct monitor *monitor; /* nullptr when none runs or we are not connected */
+        char *log_path;              /* absolute; "" = none */
+        char *cgroup;                /* below the cgroup mount, with a leading slash; "" = none */
+        char *verdict;               /* JSON of the checks after start; "" = not checked */
+        struct monitor *monitor;     /* nullptr when none runs or we are not connected */
         struct container_life *life; /* container.c's own; nullptr until there was an operation */
         struct lane lane;
 };

@@ -149,7 +149,7 @@ void removal_ended(struct container_operation *operation) {
         operation->timer = sd_event_source_disable_unref(operation->timer);
         container->state = CONTAINER_REMOVED;
         container_save(operation->daemon, container, false);
-        delete(operation);
+        delete (operation);
 }
 
 void removal_begin(struct container_operation *operation) {
@@ -176,5 +176,5 @@ void removal_undo(struct container_operation *operation, struct nd_error *error)
                 leave_the_book(operation);
                 return;
         }
-        delete(operation);
+        delete (operation);
 }

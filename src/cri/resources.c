@@ -47,8 +47,8 @@ void resources_describe(const struct resource_request *request, const char *pare
                                                                                   .limit = page->limit}));
                 }
         nd_vector_each (pair, &request->unified) {
-                nd_vector_push(&ret->unified, ((struct nd_spec_setting) {.key = nd_strdup(pair->key),
-                                                                         .value = nd_strdup(pair->value)}));
+                nd_vector_push(&ret->unified,
+                               ((struct nd_spec_setting) {.key = nd_strdup(pair->key), .value = nd_strdup(pair->value)}));
         }
 }
 

@@ -152,11 +152,12 @@ static struct nd_error *explain(struct nd_error *cause, const char *source) {
         nd_error_free(cause);
         if (number != EINVAL)
                 return nd_error_new(nd_code_of_errno(number), number, "failed to set MOUNT_ATTR_IDMAP on %s", source);
-        return nd_error_new(ND_PRECONDITION, 0,
-                            "failed to set MOUNT_ATTR_IDMAP on %s: invalid argument (maybe the source filesystem doesn't support "
-                            "idmap mounts on this kernel?): it is on %s; put the volume on a filesystem that can be idmapped "
-                            "(ext4, xfs, btrfs, tmpfs, ...), or set hostUsers: true",
-                            source, filesystem_of(source));
+        return nd_error_new(
+                ND_PRECONDITION, 0,
+                "failed to set MOUNT_ATTR_IDMAP on %s: invalid argument (maybe the source filesystem doesn't support "
+                "idmap mounts on this kernel?): it is on %s; put the volume on a filesystem that can be idmapped "
+                "(ext4, xfs, btrfs, tmpfs, ...), or set hostUsers: true",
+                source, filesystem_of(source));
 }
 
 static struct nd_error *probe_idmap(struct volume *volume, int userns) {

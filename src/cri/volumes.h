@@ -14,7 +14,7 @@
 
 /* What was found out about one of the request's mounts. */
 struct volume {
-        char *source;  /* behind all links; nullptr where an image is mounted */
+        char *source;   /* behind all links; nullptr where an image is mounted */
         bool submounts; /* idmap these too */
 };
 typedef nd_vector(struct volume) volumes;

@@ -24,7 +24,7 @@ enum {
         (void) setsid();
         if (dup2(streams->in, STDIN_FILENO) >= 0 && dup2(streams->out, STDOUT_FILENO) >= 0 &&
             dup2(streams->errors, STDERR_FILENO) >= 0) {
-                (void) execv(argv[0], argv);
+                (void) execvp(argv[0], argv);
                 (void) dprintf(STDERR_FILENO, "execute '%s': %s\n", argv[0], strerrordesc_np(errno));
         }
         _exit(EXIT_NOT_EXECUTED);

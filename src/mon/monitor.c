@@ -68,9 +68,10 @@ struct nd_error *monitor_prepare(const struct settings *settings, int first, str
         sigset_t all, children;
 
         monitor->settings = settings;
-        monitor->out = (struct stream) {.fd = -EBADF, .name = "stdout"};
-        monitor->errors = (struct stream) {.fd = -EBADF, .name = "stderr"};
-        monitor->in = monitor->console = monitor->words_fd = -EBADF;
+        /* Field by field: assigning a whole stream would write to the buffer's pages, which most monitors never need. */
+        monitor->out.name = "stdout";
+        monitor->errors.name = "stderr";
+        monitor->out.fd = monitor->errors.fd = monitor->in = monitor->console = monitor->words_fd = -EBADF;
         monitor->log = LOG_NONE;
         monitor->oom = OOM_NONE;
 

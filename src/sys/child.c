@@ -11,6 +11,7 @@
  * Owns       the sources, the descriptors and the process. After nd_child_cancel() it owns itself until it is reaped. */
 #include "sys/child.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -18,6 +19,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "sys/calls.h"
+#include "sys/limits.h"
 
 #ifndef PIDFD_SIGNAL_PROCESS_GROUP
 enum { PIDFD_SIGNAL_PROCESS_GROUP = 1 << 2 }; /* Linux 6.9 */
@@ -158,6 +160,8 @@ static int on_ended(sd_event_source *source, [[maybe_unused]] int fd, [[maybe_un
         result.code = end.si_code == CLD_EXITED ? end.si_status : -1;
         result.signal = end.si_code == CLD_EXITED ? 0 : end.si_status;
         result.truncated = child->output.text.overflow || child->errors.text.overflow;
+        result.output_length = child->output.text.length;
+        result.errors_length = child->errors.text.length;
         result.output = nd_text_steal(&child->output.text);
         result.errors = nd_text_steal(&child->errors.text);
         child_free(child);
@@ -190,7 +194,19 @@ struct launch {
         int input, output, errors, report;
         const int *descriptors;
         size_t descriptor_count;
+        char oom_score_adj[16]; /* "" = ours */
 };
+
+/* Whoever is to be killed first must not inherit from a daemon that is to be killed last. Raising is always allowed; what is not does not stop us. */
+static void set_oom_score_adj(const char *text) {
+        int fd;
+
+        if (*text == '\0')
+                return;
+        fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+        if (fd >= 0)
+                (void) !write(fd, text, strlen(text));
+}
 
 /* Puts the given descriptors at 3, 4, ... First all move out of the way: one may stand where another belongs, and the report must not
  * be run over. */
@@ -223,6 +239,8 @@ static bool place_descriptors(struct launch *l) {
                 (void) signal(s, SIG_DFL);
         (void) sigprocmask(SIG_SETMASK, &none, nullptr);
         (void) setsid();
+        set_oom_score_adj(l->oom_score_adj);
+        nd_limits_restore();
         if (dup2(l->input, STDIN_FILENO) >= 0 && dup2(l->output, STDOUT_FILENO) >= 0 && dup2(l->errors, STDERR_FILENO) >= 0 &&
             place_descriptors(l))
                 (void) execvpe(l->argv[0], (char *const *) l->argv, l->environment);
@@ -263,6 +281,7 @@ static struct nd_error *make_input(const struct nd_child_plan *plan, int *ret_fd
 static struct nd_error *launch(const struct nd_child_plan *plan, struct nd_child *child) {
         nd_autoclose int input = -EBADF, output = -EBADF, errors = -EBADF, report = -EBADF, report_end = -EBADF;
         struct clone_args arguments = {.flags = CLONE_PIDFD, .exit_signal = SIGCHLD, .pidfd = (uintptr_t) &child->pidfd};
+        struct launch l;
         int status = 0;
         siginfo_t end;
         ssize_t n;
@@ -273,18 +292,21 @@ static struct nd_error *launch(const struct nd_child_plan *plan, struct nd_child
         nd_try(make_pipe(&child->errors.fd, &errors));
         nd_try(make_pipe(&report, &report_end));
 
+        l = (struct launch) {.argv = plan->argv,
+                             .environment = plan->environment ? (char *const *) plan->environment : environ,
+                             .input = input,
+                             .output = output,
+                             .errors = errors,
+                             .report = report_end,
+                             .descriptors = plan->descriptors,
+                             .descriptor_count = plan->descriptor_count};
+        if (plan->has_oom_score_adj)
+                (void) snprintf(l.oom_score_adj, sizeof l.oom_score_adj, "%d", plan->oom_score_adj);
         pid = nd_sys->clone3(&arguments, sizeof arguments);
         if (pid < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "start '%s'", plan->argv[0]);
         if (pid == 0)
-                launch_exec(&(struct launch) {.argv = plan->argv,
-                                              .environment = plan->environment ? (char *const *) plan->environment : environ,
-                                              .input = input,
-                                              .output = output,
-                                              .errors = errors,
-                                              .report = report_end,
-                                              .descriptors = plan->descriptors,
-                                              .descriptor_count = plan->descriptor_count});
+                launch_exec(&l);
         nd_close_fd(&report_end);
         while ((n = read(report, &status, sizeof status)) < 0 && errno == EINTR)
                 ;

@@ -19,6 +19,8 @@ struct nd_child_plan {
         size_t output_ceiling;  /* per stream, what is kept of standard output and of standard error */
         const int *descriptors; /* given to the child as 3, 4, ...; a negative one leaves its number closed. They stay ours */
         size_t descriptor_count;
+        bool has_oom_score_adj; /* otherwise the child has ours */
+        int oom_score_adj;
         /* Gets standard output piece by piece as it comes; nothing of it is kept then. */
         void (*output)(const char *bytes, size_t length, void *userdata);
 };
@@ -33,7 +35,8 @@ struct nd_child_result {
         int signal; /* that signal */
         char *output;
         char *errors;
-        bool truncated; /* one of them was longer than the ceiling */
+        size_t output_length, errors_length; /* they may hold null bytes */
+        bool truncated;                      /* one of them was longer than the ceiling */
 };
 
 void nd_child_result_done(struct nd_child_result *result);

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec.c - see exec.h
+ *
+ * Theory of operation
+ *   Each command gets a cgroup of its own below the container's, which crun joins: so at the deadline one write kills all that the command has
+ *   started, wherever it has hidden. A command that ends in time may leave a process behind on purpose (a hook that starts a server): those are lifted
+ *   into the container's cgroup, and the empty one goes. A killed one's may need a moment to become empty: the broom comes back for it.
+ *   crun's own troubles ("executable not found") come through its log, a memory file, so that they cannot be mistaken for the command's words.
+ *   crun does not set oom_score_adj for a command; it inherits, so the child gets the container's before it executes crun.
+ * Owns       the child, the timers, the cgroup. Knows the container by its id only: it may go meanwhile. */
+#include "cri/exec.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <systemd/sd-event.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cri/daemon.h"
+#include "cri/engine.h"
+#include "cri/paths.h"
+#include "sys/cgroup.h"
+#include "sys/child.h"
+#include "sys/file.h"
+
+enum {
+        OUTPUT = 16 * 1024 * 1024 - 64 * 1024, /* of both streams: the kubelet takes answers of up to 16 MiB */
+        CONFIG = 16 * 1024 * 1024,             /* config.json is our own */
+        WORDS = 4096,                          /* of crun */
+        GRACE_S = 2,                           /* from cgroup.kill to crun's end */
+        PROCESS_FD = 3,
+        LOG_FD = 4,
+        SWEEP_MS = 20,
+        SWEEPS = 250,
+};
+
+struct exec {
+        sd_event *loop; /* not ours */
+        char *id;       /* the container's */
+        char *cgroup;   /* the container's; "" where it has none */
+        char name[24];  /* of ours below it; "" = none */
+        int log;
+        struct nd_child *child;
+        sd_event_source *timer;
+        bool timed_out;
+        uint64_t timeout_us;
+        exec_callback callback;
+        void *userdata;
+};
+
+/* ---- the process ---- */
+
+static void fill_process(yyjson_mut_doc *out, yyjson_mut_val *process, const nd_strings *command) {
+        yyjson_mut_val *arguments = yyjson_mut_arr(out);
+
+        nd_vector_each (word, command)
+                (void) yyjson_mut_arr_add_str(out, arguments, *word);
+        (void) yyjson_mut_obj_remove_key(process, "args");
+        (void) yyjson_mut_obj_remove_key(process, "terminal");
+        (void) yyjson_mut_obj_remove_key(process, "consoleSize");
+        (void) yyjson_mut_obj_add_val(out, process, "args", arguments);
+        yyjson_mut_doc_set_root(out, process);
+}
+
+struct nd_error *exec_process(const char *config, size_t length, const nd_strings *command, char **ret, size_t *ret_length,
+                              int *ret_oom_score_adj) {
+        nd_autojson doc = nullptr;
+        yyjson_val *process;
+        yyjson_mut_doc *out;
+        char *text;
+
+        nd_try(nd_json_parse(config, length, CONFIG, &doc));
+        process = yyjson_obj_get(yyjson_doc_get_root(doc), "process");
+        if (!yyjson_is_obj(process))
+                return nd_error_new(ND_DATA_LOSS, 0, "the container's config.json has no process");
+        out = yyjson_mut_doc_new(nullptr);
+        fill_process(out, yyjson_val_mut_copy(out, process), command);
+        text = yyjson_mut_write(out, YYJSON_WRITE_ALLOW_INVALID_UNICODE, ret_length);
+        yyjson_mut_doc_free(out);
+        if (!text)
+                return nd_error_new(ND_INTERNAL, 0, "write the command's process");
+        *ret_oom_score_adj = yyjson_get_int(yyjson_obj_get(process, "oomScoreAdj"));
+        *ret = text;
+        return nullptr;
+}
+
+static struct nd_error *memory_file(const char *name, const char *bytes, size_t length, int *ret_fd) {
+        nd_autoclose int fd = memfd_create(name, MFD_CLOEXEC);
+
+        if (fd < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make a memory file");
+        if (pwrite(fd, bytes, length, 0) != (ssize_t) length)
+                return nd_error_new(ND_EXHAUSTED, errno, "write a memory file");
+        *ret_fd = nd_take_fd(fd);
+        return nullptr;
+}
+
+/* ---- the cgroup ---- */
+
+/* Where crun puts the container's processes: systemd's scope has a cgroup of crun's in it. */
+static char *cgroup_of(const struct cri_config *config, const struct container *container) {
+        nd_autofree char *inner = nullptr, *path = nullptr;
+
+        if (!config->systemd_cgroups || *container->cgroup == '\0')
+                return nd_strdup(container->cgroup);
+        inner = nd_format("%s/container", container->cgroup);
+        path = nd_format(ND_CGROUP_MOUNT "%s", inner);
+        return access(path, F_OK) == 0 ? nd_take_ptr(inner) : nd_strdup(container->cgroup);
+}
+
+static struct nd_error *make_cgroup(struct exec *exec) {
+        nd_autoclose int parent = -EBADF;
+        uint64_t number;
+
+        if (*exec->cgroup == '\0')
+                return nullptr;
+        nd_try(nd_cgroup_open(exec->cgroup, &parent));
+        if (getrandom(&number, sizeof number, 0) != sizeof number)
+                return nd_error_new(ND_INTERNAL, errno, "draw a random number");
+        (void) snprintf(exec->name, sizeof exec->name, "exec-%016llx", (unsigned long long) number);
+        nd_try(nd_cgroup_make(parent, exec->name));
+        return nullptr;
+}
+
+static void kill_all(const struct exec *exec) {
+        nd_autofree char *path = nd_format("%s/%s", exec->cgroup, exec->name);
+        nd_autoclose int fd = -EBADF;
+
+        if (exec->name[0] == '\0')
+                return;
+        nd_error_free(nd_cgroup_open(path, &fd));
+        if (fd >= 0)
+                nd_error_free(nd_cgroup_kill(fd));
+}
+
+/* A cgroup that is on its way to be empty. */
+struct broom {
+        char *cgroup;
+        char name[24];
+        unsigned sweeps;
+        bool lift; /* its processes may live, in the container's cgroup */
+};
+
+static bool sweep(const struct broom *broom) {
+        nd_autoclose int parent = -EBADF;
+
+        nd_error_free(nd_cgroup_open(broom->cgroup, &parent));
+        if (parent < 0)
+                return true; /* with all that was in it */
+        if (nd_cgroup_remove(parent, broom->name))
+                return true;
+        if (broom->lift)
+                nd_cgroup_lift(parent, broom->name);
+        return nd_cgroup_remove(parent, broom->name);
+}
+
+static void broom_free(void *userdata) {
+        struct broom *broom = userdata;
+
+        free(broom->cgroup);
+        free(broom);
+}
+
+static int on_sweep(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct broom *broom = userdata;
+
+        if (sweep(broom) || broom->sweeps++ == SWEEPS) /* at worst it goes with the container */
+                return sd_event_source_set_floating(source, false);
+        (void) sd_event_source_set_time(source, usec + SWEEP_MS * ND_MS_US);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* The timer is the loop's own, and the broom the timer's: nobody else remembers them. */
+static void sweep_cgroup(struct exec *exec, bool lift) {
+        sd_event_source *timer = nullptr;
+        struct broom *broom;
+
+        if (exec->name[0] == '\0')
+                return;
+        broom = nd_new(struct broom);
+        broom->cgroup = nd_strdup(exec->cgroup);
+        broom->lift = lift;
+        memcpy(broom->name, exec->name, sizeof broom->name);
+        if (sweep(broom) || sd_event_add_time_relative(exec->loop, &timer, CLOCK_MONOTONIC, SWEEP_MS * ND_MS_US, ND_MS_US,
+                                                       on_sweep, broom) < 0) {
+                broom_free(broom);
+                return;
+        }
+        (void) sd_event_source_set_destroy_callback(timer, broom_free);
+        (void) sd_event_source_set_floating(timer, true);
+        sd_event_source_unref(timer);
+}
+
+/* ---- the end ---- */
+
+static void exec_free(struct exec *exec) {
+        if (!exec)
+                return;
+        sd_event_source_disable_unref(exec->timer);
+        nd_close_fd(&exec->log);
+        free(exec->id);
+        free(exec->cgroup);
+        free(exec);
+}
+
+static void exec_done(struct exec **exec) {
+        exec_free(*exec);
+}
+
+/* What crun itself had to say; nullptr when it had no trouble. */
+static struct nd_error *engine_trouble(const struct exec *exec) {
+        char words[WORDS];
+        ssize_t n = pread(exec->log, words, sizeof words - 1, 0);
+        size_t end, start;
+
+        for (end = n > 0 ? (size_t) n : 0; end > 0 && (words[end - 1] == '\n' || words[end - 1] == ' '); end--)
+                ;
+        if (end == 0)
+                return nullptr;
+        for (start = end; start > 0 && words[start - 1] != '\n'; start--)
+                ;
+        return nd_error_new(strstr(words, "is not running") ? ND_PRECONDITION : ND_INTERNAL, 0,
+                            "execute in container '%s': %.*s", exec->id, (int) (end - start), words + start);
+}
+
+static struct nd_error *late(const struct exec *exec) {
+        return nd_error_new(ND_DEADLINE, ETIMEDOUT, "the command in container '%s' did not end within %llu ms and was killed",
+                            exec->id, (unsigned long long) (exec->timeout_us / ND_MS_US));
+}
+
+/* Errors get what the output leaves of one answer's room. */
+static void fit(struct nd_child_result *from, struct exec_result *ret) {
+        size_t room = OUTPUT - (from->output_length < OUTPUT ? from->output_length : OUTPUT);
+
+        *ret = (struct exec_result) {.code = from->code >= 0 ? from->code : 128 + from->signal,
+                                     .output = from->output,
+                                     .output_length = from->output_length,
+                                     .errors = from->errors,
+                                     .errors_length = from->errors_length < room ? from->errors_length : room};
+}
+
+static void on_end(struct nd_child_result *result, void *userdata) {
+        nd_cleanup(exec_done) struct exec *exec = userdata;
+        struct nd_error *error = nullptr;
+        struct exec_result answer;
+
+        exec->child = nullptr;
+        if (exec->timed_out)
+                kill_all(exec); /* crun may have been on its way when we did it first */
+        sweep_cgroup(exec, !exec->timed_out);
+        if (exec->timed_out)
+                error = late(exec);
+        else if (result->code != 0)
+                error = engine_trouble(exec);
+        if (error) {
+                exec->callback(error, nullptr, exec->userdata);
+                return;
+        }
+        fit(result, &answer);
+        exec->callback(nullptr, &answer, exec->userdata);
+}
+
+/* crun is alive although all that it waits for is dead: a process of it is somewhere before the cgroup. */
+static int on_grace([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        nd_cleanup(exec_done) struct exec *exec = userdata;
+
+        nd_child_cancel(nd_take_ptr(exec->child));
+        kill_all(exec);
+        sweep_cgroup(exec, false);
+        exec->callback(late(exec), nullptr, exec->userdata);
+        return 0;
+}
+
+static int on_deadline([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        struct exec *exec = userdata;
+
+        exec->timed_out = true;
+        kill_all(exec);
+        exec->timer = sd_event_source_disable_unref(exec->timer);
+        return sd_event_add_time_relative(exec->loop, &exec->timer, CLOCK_MONOTONIC, GRACE_S * ND_SECOND_US, ND_MS_US,
+                                          on_grace, exec);
+}
+
+void exec_cancel(struct exec *exec) {
+        if (!exec)
+                return;
+        kill_all(exec);
+        nd_child_cancel(nd_take_ptr(exec->child));
+        kill_all(exec);
+        sweep_cgroup(exec, false);
+        exec_free(exec);
+}
+
+/* ---- the beginning ---- */
+
+static struct nd_error *prepare(struct daemon *daemon, const struct container *container, const nd_strings *command,
+                                int *ret_process, int *ret_oom_score_adj) {
+        nd_autofree char *directory = path_of_container(&daemon->config, container),
+                         *path = nd_format("%s/config.json", directory);
+        nd_autofree char *config = nullptr, *process = nullptr;
+        size_t length;
+
+        nd_try(nd_file_read(AT_FDCWD, path, CONFIG, &config, &length));
+        nd_try(exec_process(config, length, command, &process, &length, ret_oom_score_adj));
+        return memory_file("process.json", process, length, ret_process);
+}
+
+static struct nd_error *launch(struct daemon *daemon, struct exec *exec, int process, int oom_score_adj) {
+        nd_autofree char *process_path = nd_format("/proc/self/fd/%d", PROCESS_FD),
+                         *log_path = nd_format("/proc/self/fd/%d", LOG_FD);
+        nd_cleanup(nd_strings_done) nd_strings argv = {};
+        const int descriptors[] = {process, exec->log};
+
+        engine_exec_argv(&daemon->config, exec->id, process_path, exec->name[0] ? exec->name : nullptr, nullptr, nullptr,
+                         false, log_path, &argv);
+        return nd_child_start(daemon->loop,
+                              &(struct nd_child_plan) {.argv = (const char *const *) argv.items,
+                                                       .environment = engine_environment(),
+                                                       .output_ceiling = OUTPUT,
+                                                       .descriptors = descriptors,
+                                                       .descriptor_count = nd_count_of(descriptors),
+                                                       .has_oom_score_adj = true,
+                                                       .oom_score_adj = oom_score_adj},
+                              on_end, exec, &exec->child);
+}
+
+struct nd_error *exec_start(struct daemon *daemon, const struct container *container, const nd_strings *command,
+                            uint64_t timeout_us, exec_callback callback, void *userdata, struct exec **ret) {
+        nd_cleanup(exec_done) struct exec *exec = nd_new(struct exec);
+        nd_autoclose int process = -EBADF;
+        int oom_score_adj = 0;
+        struct nd_error *error;
+
+        exec->log = -EBADF;
+        if (container->state != CONTAINER_RUNNING)
+                return nd_error_new(ND_PRECONDITION, 0, "container '%s' is not running", container->id);
+        if (command->count == 0)
+                return nd_error_new(ND_INVALID, 0, "no command was given");
+        exec->loop = daemon->loop;
+        exec->id = nd_strdup(container->id);
+        exec->cgroup = cgroup_of(&daemon->config, container);
+        exec->timeout_us = timeout_us;
+        exec->callback = callback;
+        exec->userdata = userdata;
+        nd_try(prepare(daemon, container, command, &process, &oom_score_adj));
+        nd_try(memory_file("crun.log", "", 0, &exec->log));
+        nd_try(make_cgroup(exec));
+        error = launch(daemon, exec, process, oom_score_adj);
+        if (error) {
+                sweep_cgroup(exec, false);
+                return error;
+        }
+        if (timeout_us > 0 && sd_event_add_time_relative(exec->loop, &exec->timer, CLOCK_MONOTONIC, timeout_us, ND_MS_US,
+                                                         on_deadline, exec) < 0) {
+                exec_cancel(nd_take_ptr(exec));
+                return nd_error_new(ND_INTERNAL, 0, "set a timer");
+        }
+        *ret = nd_take_ptr(exec);
+        return nullptr;
+}

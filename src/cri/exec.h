@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec.h - a command in a running container, waited for: ExecSync */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "oci/member.h"
+
+struct daemon;
+struct container;
+struct exec;
+
+struct exec_result {
+        int code; /* 0-255; 128 + signal when one ended it */
+        char *output, *errors;
+        size_t output_length, errors_length; /* together they fit into one answer; what was more is gone */
+};
+
+/* Runs once, from the loop. With an error (the callback's to free) there is no result: ND_DEADLINE when the time was over, in which case everything that
+ * the command had started is killed. The result is freed when the callback returns. */
+typedef void (*exec_callback)(struct nd_error *error, struct exec_result *result, void *userdata);
+
+/* timeout_us 0 = none. ND_PRECONDITION when the container does not run. An error means that nothing runs and the callback will not. */
+[[nodiscard]] struct nd_error *exec_start(struct daemon *daemon, const struct container *container, const nd_strings *command,
+                                          uint64_t timeout_us, exec_callback callback, void *userdata, struct exec **ret);
+
+/* Kills it with all it has started; the callback will not run. nullptr is fine. */
+void exec_cancel(struct exec *exec);
+
+/* The OCI process of a command: the container's own (from its config.json) with other arguments and without a terminal. ret_oom_score_adj is what
+ * crun leaves to its caller; 0 where the spec says nothing. */
+[[nodiscard]] struct nd_error *exec_process(const char *config, size_t length, const nd_strings *command, char **ret,
+                                            size_t *ret_length, int *ret_oom_score_adj);

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A container of the real crun, made through the real nodens-mon ($NODENS_MON), and commands in it. Its root is the machine's, read-only, in a mount
+ * namespace of the test's own. */
+#include <unit/expect.h>
+#include <unit/resources.h>
+#include <unit/scratch.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cri/daemon.h"
+#include "cri/engine.h"
+#include "cri/exec.h"
+#include "cri/monitor.h"
+#include "cri/paths.h"
+#include "sys/cgroup.h"
+#include "sys/file.h"
+#include "sys/mount.h"
+
+enum { USER = 1234, OOM = 321 };
+
+struct fixture {
+        char *root;
+        struct daemon daemon;
+        struct sandbox sandbox;
+        struct container container;
+        struct monitor *monitor;
+        char *parent; /* cgroup */
+        bool created, engine_done, exited;
+        struct monitor_end end;
+        struct nd_error *failure;
+
+        unsigned answers;
+        struct nd_error *error;
+        int code;
+        struct nd_text output, errors;
+};
+
+static void on_created(pid_t pid, [[maybe_unused]] uint64_t birth, void *userdata) {
+        struct fixture *f = userdata;
+
+        f->created = true;
+        f->container.pid = pid;
+}
+
+static void on_failed(struct nd_error *error, void *userdata) {
+        struct fixture *f = userdata;
+
+        f->failure = error;
+}
+
+static void on_exited(const struct monitor_end *end, void *userdata) {
+        struct fixture *f = userdata;
+
+        f->exited = true;
+        f->end = *end;
+}
+
+static void on_lost([[maybe_unused]] void *userdata) {
+        fail_msg("the monitor was lost");
+}
+
+static const struct monitor_events events = {.created = on_created, .failed = on_failed, .exited = on_exited, .lost = on_lost};
+
+static void on_engine(struct nd_error *error, void *userdata) {
+        struct fixture *f = userdata;
+
+        f->engine_done = true;
+        expect_ok(error);
+}
+
+#define await(f, condition)                                                                                                   \
+        do {                                                                                                                  \
+                uint64_t _end = nd_clock_us() + 20 * ND_SECOND_US;                                                            \
+                while (!(condition) && nd_clock_us() < _end)                                                                  \
+                        assert_true(sd_event_run((f)->daemon.loop, 100 * ND_MS_US) >= 0);                                     \
+                assert_true(condition);                                                                                       \
+        } while (0)
+
+static void replace(char **field, char *value) {
+        free(*field);
+        *field = value;
+}
+
+static void write_bundle(struct fixture *f, const char *words) {
+        nd_autofree char *directory = path_of_container(&f->daemon.config, &f->container), *name = nullptr, *text = nullptr;
+        nd_autofree char *rootfs = nd_format("%s/rootfs", f->root), *command = nd_format("mkdir -p '%s'", directory);
+        nd_autofree char *quoted = nd_quote(words);
+
+        assert_int_equal(system(command), 0);
+        name = nd_format("%s/config.json", directory + strlen(f->root) + 1);
+        text = nd_format(
+                "{\"ociVersion\":\"1.0.2\",\"root\":{\"path\":\"%s\",\"readonly\":true},\"hostname\":\"test\","
+                "\"process\":{\"terminal\":false,\"args\":[\"/bin/sh\",\"-c\",%s],\"cwd\":\"/\",\"oomScoreAdj\":%d,"
+                "\"user\":{\"uid\":%d,\"gid\":%d,\"additionalGids\":[77]},\"env\":[\"PATH=/usr/bin:/bin\",\"MARK=seen\"]},"
+                "\"mounts\":[{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"},"
+                "{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"source\":\"tmpfs\",\"options\":[\"nosuid\",\"mode=755\"]}],"
+                "\"linux\":{\"cgroupsPath\":\"%s/%s\",\"namespaces\":[{\"type\":\"mount\"},{\"type\":\"pid\"},{\"type\":\"ipc\"},"
+                "{\"type\":\"uts\"},{\"type\":\"network\"}]}}",
+                rootfs, quoted, OOM, USER, USER, f->parent, f->container.id);
+        scratch_write(f->root, name, text, strlen(text));
+}
+
+static void run_container(struct fixture *f) {
+        nd_autofree char *bundle = path_of_container(&f->daemon.config, &f->container);
+        nd_autofree char *run = path_of_container_run(&f->daemon.config, f->container.id), *pid = nd_format("%s/pid", run);
+        nd_autofree char *command = nd_format("mkdir -p '%s'", run);
+        nd_cleanup(nd_strings_done) nd_strings argv = {};
+        struct engine_call *call;
+
+        assert_int_equal(system(command), 0);
+        engine_create_argv(&f->daemon.config, f->container.id, bundle, pid, nullptr, &argv);
+        expect_ok(monitor_start(f->daemon.loop,
+                                &(struct monitor_plan) {.program = f->daemon.config.monitor,
+                                                        .id = f->container.id,
+                                                        .directory = run,
+                                                        .create = (const char *const *) argv.items,
+                                                        .deadline_us = 10 * ND_SECOND_US,
+                                                        .log_directory = f->root,
+                                                        .log_path = "0.log",
+                                                        .uid = USER,
+                                                        .gid = USER,
+                                                        .cgroup = ""},
+                                &events, f, &f->monitor));
+        await(f, f->created || f->failure);
+        expect_ok(nd_take_ptr(f->failure));
+        f->container.cgroup = nd_format("%s/%s", f->parent, f->container.id);
+        expect_ok(engine_start(f->daemon.loop, &f->daemon.config, f->container.id, on_engine, f, &call));
+        await(f, f->engine_done);
+        f->container.state = CONTAINER_RUNNING;
+}
+
+static void set_up(struct fixture *f, const char *words) {
+        nd_cleanup(nd_cgroup_done) struct nd_cgroup cgroup = {};
+        nd_autofree char *rootfs = nullptr;
+        const char *mon = getenv("NODENS_MON");
+
+        *f = (struct fixture) {.output = ND_TEXT(64 << 20), .errors = ND_TEXT(64 << 20)};
+        expect_ok(nd_cgroup_discover(&cgroup));
+        if (!mon || geteuid() != 0 || cgroup.layout != ND_CGROUP_UNIFIED || system("command -v crun >/dev/null") != 0)
+                skip_because("a container needs root, cgroup v2, crun and $NODENS_MON");
+        f->root = scratch_make();
+        cri_config_init(&f->daemon.config);
+        replace(&f->daemon.config.state, nd_format("%s/state", f->root));
+        replace(&f->daemon.config.run, nd_format("%s/run", f->root));
+        replace(&f->daemon.config.monitor, nd_strdup(mon));
+        f->daemon.config.systemd_cgroups = false;
+        assert_true(sd_event_new(&f->daemon.loop) >= 0);
+        pods_new_id(f->sandbox.id);
+        pods_new_id(f->container.id);
+        f->container.sandbox = &f->sandbox;
+        f->parent = nd_format("/nodens-test-%d", getpid());
+
+        expect_ok(nd_mount_namespace_private());
+        rootfs = nd_format("%s/rootfs", f->root);
+        assert_int_equal(mkdir(rootfs, 0755), 0);
+        assert_int_equal(mount("/", rootfs, nullptr, MS_BIND, nullptr), 0);
+        write_bundle(f, words);
+        run_container(f);
+}
+
+static void tear_down(struct fixture *f) {
+        nd_autofree char *rootfs = nd_format("%s/rootfs", f->root), *cgroup = nd_format(ND_CGROUP_MOUNT "%s", f->parent);
+        struct engine_call *call;
+
+        f->engine_done = false;
+        expect_ok(engine_delete(f->daemon.loop, &f->daemon.config, f->container.id, on_engine, f, &call));
+        await(f, f->engine_done);
+        await(f, f->exited);
+        monitor_free(f->monitor);
+        assert_int_equal(rmdir(cgroup), 0); /* nothing of ours is left in it */
+        assert_int_equal(umount2(rootfs, 0), 0);
+        sd_event_unref(f->daemon.loop);
+        cri_config_done(&f->daemon.config);
+        scratch_remove(&f->root);
+        free(f->container.cgroup);
+        free(f->parent);
+        nd_text_done(&f->output);
+        nd_text_done(&f->errors);
+}
+
+static void on_answer(struct nd_error *error, struct exec_result *result, void *userdata) {
+        struct fixture *f = userdata;
+
+        f->answers++;
+        nd_error_free(f->error);
+        f->error = error;
+        if (!result)
+                return;
+        f->code = result->code;
+        f->output.length = f->errors.length = 0;
+        nd_text_append(&f->output, result->output ?: "", result->output_length);
+        nd_text_append(&f->errors, result->errors ?: "", result->errors_length);
+}
+
+static struct exec *begin(struct fixture *f, const char *const *words, uint64_t timeout_us) {
+        nd_cleanup(nd_strings_done) nd_strings command = {};
+        struct exec *exec = nullptr;
+
+        for (; *words; words++)
+                nd_strings_add(&command, *words);
+        expect_ok(exec_start(&f->daemon, &f->container, &command, timeout_us, on_answer, f, &exec));
+        return exec;
+}
+
+/* Runs a shell's words and waits. */
+static void shell(struct fixture *f, const char *words, uint64_t timeout_us) {
+        unsigned before = f->answers;
+
+        (void) begin(f, (const char *const[]) {"/bin/sh", "-c", words, nullptr}, timeout_us);
+        await(f, f->answers == before + 1);
+}
+
+/* How many cgroups are below the container's. */
+static size_t cgroups(const struct fixture *f) {
+        nd_autofree char *path = nd_format(ND_CGROUP_MOUNT "%s", f->container.cgroup);
+        nd_cleanup(nd_names_done) nd_names names = {};
+
+        expect_ok(nd_dir_list(AT_FDCWD, path, 1000, &names));
+        return names.count;
+}
+
+static void a_command_gives_its_output_and_code([[maybe_unused]] void **state) {
+        struct fixture f;
+
+        set_up(&f, "exec sleep 1000");
+        shell(&f, "echo out; echo oops >&2; exit 9", 10 * ND_SECOND_US);
+        expect_ok(nd_take_ptr(f.error));
+        assert_int_equal(f.code, 9);
+        assert_string_equal(nd_text_get(&f.output), "out\n");
+        assert_string_equal(nd_text_get(&f.errors), "oops\n");
+
+        shell(&f, "kill -9 $$", 0);
+        expect_ok(nd_take_ptr(f.error));
+        assert_int_equal(f.code, 137);
+        shell(&f, "printf 'a\\0b'", 0);
+        assert_int_equal(f.output.length, 3);
+        assert_int_equal(cgroups(&f), 0);
+        tear_down(&f);
+}
+
+static void a_command_is_who_the_container_is([[maybe_unused]] void **state) {
+        struct fixture f;
+
+        set_up(&f, "exec sleep 1000");
+        shell(&f, "id -u; id -g; id -G; echo $MARK; cat /proc/self/oom_score_adj; echo again >/dev/stdout; ls /proc/self/fd",
+              0);
+        expect_ok(nd_take_ptr(f.error));
+        assert_string_equal(nd_text_get(&f.errors), "");
+        assert_string_equal(nd_text_get(&f.output), "1234\n1234\n1234 77\nseen\n321\nagain\n0\n1\n2\n3\n"); /* 3 is ls's own */
+        shell(&f, "cat /proc/self/cgroup", 0);
+        expect_contains(nd_text_get(&f.output), "/exec-");
+        tear_down(&f);
+}
+
+static void what_cannot_be_executed_is_an_error_of_the_call([[maybe_unused]] void **state) {
+        nd_cleanup(nd_strings_done) nd_strings none = {};
+        struct exec *exec;
+        struct fixture f;
+
+        set_up(&f, "exec sleep 1000");
+        (void) begin(&f, (const char *const[]) {"/no/such/program", nullptr}, 0);
+        await(&f, f.answers == 1);
+        expect_error(nd_take_ptr(f.error), ND_INTERNAL, "/no/such/program");
+        expect_error(exec_start(&f.daemon, &f.container, &none, 0, on_answer, &f, &exec), ND_INVALID, "no command");
+        assert_int_equal(cgroups(&f), 0);
+
+        f.container.state = CONTAINER_EXITED;
+        nd_strings_add(&none, "true");
+        expect_error(exec_start(&f.daemon, &f.container, &none, 0, on_answer, &f, &exec), ND_PRECONDITION, "is not running");
+        tear_down(&f);
+}
+
+static void a_command_in_a_container_that_just_died_says_so([[maybe_unused]] void **state) {
+        struct fixture f;
+
+        set_up(&f, "exec sleep 1000");
+        assert_int_equal(kill(f.container.pid, SIGKILL), 0);
+        await(&f, f.exited);
+        shell(&f, "true", 0);
+        expect_error(nd_take_ptr(f.error), ND_PRECONDITION, "is not running");
+        tear_down(&f);
+}
+
+/* The processes in the pid namespace of the container. */
+static unsigned count_processes(const struct fixture *f) {
+        nd_autofree char *path = nd_format(ND_CGROUP_MOUNT "%s/cgroup.procs", f->container.cgroup), *text = nullptr;
+        unsigned count = 0;
+
+        expect_ok(nd_file_read_kernel(path, 1 << 20, &text));
+        for (const char *at = text; (at = strchr(at, '\n')); at++)
+                count++;
+        return count;
+}
+
+static void at_its_deadline_a_command_is_killed_with_all_it_started([[maybe_unused]] void **state) {
+        struct fixture f;
+        uint64_t begin_us;
+
+        set_up(&f, "exec sleep 1000");
+        begin_us = nd_clock_us();
+        shell(&f, "setsid sleep 997 & (setsid sleep 998 &) ; trap '' TERM; echo x; sleep 999", 500 * ND_MS_US);
+        expect_error(nd_take_ptr(f.error), ND_DEADLINE, "did not end within 500 ms");
+        assert_true(nd_clock_us() - begin_us < 3 * ND_SECOND_US);
+        await(&f, cgroups(&f) == 0);
+        assert_int_equal(count_processes(&f), 1);
+        tear_down(&f);
+}
+
+static void a_server_that_a_hook_started_lives_on_in_the_container([[maybe_unused]] void **state) {
+        struct fixture f;
+
+        set_up(&f, "exec sleep 1000");
+        shell(&f, "setsid sleep 500 >/dev/null 2>&1 & sleep 0.1; echo started", 5 * ND_SECOND_US);
+        expect_ok(nd_take_ptr(f.error));
+        assert_string_equal(nd_text_get(&f.output), "started\n");
+        assert_int_equal(cgroups(&f), 0);
+        assert_int_equal(count_processes(&f), 2);
+        tear_down(&f);
+}
+
+static void a_cancelled_command_leaves_nothing([[maybe_unused]] void **state) {
+        struct fixture f;
+        struct exec *exec;
+
+        set_up(&f, "exec sleep 1000");
+        exec = begin(&f, (const char *const[]) {"/bin/sh", "-c", "setsid sleep 998 & sleep 999", nullptr}, 0);
+        await(&f, cgroups(&f) == 1);
+        for (int i = 0; i < 5; i++)
+                (void) sd_event_run(f.daemon.loop, 20 * ND_MS_US);
+        exec_cancel(exec);
+        await(&f, cgroups(&f) == 0);
+        assert_int_equal(count_processes(&f), 1);
+        assert_int_equal(f.answers, 0);
+        exec_cancel(begin(&f, (const char *const[]) {"/bin/true", nullptr}, 0)); /* before crun has done anything */
+        await(&f, cgroups(&f) == 0);
+        tear_down(&f);
+}
+
+static void output_without_end_is_cut_and_the_command_goes_on([[maybe_unused]] void **state) {
+        struct fixture f;
+
+        set_up(&f, "exec sleep 1000");
+        shell(&f, "yes | head -c 20000000; yes err | head -c 20000000 >&2; exit 3", 20 * ND_SECOND_US);
+        expect_ok(nd_take_ptr(f.error));
+        assert_int_equal(f.code, 3);
+        assert_true(f.output.length > 15 << 20 && f.output.length + f.errors.length < 16 << 20);
+        tear_down(&f);
+}
+
+static void many_commands_leak_nothing([[maybe_unused]] void **state) {
+        enum { ROUNDS = 100, AT_ONCE = 4 };
+        struct fixture f;
+        size_t descriptors;
+        uint64_t begin_us;
+
+        set_up(&f, "exec sleep 1000");
+        shell(&f, "true", 0);
+        descriptors = resources_descriptors();
+        begin_us = nd_clock_us();
+        for (unsigned i = 0; i < ROUNDS; i++) {
+                unsigned before = f.answers;
+
+                for (unsigned k = 0; k < AT_ONCE; k++)
+                        (void) begin(&f, (const char *const[]) {"/bin/true", nullptr}, 5 * ND_SECOND_US);
+                await(&f, f.answers == before + AT_ONCE);
+                expect_ok(nd_take_ptr(f.error));
+        }
+        print_message("# %d commands, each in %llu us\n", ROUNDS * AT_ONCE,
+                      (unsigned long long) ((nd_clock_us() - begin_us) / (ROUNDS * AT_ONCE)));
+        await(&f, cgroups(&f) == 0);
+        assert_int_equal(resources_descriptors(), descriptors);
+        assert_int_equal(count_processes(&f), 1);
+        tear_down(&f);
+}
+
+static void the_process_is_the_containers_own_but_for_its_arguments([[maybe_unused]] void **state) {
+        static const char config[] =
+                "{\"process\":{\"terminal\":true,\"consoleSize\":{\"height\":1,\"width\":2},\"args\":[\"x\"],"
+                "\"cwd\":\"/a\",\"oomScoreAdj\":-5,\"noNewPrivileges\":true},\"root\":{}}";
+        nd_cleanup(nd_strings_done) nd_strings command = {};
+        nd_autofree char *text = nullptr;
+        size_t length;
+        int oom;
+
+        nd_strings_add(&command, "a b");
+        nd_strings_add(&command, "");
+        expect_ok(exec_process(config, strlen(config), &command, &text, &length, &oom));
+        assert_string_equal(text, "{\"cwd\":\"/a\",\"oomScoreAdj\":-5,\"noNewPrivileges\":true,\"args\":[\"a b\",\"\"]}");
+        assert_int_equal(oom, -5);
+        expect_error(exec_process("{}", 2, &command, &text, &length, &oom), ND_DATA_LOSS, "no process");
+        expect_error(exec_process("{", 1, &command, &text, &length, &oom), ND_INVALID, "");
+}
+
+/* The whole way with crun: /dev/stdout opened again by a user without rights, the log, the end. */
+static void a_crun_containers_log_and_end_are_kept([[maybe_unused]] void **state) {
+        nd_autofree char *log = nullptr, *path = nullptr;
+        struct fixture f;
+
+        set_up(&f, "echo one >/dev/stdout; echo two >/dev/stderr; exit 5");
+        await(&f, f.exited);
+        assert_int_equal(f.end.code, 5);
+        path = nd_format("%s/0.log", f.root);
+        expect_ok(nd_file_read(AT_FDCWD, path, 4096, &log, nullptr));
+        expect_contains(log, "Z stdout F one\n");
+        expect_contains(log, "Z stderr F two\n");
+        tear_down(&f);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_process_is_the_containers_own_but_for_its_arguments),
+                cmocka_unit_test(a_crun_containers_log_and_end_are_kept),
+                cmocka_unit_test(a_command_gives_its_output_and_code),
+                cmocka_unit_test(a_command_is_who_the_container_is),
+                cmocka_unit_test(what_cannot_be_executed_is_an_error_of_the_call),
+                cmocka_unit_test(a_command_in_a_container_that_just_died_says_so),
+                cmocka_unit_test(at_its_deadline_a_command_is_killed_with_all_it_started),
+                cmocka_unit_test(a_server_that_a_hook_started_lives_on_in_the_container),
+                cmocka_unit_test(a_cancelled_command_leaves_nothing),
+                cmocka_unit_test(output_without_end_is_cut_and_the_command_goes_on),
+                cmocka_unit_test(many_commands_leak_nothing),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
