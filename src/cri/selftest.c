@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* selftest.c - see selftest.h
+ *
+ * Theory of operation
+ *   One worker per feature, all at once. Each makes a directory <state>/selftest/<feature> with a layer that holds one static program (the pods' own
+ *   init, asked for its version), builds a root filesystem on it as rootfs.c does for every container, and lets crun run the program there. All
+ *   mounts are in the worker's private mount namespace and end with it; the directory is removed afterwards, and before, should a
+ *   killed daemon have left one. A feature works when the program ran and the worker found what it was to find. */
+#include "cri/selftest.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "cri/config.h"
+#include "cri/rootfs.h"
+#include "oci/spec.h"
+#include "sys/child.h"
+#include "sys/file.h"
+#include "sys/program.h"
+#include "sys/tree.h"
+#include "sys/userns.h"
+#include "sys/worker.h"
+#include "userns/probe.h"
+
+enum {
+        FIRST_ID = 0x7fff0000, /* far from any block that the kubelet hands out */
+        IDS = 65536,
+        PROGRAM_CEILING = 16 << 20,
+};
+
+static constexpr uint64_t deadline_us = 30 * ND_SECOND_US;
+
+static const char *const names[SELFTEST_FEATURES] = {
+        [SELFTEST_ENGINE] = "engine",
+        [SELFTEST_READ_ONLY] = "recursiveReadOnlyMounts",
+        [SELFTEST_USERS] = "userNamespaces",
+        [SELFTEST_HOST_NETWORK] = "userNamespacesHostNetwork",
+};
+
+struct trial {
+        struct selftest *selftest;
+        enum selftest_feature feature;
+        struct nd_worker *worker;
+        char *reason; /* why it does not work; nullptr = it works */
+};
+
+struct selftest {
+        const struct cri_config *config;
+        struct trial trials[SELFTEST_FEATURES];
+        size_t pending;
+        void (*done)(void *userdata);
+        void *userdata;
+        sd_event_source *later;
+};
+
+/* ---- in the worker ---- */
+
+struct room {
+        const struct cri_config *config;
+        enum selftest_feature feature;
+        char *directory;
+        char *layers;
+        struct nd_digest chain;
+        int userns; /* -EBADF = the host's users */
+};
+
+static bool maps_users(enum selftest_feature feature) {
+        return feature == SELFTEST_USERS || feature == SELFTEST_HOST_NETWORK;
+}
+
+static struct nd_error *find_program(const struct cri_config *config, char **ret) {
+        if (strchr(config->init, '/')) {
+                *ret = nd_strdup(config->init);
+                return nullptr;
+        }
+        *ret = nd_program_find(getenv("PATH") ?: "/usr/sbin:/usr/bin:/sbin:/bin", config->init);
+        return *ret ? nullptr
+                    : nd_error_new(ND_NOT_FOUND, 0, "no program '%s': install it (Debian: catatonit), or set init in %s",
+                                   config->init, CRI_CONFIG_PATH);
+}
+
+static struct nd_error *make_layer(const struct room *room) {
+        static const char *const directories[] = {"proc", "sys", "dev", "volume"};
+        nd_autofree char *program = nullptr, *bytes = nullptr, *layer = nullptr;
+        nd_autoclose int fd = -EBADF;
+        char hex[ND_DIGEST_HEX];
+        size_t length = 0;
+
+        nd_try(find_program(room->config, &program));
+        nd_try(nd_file_read(AT_FDCWD, program, PROGRAM_CEILING, &bytes, &length));
+        nd_try(nd_dir_make(AT_FDCWD, room->layers, 0711));
+        layer = nd_format("%s/%s", room->layers, nd_digest_hex(&room->chain, hex));
+        nd_try(nd_dir_make(AT_FDCWD, layer, 0711));
+        free(layer);
+        layer = nd_format("%s/%s/fs", room->layers, hex);
+        nd_try(nd_dir_make(AT_FDCWD, layer, 0755));
+        nd_try(nd_dir_open(AT_FDCWD, layer, &fd));
+        for (size_t i = 0; i < nd_count_of(directories); i++)
+                nd_try(nd_dir_make(fd, directories[i], 0755));
+        return nd_file_replace_unsynced(fd, "init", bytes, length, 0755);
+}
+
+/* A volume as the kubelet would have it, with the container's IDs on it. */
+static struct nd_error *make_volume(const struct room *room, char **ret) {
+        *ret = nd_format("%s/volume", room->directory);
+        return nd_dir_make(AT_FDCWD, *ret, 0755);
+}
+
+static void add_mounts(const struct room *room, const char *volume, struct nd_spec *spec) {
+        struct nd_spec_mount *mount;
+
+        nd_spec_mount_option(nd_spec_add_mount(spec, "/proc", "proc", "proc"), "nosuid");
+        mount = nd_spec_add_mount(spec, "/dev", "tmpfs", "tmpfs");
+        nd_spec_mount_option(mount, "nosuid");
+        nd_spec_mount_option(mount, "mode=755");
+        mount = nd_spec_add_mount(spec, "/volume", nullptr, volume);
+        nd_spec_mount_option(mount, "rbind");
+        nd_spec_mount_option(mount, "rprivate");
+        if (maps_users(room->feature)) {
+                mount->idmapped = true;
+                mount->uids = mount->gids = (struct nd_id_map) {.outside = FIRST_ID, .count = IDS};
+        }
+        if (room->feature == SELFTEST_READ_ONLY)
+                nd_spec_mount_option(mount, "rro");
+        if (room->feature == SELFTEST_HOST_NETWORK) {
+                mount = nd_spec_add_mount(spec, "/sys", nullptr, "/sys");
+                nd_spec_mount_option(mount, "rbind");
+                nd_spec_mount_option(mount, "rprivate");
+                nd_spec_mount_option(mount, "rro");
+        }
+}
+
+static struct nd_error *write_spec(const struct room *room) {
+        nd_cleanup(nd_spec_done) struct nd_spec spec = {};
+        nd_autofree char *volume = nullptr, *users = nullptr;
+        nd_autoclose int fd = -EBADF;
+        nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
+
+        nd_try(make_volume(room, &volume));
+        nd_strings_add(&spec.process.arguments, "/init");
+        nd_strings_add(&spec.process.arguments, "--version");
+        spec.process.directory = nd_strdup("/");
+        spec.root = nd_strdup("rootfs");
+        add_mounts(room, volume, &spec);
+        nd_spec_add_namespace(&spec, "mount", nullptr);
+        nd_spec_add_namespace(&spec, "pid", nullptr);
+        nd_spec_add_namespace(&spec, "ipc", nullptr);
+        if (room->feature != SELFTEST_HOST_NETWORK) {
+                nd_spec_add_namespace(&spec, "uts", nullptr);
+                nd_spec_add_namespace(&spec, "network", nullptr);
+        }
+        if (maps_users(room->feature)) {
+                users = nd_format("/proc/%d/fd/%d", (int) getpid(), room->userns);
+                nd_spec_add_namespace(&spec, "user", users);
+                spec.user_namespace = true;
+                spec.uids = spec.gids = (struct nd_id_map) {.outside = FIRST_ID, .count = IDS};
+        }
+        nd_try(nd_spec_format(&spec, &text));
+        nd_try(nd_dir_open(AT_FDCWD, room->directory, &fd));
+        return nd_file_replace_unsynced(fd, "config.json", nd_text_get(&text), text.length, 0600);
+}
+
+static struct nd_error *run_crun(const struct room *room) {
+        nd_autofree char *root = nd_format("%s/crun", room->directory),
+                         *id = nd_format("nodens-selftest-%s", names[room->feature]);
+        const char *const argv[] = {room->config->crun, "--root", root,   "--cgroup-manager", "disabled", "run", "--bundle",
+                                    room->directory,    id,       nullptr};
+        nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
+
+        nd_try(nd_child_run(&(struct nd_child_plan) {.argv = argv, .deadline_us = deadline_us, .output_ceiling = 4096},
+                            &result));
+        nd_try(nd_child_result_error(&result, "crun"));
+        return result.output && result.output[0]
+                       ? nullptr
+                       : nd_error_new(ND_INTERNAL, 0, "crun said that it ran '%s --version', which said nothing",
+                                      room->config->init);
+}
+
+/* The image's files must be the container's root's, or whatever they are to it is not what the image says. */
+static struct nd_error *check_owner(const struct room *room) {
+        nd_autofree char *path = nd_format("%s/rootfs/init", room->directory);
+        uint32_t expected = maps_users(room->feature) ? FIRST_ID : 0;
+        struct stat st;
+
+        if (stat(path, &st) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "stat '%s'", path);
+        if (st.st_uid != expected || st.st_gid != expected)
+                return nd_error_new(ND_INTERNAL, 0, "a file of root's in a layer belongs to %u:%u in the container, not to %u",
+                                    st.st_uid, st.st_gid, expected);
+        return nullptr;
+}
+
+static struct nd_error *run_trial(struct room *room) {
+        struct nd_id_map map = {.outside = FIRST_ID, .count = IDS};
+        struct nd_userns_plan users = {.uids = &map, .uid_count = 1, .gids = &map, .gid_count = 1, .charge_to_root = true};
+        struct rootfs_plan plan = {.layers = room->layers,
+                                   .chains = &room->chain,
+                                   .count = 1,
+                                   .directory = room->directory,
+                                   .userns = -EBADF,
+                                   .uid = maps_users(room->feature) ? FIRST_ID : 0,
+                                   .gid = maps_users(room->feature) ? FIRST_ID : 0};
+        nd_autoclose int tree = -EBADF;
+
+        nd_try(make_layer(room));
+        if (maps_users(room->feature)) {
+                nd_try(nd_probe_overlay(room->config->images));
+                nd_try(nd_probe_idmap_tmpfs());
+                nd_try(nd_userns_make(&users, &room->userns));
+                plan.userns = room->userns;
+        }
+        nd_try(rootfs_build(&plan, &tree));
+        nd_try(rootfs_attach(tree, room->directory));
+        nd_try(check_owner(room));
+        nd_try(write_spec(room));
+        return run_crun(room);
+}
+
+static struct nd_error *remove_room(const struct cri_config *config, const char *name) {
+        nd_autofree char *parent = nd_format("%s/selftest", config->state);
+        nd_autoclose int fd = -EBADF;
+
+        nd_try(nd_dir_make(AT_FDCWD, config->state, 0711));
+        nd_try(nd_dir_make(AT_FDCWD, parent, 0711));
+        nd_try(nd_dir_open(AT_FDCWD, parent, &fd));
+        return nd_tree_remove(fd, name);
+}
+
+static struct nd_error *work(void *argument, [[maybe_unused]] int *ret_fd) {
+        const struct trial *trial = argument;
+        const struct cri_config *config = trial->selftest->config;
+        nd_autofree char *directory = nd_format("%s/selftest/%s", config->state, names[trial->feature]);
+        nd_autofree char *layers = nd_format("%s/layers", directory), *root = nd_format("%s/rootfs", directory);
+        struct room room = {.config = config,
+                            .feature = trial->feature,
+                            .directory = directory,
+                            .layers = layers,
+                            .chain = nd_digest_of(ND_HASH_SHA256, "nodens", strlen("nodens")),
+                            .userns = -EBADF};
+        struct nd_error *error;
+
+        nd_try(remove_room(config, names[trial->feature]));
+        nd_try(nd_dir_make(AT_FDCWD, directory, 0711));
+        error = run_trial(&room);
+        (void) nd_sys->umount2(root, MNT_DETACH);
+        (void) nd_sys->umount2(layers, MNT_DETACH);                /* the mapped view of it, over it */
+        nd_error_free(remove_room(config, names[trial->feature])); /* what stays is removed at the next start */
+        return error;
+}
+
+/* ---- on the loop ---- */
+
+static void trial_ended(struct selftest *selftest) {
+        if (--selftest->pending == 0)
+                (void) sd_event_source_set_enabled(selftest->later, SD_EVENT_ONESHOT);
+}
+
+static void on_worker(struct nd_error *error, int fd, void *userdata) {
+        struct trial *trial = userdata;
+
+        nd_close_fd(&fd);
+        trial->worker = nullptr;
+        if (error)
+                trial->reason = nd_strdup(nd_error_text(error));
+        nd_error_free(error);
+        trial_ended(trial->selftest);
+}
+
+static int on_later([[maybe_unused]] sd_event_source *source, void *userdata) {
+        struct selftest *selftest = userdata;
+
+        selftest->done(selftest->userdata);
+        return 0;
+}
+
+static void start_trial(sd_event *loop, struct selftest *selftest, enum selftest_feature feature) {
+        struct trial *trial = &selftest->trials[feature];
+        nd_autoerror struct nd_error *error = nullptr;
+
+        trial->selftest = selftest;
+        trial->feature = feature;
+        error = nd_worker_start(loop, "self-test", work, trial, deadline_us, on_worker, trial, &trial->worker);
+        if (!error)
+                return;
+        trial->reason = nd_strdup(nd_error_text(error));
+        trial_ended(selftest);
+}
+
+struct selftest *selftest_new(sd_event *loop, const struct cri_config *config, void (*done)(void *userdata), void *userdata) {
+        struct selftest *selftest = nd_new(struct selftest);
+
+        selftest->config = config;
+        selftest->done = done;
+        selftest->userdata = userdata;
+        selftest->pending = SELFTEST_FEATURES;
+        if (sd_event_add_defer(loop, &selftest->later, on_later, selftest) < 0)
+                abort(); /* no memory: an event source takes nothing else */
+        (void) sd_event_source_set_enabled(selftest->later, SD_EVENT_OFF);
+        for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++)
+                start_trial(loop, selftest, feature);
+        return selftest;
+}
+
+void selftest_free(struct selftest *selftest) {
+        if (!selftest)
+                return;
+        for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++) {
+                nd_worker_cancel(selftest->trials[feature].worker);
+                free(selftest->trials[feature].reason);
+        }
+        sd_event_source_disable_unref(selftest->later);
+        free(selftest);
+}
+
+/* ---- what came of it ---- */
+
+const char *selftest_reason(const struct selftest *selftest, enum selftest_feature feature) {
+        return selftest->pending > 0 ? "the self-test has not ended yet" : selftest->trials[feature].reason;
+}
+
+struct nd_error *selftest_users(const struct selftest *selftest, bool host_network) {
+        const char *reason = selftest_reason(selftest, host_network ? SELFTEST_HOST_NETWORK : SELFTEST_USERS);
+
+        if (!reason)
+                return nullptr;
+        return nd_error_new(ND_PRECONDITION, 0, "this node cannot run pods with a user namespace%s: %s",
+                            host_network ? " on the host's network" : "", reason);
+}
+
+const char *const selftest_handlers[] = {"", "crun", nullptr};
+
+bool selftest_has_handler(const char *name) {
+        for (const char *const *handler = selftest_handlers; *handler; handler++)
+                if (nd_streq(*handler, name))
+                        return true;
+        return false;
+}
+
+void selftest_describe(const struct selftest *selftest, struct nd_json_out *out) {
+        nd_json_open(out, "selftest", '{');
+        for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++)
+                nd_json_string(out, names[feature], selftest_reason(selftest, feature) ?: "works");
+        nd_json_close(out, '}');
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verify.c - see verify.h
+ *
+ * Theory of operation
+ *   A started container's id is queued and looked at from an idle source, after its StartContainer was answered. Everything is read from
+ *   /proc/<pid>, where nothing blocks: the one path inside of the container is followed with RESOLVE_NO_XDEV, so that it never leaves the root
+ *   filesystem for a volume that may hang. Whether <pid> is still the container's process is told by its start time, before and after. */
+#include "cri/verify.h"
+
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/log.h"
+#include "cri/daemon.h"
+#include "cri/record.h"
+#include "sys/cgroup.h"
+#include "sys/file.h"
+
+enum {
+        PROC_CEILING = 4 << 20,
+        VERDICT_CEILING = 256 << 10,
+        CHECKS_MOST = 1000,
+};
+
+struct verify {
+        struct daemon *daemon;
+        sd_event_source *idle;
+        nd_strings waiting; /* ids of containers */
+};
+
+void verify_checks_done(verify_checks *checks) {
+        nd_vector_each (check, checks) {
+                free(check->name);
+                free(check->text);
+        }
+        nd_vector_done(checks);
+}
+
+static void add(verify_checks *checks, char *name, enum verify_result result, char *text) {
+        nd_vector_push(checks, ((struct verify_check) {.name = name, .result = result, .text = text}));
+}
+
+/* ---- the checks ---- */
+
+void verify_map(const char *name, const char *map_text, const struct nd_id_map *wanted, verify_checks *ret) {
+        nd_cleanup(nd_id_maps_done) nd_id_maps maps = {};
+        nd_autoerror struct nd_error *error = nd_id_maps_parse(map_text, &maps);
+        const struct nd_id_map *found = maps.count == 1 ? maps.items : nullptr;
+        bool same =
+                found && found->inside == wanted->inside && found->outside == wanted->outside && found->count == wanted->count;
+
+        if (error)
+                add(ret, nd_strdup(name), VERIFY_FAILED, nd_strdup(nd_error_text(error)));
+        else if (!found)
+                add(ret, nd_strdup(name), VERIFY_FAILED, nd_format("%zu lines in the map", maps.count));
+        else
+                add(ret, nd_strdup(name), same ? VERIFY_PASSED : VERIFY_FAILED,
+                    nd_format("%u to %u are %u to %u on the host", found->inside, found->inside + found->count - 1,
+                              found->outside, found->outside + found->count - 1));
+}
+
+void verify_cgroup(const char *cgroup_text, const char *parent, verify_checks *ret) {
+        nd_autofree char *path = nd_cgroup_path_of(cgroup_text);
+        const char *last = strrchr(parent, '/');
+        bool below;
+
+        if (!path || !parent[0])
+                return;
+        /* systemd's slices may come by their name alone; the path that it stands for ends with that name. */
+        if (parent[0] == '/')
+                below = nd_has_prefix(path, parent) && path[strlen(parent)] == '/';
+        else
+                below = strstr(path, last ? last + 1 : parent);
+        add(ret, nd_strdup("cgroup"), below ? VERIFY_PASSED : VERIFY_FAILED, nd_strdup(path));
+}
+
+/* The n-th of a line's words, which end at blanks; *ret_length is 0 when there are not so many. */
+static const char *word(const char *line, size_t length, size_t n, size_t *ret_length) {
+        const char *end = line + length, *at = line;
+
+        for (; n > 0 && at < end; n--) {
+                at = memchr(at, ' ', (size_t) (end - at));
+                at = at ? at + 1 : end;
+        }
+        *ret_length = 0;
+        if (at < end) {
+                const char *blank = memchr(at, ' ', (size_t) (end - at));
+
+                *ret_length = (size_t) ((blank ?: end) - at);
+        }
+        return at;
+}
+
+static bool has_option(const char *options, size_t length, const char *option) {
+        size_t wanted = strlen(option);
+
+        for (const char *at = options, *end = options + length; at < end;) {
+                const char *comma = memchr(at, ',', (size_t) (end - at));
+                size_t this = (size_t) ((comma ?: end) - at);
+
+                if (this == wanted && memcmp(at, option, wanted) == 0)
+                        return true;
+                at += this + 1;
+        }
+        return false;
+}
+
+/* The options of the last mount at a path, or nullptr. Paths are compared as /proc writes them, with blanks and the like escaped. */
+static const char *options_at(const char *mountinfo, const char *path, size_t *ret_length) {
+        const char *found = nullptr;
+
+        for (const char *line = mountinfo; *line;) {
+                size_t length = strcspn(line, "\n"), at_length = 0;
+                const char *at = word(line, length, 4, &at_length);
+
+                if (at_length == strlen(path) && memcmp(at, path, at_length) == 0)
+                        found = word(line, length, 5, ret_length);
+                line += length + (line[length] == '\n');
+        }
+        return found;
+}
+
+static char *escaped(const char *path) {
+        nd_autotext text = ND_TEXT(4 * 4096);
+        size_t length = strlen(path);
+
+        for (; length > 1 && path[length - 1] == '/';)
+                length--;
+        for (size_t i = 0; i < length; i++)
+                if (strchr(" \t\n\\", path[i]))
+                        nd_text_addf(&text, "\\%03o", (unsigned char) path[i]);
+                else
+                        nd_text_append(&text, path + i, 1);
+        return nd_text_steal(&text);
+}
+
+static void verify_mount(const char *mountinfo, const struct mount_request *mount, verify_checks *ret) {
+        nd_autofree char *path = escaped(mount->container_path);
+        size_t length = 0;
+        const char *options = options_at(mountinfo, path ?: "", &length);
+        bool mapped = options && has_option(options, length, "idmapped"),
+             read_only = options && has_option(options, length, "ro");
+
+        if (!options) {
+                add(ret, nd_format("mount %s", mount->container_path), VERIFY_FAILED, nd_strdup("is not there"));
+                return;
+        }
+        add(ret, nd_format("mount %s", mount->container_path),
+            (mount->idmapped && !mapped) || (mount->read_only && !read_only) ? VERIFY_FAILED : VERIFY_PASSED,
+            nd_format("%s, %s", mapped ? "idmapped" : "not idmapped", read_only ? "read-only" : "writable"));
+}
+
+void verify_mounts(const char *mountinfo, const struct container_request *request, verify_checks *ret) {
+        nd_vector_each (mount, &request->mounts) {
+                if (ret->count < CHECKS_MOST && !mount->image[0])
+                        verify_mount(mountinfo, mount, ret);
+        }
+}
+
+/* Some file of the image that belongs to root there, as nearly every one does. */
+static int open_inside(const char *root, const char *path) {
+        struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+                               .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS};
+        nd_autoclose int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        return fd < 0 ? -errno : (int) syscall(SYS_openat2, fd, path, &how, sizeof how);
+}
+
+static void verify_owner(pid_t pid, const struct sandbox_request *pod, verify_checks *ret) {
+        static const char *const candidates[] = {"etc/passwd", "bin", "usr", "etc"};
+        nd_autofree char *root = nd_format("/proc/%d/root", (int) pid);
+
+        for (size_t i = 0; i < nd_count_of(candidates); i++) {
+                nd_autoclose int fd = open_inside(root, candidates[i]);
+                struct stat st;
+
+                if (fd < 0 || fstat(fd, &st) < 0)
+                        continue;
+                add(ret, nd_strdup("image's files"),
+                    st.st_uid >= pod->uids.outside && st.st_uid - pod->uids.outside < pod->uids.count ? VERIFY_PASSED
+                                                                                                      : VERIFY_FAILED,
+                    nd_format("/%s belongs to %u on the host", candidates[i], st.st_uid));
+                return;
+        }
+}
+
+/* ---- one container ---- */
+
+static char *read_proc(pid_t pid, const char *name) {
+        nd_autofree char *path = nd_format("/proc/%d/%s", (int) pid, name);
+        char *text = nullptr;
+
+        nd_error_free(nd_file_read_kernel(path, PROC_CEILING, &text));
+        return text;
+}
+
+/* Start time in clock ticks: the 22nd word of stat, counted from behind the program's name. */
+static uint64_t birth_of(pid_t pid) {
+        nd_autofree char *stat = read_proc(pid, "stat");
+        const char *end = stat ? strrchr(stat, ')') : nullptr;
+        nd_autofree char *text = nullptr;
+        uint64_t birth = 0;
+        size_t length = 0;
+
+        if (!end)
+                return 0;
+        end = word(end, strlen(end), 20, &length);
+        text = nd_strndup(end, length);
+        return nd_parse_u64(text, UINT64_MAX, &birth) < 0 ? 0 : birth;
+}
+
+static void verify_container(const struct container *container, verify_checks *ret) {
+        const struct sandbox_request *pod = &container->sandbox->request;
+        nd_autofree char *uids = read_proc(container->pid, "uid_map"), *gids = read_proc(container->pid, "gid_map"),
+                         *cgroup = read_proc(container->pid, "cgroup"), *mounts = read_proc(container->pid, "mountinfo");
+
+        if (uids && gids && pod->user_namespace) {
+                verify_map("user IDs", uids, &pod->uids, ret);
+                verify_map("group IDs", gids, &pod->gids, ret);
+                verify_owner(container->pid, pod, ret);
+        }
+        if (cgroup)
+                verify_cgroup(cgroup, pod->cgroup_parent, ret);
+        if (mounts && *mounts)
+                verify_mounts(mounts, &container->request, ret);
+}
+
+static void report(const struct container *container, const verify_checks *checks) {
+        nd_vector_each (check, checks) {
+                if (check->result == VERIFY_FAILED)
+                        nd_log(ND_LOG_WARNING, "a started container is not what was promised",
+                               nd_field("pod", container->sandbox->request.name),
+                               nd_field("namespace", container->sandbox->request.namespace),
+                               nd_field("name", container->request.name), nd_field("container", container->id),
+                               nd_field("check", check->name), nd_field("found", check->text));
+        }
+}
+
+static void verify_now(struct daemon *daemon, const char *id) {
+        struct container *container = nd_map_get(&daemon->pods.containers, id);
+        nd_cleanup(verify_checks_done) verify_checks checks = {};
+
+        if (!container || container->state == CONTAINER_REMOVED || container->pid <= 0)
+                return;
+        if (birth_of(container->pid) == container->pid_birth)
+                verify_container(container, &checks);
+        if (birth_of(container->pid) != container->pid_birth) {
+                verify_checks_done(&checks);
+                add(&checks, nd_strdup("process"), VERIFY_UNKNOWN, nd_strdup("it had ended before it could be looked at"));
+        }
+        report(container, &checks);
+        free(container->verdict);
+        container->verdict = verify_format(&checks);
+        /* It tells people something; whatever happens next to the container is saved with it. */
+        nd_error_free(record_save_container(daemon->records, container, RECORD_HERE));
+}
+
+/* ---- the queue ---- */
+
+static int on_idle([[maybe_unused]] sd_event_source *source, void *userdata) {
+        struct verify *verify = userdata;
+        nd_autofree char *id = nullptr;
+
+        if (verify->waiting.count > 0) {
+                id = verify->waiting.items[0];
+                memmove(verify->waiting.items, verify->waiting.items + 1, --verify->waiting.count * sizeof(char *));
+                verify_now(verify->daemon, id);
+        }
+        if (verify->waiting.count == 0)
+                (void) sd_event_source_set_enabled(verify->idle, SD_EVENT_OFF);
+        return 0;
+}
+
+void verify_later(struct verify *verify, const struct container *container) {
+        nd_strings_add(&verify->waiting, container->id);
+        (void) sd_event_source_set_enabled(verify->idle, SD_EVENT_ON);
+}
+
+struct nd_error *verify_new(struct daemon *daemon, struct verify **ret) {
+        struct verify *verify = nd_new(struct verify);
+        int r;
+
+        verify->daemon = daemon;
+        r = sd_event_add_defer(daemon->loop, &verify->idle, on_idle, verify);
+        if (r < 0) {
+                free(verify);
+                return nd_error_new(ND_INTERNAL, -r, "watch for started containers");
+        }
+        (void) sd_event_source_set_priority(verify->idle, SD_EVENT_PRIORITY_IDLE);
+        (void) sd_event_source_set_enabled(verify->idle, SD_EVENT_OFF);
+        *ret = verify;
+        return nullptr;
+}
+
+void verify_free(struct verify *verify) {
+        if (!verify)
+                return;
+        sd_event_source_disable_unref(verify->idle);
+        nd_strings_done(&verify->waiting);
+        free(verify);
+}
+
+/* ---- as text ---- */
+
+static const char *const results[] = {[VERIFY_PASSED] = "passed", [VERIFY_FAILED] = "failed", [VERIFY_UNKNOWN] = "unknown"};
+
+char *verify_format(const verify_checks *checks) {
+        nd_autotext text = ND_TEXT(VERDICT_CEILING);
+        struct nd_json_out out = {.text = &text};
+
+        nd_json_open(&out, nullptr, '[');
+        nd_vector_each (check, checks) {
+                nd_json_open(&out, nullptr, '{');
+                nd_json_string(&out, "check", check->name);
+                nd_json_string(&out, "result", results[check->result]);
+                nd_json_string(&out, "found", check->text);
+                nd_json_close(&out, '}');
+        }
+        nd_json_close(&out, ']');
+        return text.overflow ? nd_strdup("") : nd_text_steal(&text);
+}
+
+static struct nd_error *parse_check(yyjson_val *object, verify_checks *ret) {
+        const char *name = nullptr, *result = nullptr, *found = nullptr;
+
+        if (!yyjson_is_obj(object))
+                return nd_error_new(ND_INVALID, 0, "a check is no object");
+        nd_try(nd_member_text(object, "check", VERDICT_CEILING, &name));
+        nd_try(nd_member_text(object, "result", VERDICT_CEILING, &result));
+        nd_try(nd_member_text(object, "found", VERDICT_CEILING, &found));
+        for (enum verify_result i = 0; result && i < nd_count_of(results); i++)
+                if (nd_streq(result, results[i]))
+                        add(ret, nd_strdup(name ?: ""), i, nd_strdup(found ?: ""));
+        return nullptr;
+}
+
+void verify_parse(const char *verdict, verify_checks *ret) {
+        nd_autojson doc = nullptr;
+        nd_autoerror struct nd_error *error = nd_json_parse(verdict, strlen(verdict), VERDICT_CEILING, &doc);
+        yyjson_arr_iter checks;
+        yyjson_val *check;
+
+        if (error)
+                return;
+        checks = yyjson_arr_iter_with(yyjson_doc_get_root(doc));
+        while (!error && (check = yyjson_arr_iter_next(&checks)))
+                error = parse_check(check, ret);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verify.h - whether a started container is what was promised
+ *
+ * After start the daemon looks at the running process from outside: its ID maps, its cgroup, who owns an image's file, which of its volumes are
+ * idmapped or read-only. The verdict is kept with the container and shown by verbose status and `nodens inspect`; what does not hold is logged. */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include "base/vector.h"
+#include "cri/pods.h"
+
+struct daemon;
+struct verify;
+
+[[nodiscard]] struct nd_error *verify_new(struct daemon *daemon, struct verify **ret);
+void verify_free(struct verify *verify);
+
+/* Checks it when the loop has nothing better to do. */
+void verify_later(struct verify *verify, const struct container *container);
+
+enum verify_result {
+        VERIFY_PASSED,
+        VERIFY_FAILED,
+        VERIFY_UNKNOWN, /* it could not be looked at: the process had ended already */
+};
+
+struct verify_check {
+        char *name; /* "user IDs", "cgroup", ... */
+        enum verify_result result;
+        char *text; /* what was found */
+};
+typedef nd_vector(struct verify_check) verify_checks;
+void verify_checks_done(verify_checks *checks);
+
+/* The verdict as it is kept, and back; a verdict that cannot be read is no checks. */
+[[nodiscard]] char *verify_format(const verify_checks *checks);
+void verify_parse(const char *verdict, verify_checks *ret);
+
+/* For tests. The checks of a mapping and of a mount table, given as their texts. */
+void verify_map(const char *name, const char *map_text, const struct nd_id_map *wanted, verify_checks *ret);
+void verify_mounts(const char *mountinfo, const struct container_request *request, verify_checks *ret);
+void verify_cgroup(const char *cgroup_text, const char *parent, verify_checks *ret);
