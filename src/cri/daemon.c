@@ -2,33 +2,46 @@
 /* daemon.c - see daemon.h
  *
  * Theory of operation
- *   Parts are built from the ground up: loop, store, what works on it, and last the socket, so that nobody is served by half a daemon. They go
- *   in the opposite order. SIGTERM and SIGINT end the loop; whatever was acknowledged is on disk already. */
+ *   Parts are built from the ground up: loop, store, what works on it, the pods that the last daemon left, and last the socket, so that nobody is
+ *   served by half a daemon: the socket opens when the self-test has ended, since what it finds is what Status says. Parts go in the
+ *   opposite order. SIGTERM and SIGINT end the loop; whatever was acknowledged is on disk already, and containers go on without us. */
 #include "cri/daemon.h"
 
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <systemd/sd-daemon.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "cri/network.h"
 #include "cri/pins.h"
+#include "cri/record.h"
+#include "cri/recovery.h"
+#include "cri/selftest.h"
 #include "cri/service.h"
 #include "cri/sweeper.h"
+#include "cri/verify.h"
 #include "net/unix.h"
 #include "oci/store.h"
 #include "sys/file.h"
 
-static const struct nd_grpc_method *const tables[] = {service_runtime_methods, service_image_methods, service_node_methods,
-                                                      nullptr};
+static const struct nd_grpc_method *const tables[] = {
+        service_runtime_methods, service_sandbox_methods, service_container_methods,
+        service_image_methods,   service_node_methods,    nullptr,
+};
 
 void daemon_done(struct daemon *daemon) {
         nd_grpc_server_free(daemon->server);
-        puller_free(daemon->puller);
-        sweeper_free(daemon->sweeper);
+        verify_free(daemon->verify);
+        selftest_free(daemon->selftest);
+        pods_done(&daemon->pods);
         network_free(daemon->network);
         pins_free(daemon->pins);
+        record_book_free(daemon->records);
+        puller_free(daemon->puller);
+        sweeper_free(daemon->sweeper);
         nd_image_store_free(daemon->images);
         sd_event_unref(daemon->loop);
         cri_config_done(&daemon->config);
@@ -126,21 +139,80 @@ static struct nd_error *pin_configured(struct daemon *daemon) {
         return nullptr;
 }
 
-struct nd_error *daemon_start(struct daemon *daemon) {
-        const struct nd_grpc_server_settings settings = {.tables = tables, .userdata = daemon, .observe = observe};
+static struct nd_error *serve(struct daemon *daemon) {
         nd_autoclose int fd = -EBADF;
 
-        nd_try(start_loop(daemon));
+        nd_try(listen_at(daemon->config.socket, &fd));
+        return nd_grpc_server_listen(daemon->server, nd_take_fd(fd));
+}
+
+static void report_ready(const struct daemon *daemon) {
+        static const enum selftest_feature features[] = {SELFTEST_ENGINE, SELFTEST_READ_ONLY, SELFTEST_USERS,
+                                                         SELFTEST_HOST_NETWORK};
+        nd_autofree char *us = nd_format("%llu", (unsigned long long) (nd_clock_us() - daemon->began));
+        static const char *const names[] = {"crun", "recursive read-only mounts", "user namespaces",
+                                            "user namespaces on the host's network"};
+
+        for (size_t i = 0; i < nd_count_of(features); i++) {
+                const char *reason = selftest_reason(daemon->selftest, features[i]);
+
+                if (reason)
+                        nd_log(i == 0 ? ND_LOG_ERROR : ND_LOG_WARNING, "this node lacks a feature",
+                               nd_field("feature", names[i]), nd_field("reason", reason));
+        }
+        nd_log(ND_LOG_INFO, "ready", nd_field("socket", daemon->config.socket), nd_field("images", daemon->config.images),
+               nd_field("us", us));
+        (void) sd_notify(false, "READY=1");
+}
+
+/* The self-test has ended, whatever it found: from now on the kubelet can ask. */
+static void on_tested(void *userdata) {
+        struct daemon *daemon = userdata;
+        nd_autoerror struct nd_error *error = serve(daemon);
+
+        if (error) {
+                nd_log(ND_LOG_ERROR, nd_error_text(error));
+                (void) sd_event_exit(daemon->loop, EXIT_FAILURE);
+                return;
+        }
+        report_ready(daemon);
+        sweeper_wake(daemon->sweeper); /* what the last daemon left */
+}
+
+static struct nd_error *make_run_directories(const struct cri_config *config) {
+        nd_autofree char *pods = nd_format("%s/pods", config->run), *containers = nd_format("%s/containers", config->run);
+
+        nd_try(make_directory_of(config->run));
+        nd_try(nd_dir_make(AT_FDCWD, config->run, 0711));
+        nd_try(nd_dir_make(AT_FDCWD, pods, 0711));
+        return nd_dir_make(AT_FDCWD, containers, 0711);
+}
+
+static struct nd_error *start_images(struct daemon *daemon) {
         nd_try(nd_image_store_open(daemon->config.images, &daemon->images));
         report_problems(daemon->images);
         nd_try(pin_configured(daemon));
-        nd_try(sweeper_new(daemon->loop, daemon->images, &daemon->sweeper));
-        nd_try(puller_new(daemon->loop, &daemon->config, daemon->images, daemon->sweeper, &daemon->puller));
+        nd_try(sweeper_new(daemon->loop, daemon->images, &daemon->pods, &daemon->sweeper));
+        return puller_new(daemon->loop, &daemon->config, daemon->images, daemon->sweeper, &daemon->puller);
+}
+
+static struct nd_error *start_pods(struct daemon *daemon) {
+        nd_try(make_run_directories(&daemon->config));
+        nd_try(record_book_open(&daemon->config, &daemon->records));
         nd_try(pins_open(&daemon->config, &daemon->pins));
         daemon->network = network_new(daemon->loop, &daemon->config);
+        nd_try(verify_new(daemon, &daemon->verify));
+        return recovery_run(daemon);
+}
+
+struct nd_error *daemon_start(struct daemon *daemon) {
+        const struct nd_grpc_server_settings settings = {.tables = tables, .userdata = daemon, .observe = observe};
+
+        daemon->began = nd_clock_us();
+        nd_try(start_loop(daemon));
+        nd_try(start_images(daemon));
+        nd_try(start_pods(daemon));
         nd_try(nd_grpc_server_new(daemon->loop, &settings, &daemon->server));
-        nd_try(listen_at(daemon->config.socket, &fd));
-        nd_try(nd_grpc_server_listen(daemon->server, nd_take_fd(fd)));
-        sweeper_wake(daemon->sweeper); /* what the last daemon left */
+        daemon->selftest = selftest_new(daemon->loop, &daemon->config, on_tested, daemon);
         return nullptr;
 }

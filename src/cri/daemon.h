@@ -12,6 +12,7 @@
 struct nd_image_store;
 
 struct daemon {
+        uint64_t began; /* when it was started, in microseconds of the monotonic clock */
         sd_event *loop;
         struct cri_config config;
         struct nd_image_store *images;
@@ -21,9 +22,11 @@ struct daemon {
         struct record_book *records;
         struct pins *pins;
         struct network *network;
+        struct selftest *selftest;
+        struct verify *verify;
         struct nd_grpc_server *server;
 };
 
-/* Builds the parts and listens. An error says what to do. */
+/* Builds the parts; it listens, and tells systemd so, when the self-test has ended. An error says what to do. */
 [[nodiscard]] struct nd_error *daemon_start(struct daemon *daemon);
 void daemon_done(struct daemon *daemon);

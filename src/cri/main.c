@@ -62,10 +62,10 @@ static struct nd_error *serve(const struct settings *settings) {
         override(&daemon.config.images, settings->images);
         override(&daemon.config.pull_helper, settings->pull_helper);
         nd_try(daemon_start(&daemon));
-        (void) sd_notify(false, "READY=1");
-        nd_log(ND_LOG_INFO, "ready", nd_field("socket", daemon.config.socket), nd_field("images", daemon.config.images));
         r = sd_event_loop(daemon.loop);
         (void) sd_notify(false, "STOPPING=1");
+        if (r > 0)
+                return nd_error_new(ND_INTERNAL, 0, "the socket could not be opened");
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "event loop") : nullptr;
 }
 

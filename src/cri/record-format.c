@@ -33,6 +33,7 @@ struct field {
 static const struct field sandbox_fields[] = {
         {"made", KIND_UNSIGNED, offsetof(struct sandbox, made)},
         {"createdAt", KIND_U64, offsetof(struct sandbox, created_at)},
+        {"oomKills", KIND_U64, offsetof(struct sandbox, oom_kills)},
         {"networkResult", KIND_NULLABLE, offsetof(struct sandbox, network_result)},
 };
 

@@ -89,7 +89,7 @@ struct nd_error *record_save_sandbox(struct record_book *book, const struct sand
         nd_autoclose int fd = -EBADF;
         nd_autotext text = {};
 
-        nd_try(record_format_sandbox(sandbox, book->boot_id, &text));
+        nd_try(record_format_sandbox(sandbox, sandbox->this_boot ? book->boot_id : "earlier", &text));
         nd_try(open_sandbox(book, sandbox->id, &fd));
         return nd_error_wrap(write_record(fd, SANDBOX_JSON, nd_text_get(&text), text.length, how), "pod sandbox %s",
                              sandbox->id);

@@ -1,24 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request-decode-container.c - CreateContainerRequest as a request of ours; see request-decode.h */
-#include <signal.h>
 #include <string.h>
 
 #include "cri/request-pieces.h"
 #include "net/protobuf.h"
-
-/* The CRI numbers signals by their names in alphabetical order; real-time signals follow, counted from 34 as the C library does. */
-static int signal_of(Runtime__V1__Signal signal) {
-        static const unsigned char numbers[] = {
-                0,       SIGABRT, SIGALRM, SIGBUS,  SIGCHLD, SIGCHLD, SIGCONT, SIGFPE,    SIGHUP,   SIGILL,  SIGINT,  SIGIO,
-                SIGABRT, SIGKILL, SIGPIPE, SIGPOLL, SIGPROF, SIGPWR,  SIGQUIT, SIGSEGV,   16,       SIGSTOP, SIGSYS,  SIGTERM,
-                SIGTRAP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG,  SIGUSR1, SIGUSR2, SIGVTALRM, SIGWINCH, SIGXCPU, SIGXFSZ,
-        };
-        enum { FIRST_REAL_TIME = nd_count_of(numbers), LAST_REAL_TIME = FIRST_REAL_TIME + 30 };
-
-        if ((int) signal < 0 || (int) signal > LAST_REAL_TIME)
-                return -EINVAL;
-        return (int) signal < FIRST_REAL_TIME ? numbers[signal] : 34 + ((int) signal - FIRST_REAL_TIME);
-}
 
 static struct nd_error *take_variable(const Runtime__V1__KeyValue *variable, struct container_request *ret) {
         const ProtobufCBinaryData *value = &variable->value;
@@ -274,7 +259,7 @@ static struct nd_error *take_container(const Runtime__V1__ContainerConfig *confi
         ret->stdin_open = config->stdin;
         ret->stdin_once = config->stdin_once;
         ret->tty = config->tty;
-        ret->stop_signal = signal_of(config->stop_signal);
+        ret->stop_signal = request_signal_from_cri((int) config->stop_signal);
         if (ret->stop_signal < 0)
                 return nd_error_new(ND_INVALID, 0, "unknown stop_signal %d", (int) config->stop_signal);
         nd_try(piece_resources(linux ? linux->resources : nullptr, &ret->resources));

@@ -268,23 +268,32 @@ static bool overlap(const struct nd_id_map *a, const struct nd_id_map *b) {
         return a->outside < (uint64_t) b->outside + b->count && b->outside < (uint64_t) a->outside + a->count;
 }
 
+static struct nd_error *check_beside(const struct sandbox *other, const struct sandbox_request *request) {
+        const struct sandbox_request *its = &other->request;
+
+        if (nd_streq(its->uid, request->uid)) {
+                if (its->attempt != request->attempt || !nd_streq(its->name, request->name))
+                        return nullptr;
+                return nd_error_new(ND_EXISTS, 0, "attempt %u is there already, as pod sandbox %s", its->attempt, other->id);
+        }
+        if (!request->user_namespace || !its->user_namespace ||
+            (!overlap(&its->uids, &request->uids) && !overlap(&its->gids, &request->gids)))
+                return nullptr;
+        return nd_error_new(ND_INVALID, 0,
+                            "IDs %u to %u are those of pod %s/%s (uid %s), which is still there: two pods with the same IDs "
+                            "would be one user to the kernel",
+                            request->uids.outside, request->uids.outside + request->uids.count - 1, its->namespace, its->name,
+                            its->uid);
+}
+
 struct nd_error *request_check_sandbox(const struct pods *pods, const struct sandbox_request *request) {
         const struct nd_map_slot *slot;
 
-        if (!request->user_namespace)
-                return nullptr;
         for (size_t at = 0; (slot = nd_map_next(&pods->sandboxes, &at));) {
                 const struct sandbox *other = slot->value;
 
-                if ((other->state != SANDBOX_READY && other->state != SANDBOX_NEW) || !other->request.user_namespace ||
-                    nd_streq(other->request.uid, request->uid))
-                        continue;
-                if (overlap(&other->request.uids, &request->uids) || overlap(&other->request.gids, &request->gids))
-                        return nd_error_new(ND_INVALID, 0,
-                                            "IDs %u to %u are those of pod %s/%s (uid %s), which is still there: "
-                                            "two pods with the same IDs would be one user to the kernel",
-                                            request->uids.outside, request->uids.outside + request->uids.count - 1,
-                                            other->request.namespace, other->request.name, other->request.uid);
+                if (other->state == SANDBOX_READY || other->state == SANDBOX_NEW)
+                        nd_try(check_beside(other, request));
         }
         return nullptr;
 }

@@ -28,7 +28,7 @@ enum {
 [[nodiscard]] struct nd_error *request_decode_update(const char *bytes, size_t length, char **ret_container_id,
                                                      struct resource_request *ret);
 
-/* A request beside what is there: the pod's IDs belong to no other pod that may run. */
+/* A request beside what is there: its attempt is a new one, and its IDs belong to no other pod that may run. */
 [[nodiscard]] struct nd_error *request_check_sandbox(const struct pods *pods, const struct sandbox_request *request);
 
 /* A container's users are its sandbox's, whatever its own message says. */

@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cri/request.h"
 
+#include <signal.h>
+
 void pairs_done(pairs *list) {
         nd_vector_each (pair, list) {
                 free(pair->key);
                 free(pair->value);
         }
         nd_vector_done(list);
+}
+
+bool pairs_have(const pairs *list, const char *key, const char *value) {
+        nd_vector_each (pair, list) {
+                if (nd_streq(pair->key, key))
+                        return nd_streq(pair->value, value);
+        }
+        return false;
 }
 
 void sandbox_request_done(struct sandbox_request *request) {
@@ -90,4 +100,32 @@ void container_request_done(struct container_request *request) {
         security_done(request);
         nd_strings_done(&request->cdi_devices);
         *request = (struct container_request) {};
+}
+
+/* By the CRI's number. The first of several names for one signal is the one that is answered. */
+static const unsigned char signals[] = {
+        0,       SIGABRT, SIGALRM, SIGBUS,  SIGCHLD, SIGCHLD, SIGCONT, SIGFPE,    SIGHUP,   SIGILL,  SIGINT,  SIGIO,
+        SIGABRT, SIGKILL, SIGPIPE, SIGPOLL, SIGPROF, SIGPWR,  SIGQUIT, SIGSEGV,   16,       SIGSTOP, SIGSYS,  SIGTERM,
+        SIGTRAP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG,  SIGUSR1, SIGUSR2, SIGVTALRM, SIGWINCH, SIGXCPU, SIGXFSZ,
+};
+
+enum {
+        REAL_TIME = nd_count_of(signals), /* the CRI's number of the first real-time signal ... */
+        REAL_TIME_FIRST = 34,             /* ... which is this one to the C library */
+        REAL_TIME_LAST = 64,
+};
+
+int request_signal_from_cri(int signal) {
+        if (signal < 0 || signal > REAL_TIME + REAL_TIME_LAST - REAL_TIME_FIRST)
+                return -EINVAL;
+        return signal < REAL_TIME ? signals[signal] : REAL_TIME_FIRST + signal - REAL_TIME;
+}
+
+int request_signal_to_cri(int number) {
+        if (number >= REAL_TIME_FIRST && number <= REAL_TIME_LAST)
+                return REAL_TIME + number - REAL_TIME_FIRST;
+        for (int i = 0; i < REAL_TIME; i++)
+                if (signals[i] == number)
+                        return i;
+        return 0;
 }

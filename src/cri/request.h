@@ -18,6 +18,7 @@ struct pair {
 };
 typedef nd_vector(struct pair) pairs;
 void pairs_done(pairs *list);
+[[nodiscard]] bool pairs_have(const pairs *list, const char *key, const char *value);
 
 /* The CRI's numbers. */
 enum namespace_mode {
@@ -134,3 +135,7 @@ struct container_request {
 };
 
 void container_request_done(struct container_request *request);
+
+/* The CRI numbers signals by their names in alphabetical order, then real-time ones; 0 is "the runtime's default". -EINVAL for what it does not know. */
+[[nodiscard]] int request_signal_from_cri(int signal);
+[[nodiscard]] int request_signal_to_cri(int number); /* 0 when it has none */

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service-runtime.c - runtime.v1.RuntimeService. So far it says who we are; pods come next, and what is not here is UNIMPLEMENTED. */
+/* service-runtime.c - runtime.v1.RuntimeService: who we are and what this node can do */
 #include <cri.pb-c.h>
 
+#include "base/json.h"
 #include "cri/answer.h"
+#include "cri/daemon.h"
+#include "cri/network.h"
+#include "cri/selftest.h"
 #include "cri/service.h"
 
 #ifndef ND_VERSION
@@ -20,7 +24,115 @@ static void handle_version(struct nd_grpc_call *call, [[maybe_unused]] const cha
         answer_with(call, &answer.base);
 }
 
+/* ---- status ---- */
+
+static void fill_ready(const struct daemon *daemon, Runtime__V1__RuntimeCondition *runtime,
+                       Runtime__V1__RuntimeCondition *network) {
+        const char *engine = selftest_reason(daemon->selftest, SELFTEST_ENGINE), *reason = "", *message = "";
+
+        runtime->type = (char *) "RuntimeReady";
+        runtime->status = !engine;
+        runtime->reason = (char *) (engine ? "SelfTestFailed" : "");
+        runtime->message = (char *) (engine ?: "");
+        network->type = (char *) "NetworkReady";
+        network->status = network_ready(daemon->network, &reason, &message);
+        network->reason = (char *) (network->status ? "" : reason);
+        network->message = (char *) (network->status ? "" : message);
+}
+
+/* One per handler that a RuntimeClass may name, and the one named "" for pods that name none. */
+static void fill_handlers(const struct daemon *daemon, struct answer_memory *memory, Runtime__V1__StatusResponse *answer) {
+        enum { HANDLERS = 2 };
+
+        answer->runtime_handlers = answer_alloc(memory, HANDLERS * sizeof *answer->runtime_handlers);
+        for (const char *const *name = selftest_handlers; *name; name++) {
+                Runtime__V1__RuntimeHandler *handler =
+                        answer_new(memory, Runtime__V1__RuntimeHandler, runtime__v1__runtime_handler__descriptor);
+
+                handler->name = (char *) *name;
+                handler->features = answer_new(memory, Runtime__V1__RuntimeHandlerFeatures,
+                                               runtime__v1__runtime_handler_features__descriptor);
+                handler->features->user_namespaces = !selftest_reason(daemon->selftest, SELFTEST_USERS);
+                handler->features->recursive_read_only_mounts = !selftest_reason(daemon->selftest, SELFTEST_READ_ONLY);
+                if (answer->n_runtime_handlers < HANDLERS)
+                        answer->runtime_handlers[answer->n_runtime_handlers++] = handler;
+        }
+}
+
+static void describe(const struct daemon *daemon, struct nd_text *ret) {
+        struct nd_json_out out = {.text = ret};
+
+        nd_json_open(&out, nullptr, '{');
+        nd_json_string(&out, "version", ND_VERSION);
+        nd_json_string(&out, "state", daemon->config.state);
+        nd_json_string(&out, "run", daemon->config.run);
+        nd_json_string(&out, "cgroupDriver", daemon->config.systemd_cgroups ? "systemd" : "cgroupfs");
+        nd_json_number(&out, "sandboxes", daemon->pods.sandboxes.count);
+        nd_json_number(&out, "containers", daemon->pods.containers.count);
+        selftest_describe(daemon->selftest, &out);
+        nd_json_close(&out, '}');
+}
+
+static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__status_request__descriptor, bytes, length);
+        Runtime__V1__StatusResponse answer = RUNTIME__V1__STATUS_RESPONSE__INIT;
+        Runtime__V1__StatusResponse__InfoEntry info = RUNTIME__V1__STATUS_RESPONSE__INFO_ENTRY__INIT;
+        Runtime__V1__StatusResponse__InfoEntry *infos[] = {&info};
+        Runtime__V1__RuntimeStatus status = RUNTIME__V1__RUNTIME_STATUS__INIT;
+        Runtime__V1__RuntimeCondition runtime = RUNTIME__V1__RUNTIME_CONDITION__INIT, network = runtime;
+        Runtime__V1__RuntimeFeatures features = RUNTIME__V1__RUNTIME_FEATURES__INIT;
+        const struct daemon *daemon = userdata;
+        nd_autotext text = ND_TEXT(64 << 10);
+        answer_automemory memory = {};
+
+        if (!request)
+                return;
+        fill_ready(daemon, &runtime, &network);
+        status.n_conditions = 2;
+        status.conditions = (Runtime__V1__RuntimeCondition *[]) {&runtime, &network};
+        answer.status = &status;
+        fill_handlers(daemon, &memory, &answer);
+        features.supplemental_groups_policy = true;
+        features.user_namespaces_host_network = !selftest_reason(daemon->selftest, SELFTEST_HOST_NETWORK);
+        answer.features = &features;
+        if (((const Runtime__V1__StatusRequest *) request)->verbose) {
+                describe(daemon, &text);
+                info.key = (char *) "info";
+                info.value = (char *) nd_text_get(&text);
+                answer.n_info = 1;
+                answer.info = infos;
+        }
+        answer_with(call, &answer.base);
+}
+
+/* ---- configuration ---- */
+
+static void handle_config(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,
+                          void *userdata) {
+        Runtime__V1__RuntimeConfigResponse answer = RUNTIME__V1__RUNTIME_CONFIG_RESPONSE__INIT;
+        Runtime__V1__LinuxRuntimeConfiguration linux = RUNTIME__V1__LINUX_RUNTIME_CONFIGURATION__INIT;
+        const struct daemon *daemon = userdata;
+
+        linux.cgroup_driver =
+                daemon->config.systemd_cgroups ? RUNTIME__V1__CGROUP_DRIVER__SYSTEMD : RUNTIME__V1__CGROUP_DRIVER__CGROUPFS;
+        answer.linux = &linux;
+        answer_with(call, &answer.base);
+}
+
+/* The pods' network range: CNI's own configuration says that to whom it concerns. */
+static void handle_update_config(struct nd_grpc_call *call, const char *bytes, size_t length,
+                                 [[maybe_unused]] void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__update_runtime_config_request__descriptor, bytes, length);
+        Runtime__V1__UpdateRuntimeConfigResponse answer = RUNTIME__V1__UPDATE_RUNTIME_CONFIG_RESPONSE__INIT;
+
+        if (request)
+                answer_with(call, &answer.base);
+}
+
 const struct nd_grpc_method service_runtime_methods[] = {
         {"/runtime.v1.RuntimeService/Version", handle_version},
+        {"/runtime.v1.RuntimeService/Status", handle_status},
+        {"/runtime.v1.RuntimeService/RuntimeConfig", handle_config},
+        {"/runtime.v1.RuntimeService/UpdateRuntimeConfig", handle_update_config},
         {},
 };

@@ -9,6 +9,8 @@
 
 struct daemon;
 
-extern const struct nd_grpc_method service_image_methods[];   /* runtime.v1.ImageService */
-extern const struct nd_grpc_method service_runtime_methods[]; /* runtime.v1.RuntimeService */
-extern const struct nd_grpc_method service_node_methods[];    /* nodens.v1.Node */
+extern const struct nd_grpc_method service_image_methods[];     /* runtime.v1.ImageService */
+extern const struct nd_grpc_method service_runtime_methods[];   /* runtime.v1.RuntimeService: the node */
+extern const struct nd_grpc_method service_sandbox_methods[];   /* its pod sandboxes */
+extern const struct nd_grpc_method service_container_methods[]; /* its containers */
+extern const struct nd_grpc_method service_node_methods[];      /* nodens.v1.Node */

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cri/pods.h"
 #include "oci/store.h"
 #include "sys/child.h"
 
@@ -19,6 +20,7 @@ static constexpr uint64_t deadline_us = 600 * ND_SECOND_US;
 struct sweeper {
         sd_event *loop;
         struct nd_image_store *store;
+        const struct pods *pods;
         sd_event_source *later; /* collecting is put off to the end of the loop's turn: many wake-ups, one sweep */
         struct nd_child *child;
         char *path; /* what it removes */
@@ -63,17 +65,35 @@ static void empty_trash(struct sweeper *sweeper) {
         free(nd_take_ptr(sweeper->path));
 }
 
-/* No container exists yet that could use what no image holds. */
-static bool used_by_container([[maybe_unused]] const struct nd_digest *digest, [[maybe_unused]] void *userdata) {
-        return false;
+/* What a container was made from: its image's config, and its topmost layer with all below. */
+static bool used_by_container(const struct nd_digest *digest, void *userdata) {
+        const struct nd_map *used = userdata;
+        char text[ND_DIGEST_TEXT];
+
+        return nd_map_has(used, nd_digest_text(digest, text));
+}
+
+/* One look at the book before the store asks for each layer: not layers times containers. */
+static void collect_used(const struct pods *pods, struct nd_map *ret) {
+        const struct nd_map_slot *slot;
+        char text[ND_DIGEST_TEXT];
+
+        for (size_t at = 0; (slot = nd_map_next(&pods->containers, &at));) {
+                const struct container *container = slot->value;
+
+                (void) nd_map_put(ret, nd_digest_text(&container->image, text), slot->value);
+                (void) nd_map_put(ret, nd_digest_text(&container->top, text), slot->value);
+        }
 }
 
 static int on_later([[maybe_unused]] sd_event_source *source, void *userdata) {
         struct sweeper *sweeper = userdata;
         struct nd_image_store_collected collected = {};
-        nd_autoerror struct nd_error *error =
-                nd_image_store_collect(sweeper->store, 0, used_by_container, nullptr, &collected);
+        nd_cleanup(nd_map_done) struct nd_map used = {};
+        nd_autoerror struct nd_error *error = nullptr;
 
+        collect_used(sweeper->pods, &used);
+        error = nd_image_store_collect(sweeper->store, 0, used_by_container, &used, &collected);
         if (error)
                 nd_log(ND_LOG_WARNING, "cannot collect garbage", nd_field("error", nd_error_text(error)));
         else if (collected.more)
@@ -86,12 +106,13 @@ void sweeper_wake(struct sweeper *sweeper) {
         (void) sd_event_source_set_enabled(sweeper->later, SD_EVENT_ONESHOT);
 }
 
-struct nd_error *sweeper_new(sd_event *loop, struct nd_image_store *store, struct sweeper **ret) {
+struct nd_error *sweeper_new(sd_event *loop, struct nd_image_store *store, const struct pods *pods, struct sweeper **ret) {
         struct sweeper *sweeper = nd_new(struct sweeper);
         int r;
 
         sweeper->loop = sd_event_ref(loop);
         sweeper->store = store;
+        sweeper->pods = pods;
         r = sd_event_add_defer(loop, &sweeper->later, on_later, sweeper);
         if (r < 0) {
                 sweeper_free(sweeper);

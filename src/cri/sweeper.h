@@ -7,9 +7,12 @@
 #include "base/error.h"
 
 struct nd_image_store;
+struct pods;
 struct sweeper;
 
-[[nodiscard]] struct nd_error *sweeper_new(sd_event *loop, struct nd_image_store *store, struct sweeper **ret);
+/* What the containers in the book use stays. */
+[[nodiscard]] struct nd_error *sweeper_new(sd_event *loop, struct nd_image_store *store, const struct pods *pods,
+                                           struct sweeper **ret);
 void sweeper_free(struct sweeper *sweeper);
 
 /* Something may have become garbage. */

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer-pod.h - sandboxes and containers as the CRI's messages
+ *
+ * Messages live in the answer's memory and point into the book of pods: they are good until something in it changes. Lists read no file. */
+#pragma once
+
+#include <cri.pb-c.h>
+
+#include "cri/answer.h"
+#include "cri/pods.h"
+
+struct daemon;
+
+[[nodiscard]] Runtime__V1__PodSandbox *answer_sandbox(struct answer_memory *memory, const struct sandbox *sandbox);
+[[nodiscard]] Runtime__V1__PodSandboxStatus *answer_sandbox_status(struct answer_memory *memory,
+                                                                   const struct sandbox *sandbox);
+[[nodiscard]] Runtime__V1__Container *answer_container(struct answer_memory *memory, const struct container *container);
+[[nodiscard]] Runtime__V1__ContainerStatus *answer_container_status(struct answer_memory *memory, const struct daemon *daemon,
+                                                                    const struct container *container);
+
+[[nodiscard]] Runtime__V1__PodSandboxMetadata *answer_pod_metadata(struct answer_memory *memory,
+                                                                   const struct sandbox_request *request);
+[[nodiscard]] Runtime__V1__ContainerMetadata *answer_container_metadata(struct answer_memory *memory,
+                                                                        const struct container_request *request);
+
+/* Whether labels hold all that a selector asks for: entries are of any map<string, string>. */
+#define answer_selects(labels, entries, n)                                                                                    \
+        ({                                                                                                                    \
+                bool _all = true;                                                                                             \
+                for (size_t _i = 0; _all && _i < (n); _i++)                                                                   \
+                        _all = pairs_have((labels), (entries)[_i]->key, (entries)[_i]->value);                                \
+                _all;                                                                                                         \
+        })

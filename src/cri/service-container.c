@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service-container.c - runtime.v1.RuntimeService: containers. See service-sandbox.c for how calls and operations go together. */
+#include <cri.pb-c.h>
+
+#include "base/log.h"
+#include "cri/answer-pod.h"
+#include "cri/answer.h"
+#include "cri/container.h"
+#include "cri/daemon.h"
+#include "cri/describe.h"
+#include "cri/monitor.h"
+#include "cri/request-decode.h"
+#include "cri/service.h"
+#include "cri/verify.h"
+
+struct ticket {
+        struct nd_grpc_call *call;
+        struct daemon *daemon;
+        struct container_operation *operation;
+        const ProtobufCMessageDescriptor *answer; /* an empty message of this type says that it is done */
+};
+
+static void on_cancel(void *userdata) {
+        struct ticket *ticket = userdata;
+
+        container_abandon(ticket->operation);
+        nd_grpc_call_finish(ticket->call, nullptr);
+        free(ticket);
+}
+
+static struct ticket *ticket_new(struct nd_grpc_call *call, struct daemon *daemon, const ProtobufCMessageDescriptor *answer) {
+        struct ticket *ticket = nd_new(struct ticket);
+
+        ticket->call = call;
+        ticket->daemon = daemon;
+        ticket->answer = answer;
+        return ticket;
+}
+
+static void answer_empty(struct nd_grpc_call *call, const ProtobufCMessageDescriptor *type) {
+        answer_automemory memory = {};
+
+        answer_with(call, answer_message(&memory, type));
+}
+
+static struct nd_grpc_call *ticket_redeem(struct ticket *ticket) {
+        struct nd_grpc_call *call = ticket->call;
+
+        nd_grpc_call_on_cancel(call, nullptr, nullptr);
+        free(ticket);
+        return call;
+}
+
+static void log_container(const char *message, const struct container *container) {
+        nd_log(ND_LOG_INFO, message, nd_field("pod", container->sandbox->request.name),
+               nd_field("namespace", container->sandbox->request.namespace), nd_field("name", container->request.name),
+               nd_field("container", container->id));
+}
+
+/* ---- create ---- */
+
+static void on_created(struct nd_error *error, struct container *container, void *userdata) {
+        Runtime__V1__CreateContainerResponse answer = RUNTIME__V1__CREATE_CONTAINER_RESPONSE__INIT;
+        struct nd_grpc_call *call = ticket_redeem(userdata);
+
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        log_container("container is created", container);
+        answer.container_id = container->id;
+        answer_with(call, &answer.base);
+}
+
+static struct nd_error *check_create(const struct sandbox *sandbox, const struct container_request *request) {
+        if (sandbox->state != SANDBOX_READY)
+                return nd_error_new(ND_PRECONDITION, 0, "the pod's sandbox %s is stopped", sandbox->id);
+        nd_try(request_check_container(&sandbox->request, request));
+        nd_vector_each (other, &sandbox->containers) {
+                if (nd_streq((*other)->request.name, request->name) && (*other)->request.attempt == request->attempt &&
+                    (*other)->state != CONTAINER_REMOVED)
+                        return nd_error_new(ND_EXISTS, 0, "attempt %u is there already, as container %s", request->attempt,
+                                            (*other)->id);
+        }
+        return nullptr;
+}
+
+static void handle_create(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        nd_cleanup(container_request_done) struct container_request request = {};
+        nd_autofree char *sandbox_id = nullptr;
+        struct daemon *daemon = userdata;
+        struct sandbox *sandbox = nullptr;
+        struct nd_error *error = request_decode_container(bytes, length, &sandbox_id, &request);
+        struct ticket *ticket;
+
+        if (!error)
+                error = pods_find_sandbox(&daemon->pods, sandbox_id, &sandbox);
+        if (!error)
+                error = nd_error_wrap(check_create(sandbox, &request), "container '%s' of pod %s/%s", request.name,
+                                      sandbox->request.namespace, sandbox->request.name);
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        ticket = ticket_new(call, daemon, nullptr);
+        container_create(daemon, sandbox, &request, bytes, length, on_created, ticket, &ticket->operation);
+        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+}
+
+/* ---- start, stop, remove, update ---- */
+
+/* One that says nothing but whether it was done. */
+static void on_done(struct nd_error *error, [[maybe_unused]] struct container *container, void *userdata) {
+        struct ticket *ticket = userdata;
+        const ProtobufCMessageDescriptor *answer = ticket->answer;
+        struct nd_grpc_call *call = ticket_redeem(ticket);
+
+        if (error)
+                nd_grpc_call_finish(call, error);
+        else
+                answer_empty(call, answer);
+}
+
+static void on_started(struct nd_error *error, struct container *container, void *userdata) {
+        struct daemon *daemon = ((struct ticket *) userdata)->daemon;
+
+        if (!error) {
+                log_container("container is started", container);
+                verify_later(daemon->verify, container);
+        }
+        on_done(error, container, userdata);
+}
+
+static void handle_start(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__start_container_request__descriptor, bytes, length);
+        struct container *container = nullptr;
+        struct daemon *daemon = userdata;
+        struct nd_error *error;
+        struct ticket *ticket;
+
+        if (!request)
+                return;
+        error = pods_find_container(&daemon->pods, ((Runtime__V1__StartContainerRequest *) request)->container_id, &container);
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        ticket = ticket_new(call, daemon, &runtime__v1__start_container_response__descriptor);
+        container_start(daemon, container, on_started, ticket, &ticket->operation);
+        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+}
+
+/* A container that is not there has been stopped and removed already. */
+static bool answered_absent(struct nd_grpc_call *call, struct nd_error *error, const ProtobufCMessageDescriptor *answer) {
+        if (!error)
+                return false;
+        if (nd_error_code(error) == ND_NOT_FOUND) {
+                nd_error_free(error);
+                answer_empty(call, answer);
+        } else {
+                nd_grpc_call_finish(call, error);
+        }
+        return true;
+}
+
+static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        static const ProtobufCMessageDescriptor *const answer = &runtime__v1__stop_container_response__descriptor;
+        answer_autofree request = answer_decode(call, &runtime__v1__stop_container_request__descriptor, bytes, length);
+        const Runtime__V1__StopContainerRequest *r = (const Runtime__V1__StopContainerRequest *) request;
+        struct container *container = nullptr;
+        struct daemon *daemon = userdata;
+        struct ticket *ticket;
+
+        if (!request || answered_absent(call, pods_find_container(&daemon->pods, r->container_id, &container), answer))
+                return;
+        ticket = ticket_new(call, daemon, answer);
+        container_stop(daemon, container, r->timeout, on_done, ticket, &ticket->operation);
+        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+}
+
+static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        static const ProtobufCMessageDescriptor *const answer = &runtime__v1__remove_container_response__descriptor;
+        answer_autofree request = answer_decode(call, &runtime__v1__remove_container_request__descriptor, bytes, length);
+        const Runtime__V1__RemoveContainerRequest *r = (const Runtime__V1__RemoveContainerRequest *) request;
+        struct container *container = nullptr;
+        struct daemon *daemon = userdata;
+        struct ticket *ticket;
+
+        if (!request || answered_absent(call, pods_find_container(&daemon->pods, r->container_id, &container), answer))
+                return;
+        log_container("container is removed", container);
+        ticket = ticket_new(call, daemon, answer);
+        container_remove(daemon, container, on_done, ticket, &ticket->operation);
+        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+}
+
+static void handle_update(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        nd_cleanup(resource_request_done) struct resource_request resources = {};
+        struct container *container = nullptr;
+        nd_autofree char *id = nullptr;
+        struct daemon *daemon = userdata;
+        struct nd_error *error = request_decode_update(bytes, length, &id, &resources);
+        struct ticket *ticket;
+
+        if (!error)
+                error = pods_find_container(&daemon->pods, id, &container);
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        ticket = ticket_new(call, daemon, &runtime__v1__update_container_resources_response__descriptor);
+        container_update(daemon, container, &resources, on_done, ticket, &ticket->operation);
+        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+}
+
+/* ---- the log ---- */
+
+/* The monitor answers, or dies and is lost to the daemon: the caller may be gone before either. */
+struct reopening {
+        struct nd_grpc_call *call; /* nullptr when its caller is gone */
+};
+
+static void on_reopening_cancelled(void *userdata) {
+        struct reopening *reopening = userdata;
+
+        nd_grpc_call_finish(nd_take_ptr(reopening->call), nullptr);
+}
+
+static void on_reopened(struct nd_error *error, void *userdata) {
+        nd_autofree struct reopening *reopening = userdata;
+
+        if (!reopening->call) {
+                nd_error_free(error);
+                return;
+        }
+        nd_grpc_call_on_cancel(reopening->call, nullptr, nullptr);
+        if (error)
+                nd_grpc_call_finish(reopening->call, error);
+        else
+                answer_empty(reopening->call, &runtime__v1__reopen_container_log_response__descriptor);
+}
+
+static struct nd_error *find_logging(struct daemon *daemon, const char *id, struct container **ret) {
+        nd_try(pods_find_container(&daemon->pods, id, ret));
+        if ((*ret)->state != CONTAINER_RUNNING)
+                return nd_error_new(ND_PRECONDITION, 0, "container %s does not run: nobody writes its log", (*ret)->id);
+        if (!(*ret)->monitor)
+                return nd_error_new(ND_UNAVAILABLE, 0, "the monitor of container %s cannot be reached", (*ret)->id);
+        return nullptr;
+}
+
+static void handle_reopen(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__reopen_container_log_request__descriptor, bytes, length);
+        struct container *container = nullptr;
+        struct reopening *reopening;
+        struct nd_error *error;
+
+        if (!request)
+                return;
+        error = find_logging(userdata, ((Runtime__V1__ReopenContainerLogRequest *) request)->container_id, &container);
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        reopening = nd_new(struct reopening);
+        reopening->call = call;
+        monitor_reopen_log(container->monitor, on_reopened, reopening);
+        nd_grpc_call_on_cancel(call, on_reopening_cancelled, reopening);
+}
+
+/* ---- lists ---- */
+
+struct list {
+        nd_vector(Runtime__V1__Container *) items;
+        struct answer_memory memory;
+};
+
+static void list_done(struct list *list) {
+        nd_vector_done(&list->items);
+        answer_memory_done(&list->memory);
+}
+
+static bool wanted(const struct container *container, const Runtime__V1__ContainerFilter *filter) {
+        if (!container_is_shown(container))
+                return false;
+        if (!filter)
+                return true;
+        if (filter->state && (int) filter->state->state != (int) container->state)
+                return false;
+        return answer_selects(&container->request.labels, filter->label_selector, filter->n_label_selector);
+}
+
+static void collect_pod(const struct sandbox *sandbox, const Runtime__V1__ContainerFilter *filter, struct list *list) {
+        nd_vector_each (container, &sandbox->containers) {
+                if (wanted(*container, filter))
+                        nd_vector_push(&list->items, answer_container(&list->memory, *container));
+        }
+}
+
+/* All that a filter lets pass; an id that names nothing finds nothing. */
+static void collect(const struct daemon *daemon, const Runtime__V1__ContainerFilter *filter, struct list *list) {
+        struct container *only = nullptr;
+        struct sandbox *pod = nullptr;
+        const struct nd_map_slot *slot;
+
+        if (filter && filter->pod_sandbox_id[0]) {
+                nd_error_free(pods_find_sandbox(&daemon->pods, filter->pod_sandbox_id, &pod));
+                if (!pod)
+                        return;
+        }
+        if (filter && filter->id[0]) {
+                nd_error_free(pods_find_container(&daemon->pods, filter->id, &only));
+                if (only && (!pod || only->sandbox == pod) && wanted(only, filter))
+                        nd_vector_push(&list->items, answer_container(&list->memory, only));
+                return;
+        }
+        if (pod) {
+                collect_pod(pod, filter, list);
+                return;
+        }
+        for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));)
+                collect_pod(slot->value, filter, list);
+}
+
+static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__list_containers_request__descriptor, bytes, length);
+        Runtime__V1__ListContainersResponse answer = RUNTIME__V1__LIST_CONTAINERS_RESPONSE__INIT;
+        nd_cleanup(list_done) struct list list = {};
+
+        if (!request)
+                return;
+        collect(userdata, ((const Runtime__V1__ListContainersRequest *) request)->filter, &list);
+        answer.n_containers = list.items.count;
+        answer.containers = list.items.items;
+        answer_with(call, &answer.base);
+}
+
+static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        enum { PER_MESSAGE = 256 };
+        answer_autofree request = answer_decode(call, &runtime__v1__stream_containers_request__descriptor, bytes, length);
+        nd_cleanup(list_done) struct list list = {};
+
+        if (!request)
+                return;
+        collect(userdata, ((const Runtime__V1__StreamContainersRequest *) request)->filter, &list);
+        for (size_t i = 0; i < list.items.count; i += PER_MESSAGE) {
+                Runtime__V1__StreamContainersResponse answer = RUNTIME__V1__STREAM_CONTAINERS_RESPONSE__INIT;
+                size_t left = list.items.count - i;
+
+                answer.n_containers = left < PER_MESSAGE ? left : PER_MESSAGE;
+                answer.containers = list.items.items + i;
+                answer_send(call, &answer.base);
+        }
+        nd_grpc_call_finish(call, nullptr);
+}
+
+/* ---- one container ---- */
+
+static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__container_status_request__descriptor, bytes, length);
+        const Runtime__V1__ContainerStatusRequest *r = (const Runtime__V1__ContainerStatusRequest *) request;
+        Runtime__V1__ContainerStatusResponse answer = RUNTIME__V1__CONTAINER_STATUS_RESPONSE__INIT;
+        Runtime__V1__ContainerStatusResponse__InfoEntry info = RUNTIME__V1__CONTAINER_STATUS_RESPONSE__INFO_ENTRY__INIT;
+        Runtime__V1__ContainerStatusResponse__InfoEntry *infos[] = {&info};
+        struct container *container = nullptr;
+        struct daemon *daemon = userdata;
+        answer_automemory memory = {};
+        nd_autotext text = ND_TEXT(DESCRIBE_CEILING);
+        struct nd_error *error;
+
+        if (!request)
+                return;
+        error = pods_find_container(&daemon->pods, r->container_id, &container);
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        answer.status = answer_container_status(&memory, daemon, container);
+        if (r->verbose) {
+                describe_container(daemon, container, &text);
+                info.key = (char *) "info";
+                info.value = (char *) nd_text_get(&text);
+                answer.n_info = 1;
+                answer.info = infos;
+        }
+        answer_with(call, &answer.base);
+}
+
+const struct nd_grpc_method service_container_methods[] = {
+        {"/runtime.v1.RuntimeService/CreateContainer", handle_create},
+        {"/runtime.v1.RuntimeService/StartContainer", handle_start},
+        {"/runtime.v1.RuntimeService/StopContainer", handle_stop},
+        {"/runtime.v1.RuntimeService/RemoveContainer", handle_remove},
+        {"/runtime.v1.RuntimeService/ListContainers", handle_list},
+        {"/runtime.v1.RuntimeService/StreamContainers", handle_stream},
+        {"/runtime.v1.RuntimeService/ContainerStatus", handle_status},
+        {"/runtime.v1.RuntimeService/UpdateContainerResources", handle_update},
+        {"/runtime.v1.RuntimeService/ReopenContainerLog", handle_reopen},
+        {},
+};

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service-sandbox.c - runtime.v1.RuntimeService: pod sandboxes
+ *
+ * A call that changes something holds a ticket until its operation says that it is done. When the caller is gone before (the kubelet's deadline, its
+ * restart), the ticket abandons the operation, which undoes a run and finishes everything else. What is asked of a sandbox that
+ * is not there any more has been done already, except telling its status. */
+#include <cri.pb-c.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "cri/answer-pod.h"
+#include "cri/answer.h"
+#include "cri/daemon.h"
+#include "cri/describe.h"
+#include "cri/request-decode.h"
+#include "cri/sandbox.h"
+#include "cri/selftest.h"
+#include "cri/service.h"
+
+struct ticket {
+        struct nd_grpc_call *call;
+        struct sandbox_operation *operation;
+};
+
+static void on_cancel(void *userdata) {
+        struct ticket *ticket = userdata;
+
+        sandbox_abandon(ticket->operation);
+        nd_grpc_call_finish(ticket->call, nullptr);
+        free(ticket);
+}
+
+static struct ticket *ticket_new(struct nd_grpc_call *call) {
+        struct ticket *ticket = nd_new(struct ticket);
+
+        ticket->call = call;
+        return ticket;
+}
+
+/* The call whose operation is done; the ticket is used up. */
+static struct nd_grpc_call *ticket_redeem(struct ticket *ticket) {
+        struct nd_grpc_call *call = ticket->call;
+
+        nd_grpc_call_on_cancel(call, nullptr, nullptr);
+        free(ticket);
+        return call;
+}
+
+static void log_sandbox(const char *message, const struct sandbox *sandbox) {
+        nd_log(ND_LOG_INFO, message, nd_field("pod", sandbox->request.name), nd_field("namespace", sandbox->request.namespace),
+               nd_field("uid", sandbox->request.uid), nd_field("sandbox", sandbox->id));
+}
+
+/* ---- run, stop, remove ---- */
+
+static void on_ran(struct nd_error *error, struct sandbox *sandbox, void *userdata) {
+        Runtime__V1__RunPodSandboxResponse answer = RUNTIME__V1__RUN_POD_SANDBOX_RESPONSE__INIT;
+        struct nd_grpc_call *call = ticket_redeem(userdata);
+
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        log_sandbox("pod sandbox is ready", sandbox);
+        answer.pod_sandbox_id = sandbox->id;
+        answer_with(call, &answer.base);
+}
+
+static struct nd_error *check_run(struct daemon *daemon, const struct sandbox_request *request) {
+        if (!selftest_has_handler(request->runtime_handler))
+                return nd_error_new(ND_INVALID, 0, "no runtime handler '%s'", request->runtime_handler);
+        if (request->user_namespace)
+                nd_try(selftest_users(daemon->selftest, request->network == NAMESPACE_NODE));
+        return request_check_sandbox(&daemon->pods, request);
+}
+
+static void handle_run(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        nd_cleanup(sandbox_request_done) struct sandbox_request request = {};
+        struct daemon *daemon = userdata;
+        struct nd_error *error = request_decode_sandbox(bytes, length, &request);
+        struct ticket *ticket;
+
+        if (!error)
+                error = nd_error_wrap(check_run(daemon, &request), "pod %s/%s", request.namespace, request.name);
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        ticket = ticket_new(call);
+        sandbox_run(daemon, &request, bytes, length, on_ran, ticket, &ticket->operation);
+        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+}
+
+static void on_stopped(struct nd_error *error, struct sandbox *sandbox, void *userdata) {
+        Runtime__V1__StopPodSandboxResponse answer = RUNTIME__V1__STOP_POD_SANDBOX_RESPONSE__INIT;
+        struct nd_grpc_call *call = ticket_redeem(userdata);
+
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        if (sandbox)
+                log_sandbox("pod sandbox is stopped", sandbox);
+        answer_with(call, &answer.base);
+}
+
+/* True when there is nothing to do, and the call has been answered: for a sandbox that is not there, or an error. */
+static bool answered_absent(struct nd_grpc_call *call, struct nd_error *error, const ProtobufCMessage *answer) {
+        if (!error)
+                return false;
+        if (nd_error_code(error) == ND_NOT_FOUND) {
+                nd_error_free(error);
+                answer_with(call, answer);
+        } else {
+                nd_grpc_call_finish(call, error);
+        }
+        return true;
+}
+
+static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__stop_pod_sandbox_request__descriptor, bytes, length);
+        const Runtime__V1__StopPodSandboxRequest *r = (const Runtime__V1__StopPodSandboxRequest *) request;
+        Runtime__V1__StopPodSandboxResponse answer = RUNTIME__V1__STOP_POD_SANDBOX_RESPONSE__INIT;
+        struct daemon *daemon = userdata;
+        struct sandbox *sandbox = nullptr;
+        struct ticket *ticket;
+
+        if (!request || answered_absent(call, pods_find_sandbox(&daemon->pods, r->pod_sandbox_id, &sandbox), &answer.base))
+                return;
+        ticket = ticket_new(call);
+        sandbox_stop(daemon, sandbox, on_stopped, ticket, &ticket->operation);
+        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+}
+
+static void on_removed(struct nd_error *error, [[maybe_unused]] struct sandbox *sandbox, void *userdata) {
+        Runtime__V1__RemovePodSandboxResponse answer = RUNTIME__V1__REMOVE_POD_SANDBOX_RESPONSE__INIT;
+        struct nd_grpc_call *call = ticket_redeem(userdata);
+
+        if (error)
+                nd_grpc_call_finish(call, error);
+        else
+                answer_with(call, &answer.base);
+}
+
+static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__remove_pod_sandbox_request__descriptor, bytes, length);
+        const Runtime__V1__RemovePodSandboxRequest *r = (const Runtime__V1__RemovePodSandboxRequest *) request;
+        Runtime__V1__RemovePodSandboxResponse answer = RUNTIME__V1__REMOVE_POD_SANDBOX_RESPONSE__INIT;
+        struct daemon *daemon = userdata;
+        struct sandbox *sandbox = nullptr;
+        struct ticket *ticket;
+
+        if (!request || answered_absent(call, pods_find_sandbox(&daemon->pods, r->pod_sandbox_id, &sandbox), &answer.base))
+                return;
+        log_sandbox("pod sandbox is removed", sandbox);
+        ticket = ticket_new(call);
+        sandbox_remove(daemon, sandbox, on_removed, ticket, &ticket->operation);
+        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+}
+
+/* ---- lists ---- */
+
+struct list {
+        nd_vector(Runtime__V1__PodSandbox *) items;
+        struct answer_memory memory;
+};
+
+static void list_done(struct list *list) {
+        nd_vector_done(&list->items);
+        answer_memory_done(&list->memory);
+}
+
+static bool wanted(const struct sandbox *sandbox, const Runtime__V1__PodSandboxFilter *filter) {
+        if (!sandbox_is_shown(sandbox))
+                return false;
+        if (!filter)
+                return true;
+        if (filter->state &&
+            (filter->state->state == RUNTIME__V1__POD_SANDBOX_STATE__SANDBOX_READY) != (sandbox->state == SANDBOX_READY))
+                return false;
+        return answer_selects(&sandbox->request.labels, filter->label_selector, filter->n_label_selector);
+}
+
+/* All that a filter lets pass. An id that names nothing, or several, finds nothing. */
+static void collect(const struct daemon *daemon, const Runtime__V1__PodSandboxFilter *filter, struct list *list) {
+        struct sandbox *only = nullptr;
+        const struct nd_map_slot *slot;
+
+        if (filter && filter->id[0]) {
+                nd_error_free(pods_find_sandbox(&daemon->pods, filter->id, &only));
+                if (only && wanted(only, filter))
+                        nd_vector_push(&list->items, answer_sandbox(&list->memory, only));
+                return;
+        }
+        for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));)
+                if (wanted(slot->value, filter))
+                        nd_vector_push(&list->items, answer_sandbox(&list->memory, slot->value));
+}
+
+static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__list_pod_sandbox_request__descriptor, bytes, length);
+        Runtime__V1__ListPodSandboxResponse answer = RUNTIME__V1__LIST_POD_SANDBOX_RESPONSE__INIT;
+        nd_cleanup(list_done) struct list list = {};
+
+        if (!request)
+                return;
+        collect(userdata, ((const Runtime__V1__ListPodSandboxRequest *) request)->filter, &list);
+        answer.n_items = list.items.count;
+        answer.items = list.items.items;
+        answer_with(call, &answer.base);
+}
+
+static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        enum { PER_MESSAGE = 256 };
+        answer_autofree request = answer_decode(call, &runtime__v1__stream_pod_sandboxes_request__descriptor, bytes, length);
+        nd_cleanup(list_done) struct list list = {};
+
+        if (!request)
+                return;
+        collect(userdata, ((const Runtime__V1__StreamPodSandboxesRequest *) request)->filter, &list);
+        for (size_t i = 0; i < list.items.count; i += PER_MESSAGE) {
+                Runtime__V1__StreamPodSandboxesResponse answer = RUNTIME__V1__STREAM_POD_SANDBOXES_RESPONSE__INIT;
+                size_t left = list.items.count - i;
+
+                answer.n_pod_sandboxes = left < PER_MESSAGE ? left : PER_MESSAGE;
+                answer.pod_sandboxes = list.items.items + i;
+                answer_send(call, &answer.base);
+        }
+        nd_grpc_call_finish(call, nullptr);
+}
+
+/* ---- one sandbox ---- */
+
+static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__pod_sandbox_status_request__descriptor, bytes, length);
+        const Runtime__V1__PodSandboxStatusRequest *r = (const Runtime__V1__PodSandboxStatusRequest *) request;
+        Runtime__V1__PodSandboxStatusResponse answer = RUNTIME__V1__POD_SANDBOX_STATUS_RESPONSE__INIT;
+        Runtime__V1__PodSandboxStatusResponse__InfoEntry info = RUNTIME__V1__POD_SANDBOX_STATUS_RESPONSE__INFO_ENTRY__INIT;
+        Runtime__V1__PodSandboxStatusResponse__InfoEntry *infos[] = {&info};
+        struct daemon *daemon = userdata;
+        answer_automemory memory = {};
+        nd_autotext text = ND_TEXT(DESCRIBE_CEILING);
+        struct sandbox *sandbox = nullptr;
+        struct nd_error *error;
+
+        if (!request)
+                return;
+        error = pods_find_sandbox(&daemon->pods, r->pod_sandbox_id, &sandbox);
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        answer.status = answer_sandbox_status(&memory, sandbox);
+        if (r->verbose) {
+                describe_sandbox(daemon, sandbox, &text);
+                info.key = (char *) "info";
+                info.value = (char *) nd_text_get(&text);
+                answer.n_info = 1;
+                answer.info = infos;
+        }
+        answer_with(call, &answer.base);
+}
+
+/* The kubelet has resized the pod's own cgroup; there is nobody else here whom that would concern. */
+static void handle_update(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request =
+                answer_decode(call, &runtime__v1__update_pod_sandbox_resources_request__descriptor, bytes, length);
+        Runtime__V1__UpdatePodSandboxResourcesResponse answer = RUNTIME__V1__UPDATE_POD_SANDBOX_RESOURCES_RESPONSE__INIT;
+        struct daemon *daemon = userdata;
+        struct sandbox *sandbox = nullptr;
+        struct nd_error *error;
+
+        if (!request)
+                return;
+        error = pods_find_sandbox(&daemon->pods,
+                                  ((const Runtime__V1__UpdatePodSandboxResourcesRequest *) request)->pod_sandbox_id, &sandbox);
+        if (error)
+                nd_grpc_call_finish(call, error);
+        else
+                answer_with(call, &answer.base);
+}
+
+const struct nd_grpc_method service_sandbox_methods[] = {
+        {"/runtime.v1.RuntimeService/RunPodSandbox", handle_run},
+        {"/runtime.v1.RuntimeService/StopPodSandbox", handle_stop},
+        {"/runtime.v1.RuntimeService/RemovePodSandbox", handle_remove},
+        {"/runtime.v1.RuntimeService/ListPodSandbox", handle_list},
+        {"/runtime.v1.RuntimeService/StreamPodSandboxes", handle_stream},
+        {"/runtime.v1.RuntimeService/PodSandboxStatus", handle_status},
+        {"/runtime.v1.RuntimeService/UpdatePodSandboxResources", handle_update},
+        {},
+};
