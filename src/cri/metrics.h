@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metrics.h - ListMetricDescriptors and ListPodSandboxMetrics: cAdvisor's names and labels, made from stats.h
+ *
+ * Every sample has the labels container, id, image, name, namespace and pod, as cAdvisor gives them: id is the cgroup, name the container's id. Some
+ * have more. A pod's own samples have an empty container and image. */
+#pragma once
+
+#include "cri/stats.h"
+
+enum {
+        METRIC_BASE = 6,      /* labels that all have */
+        METRIC_MORE = 2,      /* labels that some have besides */
+        METRIC_SAMPLES = 128, /* most of one container or pod */
+};
+
+struct metric {
+        const char *name;
+        const char *help;
+        bool counter;                  /* otherwise a gauge */
+        const char *more[METRIC_MORE]; /* names of further labels, nullptr = none */
+};
+
+extern const char *const metric_base_labels[METRIC_BASE];
+extern const struct metric metrics[];
+extern const size_t metrics_count;
+
+struct metric_sample {
+        const struct metric *metric;
+        uint64_t value;
+        const char *more[METRIC_MORE]; /* values of the further labels; they live as long as what the sample was made from */
+};
+
+/* Values of the base labels; they live as long as the objects. container nullptr = the pod itself. */
+void metrics_labels(const struct sandbox *sandbox, const struct container *container, const char *ret[static METRIC_BASE]);
+
+/* Returns how many there are. */
+size_t metrics_of_container(const struct container *container, const struct container_stats *stats,
+                            struct metric_sample ret[static METRIC_SAMPLES]);
+size_t metrics_of_sandbox(const struct sandbox_stats *stats, struct metric_sample ret[static METRIC_SAMPLES]);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* usage.h - what a cgroup, a tree of files and a network namespace have used
+ *
+ * Read when asked for, and never remembered here. Files of the kernel, parsed without trust: a container that owns its cgroup can remove files from our
+ * sight, but not make us read past them. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Pressure stall information, of some or of all tasks: percent times 100, and nanoseconds. */
+struct pressure {
+        double average10, average60, average300;
+        uint64_t total;
+};
+
+struct pressures {
+        bool known;
+        struct pressure some, full;
+};
+
+/* Which files are worth opening. */
+enum usage_part {
+        USAGE_CPU = 1 << 0,
+        USAGE_MEMORY = 1 << 1, /* with swap */
+        USAGE_PIDS = 1 << 2,
+        USAGE_IO = 1 << 3,
+        USAGE_OOM = 1 << 4,
+        USAGE_PRESSURE = 1 << 5,
+        USAGE_ALL = (1 << 6) - 1,
+};
+
+struct usage {
+        uint64_t at; /* nanoseconds since 1970 */
+
+        bool has_cpu;
+        uint64_t cpu, cpu_user, cpu_system; /* nanoseconds */
+        uint64_t periods, throttled_periods, throttled; /* the last in nanoseconds */
+
+        bool has_memory;
+        uint64_t memory, memory_limit; /* UINT64_MAX = none */
+        uint64_t memory_peak;
+        uint64_t working_set; /* without inactive files */
+        uint64_t anonymous, file, mapped, kernel, active_file, inactive_file;
+        uint64_t faults, major_faults;
+        bool has_swap;
+        uint64_t swap, swap_limit; /* UINT64_MAX = none */
+
+        bool has_pids;
+        uint64_t pids, pids_limit; /* UINT64_MAX = none */
+
+        bool has_io;
+        uint64_t read_bytes, written_bytes, reads, writes;
+
+        bool has_oom;
+        uint64_t oom_kills;
+
+        struct pressures cpu_pressure, memory_pressure, io_pressure;
+};
+
+/* ND_NOT_FOUND when the cgroup is gone. What it does not have (no controller) is not an error: the has_ field is false. */
+[[nodiscard]] struct nd_error *usage_of_cgroup(const char *cgroup, unsigned parts, struct usage *ret);
+
+/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull ..." */
+[[nodiscard]] bool usage_parse_pressure(const char *text, struct pressures *ret);
+
+struct tree_usage {
+        uint64_t at; /* 0 = not known */
+        uint64_t bytes, inodes;
+};
+
+/* Walks a tree, never out of it. Blocks as long as that takes, so this is for workers; ND_DEADLINE when it takes longer than the given time. */
+[[nodiscard]] struct nd_error *usage_of_tree(int dirfd, const char *path, uint64_t deadline_us, struct tree_usage *ret);
+
+enum {
+        USAGE_INTERFACES = 8, /* of a pod; the loopback does not count */
+        USAGE_INTERFACE_NAME = 16,
+};
+
+struct interface_usage {
+        char name[USAGE_INTERFACE_NAME];
+        uint64_t received, received_packets, received_errors, received_dropped;
+        uint64_t sent, sent_packets, sent_errors, sent_dropped;
+};
+
+struct network_usage {
+        uint64_t at; /* 0 = not known */
+        size_t count;
+        struct interface_usage interfaces[USAGE_INTERFACES];
+};
+
+/* The text of /proc/net/dev; the loopback is left out. */
+void usage_parse_network(const char *text, struct network_usage *ret);
