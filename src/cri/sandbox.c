@@ -66,7 +66,7 @@ struct sandbox_operation {
         size_t length;
         size_t pending;             /* workers of this step, or containers, that are not done */
         struct nd_error *complaint; /* the first of theirs */
-        struct nd_error *error; /* what the caller will be told */
+        struct nd_error *error;     /* what the caller will be told */
         sd_event_source *starter;
         struct network_call *network; /* that runs */
         sandbox_callback done;        /* nullptr once abandoned */
@@ -164,8 +164,8 @@ static void on_container(struct nd_error *error, [[maybe_unused]] struct contain
 /* Starts a worker that the step will wait for. What does not start has ended. */
 static void start_worker(struct sandbox_operation *operation, const char *what, nd_worker_function function) {
         struct nd_worker *worker;
-        struct nd_error *error =
-                nd_worker_start(operation->daemon->loop, what, function, operation, worker_deadline_us, on_worker, operation, &worker);
+        struct nd_error *error = nd_worker_start(operation->daemon->loop, what, function, operation, worker_deadline_us,
+                                                 on_worker, operation, &worker);
 
         if (!error)
                 operation->pending++;

@@ -13,4 +13,5 @@ extern const struct nd_grpc_method service_image_methods[];     /* runtime.v1.Im
 extern const struct nd_grpc_method service_runtime_methods[];   /* runtime.v1.RuntimeService: the node */
 extern const struct nd_grpc_method service_sandbox_methods[];   /* its pod sandboxes */
 extern const struct nd_grpc_method service_container_methods[]; /* its containers */
+extern const struct nd_grpc_method service_exec_methods[];      /* commands in them */
 extern const struct nd_grpc_method service_node_methods[];      /* nodens.v1.Node */

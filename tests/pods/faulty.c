@@ -28,7 +28,8 @@ static void read_faults(struct faults *ret) {
         memcpy(path + length, ".faults", sizeof ".faults");
 
         FILE *file = fopen(path, "re");
-        if (!file || fscanf(file, "%4095s %u %u %u %u", ret->program, &ret->fails, &ret->fails_late, &ret->hangs, &ret->hangs_late) != 5)
+        if (!file || fscanf(file, "%4095s %u %u %u %u", ret->program, &ret->fails, &ret->fails_late, &ret->hangs,
+                            &ret->hangs_late) != 5)
                 exit(98);
         fclose(file);
 }
