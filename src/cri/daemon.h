@@ -24,6 +24,7 @@ struct daemon {
         struct network *network;
         struct selftest *selftest;
         struct verify *verify;
+        struct stats *stats;
         struct nd_grpc_server *server;
 };
 

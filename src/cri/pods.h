@@ -34,6 +34,13 @@ enum sandbox_made {
 
 struct container;
 
+/* What had been used when somebody last asked, and the rate since the time before. */
+struct cpu_rate {
+        uint64_t used, at;   /* nanoseconds of CPU; nanoseconds since 1970, 0 = never asked */
+        uint64_t nano_cores; /* nanoseconds of CPU per second */
+        bool known;
+};
+
 struct sandbox {
         char id[POD_ID + 1];
         struct sandbox_request request;
@@ -47,6 +54,7 @@ struct sandbox {
         uint64_t oom_kills;     /* in its cgroup, as far as they were laid to a container that has ended */
         struct container *init; /* pid namespace of the pod; nullptr = none. Not shown to the kubelet */
         nd_vector(struct container *) containers;
+        struct cpu_rate rate;
         struct lane lane;
 };
 
@@ -94,8 +102,9 @@ struct container {
                 pid_birth; /* start time of that process in clock ticks (/proc/<pid>/stat, field 22), against reused numbers */
         struct container_user user;
         int stop_signal;
-        char *log_path;              /* absolute; "" = none */
-        char *cgroup;                /* below the cgroup mount, with a leading slash; "" = none */
+        char *log_path; /* absolute; "" = none */
+        char *cgroup;   /* below the cgroup mount, with a leading slash; "" = none */
+        struct cpu_rate rate;
         char *verdict;               /* JSON of the checks after start; "" = not checked */
         struct monitor *monitor;     /* nullptr when none runs or we are not connected */
         struct container_life *life; /* container.c's own; nullptr until there was an operation */

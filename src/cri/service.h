@@ -14,4 +14,5 @@ extern const struct nd_grpc_method service_runtime_methods[];   /* runtime.v1.Ru
 extern const struct nd_grpc_method service_sandbox_methods[];   /* its pod sandboxes */
 extern const struct nd_grpc_method service_container_methods[]; /* its containers */
 extern const struct nd_grpc_method service_exec_methods[];      /* commands in them */
+extern const struct nd_grpc_method service_stats_methods[];     /* what they use */
 extern const struct nd_grpc_method service_node_methods[];      /* nodens.v1.Node */

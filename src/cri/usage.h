@@ -35,7 +35,7 @@ struct usage {
         uint64_t at; /* nanoseconds since 1970 */
 
         bool has_cpu;
-        uint64_t cpu, cpu_user, cpu_system; /* nanoseconds */
+        uint64_t cpu, cpu_user, cpu_system;             /* nanoseconds */
         uint64_t periods, throttled_periods, throttled; /* the last in nanoseconds */
 
         bool has_memory;

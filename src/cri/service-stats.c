@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service-stats.c - runtime.v1.RuntimeService: what pods and containers use, and the metrics made from it
+ *
+ * Every RPC here goes the same way: its filter becomes a question of ids, and when the answer is there, what has gone meanwhile is left out. They
+ * differ in what is asked and in how it is told: by table. */
+#include <cri.pb-c.h>
+
+#include "cri/answer-pod.h"
+#include "cri/answer-stats.h"
+#include "cri/answer.h"
+#include "cri/daemon.h"
+#include "cri/metrics.h"
+#include "cri/service.h"
+
+enum {
+        PER_MESSAGE = 128,       /* stats in one message of a stream */
+        METRICS_PER_MESSAGE = 8, /* pods; each container has about a hundred samples */
+};
+
+struct ticket {
+        struct nd_grpc_call *call;
+        struct daemon *daemon;
+        struct stats_request *request;
+        void (*tell)(struct ticket *ticket, const struct stats_answer *answer);
+};
+
+static void on_cancel(void *userdata) {
+        struct ticket *ticket = userdata;
+
+        stats_cancel(ticket->request);
+        nd_grpc_call_finish(ticket->call, nullptr);
+        free(ticket);
+}
+
+static void on_answer(const struct stats_answer *answer, void *userdata) {
+        struct ticket *ticket = userdata;
+
+        nd_grpc_call_on_cancel(ticket->call, nullptr, nullptr);
+        ticket->tell(ticket, answer);
+        free(ticket);
+}
+
+static void ask(struct nd_grpc_call *call, struct daemon *daemon, struct stats_question *question,
+                void (*tell)(struct ticket *ticket, const struct stats_answer *answer)) {
+        struct ticket *ticket = nd_new(struct ticket);
+
+        ticket->call = call;
+        ticket->daemon = daemon;
+        ticket->tell = tell;
+        stats_ask(daemon->stats, question, on_answer, ticket, &ticket->request);
+        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+}
+
+/* ---- questions ---- */
+
+static constexpr unsigned container_parts = USAGE_CPU | USAGE_MEMORY | USAGE_PRESSURE;
+static constexpr unsigned pod_parts = container_parts | USAGE_PIDS;
+
+/* What never ran, and what is of another boot, uses nothing that could be looked at. */
+static bool counts(const struct container *container) {
+        return container_is_shown(container) && container->sandbox->this_boot &&
+               (container->state == CONTAINER_RUNNING || container->state == CONTAINER_EXITED);
+}
+
+static void ask_of_pod(const struct sandbox *sandbox, struct stats_question *question) {
+        nd_vector_each (container, &sandbox->containers) {
+                if (counts(*container))
+                        nd_strings_add(&question->containers, (*container)->id);
+        }
+}
+
+static bool wanted(const struct container *container, const Runtime__V1__ContainerStatsFilter *filter) {
+        return counts(container) &&
+               (!filter || answer_selects(&container->request.labels, filter->label_selector, filter->n_label_selector));
+}
+
+static void ask_of_containers(const struct daemon *daemon, const Runtime__V1__ContainerStatsFilter *filter,
+                              struct stats_question *question) {
+        const struct nd_map_slot *slot;
+        struct container *only = nullptr;
+        struct sandbox *pod = nullptr;
+
+        question->parts = container_parts;
+        question->layers = true;
+        if (filter && filter->id[0])
+                nd_error_free(pods_find_container(&daemon->pods, filter->id, &only));
+        if (filter && filter->pod_sandbox_id[0])
+                nd_error_free(pods_find_sandbox(&daemon->pods, filter->pod_sandbox_id, &pod));
+        if (filter && ((filter->id[0] && !only) || (filter->pod_sandbox_id[0] && !pod)))
+                return;
+        for (size_t at = 0; (slot = nd_map_next(&daemon->pods.containers, &at));) {
+                const struct container *container = slot->value;
+
+                if (wanted(container, filter) && (!only || container == only) && (!pod || container->sandbox == pod))
+                        nd_strings_add(&question->containers, container->id);
+        }
+}
+
+static void ask_of_sandboxes(const struct daemon *daemon, const Runtime__V1__PodSandboxStatsFilter *filter,
+                             struct stats_question *question) {
+        const struct nd_map_slot *slot;
+        struct sandbox *only = nullptr;
+
+        question->parts = pod_parts;
+        question->layers = question->networks = true;
+        if (filter && filter->id[0]) {
+                nd_error_free(pods_find_sandbox(&daemon->pods, filter->id, &only));
+                if (!only)
+                        return;
+        }
+        for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));) {
+                const struct sandbox *sandbox = slot->value;
+
+                if (sandbox->state != SANDBOX_READY || (only && sandbox != only) ||
+                    (filter && !answer_selects(&sandbox->request.labels, filter->label_selector, filter->n_label_selector)))
+                        continue;
+                nd_strings_add(&question->sandboxes, sandbox->id);
+                ask_of_pod(sandbox, question);
+        }
+}
+
+/* ---- containers ---- */
+
+struct container_list {
+        nd_vector(Runtime__V1__ContainerStats *) items;
+        struct answer_memory memory;
+};
+
+static void container_list_done(struct container_list *list) {
+        nd_vector_done(&list->items);
+        answer_memory_done(&list->memory);
+}
+
+static void list_containers(const struct daemon *daemon, const struct stats_answer *answer, struct container_list *list) {
+        nd_vector_each (stats, &answer->containers) {
+                struct container *container = nd_map_get(&daemon->pods.containers, stats->id);
+
+                if (container && container_is_shown(container))
+                        nd_vector_push(&list->items, answer_container_stats(&list->memory, daemon, container, stats));
+        }
+}
+
+static void tell_container(struct ticket *ticket, const struct stats_answer *answer) {
+        Runtime__V1__ContainerStatsResponse response = RUNTIME__V1__CONTAINER_STATS_RESPONSE__INIT;
+        nd_cleanup(container_list_done) struct container_list list = {};
+
+        list_containers(ticket->daemon, answer, &list);
+        if (list.items.count == 0) {
+                nd_grpc_call_finish(ticket->call, nd_error_new(ND_NOT_FOUND, 0, "the container is gone, or has never run"));
+                return;
+        }
+        response.stats = list.items.items[0];
+        answer_with(ticket->call, &response.base);
+}
+
+static void tell_containers(struct ticket *ticket, const struct stats_answer *answer) {
+        Runtime__V1__ListContainerStatsResponse response = RUNTIME__V1__LIST_CONTAINER_STATS_RESPONSE__INIT;
+        nd_cleanup(container_list_done) struct container_list list = {};
+
+        list_containers(ticket->daemon, answer, &list);
+        response.n_stats = list.items.count;
+        response.stats = list.items.items;
+        answer_with(ticket->call, &response.base);
+}
+
+static void stream_containers(struct ticket *ticket, const struct stats_answer *answer) {
+        nd_cleanup(container_list_done) struct container_list list = {};
+
+        list_containers(ticket->daemon, answer, &list);
+        for (size_t i = 0; i < list.items.count; i += PER_MESSAGE) {
+                Runtime__V1__StreamContainerStatsResponse response = RUNTIME__V1__STREAM_CONTAINER_STATS_RESPONSE__INIT;
+                size_t left = list.items.count - i;
+
+                response.n_container_stats = left < PER_MESSAGE ? left : PER_MESSAGE;
+                response.container_stats = list.items.items + i;
+                answer_send(ticket->call, &response.base);
+        }
+        nd_grpc_call_finish(ticket->call, nullptr);
+}
+
+static void handle_container(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__container_stats_request__descriptor, bytes, length);
+        nd_cleanup(stats_question_done) struct stats_question question = {.parts = container_parts, .layers = true};
+        struct container *container = nullptr;
+        struct daemon *daemon = userdata;
+        struct nd_error *error;
+
+        if (!request)
+                return;
+        error = pods_find_container(&daemon->pods, ((Runtime__V1__ContainerStatsRequest *) request)->container_id, &container);
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        nd_strings_add(&question.containers, container->id);
+        ask(call, daemon, &question, tell_container);
+}
+
+static void handle_containers(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__list_container_stats_request__descriptor, bytes, length);
+        nd_cleanup(stats_question_done) struct stats_question question = {};
+
+        if (!request)
+                return;
+        ask_of_containers(userdata, ((Runtime__V1__ListContainerStatsRequest *) request)->filter, &question);
+        ask(call, userdata, &question, tell_containers);
+}
+
+static void handle_container_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__stream_container_stats_request__descriptor, bytes, length);
+        nd_cleanup(stats_question_done) struct stats_question question = {};
+
+        if (!request)
+                return;
+        ask_of_containers(userdata, ((Runtime__V1__StreamContainerStatsRequest *) request)->filter, &question);
+        ask(call, userdata, &question, stream_containers);
+}
+
+/* ---- pods ---- */
+
+/* The containers of an answer by their ids, so that each pod finds its own. */
+static void index_containers(const struct stats_answer *answer, struct nd_map *ret) {
+        nd_vector_each (stats, &answer->containers) {
+                (void) nd_map_put(ret, stats->id, (void *) stats);
+        }
+}
+
+struct pod_list {
+        nd_vector(Runtime__V1__PodSandboxStats *) items;
+        struct answer_memory memory;
+};
+
+static void pod_list_done(struct pod_list *list) {
+        nd_vector_done(&list->items);
+        answer_memory_done(&list->memory);
+}
+
+static void list_pods(const struct daemon *daemon, const struct stats_answer *answer, struct pod_list *list) {
+        nd_cleanup(nd_map_done) struct nd_map containers = {};
+
+        index_containers(answer, &containers);
+        nd_vector_each (stats, &answer->sandboxes) {
+                struct sandbox *sandbox = nd_map_get(&daemon->pods.sandboxes, stats->id);
+
+                if (sandbox && sandbox_is_shown(sandbox))
+                        nd_vector_push(&list->items, answer_sandbox_stats(&list->memory, daemon, sandbox, stats, &containers));
+        }
+}
+
+static void tell_pod(struct ticket *ticket, const struct stats_answer *answer) {
+        Runtime__V1__PodSandboxStatsResponse response = RUNTIME__V1__POD_SANDBOX_STATS_RESPONSE__INIT;
+        nd_cleanup(pod_list_done) struct pod_list list = {};
+
+        list_pods(ticket->daemon, answer, &list);
+        if (list.items.count == 0) {
+                nd_grpc_call_finish(ticket->call, nd_error_new(ND_NOT_FOUND, 0, "the pod sandbox is gone"));
+                return;
+        }
+        response.stats = list.items.items[0];
+        answer_with(ticket->call, &response.base);
+}
+
+static void tell_pods(struct ticket *ticket, const struct stats_answer *answer) {
+        Runtime__V1__ListPodSandboxStatsResponse response = RUNTIME__V1__LIST_POD_SANDBOX_STATS_RESPONSE__INIT;
+        nd_cleanup(pod_list_done) struct pod_list list = {};
+
+        list_pods(ticket->daemon, answer, &list);
+        response.n_stats = list.items.count;
+        response.stats = list.items.items;
+        answer_with(ticket->call, &response.base);
+}
+
+static void stream_pods(struct ticket *ticket, const struct stats_answer *answer) {
+        nd_cleanup(pod_list_done) struct pod_list list = {};
+
+        list_pods(ticket->daemon, answer, &list);
+        for (size_t i = 0; i < list.items.count; i += PER_MESSAGE) {
+                Runtime__V1__StreamPodSandboxStatsResponse response = RUNTIME__V1__STREAM_POD_SANDBOX_STATS_RESPONSE__INIT;
+                size_t left = list.items.count - i;
+
+                response.n_pod_sandbox_stats = left < PER_MESSAGE ? left : PER_MESSAGE;
+                response.pod_sandbox_stats = list.items.items + i;
+                answer_send(ticket->call, &response.base);
+        }
+        nd_grpc_call_finish(ticket->call, nullptr);
+}
+
+static void handle_pod(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__pod_sandbox_stats_request__descriptor, bytes, length);
+        nd_cleanup(stats_question_done) struct stats_question question = {
+                .parts = pod_parts, .layers = true, .networks = true};
+        struct daemon *daemon = userdata;
+        struct sandbox *sandbox = nullptr;
+        struct nd_error *error;
+
+        if (!request)
+                return;
+        error = pods_find_sandbox(&daemon->pods, ((Runtime__V1__PodSandboxStatsRequest *) request)->pod_sandbox_id, &sandbox);
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        nd_strings_add(&question.sandboxes, sandbox->id);
+        ask_of_pod(sandbox, &question);
+        ask(call, daemon, &question, tell_pod);
+}
+
+static void handle_pods(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__list_pod_sandbox_stats_request__descriptor, bytes, length);
+        nd_cleanup(stats_question_done) struct stats_question question = {};
+
+        if (!request)
+                return;
+        ask_of_sandboxes(userdata, ((Runtime__V1__ListPodSandboxStatsRequest *) request)->filter, &question);
+        ask(call, userdata, &question, tell_pods);
+}
+
+static void handle_pod_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request =
+                answer_decode(call, &runtime__v1__stream_pod_sandbox_stats_request__descriptor, bytes, length);
+        nd_cleanup(stats_question_done) struct stats_question question = {};
+
+        if (!request)
+                return;
+        ask_of_sandboxes(userdata, ((Runtime__V1__StreamPodSandboxStatsRequest *) request)->filter, &question);
+        ask(call, userdata, &question, stream_pods);
+}
+
+/* ---- metrics ---- */
+
+static size_t label_count(const struct metric *metric) {
+        size_t count = METRIC_BASE;
+
+        for (size_t i = 0; i < METRIC_MORE && metric->more[i]; i++)
+                count++;
+        return count;
+}
+
+static Runtime__V1__MetricDescriptor *answer_descriptor(struct answer_memory *memory, const struct metric *metric) {
+        Runtime__V1__MetricDescriptor *m =
+                answer_new(memory, Runtime__V1__MetricDescriptor, runtime__v1__metric_descriptor__descriptor);
+        size_t count = label_count(metric);
+
+        m->name = (char *) metric->name;
+        m->help = (char *) metric->help;
+        m->n_label_keys = count;
+        m->label_keys = answer_alloc(memory, count * sizeof *m->label_keys);
+        for (size_t i = 0; i < count; i++)
+                m->label_keys[i] = (char *) (i < METRIC_BASE ? metric_base_labels[i] : metric->more[i - METRIC_BASE]);
+        return m;
+}
+
+static void handle_descriptors(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,
+                               [[maybe_unused]] void *userdata) {
+        Runtime__V1__ListMetricDescriptorsResponse answer = RUNTIME__V1__LIST_METRIC_DESCRIPTORS_RESPONSE__INIT;
+        answer_automemory memory = {};
+
+        answer.n_descriptors = metrics_count;
+        answer.descriptors = answer_alloc(&memory, metrics_count * sizeof *answer.descriptors);
+        for (size_t i = 0; i < metrics_count; i++)
+                answer.descriptors[i] = answer_descriptor(&memory, &metrics[i]);
+        answer_with(call, &answer.base);
+}
+
+static Runtime__V1__Metric *answer_metric(struct answer_memory *memory, const struct metric_sample *sample,
+                                          const char *const *labels, uint64_t at) {
+        Runtime__V1__Metric *m = answer_new(memory, Runtime__V1__Metric, runtime__v1__metric__descriptor);
+        size_t count = label_count(sample->metric);
+
+        m->name = (char *) sample->metric->name;
+        m->timestamp = (int64_t) at;
+        m->metric_type = sample->metric->counter ? RUNTIME__V1__METRIC_TYPE__COUNTER : RUNTIME__V1__METRIC_TYPE__GAUGE;
+        m->n_label_values = count;
+        m->label_values = answer_alloc(memory, count * sizeof *m->label_values);
+        for (size_t i = 0; i < count; i++)
+                m->label_values[i] = (char *) (i < METRIC_BASE ? labels[i] : sample->more[i - METRIC_BASE] ?: "");
+        m->value = answer_new(memory, Runtime__V1__UInt64Value, runtime__v1__uint64_value__descriptor);
+        m->value->value = sample->value;
+        return m;
+}
+
+static Runtime__V1__Metric **answer_metrics(struct answer_memory *memory, const struct metric_sample *samples, size_t count,
+                                            const char *const *labels, uint64_t at) {
+        Runtime__V1__Metric **list = answer_alloc(memory, count * sizeof *list);
+
+        for (size_t i = 0; i < count; i++)
+                list[i] = answer_metric(memory, &samples[i], labels, at);
+        return list;
+}
+
+static Runtime__V1__ContainerMetrics *answer_container_metrics(struct answer_memory *memory, const struct container *container,
+                                                               const struct container_stats *stats) {
+        Runtime__V1__ContainerMetrics *m =
+                answer_new(memory, Runtime__V1__ContainerMetrics, runtime__v1__container_metrics__descriptor);
+        struct metric_sample samples[METRIC_SAMPLES];
+        const char *labels[METRIC_BASE];
+
+        metrics_labels(container->sandbox, container, labels);
+        m->container_id = (char *) container->id;
+        m->n_metrics = metrics_of_container(container, stats, samples);
+        m->metrics = answer_metrics(memory, samples, m->n_metrics, labels, stats->usage.at);
+        return m;
+}
+
+static Runtime__V1__PodSandboxMetrics *answer_pod_metrics(struct answer_memory *memory, const struct sandbox *sandbox,
+                                                          const struct sandbox_stats *stats, const struct nd_map *containers) {
+        Runtime__V1__PodSandboxMetrics *m =
+                answer_new(memory, Runtime__V1__PodSandboxMetrics, runtime__v1__pod_sandbox_metrics__descriptor);
+        struct metric_sample samples[METRIC_SAMPLES];
+        const char *labels[METRIC_BASE];
+
+        metrics_labels(sandbox, nullptr, labels);
+        m->pod_sandbox_id = (char *) sandbox->id;
+        m->n_metrics = metrics_of_sandbox(stats, samples);
+        m->metrics = answer_metrics(memory, samples, m->n_metrics, labels, stats->usage.at ?: stats->network.at);
+        m->container_metrics = answer_alloc(memory, sandbox->containers.count * sizeof *m->container_metrics);
+        nd_vector_each (container, &sandbox->containers) {
+                const struct container_stats *its = nd_map_get(containers, (*container)->id);
+
+                if (its && its->usage.at > 0)
+                        m->container_metrics[m->n_container_metrics++] = answer_container_metrics(memory, *container, its);
+        }
+        return m;
+}
+
+struct metrics_list {
+        nd_vector(Runtime__V1__PodSandboxMetrics *) items;
+        struct answer_memory memory;
+};
+
+static void metrics_list_done(struct metrics_list *list) {
+        nd_vector_done(&list->items);
+        answer_memory_done(&list->memory);
+}
+
+static void list_metrics(const struct daemon *daemon, const struct stats_answer *answer, struct metrics_list *list) {
+        nd_cleanup(nd_map_done) struct nd_map containers = {};
+
+        index_containers(answer, &containers);
+        nd_vector_each (stats, &answer->sandboxes) {
+                const struct sandbox *sandbox = nd_map_get(&daemon->pods.sandboxes, stats->id);
+
+                if (sandbox && sandbox_is_shown(sandbox))
+                        nd_vector_push(&list->items, answer_pod_metrics(&list->memory, sandbox, stats, &containers));
+        }
+}
+
+static void tell_metrics(struct ticket *ticket, const struct stats_answer *answer) {
+        Runtime__V1__ListPodSandboxMetricsResponse response = RUNTIME__V1__LIST_POD_SANDBOX_METRICS_RESPONSE__INIT;
+        nd_cleanup(metrics_list_done) struct metrics_list list = {};
+
+        list_metrics(ticket->daemon, answer, &list);
+        response.n_pod_metrics = list.items.count;
+        response.pod_metrics = list.items.items;
+        answer_with(ticket->call, &response.base);
+}
+
+static void stream_metrics(struct ticket *ticket, const struct stats_answer *answer) {
+        nd_cleanup(metrics_list_done) struct metrics_list list = {};
+
+        list_metrics(ticket->daemon, answer, &list);
+        for (size_t i = 0; i < list.items.count; i += METRICS_PER_MESSAGE) {
+                Runtime__V1__StreamPodSandboxMetricsResponse response = RUNTIME__V1__STREAM_POD_SANDBOX_METRICS_RESPONSE__INIT;
+                size_t left = list.items.count - i;
+
+                response.n_pod_sandbox_metrics = left < METRICS_PER_MESSAGE ? left : METRICS_PER_MESSAGE;
+                response.pod_sandbox_metrics = list.items.items + i;
+                answer_send(ticket->call, &response.base);
+        }
+        nd_grpc_call_finish(ticket->call, nullptr);
+}
+
+static void ask_metrics(struct nd_grpc_call *call, struct daemon *daemon,
+                        void (*tell)(struct ticket *ticket, const struct stats_answer *answer)) {
+        nd_cleanup(stats_question_done) struct stats_question question = {};
+
+        ask_of_sandboxes(daemon, nullptr, &question);
+        question.parts = USAGE_ALL;
+        ask(call, daemon, &question, tell);
+}
+
+static void handle_metrics(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,
+                           void *userdata) {
+        ask_metrics(call, userdata, tell_metrics);
+}
+
+static void handle_metrics_stream(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes,
+                                  [[maybe_unused]] size_t length, void *userdata) {
+        ask_metrics(call, userdata, stream_metrics);
+}
+
+const struct nd_grpc_method service_stats_methods[] = {
+        {"/runtime.v1.RuntimeService/ContainerStats", handle_container},
+        {"/runtime.v1.RuntimeService/ListContainerStats", handle_containers},
+        {"/runtime.v1.RuntimeService/StreamContainerStats", handle_container_stream},
+        {"/runtime.v1.RuntimeService/PodSandboxStats", handle_pod},
+        {"/runtime.v1.RuntimeService/ListPodSandboxStats", handle_pods},
+        {"/runtime.v1.RuntimeService/StreamPodSandboxStats", handle_pod_stream},
+        {"/runtime.v1.RuntimeService/ListMetricDescriptors", handle_descriptors},
+        {"/runtime.v1.RuntimeService/ListPodSandboxMetrics", handle_metrics},
+        {"/runtime.v1.RuntimeService/StreamPodSandboxMetrics", handle_metrics_stream},
+        {},
+};
