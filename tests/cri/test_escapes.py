@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user namespace is worth once something has gone wrong: the situations after the escapes that KEP-127 names, with and without one.
+
+The holes themselves are mended; what they gave an attacker can still be given to a container. docs/user-namespaces.md tells the outcome."""
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from pods import Container, Pods, eventually
+
+
+@pytest.fixture
+def host_files(tmp_path: Path) -> Path:
+    """A piece of the host as an attacker would like it: a secret of root's, a program that root runs, a directory of root's."""
+    for parent in (tmp_path, *tmp_path.parents):
+        if parent.owner() == "root" and parent != Path("/"):
+            parent.chmod(0o755)
+    (tmp_path / "shadow").write_text("root:secret\n")
+    (tmp_path / "shadow").chmod(0o600)
+    shutil.copy("/bin/true", tmp_path / "crun")
+    (tmp_path / "bin").mkdir(mode=0o755)
+    return tmp_path
+
+
+def loot(one: Container, place: str = "/host") -> dict[str, bool]:
+    """What root inside can do with it."""
+    return {"reads the secret": one.execute(f"cat {place}/shadow").code == 0,
+            "overwrites the program": one.execute(f"echo evil >>{place}/crun").code == 0,
+            "plants a setuid program": one.execute(f"cp /bin/busybox {place}/bin/evil && chmod 4755 {place}/bin/evil").code == 0}
+
+
+def test_the_hosts_files_as_a_leaked_descriptor_shows_them(pods: Pods, host_files: Path) -> None:
+    """CVE-2019-5736 (the runtime's own binary), CVE-2021-30465 and CVE-2024-21626 (a mount or a descriptor of the host): the container sees the host's
+    files with the host's owners. A mount without a mapping is exactly that."""
+    pod = pods.run()
+    one = pod.container(mounts=[pods.pb.Mount(host_path=str(host_files), container_path="/host")])
+    assert set(loot(one).values()) == {not pods.users}
+    assert (host_files / "crun").read_bytes().endswith(b"evil\n") == (not pods.users)
+
+
+def test_a_volume_that_leads_elsewhere_is_no_better_for_the_namespace(pods: Pods, host_files: Path) -> None:
+    """CVE-2017-1002101 and CVE-2021-25741: a link in a volume makes the kubelet mount another directory of the host. The mount is mapped like any
+    volume, so root inside is root in that directory, user namespace or not. What helps is that kubelet and runtime resolve paths safely."""
+    pod = pods.run()
+    one = pod.container(mounts=[pod.mount(host_files, "/host")])
+    assert set(loot(one).values()) == {True}
+
+
+def test_a_setuid_program_that_was_planted_is_not_roots(pods: Pods, host_files: Path) -> None:
+    """What root inside leaves in a directory of the container's own does not help a user of the host: its owner is a stranger there."""
+    one = pods.run().container("cp /bin/busybox /evil && chmod 4755 /evil; exec sleep 4321")
+    planted = Path(f"/proc/{one.pid()}/root/evil")
+    eventually(lambda: planted.exists() and planted.stat().st_mode & 0o4000, what="the program's planting")
+    assert (planted.stat().st_uid == 0) == (not pods.users)
+
+
+def test_a_process_that_is_out_is_nobody(pods: Pods) -> None:
+    """Whatever way leads to the host's root directory, here a process's own: files of root stay closed."""
+    secret = Path("/var/tmp/nodens-secret")
+    secret.write_text("secret")
+    secret.chmod(0o600)
+    try:
+        one = pods.run(namespaces={"pid": pods.pb.NODE}).container() if not pods.users else pods.run().container()
+        status = dict(line.split(":\t", 1) for line in Path(f"/proc/{one.pid()}/status").read_text().splitlines() if ":\t" in line)
+        uid = int(status["Uid"].split()[0])
+        assert (uid == 0) == (not pods.users)
+        assert readable_by(uid, secret) == (not pods.users)
+    finally:
+        secret.unlink()
+
+
+def readable_by(uid: int, path: Path) -> bool:
+    """Whether a process with only this ID, as on the host, can read a file."""
+    who = [f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+    return subprocess.run(["setpriv", *who, "cat", str(path)], capture_output=True).returncode == 0
+
+
+def test_root_inside_cannot_signal_or_trace_the_hosts_processes(pods: Pods) -> None:
+    """With the host's pid namespace, which a pod in a user namespace may not even ask for: so only hosts' users get there."""
+    if pods.users:
+        pytest.skip("the API refuses hostPID with hostUsers: false, and so may a runtime")
+    one = pods.run(namespaces={"pid": pods.pb.NODE}).container()
+    assert one.execute(f"kill -0 {os.getpid()}").code == 0
+
+
+def test_two_pods_are_strangers_to_each_other(pods: Pods, tmp_path: Path) -> None:
+    """CVE-2016-8867 and its like end inside a pod; a file that one pod leaves on a shared directory, unmapped, is not the other one's root's."""
+    tmp_path.chmod(0o1777)
+    for parent in tmp_path.parents:
+        if parent.owner() == "root" and parent != Path("/"):
+            parent.chmod(0o755)
+    mount = pods.pb.Mount(host_path=str(tmp_path), container_path="/shared")
+    first, second = (pods.run(name=name).container(mounts=[mount]) for name in ("a", "b"))
+    first.output("echo mine >/shared/file && chmod 600 /shared/file")
+    assert (second.execute("cat /shared/file").code == 0) == (not pods.users)
