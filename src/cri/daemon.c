@@ -21,11 +21,13 @@
 #include "cri/recovery.h"
 #include "cri/selftest.h"
 #include "cri/service.h"
+#include "cri/stats.h"
 #include "cri/sweeper.h"
 #include "cri/verify.h"
 #include "net/unix.h"
 #include "oci/store.h"
 #include "sys/file.h"
+#include "sys/limits.h"
 
 static const struct nd_grpc_method *const tables[] = {
         service_runtime_methods,
@@ -39,6 +41,7 @@ static const struct nd_grpc_method *const tables[] = {
 
 void daemon_done(struct daemon *daemon) {
         nd_grpc_server_free(daemon->server);
+        stats_free(daemon->stats);
         verify_free(daemon->verify);
         selftest_free(daemon->selftest);
         pods_done(&daemon->pods);
@@ -207,6 +210,7 @@ static struct nd_error *start_pods(struct daemon *daemon) {
         nd_try(pins_open(&daemon->config, &daemon->pins));
         daemon->network = network_new(daemon->loop, &daemon->config);
         nd_try(verify_new(daemon, &daemon->verify));
+        nd_try(stats_new(daemon, &daemon->stats));
         return recovery_run(daemon);
 }
 
@@ -214,6 +218,7 @@ struct nd_error *daemon_start(struct daemon *daemon) {
         const struct nd_grpc_server_settings settings = {.tables = tables, .userdata = daemon, .observe = observe};
 
         daemon->began = nd_clock_us();
+        nd_try(nd_limits_raise()); /* a connection for each container's monitor */
         nd_try(start_loop(daemon));
         nd_try(start_images(daemon));
         nd_try(start_pods(daemon));

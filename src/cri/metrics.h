@@ -21,8 +21,9 @@ struct metric {
 };
 
 extern const char *const metric_base_labels[METRIC_BASE];
-extern const struct metric metrics[];
-extern const size_t metrics_count;
+
+/* The metric of that number, from 0; nullptr past the last one. */
+const struct metric *metrics_at(size_t number);
 
 struct metric_sample {
         const struct metric *metric;

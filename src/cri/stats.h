@@ -52,6 +52,3 @@ void stats_ask(struct stats *stats, struct stats_question *question, stats_callb
 
 /* The callback will not run. nullptr is fine. */
 void stats_cancel(struct stats_request *request);
-
-/* A container is gone for good; what is known of its layer is forgotten. */
-void stats_forget(struct stats *stats, const char *container_id);

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stats.c - see stats.h
+ *
+ * Theory of operation
+ *   A request goes @WAIT -> @READ and answers. It waits for a sweep of the writable layers, if what is known of them is too old and no longer than
+ *   @PATIENCE_MS, and for the visit to its pods' networks. Then it reads cgroups, @AT_ONCE of them in a turn of the loop, so that a list of
+ *   thousands does not keep others waiting.
+ *   Sweep and visit are workers. They write what they find into memory that they share with us, so that what a worker had found before its deadline
+ *   counts; a tree that takes too long is passed over and keeps the figure it had, with the time of it.
+ * Owns       requests, workers, and the cache of layers. Knows pods by their ids. */
+#include "cri/stats.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "cri/daemon.h"
+#include "cri/paths.h"
+#include "sys/calls.h"
+#include "sys/file.h"
+#include "sys/worker.h"
+
+enum {
+        AT_ONCE = 32,
+        PATIENCE_MS = 1500,
+        REFRESH_S = 10, /* a layer that was looked at more recently is not looked at again */
+        OLD_S = 25,     /* an answer with an older figure waits for a new one */
+        SWEEP_S = 25,
+        TREE_S = 5,
+        VISIT_S = 5,
+        NICE = 10,
+        NETWORK_TEXT = 64 * 1024,
+};
+
+/* One tree of a sweep. Paths are the child's copy of ours; results come back through shared memory. */
+struct tree {
+        char id[POD_ID + 1];
+        char *path;
+};
+
+struct sweep {
+        nd_vector(struct tree) trees;
+        struct tree_usage *found; /* shared */
+        struct nd_worker *worker; /* nullptr = none runs */
+};
+
+struct visit {
+        nd_strings paths;            /* "" = no network of its own */
+        struct network_usage *found; /* shared */
+        struct nd_worker *worker;
+};
+
+struct stats_request {
+        struct stats *stats;
+        struct stats_request *next;
+        struct stats_question question;
+        struct stats_answer answer;
+        enum { WAIT, READ } step;
+        bool layers_awaited;
+        struct visit visit;
+        size_t containers_read, sandboxes_read;
+        sd_event_source *turn;     /* while cgroups are read */
+        sd_event_source *patience; /* while others are waited for */
+        stats_callback callback;
+        void *userdata;
+};
+
+struct stats {
+        struct daemon *daemon;
+        struct nd_map layers; /* container id -> struct tree_usage * */
+        struct sweep sweep;
+        struct stats_request *requests;
+};
+
+/* ---- shared memory ---- */
+
+static void *share(size_t size) {
+        void *memory = mmap(nullptr, size ?: 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+        return memory == MAP_FAILED ? nullptr : memory;
+}
+
+static void unshare_memory(void *memory, size_t size) {
+        if (memory)
+                (void) munmap(memory, size ?: 1);
+}
+
+/* ---- requests ---- */
+
+void stats_question_done(struct stats_question *question) {
+        nd_strings_done(&question->containers);
+        nd_strings_done(&question->sandboxes);
+        *question = (struct stats_question) {};
+}
+
+static void visit_done(struct visit *visit) {
+        nd_worker_cancel(visit->worker);
+        unshare_memory(visit->found, visit->paths.count * sizeof *visit->found);
+        nd_strings_done(&visit->paths);
+        *visit = (struct visit) {};
+}
+
+static void request_free(struct stats_request *request) {
+        struct stats_request **at = &request->stats->requests;
+
+        for (; *at && *at != request; at = &(*at)->next)
+                ;
+        if (*at)
+                *at = request->next;
+        visit_done(&request->visit);
+        sd_event_source_disable_unref(request->turn);
+        sd_event_source_disable_unref(request->patience);
+        stats_question_done(&request->question);
+        nd_vector_done(&request->answer.containers);
+        nd_vector_done(&request->answer.sandboxes);
+        free(request);
+}
+
+void stats_cancel(struct stats_request *request) {
+        if (request)
+                request_free(request);
+}
+
+static void answer(struct stats_request *request) {
+        request->callback(&request->answer, request->userdata);
+        request_free(request);
+}
+
+/* ---- reading cgroups ---- */
+
+static void read_container(struct stats_request *request, const char *id) {
+        struct stats *stats = request->stats;
+        const struct container *container = nd_map_get(&stats->daemon->pods.containers, id);
+        const struct tree_usage *layer = nd_map_get(&stats->layers, id);
+        struct container_stats found = {};
+
+        if (!container)
+                return;
+        memcpy(found.id, container->id, sizeof found.id);
+        if (container->state == CONTAINER_RUNNING && *container->cgroup)
+                nd_error_free(usage_of_cgroup(container->cgroup, request->question.parts, &found.usage));
+        if (layer)
+                found.layer = *layer;
+        nd_vector_push(&request->answer.containers, found);
+}
+
+static void read_sandbox(struct stats_request *request, size_t index) {
+        const char *id = request->question.sandboxes.items[index];
+        const struct sandbox *sandbox = nd_map_get(&request->stats->daemon->pods.sandboxes, id);
+        struct sandbox_stats found = {};
+
+        if (!sandbox)
+                return;
+        memcpy(found.id, sandbox->id, sizeof found.id);
+        if (*sandbox->request.cgroup_parent == '/' && sandbox->state == SANDBOX_READY)
+                nd_error_free(usage_of_cgroup(sandbox->request.cgroup_parent, request->question.parts, &found.usage));
+        if (request->visit.found)
+                found.network = request->visit.found[index];
+        nd_vector_push(&request->answer.sandboxes, found);
+}
+
+static int on_turn([[maybe_unused]] sd_event_source *source, void *userdata) {
+        struct stats_request *request = userdata;
+        const struct stats_question *question = &request->question;
+
+        for (unsigned i = 0; i < AT_ONCE; i++) {
+                if (request->containers_read < question->containers.count) {
+                        read_container(request, question->containers.items[request->containers_read++]);
+                } else if (request->sandboxes_read < question->sandboxes.count) {
+                        read_sandbox(request, request->sandboxes_read++);
+                } else {
+                        answer(request);
+                        return 0;
+                }
+        }
+        return 0;
+}
+
+/* Goes on when nothing is waited for any more. */
+static void advance(struct stats_request *request) {
+        if (request->step == READ || request->layers_awaited || request->visit.worker)
+                return;
+        request->step = READ;
+        request->patience = sd_event_source_disable_unref(request->patience);
+        if (sd_event_add_defer(request->stats->daemon->loop, &request->turn, on_turn, request) < 0 ||
+            sd_event_source_set_enabled(request->turn, SD_EVENT_ON) < 0)
+                answer(request);
+}
+
+static int on_impatience([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        struct stats_request *request = userdata;
+
+        request->layers_awaited = false;
+        nd_worker_cancel(nd_take_ptr(request->visit.worker)); /* what it has found counts */
+        advance(request);
+        return 0;
+}
+
+/* ---- writable layers ---- */
+
+static void sweep_done(struct sweep *sweep) {
+        nd_worker_cancel(nd_take_ptr(sweep->worker));
+        unshare_memory(sweep->found, sweep->trees.count * sizeof *sweep->found);
+        sweep->found = nullptr;
+        nd_vector_each (tree, &sweep->trees)
+                free(tree->path);
+        nd_vector_done(&sweep->trees);
+}
+
+/* In the worker. One tree after the other, and last in the queue for processor and disk. */
+static struct nd_error *walk_trees(void *argument, [[maybe_unused]] int *ret_fd) {
+        const struct sweep *sweep = argument;
+
+        (void) setpriority(PRIO_PROCESS, 0, NICE);
+        for (size_t i = 0; i < sweep->trees.count; i++)
+                nd_error_free(usage_of_tree(AT_FDCWD, sweep->trees.items[i].path, TREE_S * ND_SECOND_US, sweep->found + i));
+        return nullptr;
+}
+
+static void remember(struct stats *stats, const char *id, const struct tree_usage *found) {
+        struct tree_usage *layer;
+
+        if (found->at == 0 || !nd_map_has(&stats->daemon->pods.containers, id))
+                return;
+        layer = nd_map_get(&stats->layers, id);
+        if (!layer) {
+                layer = nd_new(struct tree_usage);
+                (void) nd_map_put(&stats->layers, id, layer);
+        }
+        *layer = *found;
+}
+
+/* Containers that are gone need no figure. */
+static void forget_the_gone(struct stats *stats) {
+        const struct nd_map_slot *slot;
+        nd_strings gone = {};
+
+        for (size_t at = 0; (slot = nd_map_next(&stats->layers, &at));)
+                if (!nd_map_has(&stats->daemon->pods.containers, slot->key))
+                        nd_strings_add(&gone, slot->key);
+        nd_vector_each (id, &gone)
+                free(nd_map_remove(&stats->layers, *id));
+        nd_strings_done(&gone);
+}
+
+static void on_swept(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
+        struct stats *stats = userdata;
+        struct stats_request *next;
+
+        nd_error_free(error); /* at the deadline: what was found until then counts */
+        stats->sweep.worker = nullptr;
+        for (size_t i = 0; i < stats->sweep.trees.count; i++)
+                remember(stats, stats->sweep.trees.items[i].id, stats->sweep.found + i);
+        sweep_done(&stats->sweep);
+        forget_the_gone(stats);
+        for (struct stats_request *request = stats->requests; request; request = next) {
+                next = request->next;
+                request->layers_awaited = false;
+                advance(request);
+        }
+}
+
+static uint64_t now(void) {
+        struct timespec time;
+
+        (void) clock_gettime(CLOCK_REALTIME, &time);
+        return (uint64_t) time.tv_sec * 1000000000 + (uint64_t) time.tv_nsec;
+}
+
+/* Seconds since somebody looked at it; very many when nobody ever has. What a container that has ended wrote does not change any more. */
+static uint64_t age_of(const struct stats *stats, const struct container *container) {
+        const struct tree_usage *layer = nd_map_get(&stats->layers, container->id);
+        uint64_t time = now();
+
+        if (!layer)
+                return UINT64_MAX;
+        if (container->state == CONTAINER_EXITED && layer->at > container->finished_at)
+                return 0;
+        return time > layer->at ? (time - layer->at) / UINT64_C(1000000000) : 0;
+}
+
+static bool has_layer(const struct container *container) {
+        return !container->internal && (container->made & CONTAINER_MADE_DIRECTORY) != 0 &&
+               (container->state == CONTAINER_CREATED || container->state == CONTAINER_RUNNING ||
+                container->state == CONTAINER_EXITED);
+}
+
+static void start_sweep(struct stats *stats) {
+        const struct nd_map_slot *slot;
+        struct sweep *sweep = &stats->sweep;
+
+        if (sweep->worker)
+                return;
+        for (size_t at = 0; (slot = nd_map_next(&stats->daemon->pods.containers, &at));) {
+                const struct container *container = slot->value;
+                nd_autofree char *directory = nullptr;
+                struct tree tree = {};
+
+                if (!has_layer(container) || age_of(stats, container) < REFRESH_S)
+                        continue;
+                directory = path_of_container(&stats->daemon->config, container);
+                memcpy(tree.id, container->id, sizeof tree.id);
+                tree.path = nd_format("%s/upper", directory);
+                nd_vector_push(&sweep->trees, tree);
+        }
+        sweep->found = sweep->trees.count > 0 ? share(sweep->trees.count * sizeof *sweep->found) : nullptr;
+        if (sweep->found)
+                nd_error_free(nd_worker_start(stats->daemon->loop, "measure writable layers", walk_trees, sweep,
+                                              SWEEP_S * ND_SECOND_US, on_swept, stats, &sweep->worker));
+        if (!sweep->worker)
+                sweep_done(sweep);
+}
+
+/* Starts a sweep when something is worth it; true when the answer should wait for it. */
+static bool want_layers(struct stats_request *request) {
+        struct stats *stats = request->stats;
+        uint64_t oldest = 0;
+
+        if (!request->question.layers)
+                return false;
+        nd_vector_each (id, &request->question.containers) {
+                const struct container *container = nd_map_get(&stats->daemon->pods.containers, *id);
+                uint64_t age = container && has_layer(container) ? age_of(stats, container) : 0;
+
+                oldest = age > oldest ? age : oldest;
+        }
+        if (oldest >= REFRESH_S)
+                start_sweep(stats);
+        return oldest >= OLD_S && stats->sweep.worker;
+}
+
+/* ---- networks ---- */
+
+/* In the worker. */
+static struct nd_error *visit_networks(void *argument, [[maybe_unused]] int *ret_fd) {
+        const struct visit *visit = argument;
+
+        for (size_t i = 0; i < visit->paths.count; i++) {
+                nd_autofree char *text = nullptr;
+                nd_autoclose int fd = -EBADF;
+
+                if (*visit->paths.items[i] == '\0')
+                        continue;
+                fd = open(visit->paths.items[i], O_RDONLY | O_CLOEXEC);
+                if (fd < 0 || nd_sys->setns(fd, CLONE_NEWNET) < 0)
+                        continue;
+                nd_error_free(nd_file_read_kernel("/proc/thread-self/net/dev", NETWORK_TEXT, &text));
+                if (text)
+                        usage_parse_network(text, visit->found + i);
+        }
+        return nullptr;
+}
+
+static void on_visited(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
+        struct stats_request *request = userdata;
+
+        nd_error_free(error);
+        request->visit.worker = nullptr;
+        advance(request);
+}
+
+static void start_visit(struct stats_request *request) {
+        struct stats *stats = request->stats;
+        struct visit *visit = &request->visit;
+
+        if (!request->question.networks || request->question.sandboxes.count == 0)
+                return;
+        nd_vector_each (id, &request->question.sandboxes) {
+                const struct sandbox *sandbox = nd_map_get(&stats->daemon->pods.sandboxes, *id);
+                bool own = sandbox && sandbox->state == SANDBOX_READY && sandbox->request.network == NAMESPACE_POD;
+                nd_autofree char *path = own ? path_of_netns(&stats->daemon->config, sandbox->id) : nd_strdup("");
+
+                nd_strings_add(&visit->paths, path);
+        }
+        visit->found = share(visit->paths.count * sizeof *visit->found);
+        if (visit->found)
+                nd_error_free(nd_worker_start(stats->daemon->loop, "read the pods' network counters", visit_networks, visit,
+                                              VISIT_S * ND_SECOND_US, on_visited, request, &visit->worker));
+}
+
+/* ---- the module ---- */
+
+void stats_ask(struct stats *stats, struct stats_question *question, stats_callback callback, void *userdata,
+               struct stats_request **ret) {
+        struct stats_request *request = nd_new(struct stats_request);
+
+        *request = (struct stats_request) {.stats = stats,
+                                           .next = stats->requests,
+                                           .question = nd_take(*question, (struct stats_question) {}),
+                                           .callback = callback,
+                                           .userdata = userdata};
+        stats->requests = request;
+        request->layers_awaited = want_layers(request);
+        start_visit(request);
+        if (request->layers_awaited || request->visit.worker)
+                (void) sd_event_add_time_relative(stats->daemon->loop, &request->patience, CLOCK_MONOTONIC,
+                                                  PATIENCE_MS * ND_MS_US, ND_MS_US, on_impatience, request);
+        if (ret)
+                *ret = request;
+        advance(request);
+}
+
+struct nd_error *stats_new(struct daemon *daemon, struct stats **ret) {
+        struct stats *stats = nd_new(struct stats);
+
+        stats->daemon = daemon;
+        *ret = stats;
+        return nullptr;
+}
+
+void stats_free(struct stats *stats) {
+        const struct nd_map_slot *slot;
+        struct stats_request *next;
+
+        if (!stats)
+                return;
+        for (struct stats_request *request = stats->requests; request; request = next) {
+                next = request->next;
+                request_free(request);
+        }
+        sweep_done(&stats->sweep);
+        for (size_t at = 0; (slot = nd_map_next(&stats->layers, &at));)
+                free(slot->value);
+        nd_map_done(&stats->layers);
+        free(stats);
+}

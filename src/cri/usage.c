@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/usage.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/vector.h"
+#include "sys/calls.h"
+#include "sys/cgroup.h"
+
+enum {
+        MICROSECOND = 1000,
+        DEPTH = 4000,        /* of a tree: deeper ones are made by nobody who means well; what is below is not counted */
+        LOOK_AT_CLOCK = 256, /* entries between two looks */
+        BLOCK = 512,         /* what st_blocks counts */
+};
+
+static uint64_t now(void) {
+        struct timespec time;
+
+        (void) clock_gettime(CLOCK_REALTIME, &time);
+        return (uint64_t) time.tv_sec * 1000000000 + (uint64_t) time.tv_nsec;
+}
+
+/* ---- cgroups ---- */
+
+static uint64_t key(const char *text, const char *name) {
+        uint64_t value = 0;
+
+        return nd_cgroup_key(text, name, &value) ? value : 0;
+}
+
+static bool number(int cgroup, const char *file, char *text, uint64_t *ret) {
+        return nd_cgroup_read(cgroup, file, text) && nd_cgroup_number(text, ret);
+}
+
+static void read_cpu(int cgroup, char *text, struct usage *u) {
+        uint64_t microseconds;
+
+        if (!nd_cgroup_read(cgroup, "cpu.stat", text) || !nd_cgroup_key(text, "usage_usec", &microseconds))
+                return;
+        u->has_cpu = true;
+        u->cpu = microseconds * MICROSECOND;
+        u->cpu_user = key(text, "user_usec") * MICROSECOND;
+        u->cpu_system = key(text, "system_usec") * MICROSECOND;
+        u->periods = key(text, "nr_periods");
+        u->throttled_periods = key(text, "nr_throttled");
+        u->throttled = key(text, "throttled_usec") * MICROSECOND;
+}
+
+static void read_memory(int cgroup, char *text, struct usage *u) {
+        if (!number(cgroup, "memory.current", text, &u->memory))
+                return;
+        u->has_memory = true;
+        if (!number(cgroup, "memory.max", text, &u->memory_limit))
+                u->memory_limit = UINT64_MAX;
+        if (nd_cgroup_read(cgroup, "memory.stat", text)) {
+                u->anonymous = key(text, "anon");
+                u->file = key(text, "file");
+                u->mapped = key(text, "file_mapped");
+                u->kernel = key(text, "kernel");
+                u->active_file = key(text, "active_file");
+                u->inactive_file = key(text, "inactive_file");
+                u->faults = key(text, "pgfault");
+                u->major_faults = key(text, "pgmajfault");
+        }
+        u->working_set = u->memory > u->inactive_file ? u->memory - u->inactive_file : 0;
+        u->has_swap = number(cgroup, "memory.swap.current", text, &u->swap);
+        if (u->has_swap && !number(cgroup, "memory.swap.max", text, &u->swap_limit))
+                u->swap_limit = UINT64_MAX;
+}
+
+static void read_io(int cgroup, char *text, struct usage *u) {
+        if (!nd_cgroup_read(cgroup, "io.stat", text))
+                return;
+        u->has_io = true; /* an empty file is one without any use */
+        (void) !nd_cgroup_sum(text, "rbytes", &u->read_bytes);
+        (void) !nd_cgroup_sum(text, "wbytes", &u->written_bytes);
+        (void) !nd_cgroup_sum(text, "rios", &u->reads);
+        (void) !nd_cgroup_sum(text, "wios", &u->writes);
+}
+
+static void read_pressure(int cgroup, const char *file, char *text, struct pressures *ret) {
+        if (nd_cgroup_read(cgroup, file, text))
+                (void) !usage_parse_pressure(text, ret);
+}
+
+struct nd_error *usage_of_cgroup(const char *cgroup, unsigned parts, struct usage *ret) {
+        struct usage u = {.at = now()};
+        char text[ND_CGROUP_FILE];
+        nd_autoclose int fd = -EBADF;
+
+        nd_try(nd_cgroup_open(cgroup, &fd));
+        if (parts & USAGE_CPU)
+                read_cpu(fd, text, &u);
+        if (parts & USAGE_MEMORY)
+                read_memory(fd, text, &u);
+        if (parts & USAGE_PIDS) {
+                u.has_pids = number(fd, "pids.current", text, &u.pids);
+                if (!number(fd, "pids.max", text, &u.pids_limit))
+                        u.pids_limit = UINT64_MAX;
+        }
+        if (parts & USAGE_IO)
+                read_io(fd, text, &u);
+        if (parts & USAGE_OOM) {
+                u.has_oom = nd_cgroup_read(fd, "memory.events", text) && nd_cgroup_key(text, "oom_kill", &u.oom_kills);
+                (void) !number(fd, "memory.peak", text, &u.memory_peak);
+        }
+        if (parts & USAGE_PRESSURE) {
+                read_pressure(fd, "cpu.pressure", text, &u.cpu_pressure);
+                read_pressure(fd, "memory.pressure", text, &u.memory_pressure);
+                read_pressure(fd, "io.pressure", text, &u.io_pressure);
+        }
+        *ret = u;
+        return nullptr;
+}
+
+/* "0.00" to "100.00"; not strtod(), which knows more than the kernel writes. */
+static bool parse_percent(const char *text, size_t length, double *ret) {
+        unsigned whole = 0, hundredths = 0;
+        int used = 0;
+        char copy[16];
+
+        if (length >= sizeof copy)
+                return false;
+        memcpy(copy, text, length);
+        copy[length] = '\0';
+        if (sscanf(copy, "%3u.%2u%n", &whole, &hundredths, &used) != 2 || (size_t) used != length)
+                return false;
+        *ret = whole + hundredths / 100.0;
+        return true;
+}
+
+static bool parse_pressure_line(const char *line, size_t length, struct pressure *ret) {
+        const struct {
+                const char *name;
+                double *value;
+        } averages[] = {{" avg10=", &ret->average10}, {" avg60=", &ret->average60}, {" avg300=", &ret->average300}};
+        nd_autofree char *copy = nd_strndup(line, length);
+        const char *at;
+        char digits[24];
+
+        for (size_t i = 0; i < nd_count_of(averages); i++) {
+                at = strstr(copy, averages[i].name);
+                if (!at)
+                        return false;
+                at += strlen(averages[i].name);
+                if (!parse_percent(at, strcspn(at, " "), averages[i].value))
+                        return false;
+        }
+        at = strstr(copy, " total=");
+        if (!at || strcspn(at + 7, " ") >= sizeof digits)
+                return false;
+        (void) snprintf(digits, sizeof digits, "%.*s", (int) strcspn(at + 7, " "), at + 7);
+        if (nd_parse_u64(digits, UINT64_MAX / MICROSECOND, &ret->total) < 0)
+                return false;
+        ret->total *= MICROSECOND;
+        return true;
+}
+
+bool usage_parse_pressure(const char *text, struct pressures *ret) {
+        struct pressures p = {};
+        size_t length;
+
+        if (!nd_has_prefix(text, "some "))
+                return false;
+        length = strcspn(text, "\n");
+        if (!parse_pressure_line(text, length, &p.some))
+                return false;
+        text += length + (text[length] == '\n');
+        if (nd_has_prefix(text, "full ") && !parse_pressure_line(text, strcspn(text, "\n"), &p.full))
+                return false; /* cpu.pressure of the root has none */
+        p.known = true;
+        *ret = p;
+        return true;
+}
+
+/* ---- trees ---- */
+
+struct walk {
+        nd_vector(DIR *) levels;
+        uint64_t end; /* monotonic microseconds */
+        uint64_t entries;
+        uint64_t bytes;
+        double inodes; /* a file with n names counts 1/n for each */
+};
+
+static void walk_done(struct walk *walk) {
+        nd_vector_each (level, &walk->levels)
+                (void) closedir(*level);
+        nd_vector_done(&walk->levels);
+}
+
+static void count(struct walk *walk, const struct stat *status) {
+        uint64_t names = S_ISDIR(status->st_mode) || status->st_nlink == 0 ? 1 : status->st_nlink;
+
+        walk->bytes += (uint64_t) status->st_blocks * BLOCK / names;
+        walk->inodes += 1.0 / (double) names;
+}
+
+/* What vanishes while we look was never there. */
+static void enter(struct walk *walk, int dirfd, const char *name) {
+        int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOATIME);
+        DIR *directory = fd >= 0 ? fdopendir(fd) : nullptr;
+
+        if (directory)
+                nd_vector_push(&walk->levels, directory);
+        else if (fd >= 0)
+                (void) close(fd);
+}
+
+static void visit(struct walk *walk, const struct dirent *entry) {
+        int fd = dirfd(walk->levels.items[walk->levels.count - 1]);
+        struct stat status;
+
+        if (nd_streq(entry->d_name, ".") || nd_streq(entry->d_name, ".."))
+                return;
+        if (fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
+                return;
+        count(walk, &status);
+        if (S_ISDIR(status.st_mode) && walk->levels.count < DEPTH)
+                enter(walk, fd, entry->d_name);
+}
+
+struct nd_error *usage_of_tree(int dirfd, const char *path, uint64_t deadline_us, struct tree_usage *ret) {
+        nd_cleanup(walk_done) struct walk walk = {.end = nd_clock_us() + deadline_us};
+        struct stat status;
+
+        if (fstatat(dirfd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "look at '%s'", path);
+        count(&walk, &status);
+        enter(&walk, dirfd, path);
+        while (walk.levels.count > 0) {
+                const struct dirent *entry = readdir(walk.levels.items[walk.levels.count - 1]);
+
+                if (!entry)
+                        (void) closedir(walk.levels.items[--walk.levels.count]);
+                else
+                        visit(&walk, entry);
+                if (++walk.entries % LOOK_AT_CLOCK == 0 && nd_clock_us() > walk.end)
+                        return nd_error_new(ND_DEADLINE, ETIMEDOUT, "count what is in '%s'", path);
+        }
+        *ret = (struct tree_usage) {.at = now(), .bytes = walk.bytes, .inodes = (uint64_t) (walk.inodes + 0.5)};
+        return nullptr;
+}
+
+/* ---- networks ---- */
+
+/* The numbers after the name; false when there are not 16 of them. */
+static bool parse_interface(const char *text, size_t length, struct interface_usage *interface) {
+        uint64_t values[16];
+        size_t found = 0;
+
+        for (const char *at = text, *end = text + length; found < nd_count_of(values); found++) {
+                char digits[24];
+                size_t n;
+
+                at += strspn(at, " \t");
+                if (at >= end)
+                        return false;
+                n = strcspn(at, " \t\n");
+                if (n == 0 || n >= sizeof digits)
+                        return false;
+                memcpy(digits, at, n);
+                digits[n] = '\0';
+                if (nd_parse_u64(digits, UINT64_MAX, values + found) < 0)
+                        return false;
+                at += n;
+        }
+        interface->received = values[0];
+        interface->received_packets = values[1];
+        interface->received_errors = values[2];
+        interface->received_dropped = values[3];
+        interface->sent = values[8];
+        interface->sent_packets = values[9];
+        interface->sent_errors = values[10];
+        interface->sent_dropped = values[11];
+        return true;
+}
+
+void usage_parse_network(const char *text, struct network_usage *ret) {
+        *ret = (struct network_usage) {.at = now()};
+        for (const char *line = text; *line && ret->count < USAGE_INTERFACES;) {
+                struct interface_usage *interface = ret->interfaces + ret->count;
+                size_t length = strcspn(line, "\n"), blank = strspn(line, " "), name;
+
+                name = strcspn(line + blank, ":\n");
+                if (line[blank + name] == ':' && name > 0 && name < USAGE_INTERFACE_NAME &&
+                    !(name == 2 && strncmp(line + blank, "lo", 2) == 0) &&
+                    parse_interface(line + blank + name + 1, length - blank - name - 1, interface)) {
+                        memcpy(interface->name, line + blank, name);
+                        interface->name[name] = '\0';
+                        ret->count++;
+                }
+                line += length + (line[length] == '\n');
+        }
+}
