@@ -134,6 +134,14 @@ const struct metric *metrics_at(size_t number) {
         return nullptr;
 }
 
+size_t metrics_count(void) {
+        size_t count = 0;
+
+        while (metrics_at(count))
+                count++;
+        return count;
+}
+
 void metrics_labels(const struct sandbox *sandbox, const struct container *container, const char *ret[static METRIC_BASE]) {
         ret[0] = container ? container->request.name : "";
         ret[1] = container ? container->cgroup : sandbox->request.cgroup_parent;

@@ -22,8 +22,8 @@ struct metric {
 
 extern const char *const metric_base_labels[METRIC_BASE];
 
-/* The metric of that number, from 0; nullptr past the last one. */
-const struct metric *metrics_at(size_t number);
+size_t metrics_count(void);
+const struct metric *metrics_at(size_t number); /* from 0; nullptr past the last one */
 
 struct metric_sample {
         const struct metric *metric;

@@ -355,10 +355,10 @@ static void handle_descriptors(struct nd_grpc_call *call, [[maybe_unused]] const
         Runtime__V1__ListMetricDescriptorsResponse answer = RUNTIME__V1__LIST_METRIC_DESCRIPTORS_RESPONSE__INIT;
         answer_automemory memory = {};
 
-        answer.n_descriptors = metrics_count;
-        answer.descriptors = answer_alloc(&memory, metrics_count * sizeof *answer.descriptors);
-        for (size_t i = 0; i < metrics_count; i++)
-                answer.descriptors[i] = answer_descriptor(&memory, &metrics[i]);
+        answer.n_descriptors = metrics_count();
+        answer.descriptors = answer_alloc(&memory, answer.n_descriptors * sizeof *answer.descriptors);
+        for (size_t i = 0; i < answer.n_descriptors; i++)
+                answer.descriptors[i] = answer_descriptor(&memory, metrics_at(i));
         answer_with(call, &answer.base);
 }
 
