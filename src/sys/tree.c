@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "sys/calls.h"
+#include "sys/file.h"
 
 enum {
         DEPTH = 32,
@@ -94,7 +95,7 @@ static struct nd_error *empty(struct removal *removal, int fd, const char *path,
         return errno != 0 ? cannot("read directory", path) : nullptr;
 }
 
-struct nd_error *nd_tree_remove(int dirfd, const char *name) {
+static struct nd_error *remove_tree(int dirfd, const char *name) {
         nd_autoclose int root = -EBADF;
         unsigned before;
 
@@ -117,4 +118,20 @@ struct nd_error *nd_tree_remove(int dirfd, const char *name) {
         if (nd_sys->unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
                 return cannot("remove directory", name);
         return nullptr;
+}
+
+/* The way to the tree may cross mounts; only its last step may not. */
+struct nd_error *nd_tree_remove(int dirfd, const char *path) {
+        nd_autoerror struct nd_error *error = nullptr;
+        const char *slash = strrchr(path, '/');
+        nd_autofree char *parent = nullptr;
+        nd_autoclose int fd = -EBADF;
+
+        if (!slash)
+                return remove_tree(dirfd, path);
+        parent = nd_strndup(path, (size_t) (slash - path) + (slash == path));
+        error = nd_dir_open(dirfd, parent, &fd);
+        if (error)
+                return nd_error_errno(error) == ENOENT ? nullptr : nd_take_ptr(error);
+        return nd_error_wrap(remove_tree(fd, slash + 1), "'%s'", parent);
 }
