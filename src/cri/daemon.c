@@ -34,6 +34,7 @@ static const struct nd_grpc_method *const tables[] = {
         service_sandbox_methods,
         service_container_methods,
         service_exec_methods,
+        service_stats_methods,
         service_image_methods,
         service_node_methods,
         nullptr,
