@@ -27,6 +27,7 @@
 #include "oci/seccomp.h"
 #include "oci/spec.h"
 #include "sys/file.h"
+#include "sys/mount.h"
 #include "sys/program.h"
 
 enum {
@@ -356,21 +357,30 @@ static struct nd_error *find_init(const struct cri_config *config, char **ret) {
                 config->init);
 }
 
-/* It has nothing but its own program: an empty root, in which it is mounted. */
-static struct nd_error *make_init_root(const char *directory) {
-        nd_autofree char *root = nd_format("%s/rootfs", directory), *place = nd_format("%s/init", root);
+/* It has nothing but its own program: an empty root, in which that is mounted. A mount and not a directory, since crun must be able to make it private. */
+static struct nd_error *make_init_root(const struct bundle_plan *plan, const char *directory, int *ret_fd) {
+        nd_autofree char *place = nd_format("%s/rootfs", directory);
+        const struct nd_fs_option options[] = {{"size", "64k"}, {"mode", "755"}};
+        nd_autoclose int tree = -EBADF;
 
-        nd_try(nd_dir_make(AT_FDCWD, root, 0755));
-        return nd_file_write(AT_FDCWD, place, "", 0, 0755);
+        nd_try(nd_dir_make(AT_FDCWD, place, 0755));
+        nd_try(nd_fs_make("tmpfs", options, nd_count_of(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &tree));
+        nd_try(nd_file_write(tree, "init", "", 0, 0755));
+        nd_try(nd_dir_make(tree, "dev", 0755));  /* where crun puts devices, wanted or not */
+        nd_try(nd_dir_make(tree, "proc", 0755)); /* by which crun sets up the process */
+        if (plan->namespaces[POD_USER])
+                nd_try(nd_dir_give(tree, ".", pod_of(plan)->uids.outside, pod_of(plan)->gids.outside, 0755));
+        *ret_fd = nd_take_fd(tree);
+        return nullptr;
 }
 
-static struct nd_error *make_for_init(const struct bundle_plan *plan, const char *directory) {
+static struct nd_error *make_for_init(const struct bundle_plan *plan, const char *directory, int *ret_fd) {
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
         nd_autofree char *program = nullptr;
         struct nd_spec_mount *mount;
 
         nd_try(find_init(plan->config, &program));
-        nd_try(make_init_root(directory));
+        nd_try(make_init_root(plan, directory, ret_fd));
         nd_try(begin_spec(plan, directory, &spec));
         spec.read_only_root = true;
         nd_strings_add(&spec.process.arguments, "/init");
@@ -378,6 +388,10 @@ static struct nd_error *make_for_init(const struct bundle_plan *plan, const char
         spec.process.no_new_privileges = true;
         spec.process.has_oom_score = true;
         spec.process.oom_score = resources_oom_score(request_of(plan)->resources.oom_score_adj, capabilities_own());
+        (void) nd_spec_add_mount(&spec, "/proc", "proc", "proc");
+        mount = nd_spec_add_mount(&spec, "/dev", "tmpfs", "tmpfs");
+        nd_spec_mount_option(mount, "size=64k");
+        nd_spec_mount_option(mount, "mode=755");
         mount = nd_spec_add_mount(&spec, "/init", nullptr, program);
         nd_spec_mount_option(mount, "bind");
         nd_spec_mount_option(mount, "ro");
@@ -389,7 +403,7 @@ struct nd_error *bundle_make(void *argument, int *ret_fd) {
         const struct bundle_plan *plan = argument;
         nd_autofree char *directory = path_of_container(plan->config, plan->container);
 
-        return plan->image ? make_for_image(plan, directory, ret_fd) : make_for_init(plan, directory);
+        return plan->image ? make_for_image(plan, directory, ret_fd) : make_for_init(plan, directory, ret_fd);
 }
 
 struct nd_error *bundle_undo(const char *directory) {

@@ -31,7 +31,7 @@ struct bundle_plan {
         struct bundle_report *report;
 };
 
-/* An nd_worker_function; argument is a plan. ret_fd is the root filesystem; none for the pod's init. */
+/* An nd_worker_function; argument is a plan. ret_fd is the root filesystem. */
 [[nodiscard]] struct nd_error *bundle_make(void *argument, int *ret_fd);
 
 /* For workers: all that bundle_make() and the attaching of the root have left in a container's directory. */

@@ -10,6 +10,7 @@
  *   Whatever fails is undone by removal.c, and so is what nobody waits for any more. A creation is never abandoned between crun's start and its
  *   answer: a half-made container could not be told from a whole one. */
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -259,9 +260,11 @@ static struct nd_error *begin(struct container_operation *operation) {
         struct creation *creation = operation->creation;
         struct daemon *daemon = operation->daemon;
 
-        if (!container->internal)
+        container->stop_signal = SIGTERM;
+        if (!container->internal) {
                 nd_try(take_image(operation));
-        container->stop_signal = process_stop_signal(&container->request, &creation->image);
+                container->stop_signal = process_stop_signal(&container->request, &creation->image);
+        }
         nd_try(plan_bundle(operation));
         container->made = CONTAINER_MADE_DIRECTORY | CONTAINER_MADE_ROOT | CONTAINER_MADE_ENGINE;
         nd_try(record_new_container(daemon->records, container, container->internal ? nullptr : creation->bytes,

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "cri/paths.h"
 #include "sys/child.h"
+#include "sys/program.h"
 
 static constexpr uint64_t deadline_us = 60 * ND_SECOND_US;
 
@@ -52,11 +53,15 @@ static void end(nd_strings *list) {
         nd_vector_push(list, nullptr);
 }
 
-/* What every call begins with; without a verb there is more to come before it. */
+/* What every call begins with; without a verb there is more to come before it. The program is looked up here: a monitor executes what it is
+ * given. */
 static void begin(const struct cri_config *config, const char *verb, nd_strings *ret) {
-        nd_autofree char *root = path_of_crun(config);
+        nd_autofree char *root = path_of_crun(config), *found = nullptr;
+        const char *path = getenv("PATH");
 
-        add(ret, config->crun);
+        if (!strchr(config->crun, '/'))
+                found = nd_program_find(path ? path : "", config->crun);
+        add(ret, found ? found : config->crun);
         add_pair(ret, "--root", root);
         add(ret, config->systemd_cgroups ? "--cgroup-manager=systemd" : "--cgroup-manager=cgroupfs");
         if (verb)

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "cri/container.h"
+#include "cri/monitor.h"
 #include "oci/reference.h"
 
 void pods_new_id(char ret[static POD_ID + 1]) {
@@ -41,6 +43,8 @@ void container_free(struct container *container) {
         free(container->log_path);
         free(container->cgroup);
         free(container->verdict);
+        monitor_free(container->monitor);
+        container_life_free(container->life);
         lane_done(&container->lane);
         free(container);
 }

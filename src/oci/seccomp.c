@@ -238,6 +238,7 @@ static struct nd_error *mapped_architectures(yyjson_val *map, const char *native
         yyjson_val *entry;
 
         while ((entry = yyjson_arr_iter_next(&each))) {
+                nd_cleanup(nd_strings_done) nd_strings others = {};
                 const char *name;
 
                 if (!yyjson_is_obj(entry))
@@ -245,8 +246,12 @@ static struct nd_error *mapped_architectures(yyjson_val *map, const char *native
                 nd_try(nd_member_text(entry, "architecture", NAME_LENGTH, &name));
                 if (!name || !nd_streq(name, native))
                         continue;
+                nd_try(nd_member_strings(entry, "subArchitectures", CONDITIONS_MOST, NAME_LENGTH, &others));
                 nd_strings_add(ret, native);
-                return nd_member_strings(entry, "subArchitectures", CONDITIONS_MOST, NAME_LENGTH, ret);
+                nd_vector_each (other, &others) {
+                        nd_strings_add(ret, *other);
+                }
+                return nullptr;
         }
         return nullptr;
 }

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test-container.c - containers from creation to removal, with the real crun, the real monitor and real namespaces
+ *
+ * The image is one layer with one static program (tests/unit/container-program.c), which does what its arguments say. */
+#include <unit/expect.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <unit/offers.h>
+#include <unit/resources.h>
+#include <unit/scratch.h>
+
+#include "base/clock.h"
+#include "cri/container.h"
+#include "cri/daemon.h"
+#include "cri/network.h"
+#include "cri/paths.h"
+#include "cri/pins.h"
+#include "cri/record.h"
+#include "cri/sandbox.h"
+#include "sys/file.h"
+
+enum { HOST = 1 << 20, COUNT = 65536 };
+
+static const struct offer_plan image = {.number = 7, .own = 1, .names = {"example.org/test:1"}};
+
+struct fixture {
+        char *root;
+        struct daemon daemon;
+        bool called;
+        struct nd_error *error;
+        struct sandbox *sandbox;
+        struct container *container;
+};
+
+static void replace(char **field, char *value) {
+        free(*field);
+        *field = value;
+}
+
+/* ---- a node ---- */
+
+static void copy_program(const char *to) {
+        nd_autofree char *command = nd_format("install -D -m 0755 '%s' '%s'", getenv("CONTAINER_PROGRAM"), to);
+
+        assert_int_equal(system(command), 0);
+}
+
+/* The offered layer has one file; ours needs a program and users. */
+static void put_image(struct fixture *f) {
+        const struct nd_image *found = nullptr;
+        struct nd_digest chain;
+        char hex[ND_DIGEST_HEX];
+        nd_autofree char *tree = nullptr, *program = nullptr, *file = nullptr;
+
+        offers_hurry(true);
+        expect_ok(offer_commit(f->daemon.images, &image));
+        offers_hurry(false);
+        expect_ok(nd_image_store_find(f->daemon.images, "example.org/test:1", &found));
+        nd_image_chains(found, &chain);
+        tree = nd_format("%s/images/layers/%s/fs", f->root, nd_digest_hex(&chain, hex));
+        program = nd_format("%s/bin/program", tree);
+        copy_program(program);
+        scratch_mkdir(tree, "etc");
+        scratch_text(tree, "etc/passwd", "root:x:0:0::/root:/\nseven:x:1007:1008::/:/\n");
+        scratch_text(tree, "etc/group", "root:x:0:\nextra:x:50000:seven\n");
+        file = nd_format("chmod 755 '%s' '%s/bin' '%s/etc'; chmod 644 '%s'/etc/*", tree, tree, tree, tree);
+        assert_int_equal(system(file), 0);
+}
+
+static void set_up(struct fixture *f) {
+        struct cri_config *config = &f->daemon.config;
+        nd_autofree char *images = nullptr;
+
+        *f = (struct fixture) {.root = scratch_make()};
+        assert_int_equal(chmod(f->root, 0711), 0);
+        scratch_mkdir(f->root, "net.d");
+        scratch_mkdir(f->root, "state");
+        scratch_mkdir(f->root, "images");
+        scratch_mkdir(f->root, "logs");
+        cri_config_init(config);
+        replace(&config->state, nd_format("%s/state", f->root));
+        replace(&config->run, nd_format("%s/run", f->root));
+        replace(&config->netns, nd_format("%s/netns", f->root));
+        replace(&config->cni_config, nd_format("%s/net.d", f->root));
+        replace(&config->monitor, nd_strdup(getenv("NODENS_MON")));
+        config->systemd_cgroups = false;
+        assert_true(sd_event_new(&f->daemon.loop) >= 0);
+        expect_ok(pins_open(config, &f->daemon.pins));
+        expect_ok(record_book_open(config, &f->daemon.records));
+        f->daemon.network = network_new(f->daemon.loop, config);
+        images = nd_format("%s/images", f->root);
+        expect_ok(nd_image_store_open(images, &f->daemon.images));
+        put_image(f);
+}
+
+static void tear_down(struct fixture *f) {
+        nd_autofree char *mnt = nd_format("%s/run/pins/mnt", f->root), *pins = nd_format("%s/run/pins", f->root);
+
+        pods_done(&f->daemon.pods);
+        network_free(f->daemon.network);
+        record_book_free(f->daemon.records);
+        pins_free(f->daemon.pins);
+        nd_image_store_free(f->daemon.images);
+        sd_event_unref(f->daemon.loop);
+        cri_config_done(&f->daemon.config);
+        assert_int_equal(umount2(mnt, MNT_DETACH), 0);
+        assert_int_equal(umount2(pins, MNT_DETACH), 0);
+        scratch_remove(&f->root);
+}
+
+/* To be said before anything is made: skipping jumps past the cleanup. */
+static void needs_engine(void) {
+        if (geteuid() != 0 || !getenv("CONTAINER_PROGRAM") || !getenv("NODENS_MON"))
+                skip_because("containers need privilege, and meson tells where the programs are");
+        if (system("command -v crun >/dev/null") != 0)
+                skip_because("there is no crun");
+}
+
+/* ---- operations, waited for ---- */
+
+static struct nd_error *wait_for(struct fixture *f) {
+        uint64_t end = nd_clock_us() + 30 * ND_SECOND_US;
+
+        while (!f->called) {
+                assert_true(nd_clock_us() < end);
+                assert_true(sd_event_run(f->daemon.loop, ND_SECOND_US) >= 0);
+        }
+        f->called = false;
+        return nd_take_ptr(f->error);
+}
+
+static void on_sandbox(struct nd_error *error, struct sandbox *sandbox, void *userdata) {
+        struct fixture *f = userdata;
+
+        f->called = true;
+        f->error = error;
+        f->sandbox = sandbox;
+}
+
+static void on_container(struct nd_error *error, struct container *container, void *userdata) {
+        struct fixture *f = userdata;
+
+        f->called = true;
+        f->error = error;
+        f->container = container;
+}
+
+static void run_pod(struct fixture *f, bool mapped, enum namespace_mode pid) {
+        struct sandbox_request request = {.name = nd_strdup("web"),
+                                          .uid = nd_strdup("u-1"),
+                                          .namespace = nd_strdup("default"),
+                                          .hostname = nd_strdup(""),
+                                          .log_directory = nd_format("%s/logs", f->root),
+                                          .cgroup_parent = nd_format("/%s", strrchr(f->root, '/') + 1),
+                                          .runtime_handler = nd_strdup(""),
+                                          .network = NAMESPACE_NODE,
+                                          .pid = pid,
+                                          .user_namespace = mapped,
+                                          .uids = {.outside = mapped ? HOST : 0, .count = mapped ? COUNT : 0},
+                                          .gids = {.outside = mapped ? HOST : 0, .count = mapped ? COUNT : 0}};
+
+        sandbox_run(&f->daemon, &request, "bytes", 5, on_sandbox, f, nullptr);
+        expect_ok(wait_for(f));
+}
+
+static void remove_pod(struct fixture *f) {
+        nd_autofree char *cgroup = nd_format("/sys/fs/cgroup/%s", strrchr(f->root, '/') + 1);
+
+        sandbox_stop(&f->daemon, f->sandbox, on_sandbox, f, nullptr);
+        expect_ok(wait_for(f));
+        sandbox_remove(&f->daemon, f->sandbox, on_sandbox, f, nullptr);
+        expect_ok(wait_for(f));
+        if (rmdir(cgroup) < 0 && errno != ENOENT)
+                fail_msg("%s: %s", cgroup, strerror(errno));
+}
+
+static struct container_request request_of(const struct fixture *f, const char *const *arguments) {
+        const struct sandbox_request *pod = &f->sandbox->request;
+        struct container_request request = {
+                .name = nd_strdup("c"),
+                .image = nd_strdup("example.org/test:1"),
+                .image_by_user = nd_strdup("example.org/test:1"),
+                .working_directory = nd_strdup(""),
+                .log_path = nd_strdup("0.log"),
+                .resources = {.cpuset_cpus = nd_strdup(""), .cpuset_mems = nd_strdup("")},
+                .pid_target = nd_strdup(""),
+                .network = pod->network,
+                .pid = pod->pid,
+                .user_namespace = pod->user_namespace,
+                .uids = pod->uids,
+                .gids = pod->gids,
+                .user_name = nd_strdup(""),
+                .seccomp = {.kind = PROFILE_UNSET, .localhost = nd_strdup("")},
+                .apparmor = {.kind = PROFILE_UNSET, .localhost = nd_strdup("")},
+        };
+
+        nd_strings_add(&request.command, "/bin/program");
+        for (; *arguments; arguments++)
+                nd_strings_add(&request.arguments, *arguments);
+        return request;
+}
+
+#define ARGUMENTS(...) ((const char *const[]) {__VA_ARGS__, nullptr})
+
+static struct nd_error *create(struct fixture *f, struct container_request *request) {
+        container_create(&f->daemon, f->sandbox, request, "bytes", 5, on_container, f, nullptr);
+        return wait_for(f);
+}
+
+static struct nd_error *start(struct fixture *f, struct container *container) {
+        container_start(&f->daemon, container, on_container, f, nullptr);
+        return wait_for(f);
+}
+
+static struct nd_error *stop(struct fixture *f, struct container *container, int64_t timeout_s) {
+        container_stop(&f->daemon, container, timeout_s, on_container, f, nullptr);
+        return wait_for(f);
+}
+
+static struct nd_error *remove_it(struct fixture *f, struct container *container) {
+        container_remove(&f->daemon, container, on_container, f, nullptr);
+        return wait_for(f);
+}
+
+static void wait_for_end(struct fixture *f, const struct container *container) {
+        uint64_t end = nd_clock_us() + 20 * ND_SECOND_US;
+
+        while (container->state != CONTAINER_EXITED) {
+                assert_true(nd_clock_us() < end);
+                assert_true(sd_event_run(f->daemon.loop, 100 * ND_MS_US) >= 0);
+        }
+}
+
+/* Creates, starts, waits for the end, and gives the log; its lines say the time and the stream first. */
+static char *run_to_end(struct fixture *f, struct container_request *request) {
+        nd_autofree char *path = nullptr;
+        struct container *container;
+
+        scratch_text(f->root, "logs/0.log", "");
+        expect_ok(create(f, request));
+        container = f->container;
+        assert_int_equal(container->state, CONTAINER_CREATED);
+        expect_ok(start(f, container));
+        wait_for_end(f, container);
+        return scratch_read(f->root, "logs/0.log");
+}
+
+/* ---- tests ---- */
+
+static void see_a_container(bool mapped) {
+        struct fixture fixture, *f = &fixture;
+        struct container_request request;
+        nd_autofree char *log = nullptr, *written = nullptr, *directory = nullptr;
+        struct container *container;
+        size_t descriptors;
+        struct stat st;
+
+        set_up(f);
+        run_pod(f, mapped, NAMESPACE_CONTAINER);
+        descriptors = resources_descriptors();
+        request = request_of(f, ARGUMENTS("id", "owner", "/bin/program", "owner", "/", "write", "/new", "x", "line",
+                                          "/proc/self/status", "Cap", "line", "/proc/self/status", "NoNewPrivs", "line",
+                                          "/proc/self/status", "Seccomp:", "cat", "/proc/self/uid_map", "env", "PATH", "env",
+                                          "HOME", "env", "ANSWER", "cwd", "cat", "/etc/resolv.conf", "owner", "/dev/null", "owner",
+                                          "/dev/shm", "write", "/dev/shm/x", "y", "write", "/sys/x", "y", "cat", "/proc/1/comm",
+                                          "exit", "3"));
+        nd_vector_push(&request.environment, ((struct pair) {nd_strdup("ANSWER"), nd_strdup("42")}));
+        free(request.working_directory);
+        request.working_directory = nd_strdup("/made/here");
+        request.has_user = true;
+        request.user = 0;
+        request.seccomp.kind = PROFILE_DEFAULT;
+        log = run_to_end(f, &request);
+        print_message("%s", log);
+        container = f->container;
+        assert_int_equal(container->exit_code, 3);
+        assert_string_equal(container->reason, "Error");
+        expect_contains(log, " F 0:0 0\n");
+        expect_contains(log, "/bin/program 0:0 755");
+        expect_contains(log, " / 0:0 755");
+        expect_contains(log, "/new written");
+        expect_contains(log, "CapInh:\t0000000000000000");
+        expect_contains(log, "CapBnd:\t00000000a80425fb");
+        expect_contains(log, "CapAmb:\t0000000000000000");
+        expect_contains(log, "NoNewPrivs:\t0");
+        expect_contains(log, "Seccomp:\t2");
+        expect_contains(log, mapped ? " 0    1048576      65536" : " 0          0 4294967295");
+        expect_contains(log, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        expect_contains(log, "HOME=/root");
+        expect_contains(log, "ANSWER=42");
+        expect_contains(log, "cwd /made/here");
+        expect_contains(log, "/dev/shm/x written");
+        expect_contains(log, "/sys/x: Read-only file system");
+        expect_contains(log, " F program\n");
+
+        directory = path_of_container(&f->daemon.config, container);
+        written = nd_format("%s/upper/new", directory);
+        assert_int_equal(stat(written, &st), 0);
+        assert_int_equal(st.st_uid, mapped ? HOST : 0);
+        expect_ok(remove_it(f, container));
+        assert_null(f->container);
+        assert_int_equal(access(directory, F_OK), -1);
+        assert_int_equal(f->sandbox->containers.count, 0);
+        assert_int_equal(resources_descriptors(), descriptors);
+        assert_int_equal(resources_children(), 0);
+        remove_pod(f);
+        tear_down(f);
+}
+
+static void a_container_with_the_hosts_users_sees_what_it_should([[maybe_unused]] void **state) {
+        needs_engine();
+        see_a_container(false);
+}
+
+static void a_container_in_a_user_namespace_sees_the_same_with_ids_of_its_own([[maybe_unused]] void **state) {
+        needs_engine();
+        see_a_container(true);
+}
+
+static void the_stop_signal_comes_first_and_sigkill_after_it([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+        struct container_request request;
+        struct container *container;
+        uint64_t before;
+
+        needs_engine();
+        set_up(f);
+        run_pod(f, true, NAMESPACE_CONTAINER);
+        request = request_of(f, ARGUMENTS("trap", "9", "say", "ready", "sleep", "60"));
+        expect_ok(create(f, &request));
+        container = f->container;
+        expect_ok(start(f, container));
+        assert_int_equal(container->state, CONTAINER_RUNNING);
+        assert_true(container->pid > 0);
+        for (nd_autofree char *log = nullptr; !log || !strstr(log, "ready"); free(log), log = scratch_read(f->root, "logs/0.log"))
+                (void) usleep(1000);
+        expect_ok(stop(f, container, 30));
+        assert_int_equal(container->exit_code, 9);
+        expect_ok(stop(f, container, 30)); /* already */
+        expect_error(start(f, container), ND_PRECONDITION, "has ended");
+        expect_ok(remove_it(f, container));
+
+        request = request_of(f, ARGUMENTS("sleep", "60")); /* pid 1 of its namespace: SIGTERM does nothing */
+        expect_ok(create(f, &request));
+        container = f->container;
+        expect_ok(start(f, container));
+        before = nd_clock_us();
+        expect_ok(stop(f, container, 1));
+        assert_true(nd_clock_us() - before >= ND_SECOND_US * 9 / 10);
+        assert_int_equal(container->exit_code, 137);
+        assert_string_equal(container->reason, "Error");
+        remove_pod(f);
+        tear_down(f);
+}
+
+static void a_program_that_is_not_there_is_told_in_cruns_words([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+        struct container_request request;
+        nd_autofree char *containers = nullptr;
+
+        needs_engine();
+        set_up(f);
+        run_pod(f, true, NAMESPACE_CONTAINER);
+        request = request_of(f, ARGUMENTS("say", "x"));
+        free(request.command.items[0]);
+        request.command.items[0] = nd_strdup("/no/such/program");
+        expect_error(create(f, &request), ND_INTERNAL, "/no/such/program");
+        assert_int_equal(f->sandbox->containers.count, 0);
+        containers = nd_format("state/pods/%s/containers", f->sandbox->id);
+        assert_int_equal(scratch_entries(f->root, containers), 0);
+        assert_int_equal(scratch_entries(f->root, "run/containers"), 0);
+        remove_pod(f);
+        tear_down(f);
+}
+
+static void what_the_node_lacks_is_said_before_anything_is_made([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+        struct container_request request;
+
+        needs_engine();
+        set_up(f);
+        run_pod(f, true, NAMESPACE_CONTAINER);
+        request = request_of(f, ARGUMENTS("say", "x"));
+        free(request.image);
+        request.image = nd_strdup("example.org/other:1");
+        expect_error(create(f, &request), ND_NOT_FOUND, "no image 'example.org/other:1'");
+
+        request = request_of(f, ARGUMENTS("say", "x"));
+        nd_vector_push(&request.mounts, ((struct mount_request) {.container_path = nd_strdup("/data"),
+                                                                 .host_path = nd_strdup("/no/such/path"),
+                                                                 .image = nd_strdup(""),
+                                                                 .image_subpath = nd_strdup("")}));
+        expect_error(create(f, &request), ND_NOT_FOUND,
+                     "volume '/no/such/path' at '/data': host path '/no/such/path' does not exist on this node");
+        remove_pod(f);
+        tear_down(f);
+}
+
+static void volumes_are_idmapped_both_ways([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+        struct container_request request;
+        nd_autofree char *volume = nullptr, *tmpfs = nullptr, *written = nullptr, *log = nullptr, *link = nullptr, *file = nullptr;
+        struct nd_id_map map = {.outside = HOST, .count = COUNT};
+        struct stat st;
+
+        needs_engine();
+        set_up(f);
+        run_pod(f, true, NAMESPACE_CONTAINER);
+        volume = nd_format("%s/volume", f->root);
+        link = nd_format("%s/link", f->root);
+        file = nd_format("%s/file", f->root);
+        scratch_mkdir(f->root, "volume/tmpfs");
+        scratch_text(f->root, "volume/hello", "from the host\n");
+        scratch_text(f->root, "file", "a file\n");
+        assert_int_equal(symlink(volume, link), 0);
+        tmpfs = nd_format("%s/volume/tmpfs", f->root);
+        assert_int_equal(mount("tmpfs", tmpfs, "tmpfs", 0, nullptr), 0);
+        scratch_text(f->root, "volume/tmpfs/below", "in a submount\n");
+        request = request_of(f, ARGUMENTS("owner", "/data/hello", "cat", "/data/hello", "write", "/data/new", "x", "owner",
+                                          "/data/tmpfs/below", "write", "/read-only/new", "x", "cat", "/etc/file", "owner",
+                                          "/etc/file"));
+        request.has_user = true;
+        nd_vector_push(&request.mounts,
+                       ((struct mount_request) {.container_path = nd_strdup("/data"), .host_path = nd_strdup(link),
+                                                .image = nd_strdup(""), .image_subpath = nd_strdup(""), .idmapped = true,
+                                                .uids = map, .gids = map}));
+        nd_vector_push(&request.mounts,
+                       ((struct mount_request) {.container_path = nd_strdup("/read-only"), .host_path = nd_strdup(volume),
+                                                .image = nd_strdup(""), .image_subpath = nd_strdup(""), .idmapped = true,
+                                                .read_only = true, .uids = map, .gids = map}));
+        nd_vector_push(&request.mounts,
+                       ((struct mount_request) {.container_path = nd_strdup("/etc/file"), .host_path = nd_strdup(file),
+                                                .image = nd_strdup(""), .image_subpath = nd_strdup(""), .idmapped = true,
+                                                .uids = map, .gids = map}));
+        log = run_to_end(f, &request);
+        print_message("%s", log);
+        expect_contains(log, "/data/hello 0:0");
+        expect_contains(log, "from the host");
+        expect_contains(log, "/data/new written");
+        expect_contains(log, "/data/tmpfs/below 0:0");
+        expect_contains(log, "/read-only/new: Read-only file system");
+        expect_contains(log, "/etc/file 0:0");
+        written = nd_format("%s/volume/new", f->root);
+        assert_int_equal(stat(written, &st), 0);
+        assert_int_equal(st.st_uid, 0); /* the kubelet's view: unmapped */
+        remove_pod(f);
+        assert_int_equal(umount2(tmpfs, MNT_DETACH), 0);
+        tear_down(f);
+}
+
+static void containers_of_a_pod_may_share_its_pids([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+        struct container_request request;
+        nd_autofree char *log = nullptr;
+
+        needs_engine();
+        if (system("command -v catatonit >/dev/null") != 0)
+                skip_because("there is no catatonit");
+        set_up(f);
+        run_pod(f, true, NAMESPACE_POD);
+        assert_non_null(f->sandbox->init);
+        assert_int_equal(f->sandbox->init->state, CONTAINER_RUNNING);
+        request = request_of(f, ARGUMENTS("cat", "/proc/1/comm"));
+        request.has_user = true;
+        log = run_to_end(f, &request);
+        expect_contains(log, " F init\n");
+        remove_pod(f);
+        tear_down(f);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_container_with_the_hosts_users_sees_what_it_should),
+                cmocka_unit_test(a_container_in_a_user_namespace_sees_the_same_with_ids_of_its_own),
+                cmocka_unit_test(the_stop_signal_comes_first_and_sigkill_after_it),
+                cmocka_unit_test(a_program_that_is_not_there_is_told_in_cruns_words),
+                cmocka_unit_test(what_the_node_lacks_is_said_before_anything_is_made),
+                cmocka_unit_test(volumes_are_idmapped_both_ways),
+                cmocka_unit_test(containers_of_a_pod_may_share_its_pids),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
