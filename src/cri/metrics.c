@@ -18,7 +18,8 @@ enum source {
         FROM_USAGE,     /* struct usage */
         FROM_LAYER,     /* struct tree_usage */
         FROM_INTERFACE, /* struct interface_usage, once for each */
-        FROM_RESOURCES, /* struct resource_request; 0 = not set, and no sample */
+        FROM_RESOURCES, /* struct resource_request; 0 = not set */
+        FROM_PROCESSES, /* struct process_usage */
         FROM_CLOCK,     /* now */
         FROM_START,     /* when the container was started */
 };
@@ -37,6 +38,7 @@ struct row {
 #define LAYER(field) .source = FROM_LAYER, .value = offsetof(struct tree_usage, field), .divisor = 1
 #define INTERFACE(field) .source = FROM_INTERFACE, .value = offsetof(struct interface_usage, field), .divisor = 1
 #define RESOURCES(field) .source = FROM_RESOURCES, .value = offsetof(struct resource_request, field), .divisor = 1
+#define PROCESSES(field) .source = FROM_PROCESSES, .value = offsetof(struct process_usage, field), .divisor = 1
 #define COUNTER(text, words) .metric = {.name = (text), .help = (words), .counter = true}
 #define COUNTER_BY(text, words, ...) .metric = {.name = (text), .help = (words), .counter = true, .more = {__VA_ARGS__}}
 #define GAUGE(text, words) .metric = {.name = (text), .help = (words)}
@@ -66,15 +68,19 @@ static const struct row rows[] = {
         {GAUGE("container_memory_total_active_file_bytes", "Page cache used recently"), USAGE(has_memory, active_file, 1)},
         {GAUGE("container_memory_total_inactive_file_bytes", "Page cache not used recently"),
          USAGE(has_memory, inactive_file, 1)},
-        {GAUGE("container_memory_swap", "Memory swapped out"), USAGE(has_swap, swap, 1)},
+        {GAUGE("container_memory_swap", "Memory swapped out"), USAGE(has_memory, swap, 1)},
         {GAUGE("container_memory_max_usage_bytes", "Most memory that was in use at once"), USAGE(has_oom, memory_peak, 1)},
         {COUNTER_BY("container_memory_failures_total", "Page faults", "failure_type", "scope"), USAGE(has_memory, faults, 1),
          .more = {"pgfault", "container"}},
         {COUNTER_BY("container_memory_failures_total", "Page faults", "failure_type", "scope"),
          USAGE(has_memory, major_faults, 1), .more = {"pgmajfault", "container"}},
         {COUNTER("container_oom_events_total", "Processes that were killed for memory"), USAGE(has_oom, oom_kills, 1)},
+        {COUNTER("container_memory_failcnt", "How often the memory limit was in the way"), USAGE(has_oom, limit_hits, 1)},
 
         {GAUGE_BY("container_fs_usage_bytes", "Bytes written to the container's own layer", "device"), LAYER(bytes)},
+        {GAUGE_BY("container_fs_limit_bytes", "Size of the filesystem of that layer", "device"), LAYER(filesystem_bytes)},
+        {GAUGE_BY("container_fs_inodes_total", "Inodes of that filesystem", "device"), LAYER(filesystem_inodes)},
+        {GAUGE_BY("container_fs_inodes_free", "Inodes of it that are free", "device"), LAYER(free_inodes)},
         {COUNTER_BY("container_fs_reads_bytes_total", "Bytes read from block devices", "device"),
          USAGE(has_io, read_bytes, 1)},
         {COUNTER_BY("container_fs_reads_total", "Reads from block devices", "device"), USAGE(has_io, reads, 1)},
@@ -95,6 +101,9 @@ static const struct row rows[] = {
          INTERFACE(sent_dropped)},
         {COUNTER_BY("container_network_transmit_errors_total", "Errors while sending", "interface"), INTERFACE(sent_errors)},
 
+        {GAUGE("container_processes", "Processes"), PROCESSES(processes)},
+        {GAUGE("container_file_descriptors", "Open descriptors of all processes"), PROCESSES(descriptors)},
+        {GAUGE("container_sockets", "Those of them that are sockets"), PROCESSES(sockets)},
         {GAUGE("container_threads", "Threads and processes"), USAGE(has_pids, pids, 1)},
         {GAUGE("container_threads_max", "Most threads and processes that are allowed; 0 = no limit"),
          USAGE(has_pids, pids_limit, 1)},
@@ -183,8 +192,13 @@ static bool value_of(const struct row *row, const struct container *container, c
                 break;
         case FROM_RESOURCES:
                 *ret = field(&container->request.resources, row->value);
-                if ((int64_t) *ret <= 0)
+                if ((int64_t) *ret < 0)
+                        *ret = 0; /* no limit */
+                break;
+        case FROM_PROCESSES:
+                if (stats->processes.at == 0)
                         return false;
+                *ret = field(&stats->processes, row->value);
                 break;
         case FROM_CLOCK:
                 *ret = now();

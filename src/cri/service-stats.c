@@ -476,6 +476,7 @@ static void ask_metrics(struct nd_grpc_call *call, struct daemon *daemon,
 
         ask_of_sandboxes(daemon, nullptr, &question);
         question.parts = USAGE_ALL;
+        question.processes = true;
         ask(call, daemon, &question, tell);
 }
 

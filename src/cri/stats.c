@@ -48,8 +48,10 @@ struct sweep {
 };
 
 struct visit {
-        nd_strings paths;            /* "" = no network of its own */
-        struct network_usage *found; /* shared */
+        nd_strings networks;           /* of the sandboxes, in their order; "" = none of its own */
+        nd_strings cgroups;            /* of the containers; "" = none */
+        struct network_usage *traffic; /* shared, as long as networks */
+        struct process_usage *crowds;  /* shared, as long as cgroups */
         struct nd_worker *worker;
 };
 
@@ -98,8 +100,10 @@ void stats_question_done(struct stats_question *question) {
 
 static void visit_done(struct visit *visit) {
         nd_worker_cancel(visit->worker);
-        unshare_memory(visit->found, visit->paths.count * sizeof *visit->found);
-        nd_strings_done(&visit->paths);
+        unshare_memory(visit->traffic, visit->networks.count * sizeof *visit->traffic);
+        unshare_memory(visit->crowds, visit->cgroups.count * sizeof *visit->crowds);
+        nd_strings_done(&visit->networks);
+        nd_strings_done(&visit->cgroups);
         *visit = (struct visit) {};
 }
 
@@ -131,8 +135,9 @@ static void answer(struct stats_request *request) {
 
 /* ---- reading cgroups ---- */
 
-static void read_container(struct stats_request *request, const char *id) {
+static void read_container(struct stats_request *request, size_t index) {
         struct stats *stats = request->stats;
+        const char *id = request->question.containers.items[index];
         const struct container *container = nd_map_get(&stats->daemon->pods.containers, id);
         const struct tree_usage *layer = nd_map_get(&stats->layers, id);
         struct container_stats found = {};
@@ -144,6 +149,8 @@ static void read_container(struct stats_request *request, const char *id) {
                 nd_error_free(usage_of_cgroup(container->cgroup, request->question.parts, &found.usage));
         if (layer)
                 found.layer = *layer;
+        if (request->visit.crowds)
+                found.processes = request->visit.crowds[index];
         nd_vector_push(&request->answer.containers, found);
 }
 
@@ -157,8 +164,8 @@ static void read_sandbox(struct stats_request *request, size_t index) {
         memcpy(found.id, sandbox->id, sizeof found.id);
         if (*sandbox->request.cgroup_parent == '/' && sandbox->state == SANDBOX_READY)
                 nd_error_free(usage_of_cgroup(sandbox->request.cgroup_parent, request->question.parts, &found.usage));
-        if (request->visit.found)
-                found.network = request->visit.found[index];
+        if (request->visit.traffic)
+                found.network = request->visit.traffic[index];
         nd_vector_push(&request->answer.sandboxes, found);
 }
 
@@ -168,7 +175,7 @@ static int on_turn([[maybe_unused]] sd_event_source *source, void *userdata) {
 
         for (unsigned i = 0; i < AT_ONCE; i++) {
                 if (request->containers_read < question->containers.count) {
-                        read_container(request, question->containers.items[request->containers_read++]);
+                        read_container(request, request->containers_read++);
                 } else if (request->sandboxes_read < question->sandboxes.count) {
                         read_sandbox(request, request->sandboxes_read++);
                 } else {
@@ -332,25 +339,31 @@ static bool want_layers(struct stats_request *request) {
         return oldest >= OLD_S && stats->sweep.worker;
 }
 
-/* ---- networks ---- */
+/* ---- networks and processes ---- */
+
+static void visit_network(const char *path, struct network_usage *ret) {
+        nd_autofree char *text = nullptr;
+        nd_autoclose int fd = -EBADF;
+
+        if (*path == '\0')
+                return;
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || nd_sys->setns(fd, CLONE_NEWNET) < 0)
+                return;
+        nd_error_free(nd_file_read_kernel("/proc/thread-self/net/dev", NETWORK_TEXT, &text));
+        if (text)
+                usage_parse_network(text, ret);
+}
 
 /* In the worker. */
-static struct nd_error *visit_networks(void *argument, [[maybe_unused]] int *ret_fd) {
+static struct nd_error *visit_all(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct visit *visit = argument;
 
-        for (size_t i = 0; i < visit->paths.count; i++) {
-                nd_autofree char *text = nullptr;
-                nd_autoclose int fd = -EBADF;
-
-                if (*visit->paths.items[i] == '\0')
-                        continue;
-                fd = open(visit->paths.items[i], O_RDONLY | O_CLOEXEC);
-                if (fd < 0 || nd_sys->setns(fd, CLONE_NEWNET) < 0)
-                        continue;
-                nd_error_free(nd_file_read_kernel("/proc/thread-self/net/dev", NETWORK_TEXT, &text));
-                if (text)
-                        usage_parse_network(text, visit->found + i);
-        }
+        for (size_t i = 0; visit->traffic && i < visit->networks.count; i++)
+                visit_network(visit->networks.items[i], visit->traffic + i);
+        for (size_t i = 0; visit->crowds && i < visit->cgroups.count; i++)
+                if (*visit->cgroups.items[i])
+                        nd_error_free(usage_of_processes(visit->cgroups.items[i], visit->crowds + i));
         return nullptr;
 }
 
@@ -362,23 +375,43 @@ static void on_visited(struct nd_error *error, [[maybe_unused]] int fd, void *us
         advance(request);
 }
 
-static void start_visit(struct stats_request *request) {
-        struct stats *stats = request->stats;
+static void list_networks(struct stats_request *request) {
+        const struct daemon *daemon = request->stats->daemon;
         struct visit *visit = &request->visit;
 
-        if (!request->question.networks || request->question.sandboxes.count == 0)
-                return;
         nd_vector_each (id, &request->question.sandboxes) {
-                const struct sandbox *sandbox = nd_map_get(&stats->daemon->pods.sandboxes, *id);
+                const struct sandbox *sandbox = nd_map_get(&daemon->pods.sandboxes, *id);
                 bool own = sandbox && sandbox->state == SANDBOX_READY && sandbox->request.network == NAMESPACE_POD;
-                nd_autofree char *path = own ? path_of_netns(&stats->daemon->config, sandbox->id) : nd_strdup("");
+                nd_autofree char *path = own ? path_of_netns(&daemon->config, sandbox->id) : nd_strdup("");
 
-                nd_strings_add(&visit->paths, path);
+                nd_strings_add(&visit->networks, path);
         }
-        visit->found = share(visit->paths.count * sizeof *visit->found);
-        if (visit->found)
-                nd_error_free(nd_worker_start(stats->daemon->loop, "read the pods' network counters", visit_networks, visit,
-                                              VISIT_S * ND_SECOND_US, on_visited, request, &visit->worker));
+        if (visit->networks.count > 0)
+                visit->traffic = share(visit->networks.count * sizeof *visit->traffic);
+}
+
+static void list_cgroups(struct stats_request *request) {
+        struct visit *visit = &request->visit;
+
+        nd_vector_each (id, &request->question.containers) {
+                const struct container *container = nd_map_get(&request->stats->daemon->pods.containers, *id);
+
+                nd_strings_add(&visit->cgroups, container && container->state == CONTAINER_RUNNING ? container->cgroup : "");
+        }
+        if (visit->cgroups.count > 0)
+                visit->crowds = share(visit->cgroups.count * sizeof *visit->crowds);
+}
+
+static void start_visit(struct stats_request *request) {
+        struct visit *visit = &request->visit;
+
+        if (request->question.networks)
+                list_networks(request);
+        if (request->question.processes)
+                list_cgroups(request);
+        if (visit->traffic || visit->crowds)
+                nd_error_free(nd_worker_start(request->stats->daemon->loop, "visit the pods' networks and processes",
+                                              visit_all, visit, VISIT_S * ND_SECOND_US, on_visited, request, &visit->worker));
 }
 
 /* ---- the module ---- */

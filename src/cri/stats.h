@@ -16,9 +16,10 @@ struct stats;
 void stats_free(struct stats *stats);
 
 struct container_stats {
-        char id[POD_ID + 1];     /* look it up again: it may have gone meanwhile */
-        struct usage usage;      /* .at == 0: it does not run, or its cgroup was gone */
-        struct tree_usage layer; /* .at == 0: nobody has looked yet */
+        char id[POD_ID + 1];            /* look it up again: it may have gone meanwhile */
+        struct usage usage;             /* .at == 0: it does not run, or its cgroup was gone */
+        struct tree_usage layer;        /* .at == 0: nobody has looked yet */
+        struct process_usage processes; /* .at == 0: not asked for */
 };
 
 struct sandbox_stats {
@@ -32,7 +33,8 @@ struct stats_question {
         nd_strings containers, sandboxes;
         unsigned parts; /* enum usage_part */
         bool layers;
-        bool networks; /* of the sandboxes */
+        bool networks;  /* of the sandboxes */
+        bool processes; /* of the containers, each looked into */
 };
 
 void stats_question_done(struct stats_question *question);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -19,6 +20,9 @@ enum {
         DEPTH = 4000,        /* of a tree: deeper ones are made by nobody who means well; what is below is not counted */
         LOOK_AT_CLOCK = 256, /* entries between two looks */
         BLOCK = 512,         /* what st_blocks counts */
+        PROCESSES = 65536,   /* of one container that are looked at */
+        LINKS = 65536,       /* of its descriptors */
+        CGROUPS = 4096,      /* of its cgroups */
 };
 
 static uint64_t now(void) {
@@ -109,7 +113,8 @@ struct nd_error *usage_of_cgroup(const char *cgroup, unsigned parts, struct usag
         if (parts & USAGE_IO)
                 read_io(fd, text, &u);
         if (parts & USAGE_OOM) {
-                u.has_oom = nd_cgroup_read(fd, "memory.events", text) && nd_cgroup_key(text, "oom_kill", &u.oom_kills);
+                u.has_oom = nd_cgroup_read(fd, "memory.events", text) && nd_cgroup_key(text, "oom_kill", &u.oom_kills) &&
+                            nd_cgroup_key(text, "max", &u.limit_hits);
                 (void) !number(fd, "memory.peak", text, &u.memory_peak);
         }
         if (parts & USAGE_PRESSURE) {
@@ -228,6 +233,17 @@ static void visit(struct walk *walk, const struct dirent *entry) {
                 enter(walk, fd, entry->d_name);
 }
 
+static void look_at_filesystem(int dirfd, const char *path, struct tree_usage *ret) {
+        nd_autoclose int fd = openat(dirfd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        struct statvfs fs;
+
+        if (fd < 0 || fstatvfs(fd, &fs) < 0)
+                return;
+        ret->filesystem_bytes = (uint64_t) fs.f_blocks * fs.f_frsize;
+        ret->filesystem_inodes = fs.f_files;
+        ret->free_inodes = fs.f_ffree;
+}
+
 struct nd_error *usage_of_tree(int dirfd, const char *path, uint64_t deadline_us, struct tree_usage *ret) {
         nd_cleanup(walk_done) struct walk walk = {.end = nd_clock_us() + deadline_us};
         struct stat status;
@@ -247,6 +263,7 @@ struct nd_error *usage_of_tree(int dirfd, const char *path, uint64_t deadline_us
                         return nd_error_new(ND_DEADLINE, ETIMEDOUT, "count what is in '%s'", path);
         }
         *ret = (struct tree_usage) {.at = now(), .bytes = walk.bytes, .inodes = (uint64_t) (walk.inodes + 0.5)};
+        look_at_filesystem(dirfd, path, ret);
         return nullptr;
 }
 
@@ -300,4 +317,73 @@ void usage_parse_network(const char *text, struct network_usage *ret) {
                 }
                 line += length + (line[length] == '\n');
         }
+}
+
+/* ---- processes ---- */
+
+static void close_directory(DIR **directory) {
+        if (*directory)
+                (void) closedir(*directory);
+}
+
+/* What its descriptors are is told by where their links lead. */
+static void look_into_process(const char *pid, size_t length, struct process_usage *u) {
+        nd_autofree char *path = nd_format("/proc/%.*s/fd", (int) length, pid);
+        nd_cleanup(close_directory) DIR *directory = opendir(path);
+        const struct dirent *entry;
+
+        u->processes++;
+        while (directory && u->descriptors < LINKS && (entry = readdir(directory))) {
+                char target[16];
+                ssize_t n;
+
+                if (entry->d_name[0] == '.')
+                        continue;
+                u->descriptors++;
+                n = readlinkat(dirfd(directory), entry->d_name, target, sizeof target);
+                if (n > 7 && strncmp(target, "socket:", 7) == 0)
+                        u->sockets++;
+        }
+}
+
+/* Its list of processes may be longer than other files; what does not fit is not looked at. */
+static void look_into_cgroup(int cgroup, struct process_usage *u) {
+        char text[ND_CGROUP_FILE];
+
+        if (!nd_cgroup_read(cgroup, "cgroup.procs", text))
+                return;
+        for (const char *line = text; *line && u->processes < PROCESSES;) {
+                size_t length = strcspn(line, "\n");
+
+                if (line[length] == '\n')
+                        look_into_process(line, length, u);
+                line += length + (line[length] == '\n');
+        }
+}
+
+struct nd_error *usage_of_processes(const char *cgroup, struct process_usage *ret) {
+        struct process_usage u = {.at = now()};
+        nd_cleanup(walk_done) struct walk walk = {};
+        nd_autoclose int fd = -EBADF;
+        size_t cgroups = 1;
+
+        nd_try(nd_cgroup_open(cgroup, &fd));
+        look_into_cgroup(fd, &u);
+        enter(&walk, fd, ".");
+        while (walk.levels.count > 0) {
+                DIR *level = walk.levels.items[walk.levels.count - 1];
+                const struct dirent *entry = readdir(level);
+
+                if (!entry) {
+                        (void) closedir(walk.levels.items[--walk.levels.count]);
+                } else if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && cgroups++ < CGROUPS) {
+                        size_t before = walk.levels.count;
+
+                        enter(&walk, dirfd(level), entry->d_name);
+                        if (walk.levels.count > before)
+                                look_into_cgroup(dirfd(walk.levels.items[before]), &u);
+                }
+        }
+        *ret = u;
+        return nullptr;
 }

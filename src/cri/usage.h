@@ -55,6 +55,7 @@ struct usage {
 
         bool has_oom;
         uint64_t oom_kills;
+        uint64_t limit_hits; /* how often the memory limit was in the way */
 
         struct pressures cpu_pressure, memory_pressure, io_pressure;
 };
@@ -68,6 +69,7 @@ struct usage {
 struct tree_usage {
         uint64_t at; /* 0 = not known */
         uint64_t bytes, inodes;
+        uint64_t filesystem_bytes, filesystem_inodes, free_inodes; /* of the filesystem it is on */
 };
 
 /* Walks a tree, never out of it. Blocks as long as that takes, so this is for workers; ND_DEADLINE when it takes longer than the given time. */
@@ -92,3 +94,12 @@ struct network_usage {
 
 /* The text of /proc/net/dev; the loopback is left out. */
 void usage_parse_network(const char *text, struct network_usage *ret);
+
+struct process_usage {
+        uint64_t at; /* 0 = not known */
+        uint64_t processes, descriptors, sockets;
+};
+
+/* Looks into every process of a cgroup and below. Takes long where there are many: for workers. Stops counting at ceilings that nobody reaches who means
+ * well. */
+[[nodiscard]] struct nd_error *usage_of_processes(const char *cgroup, struct process_usage *ret);
