@@ -3,6 +3,8 @@
 #include "cli/commands.h"
 #include "cli/ids.h"
 #include "cli/images.h"
+#include "cli/inspect.h"
+#include "cli/pods.h"
 
 static const struct nd_command commands[] = {
         {.name = "check",
@@ -15,6 +17,17 @@ static const struct nd_command commands[] = {
          .options = ids_options,
          .settings_size = sizeof(struct ids_settings),
          .run = ids_run},
+        {.name = "pods",
+         .summary = "list the pods that nodens-cri runs",
+         .options = pods_options,
+         .settings_size = sizeof(struct pods_settings),
+         .run = pods_run},
+        {.name = "inspect",
+         .summary = "show a pod's IDs, namespaces and mounts, and whether they are what was promised",
+         .operands = "POD",
+         .options = inspect_options,
+         .settings_size = sizeof(struct inspect_settings),
+         .run = inspect_run},
         {.name = "images",
          .summary = "list the images that nodens-cri has",
          .options = images_options,

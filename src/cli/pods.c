@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/pods.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "cli/daemon.h"
+#include "cli/table.h"
+#include "net/protobuf.h"
+
+const struct nd_option pods_options[] = {
+        {.name = "json", .offset = offsetof(struct pods_settings, json), .help = "print JSON"},
+        {.name = "socket",
+         .kind = ND_OPTION_TEXT,
+         .offset = offsetof(struct pods_settings, socket),
+         .argument = "PATH",
+         .values = ND_VALUES_FILE,
+         .help = "where nodens-cri listens (default " DAEMON_SOCKET ")"},
+        {},
+};
+
+uint64_t pods_now(void) {
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
+}
+
+const char *pods_age(uint64_t at, uint64_t now, char ret[static PODS_AGE_TEXT]) {
+        static const struct {
+                uint64_t seconds;
+                char unit;
+        } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
+        uint64_t age = now > at ? (now - at) / 1000000000 : 0;
+        size_t i = 0;
+
+        if (at == 0)
+                return "-";
+        while (i + 1 < nd_count_of(units) && age < 2 * units[i].seconds)
+                i++;
+        (void) snprintf(ret, PODS_AGE_TEXT, "%llu%c", (unsigned long long) (age / units[i].seconds), units[i].unit);
+        return ret;
+}
+
+char *pods_ids(const Nodens__V1__PodEntry *pod) {
+        if (!pod->uids)
+                return nd_strdup("node");
+        return nd_format("%u-%u", pod->uids->host, pod->uids->host + pod->uids->count - 1);
+}
+
+/* ---- people ---- */
+
+static int by_name(const void *a, const void *b) {
+        const Nodens__V1__PodEntry *const *left = a, *const *right = b;
+        int r = strcmp((*left)->namespace_, (*right)->namespace_);
+
+        if (r == 0)
+                r = strcmp((*left)->name, (*right)->name);
+        return r != 0 ? r : (int) ((*left)->attempt > (*right)->attempt) - (int) ((*left)->attempt < (*right)->attempt);
+}
+
+static char *containers_text(const Nodens__V1__PodEntry *pod) {
+        size_t running = 0, failed = 0;
+
+        for (size_t i = 0; i < pod->n_containers; i++) {
+                running += strcmp(pod->containers[i]->state, "running") == 0;
+                failed += pod->containers[i]->checks_failed > 0;
+        }
+        return failed > 0 ? nd_format("%zu/%zu, %zu not as promised", running, pod->n_containers, failed)
+                          : nd_format("%zu/%zu", running, pod->n_containers);
+}
+
+static void print_table(const Nodens__V1__PodsAnswer *answer) {
+        static const char *const headings[] = {"NAMESPACE", "POD", "STATE",   "IDS",  "ADDRESS",
+                                               "RUNNING",   "AGE", "SANDBOX", nullptr};
+        nd_cleanup(table_done) struct table table = {};
+        uint64_t now = pods_now();
+
+        qsort(answer->pods, answer->n_pods, sizeof *answer->pods, by_name);
+        table_init(&table, headings);
+        for (size_t i = 0; i < answer->n_pods; i++) {
+                const Nodens__V1__PodEntry *pod = answer->pods[i];
+                nd_autofree char *ids = pods_ids(pod), *containers = containers_text(pod), *id = nd_strndup(pod->id, 12);
+                const char *address = pod->host_network ? "node" : pod->n_addresses > 0 ? pod->addresses[0] : "-";
+                char age[PODS_AGE_TEXT];
+
+                table_row(&table,
+                          (const char *[]) {pod->namespace_, pod->name, pod->state, ids, address, containers,
+                                            pods_age(pod->created_at, now, age), id},
+                          nullptr);
+        }
+        table_print(&table);
+}
+
+/* ---- programs ---- */
+
+static void print_range(struct nd_json_out *out, const char *key, const Nodens__V1__IdRange *range) {
+        if (!range)
+                return;
+        nd_json_open(out, key, '{');
+        nd_json_number(out, "container", range->container);
+        nd_json_number(out, "host", range->host);
+        nd_json_number(out, "count", range->count);
+        nd_json_close(out, '}');
+}
+
+static void print_container(struct nd_json_out *out, const Nodens__V1__ContainerEntry *container) {
+        nd_json_open(out, nullptr, '{');
+        nd_json_string(out, "id", container->id);
+        nd_json_string(out, "name", container->name);
+        nd_json_number(out, "attempt", container->attempt);
+        nd_json_string(out, "state", container->state);
+        nd_json_string(out, "image", container->image);
+        nd_json_signed(out, "pid", container->pid);
+        nd_json_signed(out, "exitCode", container->exit_code);
+        nd_json_string(out, "reason", container->reason);
+        nd_json_string(out, "message", container->message);
+        nd_json_number(out, "createdAt", container->created_at);
+        nd_json_number(out, "startedAt", container->started_at);
+        nd_json_number(out, "finishedAt", container->finished_at);
+        nd_json_number(out, "checksPassed", container->checks_passed);
+        nd_json_number(out, "checksFailed", container->checks_failed);
+        nd_json_close(out, '}');
+}
+
+static void print_pod(struct nd_json_out *out, const Nodens__V1__PodEntry *pod) {
+        nd_json_open(out, nullptr, '{');
+        nd_json_string(out, "id", pod->id);
+        nd_json_string(out, "namespace", pod->namespace_);
+        nd_json_string(out, "name", pod->name);
+        nd_json_string(out, "uid", pod->uid);
+        nd_json_number(out, "attempt", pod->attempt);
+        nd_json_string(out, "state", pod->state);
+        nd_json_number(out, "createdAt", pod->created_at);
+        nd_json_bool(out, "userNamespace", pod->user_namespace);
+        print_range(out, "uids", pod->uids);
+        print_range(out, "gids", pod->gids);
+        nd_json_bool(out, "hostNetwork", pod->host_network);
+        nd_json_open(out, "addresses", '[');
+        for (size_t i = 0; i < pod->n_addresses; i++)
+                nd_json_string(out, nullptr, pod->addresses[i]);
+        nd_json_close(out, ']');
+        nd_json_open(out, "containers", '[');
+        for (size_t i = 0; i < pod->n_containers; i++)
+                print_container(out, pod->containers[i]);
+        nd_json_close(out, ']');
+        nd_json_close(out, '}');
+}
+
+static void print_json(const Nodens__V1__PodsAnswer *answer) {
+        nd_autotext text = ND_TEXT(64 << 20);
+        struct nd_json_out out = {.text = &text, .indent = 2};
+
+        nd_json_open(&out, nullptr, '[');
+        for (size_t i = 0; i < answer->n_pods; i++)
+                print_pod(&out, answer->pods[i]);
+        nd_json_close(&out, ']');
+        puts(nd_text_get(&text));
+}
+
+int pods_run(void *settings_pointer, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
+        const struct pods_settings *settings = settings_pointer;
+        Nodens__V1__PodsRequest request = NODENS__V1__PODS_REQUEST__INIT;
+        nd_autoerror struct nd_error *error = nullptr;
+        ProtobufCMessage *answer = nullptr;
+
+        error = daemon_ask(settings->socket, "/nodens.v1.Node/Pods", &request.base, &nodens__v1__pods_answer__descriptor,
+                           &answer);
+        if (error) {
+                fprintf(stderr, "nodens pods: %s\n", nd_error_text(error));
+                return 1;
+        }
+        if (settings->json)
+                print_json((const Nodens__V1__PodsAnswer *) answer);
+        else
+                print_table((const Nodens__V1__PodsAnswer *) answer);
+        nd_protobuf_free(answer);
+        return 0;
+}
