@@ -89,16 +89,21 @@ static int on_signal([[maybe_unused]] sd_event_source *source, const struct sign
         return 0;
 }
 
-static int watch(struct job *job) {
-        static const int handed_on[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2};
+static const int handed_on[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2};
+
+/* From before the command starts: whoever sees its first word may signal us at once. Not before the holder does, which would inherit it. */
+static void hold_signals(void) {
         sigset_t mask;
-        int r;
 
         (void) sigemptyset(&mask);
         for (size_t i = 0; i < nd_count_of(handed_on); i++)
                 (void) sigaddset(&mask, handed_on[i]);
         (void) sigprocmask(SIG_BLOCK, &mask, nullptr);
-        r = sd_event_add_io(job->loop, nullptr, job->control, EPOLLIN, on_ended, job);
+}
+
+static int watch(struct job *job) {
+        int r = sd_event_add_io(job->loop, nullptr, job->control, EPOLLIN, on_ended, job);
+
         for (size_t i = 0; r >= 0 && i < nd_count_of(handed_on); i++)
                 r = sd_event_add_signal(job->loop, nullptr, handed_on[i], on_signal, job);
         return r;
@@ -136,6 +141,7 @@ static struct nd_error *work(struct job *job, const struct nd_settings *settings
         nd_try(nd_node_lock(&job->node));
         nd_try(nd_launch(&job->choice, &job->node, way, &job->record, &job->pidfd));
         nd_try(nd_supervisor_start(job->loop, &job->node, &job->record, &job->supervisor));
+        hold_signals();
         error = start_command(job, count, words);
         job->no_program = nd_error_code(error) == ND_NOT_FOUND;
         nd_try(error);

@@ -32,7 +32,8 @@ enum { PIDFD_SIGNAL_PROCESS_GROUP = 1 << 2 }; /* Linux 6.9 */
 enum {
         SOONEST_US = 10 * 1000,
         SLOWEST_US = 5 * 1000000,
-        STEADY_US = 10 * 1000000, /* a helper that lived so long is forgiven its death */
+        STEADY_US = 1 * 1000000, /* a helper that lived so long is forgiven its death */
+        KILLED_US = 100 * 1000,  /* and one that somebody killed waits no longer than this: waiting is for those that cannot start */
         READY_US = 10 * 1000000,
         ASK_US = 5 * 1000000,
         SETTLE_US = 300 * 1000,  /* a change of the network comes as many messages */
@@ -145,6 +146,8 @@ static void on_helper_ended(struct nd_child_result *result, void *userdata) {
         nd_close_fd(&s->helper_pidfd);
         if (nd_clock_us() - s->helper_since > STEADY_US)
                 s->delay_us = SOONEST_US;
+        if (result->signal != 0 && s->delay_us > KILLED_US)
+                s->delay_us = KILLED_US;
         nd_log(ND_LOG_WARNING, "the network helper ended and is started again", nd_field("node", s->node->name),
                nd_field("end", error ? nd_error_text(error) : "it ended with code 0"));
         start_later(s);

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nodens-rootless, first half: a node's namespaces, view and network for an ordinary user. Published ports come later."""
+import re
+from pathlib import Path
+
+from nodensdev import build
+from nodensdev.project import BUILD, TESTS
+from nodensdev.prove import Proof, check
+
+FUZZERS = ("control", "node-record", "resolv", "settings")
+FUZZ_SECONDS = 10 * 60              # each
+SECURITY_LEAST = 90                 # attempts from inside
+
+
+def pytest(proof: Proof, *arguments: str, timeout: float = 900) -> str:
+    """Runs tests inside; their output. Nothing may fail, and something must have run."""
+    build.ensure(proof.inside, "gcc")
+    output = proof.run(["python3", "-B", "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *arguments], timeout=timeout).stdout
+    found = re.search(r"^(\d+) passed.*", output, re.MULTILINE)
+    proof.expect(found is not None and "skipped" not in found[0], "tests ran, and none was skipped")
+    proof.figure("tests", re.sub(r" in [\d.]+s.*", "", found[0]) if found else "none")
+    return output
+
+
+@check("one command in a node of its own: IDs, streams, signals, exit code, egress by pasta, slirp4netns, none and host, IPv4 and IPv6")
+def run(proof: Proof) -> None:
+    pytest(proof, "tests/rootless/test_run.py")
+
+
+@check("nodes that last: up, status, shell, down; they outlive their launcher and their helper, and follow the machine's network")
+def nodes(proof: Proof) -> None:
+    pytest(proof, "tests/rootless/test_node.py")
+
+
+@check("what root of a node tries and does not get: loopback, sockets, home, bus, agents, processes, cgroups, switches")
+def security(proof: Proof) -> None:
+    output = pytest(proof, "tests/rootless/test_security.py")
+    count = int(re.search(r"^(\d+) passed", output, re.MULTILINE)[1])  # type: ignore[index]
+    proof.expect(count >= SECURITY_LEAST, f"at least {SECURITY_LEAST} of them are tried")
+
+
+@check("helper and launcher are killed 50 times each under traffic: the node lives on, and its network comes back")
+def kills(proof: Proof) -> None:
+    output = pytest(proof, "tests/rootless/kills.py", timeout=1500)
+    for line in re.findall(r"^.*\bkills of the .*$", output, re.MULTILINE):
+        proof.figure("seen", line.strip("."))
+    proof.expect(len(re.findall(r"50 kills of the ", output)) == 2, "50 kills of each")
+
+
+@check("the same by the user's systemd, with delegated controllers, on the quick kernel")
+def systemd(proof: Proof) -> None:
+    build.ensure(proof.inside, "gcc")
+    done = proof.dev("vm", "run", "--share", str(BUILD / "gcc"), str(TESTS / "rootless/guest"), timeout=300)
+    proof.expect("all of it works" in done.stdout, "the guest's script came to its end")
+
+
+@check("the kernel does what this leans on: persistent taps, roots of cgroup namespaces")
+def kernel(proof: Proof) -> None:
+    build.ensure(proof.inside, "gcc")
+    done = proof.run(["meson", "test", "--no-rebuild", "-C", "build/gcc", "--print-errorlogs",
+                      "a persistent tap keeps its routes when its reader dies", "the root of a cgroup namespace is where its first process began"], timeout=120)
+    proof.expect(re.search(r"^Ok: +2 *$", done.stdout, re.MULTILINE) is not None, "both ran and passed")
+
+
+@check("every parser is fuzzed for ten minutes", full_only=True)
+def fuzzers(proof: Proof) -> None:
+    done = proof.dev("fuzz", "--seconds", str(FUZZ_SECONDS * len(FUZZERS)), *FUZZERS, timeout=FUZZ_SECONDS * len(FUZZERS) + 1800)
+    proof.figure("fuzzers", f"{len(re.findall(r'^ok ', done.stdout, re.MULTILINE))} of {len(FUZZERS)}")
+    crashes = sorted(path for name in FUZZERS for path in Path(BUILD / "fuzz-crashes").glob(f"{name}-crash-*"))
+    proof.expect(not crashes, f"no crash is left: {[path.name for path in crashes]}")
