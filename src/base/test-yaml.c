@@ -115,6 +115,25 @@ static void a_mapping_of_fifty_thousand_keys_is_read_in_seconds([[maybe_unused]]
         assert_true(nd_clock_us() - start < 3 * ND_SECOND_US);
 }
 
+static struct nd_error *note_document(yyjson_doc *doc, size_t line, void *userdata) {
+        yyjson_val *name = yyjson_obj_get(yyjson_doc_get_root(doc), "name");
+
+        nd_text_addf(userdata, "%zu:%s ", line, yyjson_is_str(name) ? yyjson_get_str(name) : "-");
+        return yyjson_equals_str(name, "stop") ? nd_error_new(ND_ABORTED, 0, "stopped") : nullptr;
+}
+
+static void a_stream_has_many_documents([[maybe_unused]] void **state) {
+        static const char stream[] = "name: a\n---\nname: b\n# nothing\n---\n---\nname: d\n...\n";
+        static const char stopped[] = "---\nname: a\n---\nname: stop\n---\nname: c\n";
+        nd_autotext seen = ND_TEXT(1000), seen_stopped = ND_TEXT(1000);
+
+        expect_ok(nd_yaml_each(stream, strlen(stream), 1000, note_document, &seen));
+        assert_string_equal(nd_text_get(&seen), "1:a 3:b 6:- 7:d ");
+        expect_error(nd_yaml_each(stopped, strlen(stopped), 1000, note_document, &seen_stopped), ND_ABORTED, "stopped");
+        assert_string_equal(nd_text_get(&seen_stopped), "2:a 4:stop ");
+        expect_error(nd_yaml_each("a: 1\n---\na: [", 14, 1000, note_document, &seen), ND_INVALID, "line");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(kubernetes_yaml_reads_as_its_json),
@@ -126,6 +145,7 @@ int main(void) {
                 cmocka_unit_test(the_size_and_the_nesting_have_ceilings),
                 cmocka_unit_test(the_number_of_values_has_a_ceiling),
                 cmocka_unit_test(a_mapping_of_fifty_thousand_keys_is_read_in_seconds),
+                cmocka_unit_test(a_stream_has_many_documents),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -21,6 +21,9 @@ struct reader {
         size_t depth;
         size_t nodes;
         bool complete;
+        size_t line;                                                            /* where the document begins */
+        struct nd_error *(*take)(yyjson_doc *doc, size_t line, void *userdata); /* nullptr: one document is expected */
+        void *userdata;
 };
 
 static void reader_done(struct reader *r) {
@@ -142,6 +145,36 @@ static bool has_anchor_or_tag(const yaml_event_t *event) {
         }
 }
 
+/* What was read so far, as a document that nobody changes any more. */
+static struct nd_error *keep(struct reader *r, yyjson_doc **ret) {
+        if (!yyjson_mut_doc_get_root(r->doc))
+                yyjson_mut_doc_set_root(r->doc, yyjson_mut_null(r->doc));
+        *ret = yyjson_mut_doc_imut_copy(r->doc, nullptr);
+        return *ret ? nullptr : nd_error_new(ND_EXHAUSTED, ENOMEM, "keep the YAML document");
+}
+
+static struct nd_error *end_document(struct reader *r) {
+        nd_autojson doc = nullptr;
+
+        r->complete = true;
+        if (!r->take)
+                return nullptr;
+        nd_try(keep(r, &doc));
+        yyjson_mut_doc_free(r->doc);
+        r->nodes = 0;
+        r->doc = yyjson_mut_doc_new(nullptr);
+        if (!r->doc)
+                return nd_error_new(ND_EXHAUSTED, ENOMEM, "start the next YAML document");
+        return r->take(doc, r->line, r->userdata);
+}
+
+static struct nd_error *begin_document(struct reader *r, const yaml_event_t *event) {
+        if (r->complete && !r->take)
+                return refuse(event, "a second document; one is expected");
+        r->line = event->end_mark.line + (event->data.document_start.implicit ? 1 : 2);
+        return nullptr;
+}
+
 static struct nd_error *take_event(struct reader *r, const yaml_event_t *event) {
         if (has_anchor_or_tag(event))
                 return refuse(event, "anchors and tags ('&', '!') are not read");
@@ -150,10 +183,9 @@ static struct nd_error *take_event(struct reader *r, const yaml_event_t *event) 
         case YAML_ALIAS_EVENT:
                 return refuse(event, "aliases ('*') are not read");
         case YAML_DOCUMENT_START_EVENT:
-                return r->complete ? refuse(event, "a second document; one is expected") : nullptr;
+                return begin_document(r, event);
         case YAML_DOCUMENT_END_EVENT:
-                r->complete = true;
-                return nullptr;
+                return end_document(r);
         case YAML_SCALAR_EVENT:
                 return take_scalar(r, event);
         case YAML_SEQUENCE_START_EVENT:
@@ -169,32 +201,36 @@ static struct nd_error *take_event(struct reader *r, const yaml_event_t *event) 
         }
 }
 
-struct nd_error *nd_yaml_parse(const char *bytes, size_t length, size_t ceiling, yyjson_doc **ret) {
-        nd_cleanup(reader_done) struct reader r = {};
-        yyjson_doc *doc;
-
+static struct nd_error *read_stream(struct reader *r, const char *bytes, size_t length, size_t ceiling) {
         if (length > ceiling)
                 return nd_error_new(ND_INVALID, 0, "%zu bytes of YAML, at most %zu are read", length, ceiling);
-        r.doc = yyjson_mut_doc_new(nullptr);
-        if (!r.doc || !yaml_parser_initialize(&r.parser))
+        r->doc = yyjson_mut_doc_new(nullptr);
+        if (!r->doc || !yaml_parser_initialize(&r->parser))
                 return nd_error_new(ND_EXHAUSTED, ENOMEM, "start the YAML reader");
-        yaml_parser_set_input_string(&r.parser, (const unsigned char *) bytes, length);
+        yaml_parser_set_input_string(&r->parser, (const unsigned char *) bytes, length);
 
         for (bool more = true; more;) {
                 nd_cleanup(event_done) yaml_event_t event = {};
 
-                if (!yaml_parser_parse(&r.parser, &event))
-                        return nd_error_new(ND_INVALID, 0, "line %zu: %s", r.parser.problem_mark.line + 1,
-                                            r.parser.problem ?: "not YAML");
-                nd_try(take_event(&r, &event));
+                if (!yaml_parser_parse(&r->parser, &event))
+                        return nd_error_new(ND_INVALID, 0, "line %zu: %s", r->parser.problem_mark.line + 1,
+                                            r->parser.problem ?: "not YAML");
+                nd_try(take_event(r, &event));
                 more = event.type != YAML_STREAM_END_EVENT;
         }
-
-        if (!yyjson_mut_doc_get_root(r.doc))
-                yyjson_mut_doc_set_root(r.doc, yyjson_mut_null(r.doc));
-        doc = yyjson_mut_doc_imut_copy(r.doc, nullptr);
-        if (!doc)
-                return nd_error_new(ND_EXHAUSTED, ENOMEM, "keep the YAML document");
-        *ret = doc;
         return nullptr;
+}
+
+struct nd_error *nd_yaml_parse(const char *bytes, size_t length, size_t ceiling, yyjson_doc **ret) {
+        nd_cleanup(reader_done) struct reader r = {};
+
+        nd_try(read_stream(&r, bytes, length, ceiling));
+        return keep(&r, ret);
+}
+
+struct nd_error *nd_yaml_each(const char *bytes, size_t length, size_t ceiling,
+                              struct nd_error *(*take)(yyjson_doc *doc, size_t line, void *userdata), void *userdata) {
+        nd_cleanup(reader_done) struct reader r = {.take = take, .userdata = userdata};
+
+        return read_stream(&r, bytes, length, ceiling);
 }

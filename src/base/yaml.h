@@ -15,3 +15,8 @@ enum {
 
 /* An empty document reads as null. Errors say the line. */
 [[nodiscard]] struct nd_error *nd_yaml_parse(const char *bytes, size_t length, size_t ceiling, yyjson_doc **ret);
+
+/* All documents of a stream, in order, with the line at which each begins. What the function returns ends the reading. */
+[[nodiscard]] struct nd_error *nd_yaml_each(const char *bytes, size_t length, size_t ceiling,
+                                            struct nd_error *(*take)(yyjson_doc *doc, size_t line, void *userdata),
+                                            void *userdata);
