@@ -63,7 +63,7 @@ const struct nd_scc_default nd_scc_defaults[] = {
                  .seccomp_profiles = TEXTS("runtime/default"), .user = USERS(0, 65535),
                  .fs_group = {.type = "MustRunAs", .ranges = RANGE(0, 65535)},
                  .supplemental_groups = {.type = "MustRunAs", .ranges = RANGE(0, 65535)},
-                 .run_as_group = {.type = "RunAsAny"}}},
+                 .allowed_proc_mounts = TEXTS("Default")}},
         {.description = "any user, root of the host included",
          .scc = {NAME("anyuid"), COMMON, .priority = {.value = 10, .set = true}, .allow_privilege_escalation = ND_ON,
                  .required_drop = TEXTS("MKNOD"), .user = {.type = "RunAsAny"}, .fs_group = {.type = "RunAsAny"},
