@@ -4,6 +4,7 @@
 #include "cli/ids.h"
 #include "cli/images.h"
 #include "cli/inspect.h"
+#include "cli/lint.h"
 #include "cli/pods.h"
 
 static const struct nd_command commands[] = {
@@ -28,6 +29,12 @@ static const struct nd_command commands[] = {
          .options = inspect_options,
          .settings_size = sizeof(struct inspect_settings),
          .run = inspect_run},
+        {.name = "lint",
+         .summary = "tell which pod security level manifests meet, with and without a user namespace, and what would help",
+         .operands = "FILE...",
+         .options = lint_options,
+         .settings_size = sizeof(struct lint_settings),
+         .run = lint_run},
         {.name = "images",
          .summary = "list the images that nodens-cri has",
          .options = images_options,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A constraint and a pod, {"scc": ..., "pod": ..., "namespace": {annotations}}: a pod that was taken fits again without a change, and
- * what a constraint forbids is not in it. */
+ * what a constraint forbids is not in it. And there is advice for every pod. */
 #include <string.h>
 
 #include <unit/fuzz.h>
 
-#include "policy/podsecurity.h"
+#include "policy/advice.h"
 #include "policy/scc.h"
 
 enum {
@@ -49,6 +49,18 @@ static void try_choice(const struct nd_scc *scc, const struct nd_pod *pod, const
         fuzz_require(again.scc == choice.scc);
 }
 
+/* Whatever a pod is like, there is a way to every level. */
+static void try_advice(const struct nd_pod *pod, struct nd_arena *arena) {
+        for (enum nd_level level = ND_LEVEL_PRIVILEGED; level <= ND_LEVEL_RESTRICTED; level++) {
+                const struct nd_podsecurity_rule rule = {.level = level, .version = ND_POLICY_LATEST};
+                nd_cleanup(nd_advice_done) struct nd_advice advice = {};
+
+                nd_advice_find(pod, &rule, false, arena, &advice);
+                fuzz_require(advice.reached);
+                fuzz_require((advice.edits.count == 0) == (nd_podsecurity_level(pod, rule.version, arena) >= level));
+        }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autoarena arena = {};
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &arena};
@@ -73,6 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 return 0;
         nd_scc_validate(&scc, &errors);
         (void) nd_scc_points(&scc);
+        try_advice(&pod, &arena);
         annotations = nd_scc_namespace_of(&namespace.annotations);
         try_choice(&scc, &pod, &annotations, &arena);
         return 0;

@@ -38,6 +38,12 @@ def units(proof: Proof) -> None:
     proof.figure("tests", f"{len(passed)} of kube, policy and fuzzers")
 
 
+@check("`nodens lint`: verdicts, advice that was tried, expectations, JSON and SARIF")
+def lint(proof: Proof) -> None:
+    done = proof.run(["python3", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/policy"], timeout=5 * MINUTE)
+    proof.figure("tests", done.stdout.strip().splitlines()[-1])
+
+
 @check("fuzzers of pods, labels and annotations, and strategies: 20 minutes each, clean", full_only=True)
 def fuzzers(proof: Proof) -> None:
     for name in FUZZERS:

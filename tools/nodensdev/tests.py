@@ -84,8 +84,9 @@ def policy_beside_kubernetes(inside: room.Prepared) -> bool:
     """A share of the comparison that `tools/dev prove guard-admission` makes in full."""
     build.ensure(inside, "gcc")
     oracle = room.CACHE_INSIDE / (gobin.ensure("policy") / "policy").relative_to(cache.top())
-    return inside.run(["python3", "-B", "tests/policy/compare.py", "--driver", "build/gcc/tests/policy/driver",
-                       "--oracle", str(oracle), "--pods", "10000"]) == 0
+    compared = inside.run(["python3", "-B", "tests/policy/compare.py", "--driver", "build/gcc/tests/policy/driver",
+                           "--oracle", str(oracle), "--pods", "10000"]) == 0
+    return pytest("tests/policy")(inside) and compared
 
 
 def python_with_pytest() -> str:
@@ -107,7 +108,7 @@ SUITES = {
     "kernel": Suite("what the design takes for granted of the kernel", meson("gcc", "kernel")),
     "userns": Suite("the user namespace manager under kills and with all its blocks", meson("gcc", "userns")),
     "grpc": Suite("Python's grpcio against our gRPC server", after_build("gcc", pytest("tests/grpc"))),
-    "policy": Suite("10,000 generated pods, judged as Kubernetes' own code does", policy_beside_kubernetes, default=False),
+    "policy": Suite("nodens lint, and 10,000 generated pods judged as Kubernetes' own code does", policy_beside_kubernetes, default=False),
     "tools": Suite("tools/dev itself", pytest("tools/tests")),
     "pull": Suite("nodens-pull with a real registry and hostile ones", pytest_of_images("tests/pull"), default=False),
     "cri": Suite("the CRI's cases on nodens-cri and containerd, side by side, and the trees of images", pytest_of_images("tests/cri", place=alone), default=False),

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lint-subject.h - what `nodens lint` knows of a manifest, for its own modules
+ *
+ *      lint-read.c    files into subjects          lint-expect.c   what was expected of them
+ *      lint-judge.c   a subject's verdicts         lint-report.c, lint-sarif.c   how they are told */
+#pragma once
+
+#include "base/vector.h"
+#include "kube/workload.h"
+#include "policy/advice.h"
+#include "policy/scc.h"
+
+enum lint_side {              /* a pod is judged twice, whatever it says of itself */
+                 LINT_HOST,   /* with the host's users */
+                 LINT_USERNS, /* with a user namespace of its own */
+                 LINT_SIDES,
+};
+
+struct lint_verdict {
+        const char *obstacle; /* why it cannot be: a field; "" = it can */
+        enum nd_level level;
+        const char *constraint; /* nullptr: none takes the pod */
+        bool everybody;         /* it needs no grant */
+        const char *refusal;    /* of those that everybody may use; nullptr where one took the pod */
+};
+
+struct lint_subject {
+        const char *file;
+        size_t line;
+        struct nd_workload workload;
+        enum lint_side own; /* what the manifest asks for */
+        struct lint_verdict sides[LINT_SIDES];
+        const char *invalid; /* what the API server would say about hostUsers; "" = nothing */
+        enum nd_level target;
+        struct nd_podsecurity_findings findings; /* against the target, of the manifest as it is */
+        struct nd_advice advice;
+        nd_vector(const char *) broken; /* expectations */
+};
+
+struct lint {
+        struct nd_arena arena;
+        struct nd_policy_version version;
+        bool host_network;
+        bool has_level; /* one was demanded */
+        enum nd_level level;
+        nd_vector(const struct nd_scc *) sccs;
+        nd_vector(struct lint_subject) subjects;
+        nd_vector(const char *) broken; /* expectations of subjects that are not there */
+};
+
+/* Adds the pods of a file, "-" being standard input. Objects that make none are passed over. */
+[[nodiscard]] struct nd_error *lint_read(struct lint *lint, const char *path);
+/* Constraints in place of the default ones. */
+[[nodiscard]] struct nd_error *lint_read_constraints(struct lint *lint, const char *path);
+
+void lint_judge(struct lint *lint, struct lint_subject *subject);
+[[nodiscard]] struct nd_error *lint_expect(struct lint *lint, const char *path);
+
+/* Below the demanded level, not valid, or not as expected. */
+bool lint_is_bad(const struct lint *lint, const struct lint_subject *subject);
+
+void lint_report_people(const struct lint *lint);
+void lint_report_json(const struct lint *lint);
+void lint_report_sarif(const struct lint *lint);
+
+enum {
+        LINT_BYTES = 16 << 20, /* of one file */
+        LINT_SUBJECTS = 100000,
+};
+
+/* A whole file or standard input. */
+[[nodiscard]] struct nd_error *lint_file(const char *path, char **ret, size_t *ret_length);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lint.h - `nodens lint`, what pod security and constraints would say about manifests */
+#pragma once
+
+#include "base/option.h"
+
+struct lint_settings {
+        bool json;
+        bool sarif;
+        bool host_network;
+        const char *level;
+        const char *version;
+        const char *constraints;
+        const char *expect;
+};
+
+extern const struct nd_option lint_options[];
+int lint_run(void *settings, int operand_count, char **operands);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/workload.h"
+
+#include "base/text.h"
+
+enum {
+        STEPS = 5,
+};
+
+static const struct {
+        const char *kind;
+        const char *prefix;
+        const char *steps[STEPS]; /* the way to the pod's template */
+} kinds[] = {
+        {"Pod", "", {}},
+        {"PodTemplate", "template.", {"template"}},
+        {"ReplicationController", "spec.template.", {"spec", "template"}},
+        {"ReplicaSet", "spec.template.", {"spec", "template"}},
+        {"Deployment", "spec.template.", {"spec", "template"}},
+        {"StatefulSet", "spec.template.", {"spec", "template"}},
+        {"DaemonSet", "spec.template.", {"spec", "template"}},
+        {"Job", "spec.template.", {"spec", "template"}},
+        {"CronJob", "spec.jobTemplate.spec.template.", {"spec", "jobTemplate", "spec", "template"}},
+};
+
+struct head {
+        const char *kind;
+        struct nd_metadata metadata;
+};
+
+static const struct nd_shape_field head_fields[] = {
+        {.name = "kind", .kind = ND_SHAPE_TEXT, .offset = offsetof(struct head, kind)},
+        {.name = "metadata", .kind = ND_SHAPE_INLINE, .offset = offsetof(struct head, metadata), .of = &nd_metadata_shape},
+        {},
+};
+static const struct nd_shape head_shape = {.size = sizeof(struct head), .fields = head_fields};
+
+struct nd_error *nd_workload_decode(yyjson_val *object, struct nd_arena *arena, struct nd_workload *ret) {
+        struct nd_workload workload = {};
+        struct head head = {};
+
+        nd_try(nd_shape_decode(&head_shape, object, arena, &head));
+        for (size_t i = 0; i < nd_count_of(kinds); i++) {
+                yyjson_val *template = object;
+
+                if (!nd_streq(nd_or_empty(head.kind), kinds[i].kind))
+                        continue;
+                for (const char *const *step = kinds[i].steps; *step; step++)
+                        template = yyjson_obj_get(template, *step);
+                workload.kind = kinds[i].kind;
+                workload.prefix = kinds[i].prefix;
+                if (template)
+                        nd_try(nd_error_wrap(nd_shape_decode(&nd_pod_shape, template, arena, &workload.pod), "%s",
+                                             kinds[i].prefix));
+        }
+        workload.name = head.metadata.name ? head.metadata.name : nd_or_empty(head.metadata.generate_name);
+        workload.namespace = nd_or_empty(head.metadata.namespace);
+        *ret = workload;
+        return nullptr;
+}

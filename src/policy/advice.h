@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* advice.h - the smallest change that lets a pod meet a level */
+#pragma once
+
+#include "policy/podsecurity.h"
+
+struct nd_advice_edit {
+        const char *path;  /* below the pod: "spec.hostUsers" */
+        const char *value; /* as JSON; nullptr: remove the field */
+};
+
+struct nd_advice {
+        nd_vector(struct nd_advice_edit) edits;
+        bool reached; /* after these edits the pod meets the level: it was tried */
+        bool user_namespace;
+};
+
+void nd_advice_done(struct nd_advice *advice);
+
+/* Two ways are tried, with a user namespace and without one, and the shorter is given; of two that are as long the one that does not
+ * change as whom the pod runs. Nothing to do is no edits. */
+void nd_advice_find(const struct nd_pod *pod, const struct nd_podsecurity_rule *rule, bool host_network_gate,
+                    struct nd_arena *arena, struct nd_advice *ret);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/advice.h"
+
+#include <unit/expect.h>
+
+/* The edits, joined by "; ". */
+static char *advise(const char *json, enum nd_level level, const char *version) {
+        nd_autoarena arena = {};
+        nd_cleanup(nd_advice_done) struct nd_advice advice = {};
+        struct nd_podsecurity_rule rule = {.level = level};
+        nd_autotext text = ND_TEXT(10000);
+        struct nd_pod pod;
+
+        expect_ok(nd_pod_decode(json, strlen(json), &arena, &pod));
+        assert_int_equal(nd_policy_version_parse(version, &rule.version), 0);
+        nd_advice_find(&pod, &rule, false, &arena, &advice);
+        assert_true(advice.reached);
+        nd_vector_each (edit, &advice.edits)
+                nd_text_addf(&text, "%s%s%s%s", text.length > 0 ? "; " : "", edit->path, edit->value ? " = " : " removed",
+                             edit->value ? edit->value : "");
+        return nd_strdup(nd_text_get(&text));
+}
+
+#define GOOD                                                                                                                  \
+        "\"allowPrivilegeEscalation\": false, \"capabilities\": {\"drop\": [\"ALL\"]}, \"seccompProfile\": {\"type\": \"Localhost\"}"
+#define POD(spec, context) "{\"spec\": {" spec " \"containers\": [{\"name\": \"a\", \"securityContext\": {" context "}}]}}"
+
+static void root_is_kept_by_a_user_namespace([[maybe_unused]] void **state) {
+        expect_text(advise(POD("", GOOD ", \"runAsUser\": 0"), ND_LEVEL_RESTRICTED, "latest"), "spec.hostUsers = false");
+        expect_text(advise(POD("", GOOD), ND_LEVEL_RESTRICTED, "latest"),
+                    "spec.hostUsers = false"); /* as short as the other way */
+        expect_text(advise(POD("", GOOD ", \"runAsUser\": 0"), ND_LEVEL_RESTRICTED, "v1.34"),
+                    "spec.securityContext.runAsNonRoot = true; spec.containers[0].securityContext.runAsUser removed");
+}
+
+static void what_is_met_needs_no_advice([[maybe_unused]] void **state) {
+        expect_text(advise(POD("\"hostUsers\": false,", GOOD), ND_LEVEL_RESTRICTED, "latest"), "");
+        expect_text(advise(POD("", ""), ND_LEVEL_BASELINE, "latest"), "");
+}
+
+static void only_what_is_forbidden_goes([[maybe_unused]] void **state) {
+        expect_text(
+                advise("{\"spec\": {\"securityContext\": {\"sysctls\": [{\"name\": \"net.ipv4.tcp_syncookies\"}, {\"name\": \"x\"}], "
+                       "\"seLinuxOptions\": {\"type\": \"container_t\", \"user\": \"u\", \"level\": \"s0\"}}}}",
+                       ND_LEVEL_BASELINE, "latest"),
+                "spec.securityContext.seLinuxOptions.user removed; spec.securityContext.sysctls[1] removed");
+        expect_text(advise(POD("", "\"capabilities\": {\"add\": [\"CHOWN\", \"SYS_ADMIN\"]}"), ND_LEVEL_BASELINE, "latest"),
+                    "spec.containers[0].securityContext.capabilities.add = [\"CHOWN\"]");
+}
+
+static void every_sin_has_a_remedy([[maybe_unused]] void **state) {
+        nd_autofree char *text = advise(
+                "{\"metadata\": {\"annotations\": {\"container.apparmor.security.beta.kubernetes.io/a\": \"unconfined\"}}, \"spec\": {"
+                "\"hostNetwork\": true, \"hostPID\": true, \"hostIPC\": true, \"volumes\": [{\"name\": \"v\", \"hostPath\": {}}, {\"nfs\": {}}], "
+                "\"securityContext\": {\"windowsOptions\": {\"hostProcess\": true}, \"seccompProfile\": {\"type\": \"Unconfined\"}}, "
+                "\"initContainers\": [{\"ports\": [{\"hostPort\": 1}], \"lifecycle\": {\"preStop\": {\"httpGet\": {\"host\": \"h\"}}}}], "
+                "\"containers\": [{\"securityContext\": {\"privileged\": true, \"procMount\": \"Unmasked\", \"runAsNonRoot\": false, "
+                "\"appArmorProfile\": {\"type\": \"Unconfined\"}, \"seccompProfile\": {\"type\": \"Unconfined\"}}}]}}",
+                ND_LEVEL_RESTRICTED, "latest");
+
+        expect_contains(text, "spec.hostNetwork removed");
+        expect_contains(text, "spec.volumes[0] removed");
+        expect_contains(text, "spec.initContainers[0].lifecycle.preStop.httpGet.host removed");
+        expect_contains(text, "metadata.annotations[container.apparmor.security.beta.kubernetes.io/a] removed");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(root_is_kept_by_a_user_namespace),
+                cmocka_unit_test(what_is_met_needs_no_advice),
+                cmocka_unit_test(only_what_is_forbidden_goes),
+                cmocka_unit_test(every_sin_has_a_remedy),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
