@@ -5,7 +5,7 @@
  *   One listening socket, which only the user outside can reach, and one source per connection. A request is one message and gets
  *   one answer (control.h); "start" gets a second one, "ended", when that process is over, so whoever asked only has to wait. A
  *   connection has at most one process. SIGCHLD makes us reap whatever there is: our own, and orphans of the node.
- *   "stop" and SIGTERM do the same: SIGTERM to everybody, after @GRACE SIGKILL, and the end when nobody is left.
+ *   "stop" and SIGTERM do the same: SIGTERM to everybody, after @GRACE_US SIGKILL, and the end when nobody is left.
  * Invariant  a process runs in a cgroup leaf of its own name below the delegated root, where there is one; nothing ever runs in the
  *            root itself, or the kernel would not let controllers be handed on. */
 #include "rootless/init.h"

@@ -3,7 +3,7 @@
  *
  * Theory of operation
  *   The helper is a child. Its end is noticed by its pidfd and answered with a new one, at once the first time and then later and
- *   later, up to @SLOWEST. Tap, addresses and routes are the holder's and stay meanwhile. When the machine's addresses, routes or
+ *   later, up to @SLOWEST_US. Tap, addresses and routes are the holder's and stay meanwhile. When the machine's addresses, routes or
  *   resolv.conf change (a VPN, a woken laptop), the plan is computed again; if it differs, the holder gets it and the helper is
  *   started anew.
  *   A helper joins the node's user namespace, at which the kernel forgets that it should die with us. So its process is recorded,

@@ -36,6 +36,7 @@ STEPS = (
     Step("the user namespace manager under kills and at full size", ("test", "userns")),
     Step("gRPC with a client that is not ours", ("test", "grpc")),
     Step("policy beside Kubernetes' own code", ("test", "policy")),
+    Step("nodes without root", ("test", "rootless")),
     Step("cppcheck", ("lint", "cppcheck")),
     Step("clang-tidy", ("lint", "tidy")),
     Step("gcc -fanalyzer", ("lint", "analyzer")),
