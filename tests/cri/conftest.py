@@ -57,6 +57,15 @@ class Subject:
         self.runtime.start().close()
         pods_module.eventually(self.answers, 30, "an answer after the restart")
 
+    def revive(self) -> str:
+        """Starts the runtime again if a test was its end, so that the next one has a chance; what it said last."""
+        if self.runtime is None or self.runtime.process is None or self.runtime.process.poll() is None:
+            return ""
+        last = f"the runtime has ended with {self.runtime.process.returncode}:\n{self.runtime.tail()}"
+        self.runtime.start().close()
+        pods_module.eventually(self.answers, 30, "an answer after the restart")
+        return last
+
     def answers(self) -> bool:
         try:
             return bool(self.client.version().version)
@@ -126,7 +135,9 @@ def plain_pods(subject: Subject, cgroup_driver: str) -> Iterator[pods_module.Pod
         try:
             yield made
         finally:
+            ended = subject.revive()
             made.clean()
+            assert not ended, ended
 
 
 @pytest.fixture(params=["host users", "user namespace"])
