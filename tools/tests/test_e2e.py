@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from nodensdev.command import Failure
-from nodensdev.e2e import judge, selection
+from nodensdev.e2e import judge, scores, selection
+from nodensdev.e2e import report as results
 from nodensdev.e2e.judge import Verdict
 from nodensdev.e2e.outcome import Outcome, exactly, read_report
 from nodensdev.e2e.selection import Exclusion
@@ -83,3 +84,15 @@ def test_a_report_holds_what_ran_and_whatever_else_failed(tmp_path: Path) -> Non
 
 def test_names_are_matched_exactly() -> None:
     assert exactly(["a [b] (c)"]) == r"(a\ \[b\]\ \(c\))$"
+
+
+def test_the_newest_result_of_a_set_is_reported(tmp_path: Path) -> None:
+    for number, state in ((1, "f"), (2, "p")):
+        (tmp_path / str(number)).mkdir()
+        path = tmp_path / str(number) / "result.json"
+        facts = {"set": "node", "runtime": "containerd", "kernel": "uml"}
+        results.write(path, facts, judged(tmp_path, ["one"], one=state * 3), 60)
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"date": f"2026-01-0{number} 00:00"}))
+    found = scores.newest(tmp_path)
+    assert [data["counts"]["passed"] for data in found] == [1] and not scores.details(found[0])
+    assert "| node | containerd | uml | 1 | 0 | 0 |" in scores.line(found[0])

@@ -10,14 +10,15 @@ from pathlib import Path
 from .. import cluster, machine
 from ..cluster import Cluster
 from ..command import Command, Failure
-from ..project import BUILD
-from . import judge, node, own_images, report, selection
+from ..project import BUILD, TOP
+from . import judge, node, own_images, report, scores, selection
 from .judge import Verdict
 from .suite import ClusterSuite, NodeSuite, Suite, list_tests
 
 PROCESSES = 5
 RUNTIMES = ("containerd", "nodens")
 OWN_IMAGES = "own-images"
+REPORT = "report"
 
 
 @contextlib.contextmanager
@@ -131,8 +132,8 @@ def list_names(args: argparse.Namespace) -> int:
 
 def options(parser: argparse.ArgumentParser) -> None:
     sets = "; ".join(f"{name}: {item.purpose}" for name, item in selection.SETS.items())
-    parser.add_argument("set", nargs="?", choices=[*selection.SETS, OWN_IMAGES],
-                        help=f"{sets}; {OWN_IMAGES}: our own test images as pods")
+    parser.add_argument("set", nargs="?", choices=[*selection.SETS, OWN_IMAGES, REPORT],
+                        help=f"{sets}; {OWN_IMAGES}: our own test images as pods; {REPORT}: no tests, but docs/upstream-tests.md")
     parser.add_argument("--focus", metavar="RE", help="tests whose full names match (Go's syntax), instead of a set")
     parser.add_argument("--runtime", choices=RUNTIMES, default="containerd")
     parser.add_argument("--kernel", choices=("uml", "debian"), default="uml", help="of the node")
@@ -144,6 +145,10 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.set == REPORT:
+        scores.write()
+        print(scores.DOCUMENT.relative_to(TOP))
+        return 0
     if args.set == OWN_IMAGES:
         return 0 if run_own_images(args).good else 1
     if args.check_excluded:

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/upstream-tests.md: the newest result of every set and runtime. Written by `tools/dev e2e report`, never by hand."""
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from ..command import Failure
+from ..project import BUILD, TOP
+
+RESULTS = BUILD / "e2e"
+DOCUMENT = TOP / "docs" / "upstream-tests.md"
+HEAD = """# Upstream's own tests
+
+*Written by `tools/dev e2e report` from the newest run of every set (`tools/dev e2e SET --runtime NAME`); do not edit.*
+
+Kubernetes' own end-to-end tests, on a cluster of the testbed with one node. A test has failed when it failed among others and twice
+more alone; *only alone* counts those that passed then. *Skipped* is by the suite's own choice, *excluded* by `tests/e2e/excluded.toml`.
+
+| set | runtime | node | passed | only alone | failed | skipped | excluded | not reached | minutes | date | commit |
+|---|---|---|---:|---:|---:|---:|---:|---:|---:|---|---|
+"""
+
+
+def newest(results: Path = RESULTS) -> list[dict[str, Any]]:
+    """The newest result by set, runtime and kernel."""
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for path in results.glob("*/result.json"):
+        data = json.loads(path.read_text())
+        key = (data.get("set") or "", data["runtime"], data["kernel"])
+        if key[0] and data["date"] >= found.get(key, data)["date"]:
+            found[key] = data
+    return [found[key] for key in sorted(found)]
+
+
+def line(data: dict[str, Any]) -> str:
+    counts = data["counts"]
+    numbers = [counts[name] for name in ("passed", "flaky", "failed", "skipped", "excluded", "missing")]
+    cells = [data["set"], data["runtime"], data["kernel"], *numbers, f"{data['seconds'] / 60:.0f}", data["date"], data["commit"]]
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def first_line(message: str) -> str:
+    return (message.splitlines() or ["no message"])[0][:160]
+
+
+def details(data: dict[str, Any]) -> list[str]:
+    """What did not pass at once, with the reason."""
+    found = [f"- {word}: {item['name']}  \n  `{first_line(item['message'])}`"
+             for word, name in (("failed", "failed"), ("passed only alone", "flaky"), ("skipped by the suite", "skipped"))
+             for item in data[name]]
+    found += [f"- not reached: {name}" for name in data["missing"]]
+    reasons = Counter(item["reason"] for item in data["excluded"])
+    found += [f"- excluded: {count} x {reason}" for reason, count in reasons.most_common()]
+    return [f"\n## {data['set']} on {data['runtime']} ({data['kernel']})", *found] if found else []
+
+
+def write() -> None:
+    found = newest()
+    if not found:
+        raise Failure("no results in build/e2e; `tools/dev e2e SET` makes them")
+    lines = [line(data) for data in found] + [text for data in found for text in details(data)]
+    DOCUMENT.write_text(HEAD + "\n".join(lines) + "\n")
