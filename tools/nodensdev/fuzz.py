@@ -18,6 +18,7 @@ from .project import BUILD, INSIDE, TESTS, TOP
 CRASHES = BUILD / "fuzz-crashes"
 GROWN = BUILD / "fuzz-corpus"
 MEMORY_LIMIT = 2048      # MiB, per fuzzer
+KEPT = ("crash", "leak", "oom", "timeout")     # libFuzzer's words in the names of inputs that it keeps
 INPUT_TIMEOUT = 10       # seconds that one input may take
 ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
 
@@ -44,6 +45,11 @@ def programs(directory: Path) -> list[Path]:
     return sorted(path for path in found if "." not in path.name)
 
 
+def found_by(name: str, where: Path = CRASHES) -> set[Path]:
+    """The inputs that a fuzzer has kept. Another's name may begin with its own, and so may that one's log."""
+    return {path for kind in KEPT for path in where.glob(f"{name}-{kind}-*")}
+
+
 def run_one(inside: room.Prepared, program: Path, seconds: int) -> Outcome:
     name = program.name.removeprefix("fuzz-")
     corpus, grown, log = TESTS / "fuzz" / name, GROWN / name, CRASHES / f"{name}.log"
@@ -57,13 +63,13 @@ def run_one(inside: room.Prepared, program: Path, seconds: int) -> Outcome:
     dictionary = TESTS / "fuzz" / f"{name}.dict"
     if dictionary.is_file():
         command.insert(1, f"-dict={dictionary.relative_to(TOP)}")
-    before = set(CRASHES.glob(f"{name}-*"))
+    before = found_by(name)
     started = time.monotonic()
     into_log = ["sh", "-c", 'log=$1; shift; exec "$@" >"$log" 2>&1', "sh", f"{INSIDE}/{log.relative_to(TOP)}"]
     code = inside.run([*into_log, *command])
     executed = re.search(r"number_of_executed_units:\s*(\d+)", log.read_text(errors="replace"))
     return Outcome(name, time.monotonic() - started, int(executed[1]) if executed else 0,
-                   sorted(set(CRASHES.glob(f"{name}-*")) - before), code, log)
+                   sorted(found_by(name) - before), code, log)
 
 
 def report(outcome: Outcome) -> None:
