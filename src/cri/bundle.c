@@ -80,11 +80,16 @@ static void add_proc_and_sys(const struct bundle_plan *plan, struct nd_spec *spe
                 add_mount(plan, spec, "/proc", nullptr, "/proc", OPTIONS("rbind", "rprivate", "nosuid", "noexec", "nodev"));
         else
                 add_mount(plan, spec, "/proc", "proc", "proc", OPTIONS("nosuid", "noexec", "nodev"));
-        if (mapped && !plan->namespaces[POD_NET])
+        if (mapped && !plan->namespaces[POD_NET]) {
                 add_mount(plan, spec, "/sys", nullptr, "/sys",
                           OPTIONS("rbind", "rprivate", "nosuid", "noexec", "nodev", "rro"));
-        else
+                /* The node's cgroups came with it. The kernel mounts no second instance right on the first, and what crun puts in between itself is
+                 * writable. */
+                add_mount(plan, spec, "/sys/fs/cgroup", "tmpfs", "tmpfs",
+                          OPTIONS("nosuid", "noexec", "nodev", "ro", "size=4k", "nr_inodes=1"));
+        } else {
                 add_mount(plan, spec, "/sys", "sysfs", "sysfs", OPTIONS("nosuid", "noexec", "nodev", access));
+        }
         add_mount(plan, spec, "/sys/fs/cgroup", "cgroup", "cgroup", OPTIONS("nosuid", "noexec", "nodev", "relatime", access));
 }
 
@@ -242,7 +247,7 @@ static struct nd_error *add_security(const struct bundle_plan *plan, struct nd_s
         bool mapped = plan->namespaces[POD_USER];
         uint64_t own = capabilities_own();
 
-        nd_try(capabilities_choose(request, mapped ? capabilities_all() : own, &spec->process.capabilities));
+        nd_try(capabilities_choose(request, own, &spec->process.capabilities));
         spec->process.no_new_privileges = request->no_new_privileges && !request->privileged;
         spec->process.has_oom_score = true;
         spec->process.oom_score = resources_oom_score(request->resources.oom_score_adj, own);

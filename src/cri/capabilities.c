@@ -64,30 +64,15 @@ struct nd_error *capabilities_choose(const struct container_request *request, ui
         return nullptr;
 }
 
-uint64_t capabilities_all(void) {
-        nd_autofree char *text = nullptr;
-        nd_autoerror struct nd_error *error = nd_file_read_kernel("/proc/sys/kernel/cap_last_cap", 16, &text);
-        uint64_t last = CAP_LAST_CAP;
-
-        if (!error) {
-                text[strcspn(text, "\n")] = '\0';
-                if (nd_parse_u64(text, 63, &last) < 0)
-                        last = CAP_LAST_CAP;
-        }
-        return last == 63 ? UINT64_MAX : BIT(last + 1) - 1;
-}
-
 static uint64_t status_mask(const char *status, const char *key) {
         const char *found = strstr(status, key);
 
-        return found ? strtoull(found + strlen(key), nullptr, 16) : UINT64_MAX;
+        return found ? strtoull(found + strlen(key), nullptr, 16) : 0;
 }
 
 uint64_t capabilities_own(void) {
         nd_autofree char *status = nullptr;
         nd_autoerror struct nd_error *error = nd_file_read_kernel("/proc/self/status", 64 * 1024, &status);
 
-        if (error)
-                return capabilities_all();
-        return status_mask(status, "\nCapPrm:\t") & status_mask(status, "\nCapBnd:\t") & capabilities_all();
+        return error ? 0 : status_mask(status, "\nCapPrm:\t") & status_mask(status, "\nCapBnd:\t");
 }

@@ -8,10 +8,9 @@
 #include "cri/request.h"
 #include "oci/spec.h"
 
-/* ours is what the daemon itself has: more cannot be given away in its own user namespace. In a pod's own, all exist. */
+/* ours is what the daemon itself has: it gives away no more than that, not even where a pod's own user namespace would have it. */
 [[nodiscard]] struct nd_error *capabilities_choose(const struct container_request *request, uint64_t ours,
                                                    struct nd_spec_capabilities *ret);
 
-/* The daemon's: permitted and in the bounding set. All bits when they cannot be told. */
+/* The daemon's: permitted and in the bounding set. */
 uint64_t capabilities_own(void);
-uint64_t capabilities_all(void); /* that this kernel has */
