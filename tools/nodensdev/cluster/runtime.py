@@ -85,6 +85,8 @@ def containerd_files(options: Options) -> dict[str, str]:
 
 
 NODENS_CONFIG = """\
+pullHelper: /usr/libexec/nodens/nodens-pull
+monitor: /usr/libexec/nodens/nodens-mon
 certificates: /etc/containerd/certs.d
 cgroupDriver: {driver}
 """
@@ -94,16 +96,17 @@ NODENS_PROGRAMS = {"usr/sbin/nodens-cri": "src/nodens-cri", "usr/bin/nodens": "s
 NODENS_IMPORT = """\
 #!/bin/sh
 set -e
-mkdir -p /usr/libexec/nodens /run/nodens /etc/cni/net.d
+mkdir -p /usr/libexec/nodens /run/nodens /var/lib/nodens /etc/cni/net.d
 cp /share/nodens-import-nodens-pull /usr/libexec/nodens/nodens-pull
 cp /share/nodens-import-nodens-mon /usr/libexec/nodens/nodens-mon
-/share/nodens-import-nodens-cri >/root/nodens-cri.log 2>&1 &
+printf 'pullHelper: /usr/libexec/nodens/nodens-pull\\nmonitor: /usr/libexec/nodens/nodens-mon\\n' >/root/cri.yaml
+/share/nodens-import-nodens-cri --config /root/cri.yaml >/root/nodens-cri.log 2>&1 &
 for _ in $(seq 100); do /share/nodens-import-nodens images >/dev/null 2>&1 && break; sleep 0.2; done
 for archive in /share/*-archive.tar; do /share/nodens-import-nodens import "$archive" || { cat /root/nodens-cri.log; exit 1; }; done
 /share/nodens-import-nodens images
 kill $!
 wait $! || true
-rm -r /root/nodens-cri.log /usr/libexec/nodens
+rm -r /root/nodens-cri.log /root/cri.yaml /usr/libexec/nodens
 """
 
 
