@@ -24,12 +24,13 @@ static bool is_stricter(const struct nd_scc *a, const struct nd_scc *b) {
 static const struct nd_scc *strictest(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena) {
         const struct nd_scc *best = nullptr;
 
-        for (size_t i = 0; i < request->count; i++) {
+        for (size_t i = 0; i < request->set->count; i++) {
                 nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
+                const struct nd_scc_set alone = {
+                        .plain = &request->set->plain[i], .with_user_namespace = &request->set->plain[i], .count = 1};
                 struct nd_scc_request one = *request;
 
-                one.sccs = &request->sccs[i];
-                one.count = 1;
+                one.set = &alone;
                 nd_scc_choose(&one, pod, arena, &choice);
                 if (choice.scc && (!best || is_stricter(choice.scc, best)))
                         best = choice.scc;
@@ -39,8 +40,7 @@ static const struct nd_scc *strictest(const struct nd_scc_request *request, cons
 
 static void find_constraint(struct lint *lint, const struct nd_pod *pod, struct lint_verdict *verdict) {
         nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
-        struct nd_scc_request request = {.sccs = lint->sccs.items,
-                                         .count = lint->sccs.count,
+        struct nd_scc_request request = {.set = &lint->set,
                                          .namespace = sample_namespace,
                                          .host_network_gate = lint->host_network,
                                          .window = ND_SCC_WINDOW,
@@ -82,6 +82,8 @@ void lint_judge(struct lint *lint, struct lint_subject *subject) {
         struct nd_podsecurity_rule rule = {.version = lint->version};
         enum nd_level level;
 
+        if (!lint->set.plain)
+                lint->set = nd_scc_set_make(lint->sccs.items, lint->sccs.count, &lint->arena);
         subject->own = nd_pod_has_user_namespace(pod) ? LINT_USERNS : LINT_HOST;
         for (enum lint_side side = 0; side < LINT_SIDES; side++)
                 judge_side(lint, subject, side, &subject->sides[side]);

@@ -44,6 +44,7 @@ struct lint {
         bool has_level; /* one was demanded */
         enum nd_level level;
         nd_vector(const struct nd_scc *) sccs;
+        struct nd_scc_set set; /* of these, made when the first pod is judged */
         nd_vector(struct lint_subject) subjects;
         nd_vector(const char *) broken; /* expectations of subjects that are not there */
 };

@@ -35,8 +35,12 @@ void nd_field_add(struct nd_field_errors *errors, enum nd_field_problem problem,
         struct nd_field_error error = {.problem = problem, .value = value, .detail = detail};
         va_list arguments;
 
-        if (errors->items.count >= MOST_ERRORS)
+        if (errors->items.count >= (errors->quiet ? 1 : MOST_ERRORS))
                 return;
+        if (errors->quiet) {
+                nd_vector_push(&errors->items, ((struct nd_field_error) {.problem = problem, .path = "", .detail = ""}));
+                return;
+        }
         va_start(arguments, path);
         error.path = nd_arena_format_va(errors->arena, path, arguments);
         va_end(arguments);

@@ -25,6 +25,7 @@ struct nd_field_error {
 /* Errors in the order in which they were found; the same one is kept once. */
 struct nd_field_errors {
         struct nd_arena *arena;
+        bool quiet; /* the first one is kept, as a sign and without words: for whoever only wants to know whether there are any */
         nd_vector(struct nd_field_error) items;
 };
 

@@ -30,11 +30,9 @@ static void is_kept(const struct nd_scc *scc, const struct nd_pod *pod) {
 static void try_choice(const struct nd_scc *scc, const struct nd_pod *pod, const struct nd_scc_namespace *namespace,
                        struct nd_arena *arena) {
         const struct nd_scc *sccs[] = {scc, &nd_scc_defaults[1].scc, &nd_scc_defaults[2].scc};
-        struct nd_scc_request request = {.sccs = sccs,
-                                         .count = nd_count_of(sccs),
-                                         .namespace = *namespace,
-                                         .may_set_user_namespace = true,
-                                         .window = ND_SCC_WINDOW};
+        struct nd_scc_set set = nd_scc_set_make(sccs, nd_count_of(sccs), arena), one;
+        struct nd_scc_request request = {
+                .set = &set, .namespace = *namespace, .may_set_user_namespace = true, .window = ND_SCC_WINDOW};
         nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {}, again = {};
 
         nd_scc_choose(&request, pod, arena, &choice);
@@ -43,10 +41,23 @@ static void try_choice(const struct nd_scc *scc, const struct nd_pod *pod, const
                 return;
         is_kept(choice.scc, choice.pod);
         request.update = true;
-        request.sccs = &choice.scc;
-        request.count = 1;
+        one = nd_scc_set_make(&choice.scc, 1, arena);
+        request.set = &one;
         nd_scc_choose(&request, choice.pod, arena, &again);
         fuzz_require(again.scc == choice.scc);
+}
+
+/* What a glance rules out does not fit. */
+static void try_glance(const struct nd_scc *scc, const struct nd_pod *pod, const struct nd_scc_namespace *namespace,
+                       struct nd_arena *arena) {
+        nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena};
+        struct nd_scc bound;
+        nd_autoerror struct nd_error *error = nd_scc_bind(scc, namespace, arena, &bound);
+
+        if (error || !nd_scc_is_out(scc, pod))
+                return;
+        nd_scc_fit(&bound, nd_pod_copy(pod, arena), ND_SCC_WINDOW, &errors);
+        fuzz_require(errors.items.count > 0);
 }
 
 /* Whatever a pod is like, there is a way to every level. */
@@ -87,6 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         (void) nd_scc_points(&scc);
         try_advice(&pod, &arena);
         annotations = nd_scc_namespace_of(&namespace.annotations);
+        try_glance(&scc, &pod, &annotations, &arena);
         try_choice(&scc, &pod, &annotations, &arena);
         return 0;
 }

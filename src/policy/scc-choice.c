@@ -2,7 +2,8 @@
 /* scc-choice.c - which constraint takes a pod
  *
  * Constraints are tried in their order; the first that fits and may be used wins. Fit first, then ask about rights: most
- * constraints do not fit most pods, and asking may cost a round trip. A constraint that is broken, or that needs a range which the
+ * constraints do not fit most pods, and asking may cost a round trip. What a glance rules out is not tried at all, and what does not
+ * fit is not put into words; only a refusal goes back for them. A constraint that is broken, or that needs a range which the
  * namespace has not got, does not fit; the others go on.
  *
  * hostUsers: false is set for a pod that does not say, where its namespace asks for it, or where nothing takes the pod without.
@@ -108,32 +109,33 @@ static const char *errors_text(const struct nd_scc *scc, const struct nd_field_e
         return nd_arena_strdup(errors->arena, nd_text_get(&text));
 }
 
-/* Tries one constraint; true where it takes the pod. */
+/* Tries one constraint: whether it takes the pod, or, where words are wanted, why not. */
 static bool try_one(const struct nd_scc_request *request, const struct nd_scc *scc, const struct nd_pod *pod,
-                    struct nd_arena *arena, struct nd_scc_choice *choice) {
-        nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena};
-        const char *name = nd_or_empty(scc->metadata.name);
+                    struct nd_arena *arena, struct nd_scc_choice *choice, bool words) {
+        nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena, .quiet = !words};
+        const char *name = nd_or_empty(scc->metadata.name), *why;
         struct nd_scc bound;
         nd_autoerror struct nd_error *error = nd_scc_bind(scc, &request->namespace, arena, &bound);
-        struct nd_pod *changed;
+        struct nd_pod *changed = nullptr;
 
-        if (error) {
-                miss(choice, scc, nd_arena_format(arena, "provider %s: %s", name, nd_error_text(error)));
-                return false;
+        if (!error) {
+                changed = nd_pod_copy(pod, arena);
+                nd_scc_fit(&bound, changed, request->window, &errors);
         }
-        changed = nd_pod_copy(pod, arena);
-        nd_scc_fit(&bound, changed, request->window, &errors);
-        if (errors.items.count > 0) {
-                miss(choice, scc, errors_text(scc, &errors));
-                return false;
-        }
-        if (request->update && !is_unchanged(pod, changed)) {
-                miss(choice, scc, nd_arena_format(arena, "provider %s: would have to change the pod", name));
-                return false;
-        }
-        if (request->may_use && !request->may_use(scc, request->userdata)) {
-                miss(choice, scc,
-                     nd_arena_format(arena, "provider \"%s\": Forbidden: not usable by user or serviceaccount", name));
+        if (error)
+                why = words ? nd_arena_format(arena, "provider %s: %s", name, nd_error_text(error)) : "";
+        else if (errors.items.count > 0)
+                why = words ? errors_text(scc, &errors) : "";
+        else if (request->update && !is_unchanged(pod, changed))
+                why = words ? nd_arena_format(arena, "provider %s: would have to change the pod", name) : "";
+        else if (words || (request->may_use && !request->may_use(scc, request->userdata)))
+                why = words ? nd_arena_format(arena, "provider \"%s\": Forbidden: not usable by user or serviceaccount", name)
+                            : "";
+        else
+                why = nullptr;
+        if (why) {
+                if (words)
+                        miss(choice, scc, why);
                 return false;
         }
         choice->scc = scc;
@@ -143,15 +145,23 @@ static bool try_one(const struct nd_scc_request *request, const struct nd_scc *s
 
 static bool try_all(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena,
                     struct nd_scc_choice *choice) {
-        const struct nd_scc **order = nd_arena_alloc(arena, request->count, sizeof *order);
+        bool wants = nd_pod_has_user_namespace(pod) || request->userns != ND_SCC_USERNS_ASKED;
+        const struct nd_scc **order = wants ? request->set->with_user_namespace : request->set->plain;
 
-        for (size_t i = 0; i < request->count; i++)
-                order[i] = request->sccs[i];
-        nd_scc_sort(order, request->count, nd_pod_has_user_namespace(pod) || request->userns != ND_SCC_USERNS_ASKED);
-        for (size_t i = 0; i < request->count; i++)
-                if (try_one(request, order[i], pod, arena, choice))
+        for (size_t i = 0; i < request->set->count; i++)
+                if (!nd_scc_is_out(order[i], pod) && try_one(request, order[i], pod, arena, choice, false))
                         return true;
         return false;
+}
+
+/* For a refusal: all again, with words. Whatever fits here was refused for want of rights, which need not be asked twice. */
+static void explain(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena,
+                    struct nd_scc_choice *choice) {
+        bool wants = nd_pod_has_user_namespace(pod) || request->userns != ND_SCC_USERNS_ASKED;
+        const struct nd_scc **order = wants ? request->set->with_user_namespace : request->set->plain;
+
+        for (size_t i = 0; i < request->set->count; i++)
+                (void) try_one(request, order[i], pod, arena, choice, true);
 }
 
 static bool try_with_user_namespace(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena,
@@ -204,5 +214,12 @@ void nd_scc_choose(const struct nd_scc_request *request, const struct nd_pod *po
                 return;
         if (may_set && !first && try_with_user_namespace(request, pod, arena, ret))
                 return;
+        if (first) { /* what counts is why the pod that was wanted is not taken */
+                struct nd_pod *with = nd_pod_copy(pod, arena);
+
+                with->spec.host_users = ND_OFF;
+                pod = with;
+        }
+        explain(request, pod, arena, ret);
         refuse(ret, arena);
 }

@@ -100,6 +100,18 @@ void nd_scc_sort(const struct nd_scc **sccs, size_t count, bool user_namespace) 
                 qsort(sccs, count, sizeof *sccs, user_namespace ? compare_with_user_namespace : compare_plain);
 }
 
+struct nd_scc_set nd_scc_set_make(const struct nd_scc *const *sccs, size_t count, struct nd_arena *arena) {
+        struct nd_scc_set set = {.plain = nd_arena_alloc(arena, count, sizeof *set.plain),
+                                 .with_user_namespace = nd_arena_alloc(arena, count, sizeof *set.plain),
+                                 .count = count};
+
+        for (size_t i = 0; i < count; i++)
+                set.plain[i] = set.with_user_namespace[i] = sccs[i];
+        nd_scc_sort(set.plain, count, false);
+        nd_scc_sort(set.with_user_namespace, count, true);
+        return set;
+}
+
 /* The first of the large steps at which two sums of points part. */
 static const char *points_reason(uint32_t a, uint32_t b) {
         static const struct {

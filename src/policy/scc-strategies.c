@@ -20,6 +20,23 @@ struct fitting {
         uint32_t window; /* 0: the pod has the host's IDs */
 };
 
+/* A context's place, spelled out only for an error: the pod's own where there is no list. */
+struct spot {
+        const char *list;
+        size_t number;
+};
+
+static const struct spot of_pod = {};
+
+static void say(struct fitting *f, const struct spot *spot, const char *field, enum nd_field_problem problem,
+                const char *value, const char *detail) {
+        if (spot->list)
+                nd_field_add(f->errors, problem, value, detail, "spec.%s[%zu].securityContext.%s", spot->list, spot->number,
+                             field);
+        else
+                nd_field_add(f->errors, problem, value, detail, "spec.securityContext.%s", field);
+}
+
 static bool is(const char *type, const char *name) {
         return nd_streq(nd_or_empty(type), name);
 }
@@ -35,22 +52,19 @@ static struct nd_int first_usable(const struct fitting *f, struct nd_int min) {
         return f->window > 0 && min.value >= f->window ? (struct nd_int) {} : min;
 }
 
-static void validate_window(struct fitting *f, struct nd_int id, const char *path) {
+static void validate_window(struct fitting *f, struct nd_int id, const struct spot *spot, const char *field) {
         if (f->window == 0 || !id.set || (id.value >= 0 && id.value < f->window))
                 return;
-        nd_field_add(f->errors, ND_FIELD_INVALID, nd_field_int(f->arena, id.value),
-                     nd_arena_format(f->arena, "is outside of the IDs 0 to %u of the pod's user namespace", f->window - 1),
-                     "%s", path);
+        say(f, spot, field, ND_FIELD_INVALID, nd_field_int(f->arena, id.value),
+            nd_arena_format(f->arena, "is outside of the IDs 0 to %u of the pod's user namespace", f->window - 1));
 }
 
 /* Nothing could be generated, because the constraint's range does not reach into the pod's window. */
-static void refuse_range(struct fitting *f, struct nd_int min, struct nd_int max, const char *path) {
-        nd_field_add(f->errors, ND_FIELD_INVALID, "null",
-                     nd_arena_format(f->arena,
-                                     "the range [%" PRId64 ", %" PRId64
-                                     "] has none of the IDs 0 to %u of the pod's user namespace",
-                                     min.value, max.value, f->window - 1),
-                     "%s", path);
+static void refuse_range(struct fitting *f, struct nd_int min, struct nd_int max, const struct spot *spot, const char *field) {
+        say(f, spot, field, ND_FIELD_INVALID, "null",
+            nd_arena_format(f->arena,
+                            "the range [%" PRId64 ", %" PRId64 "] has none of the IDs 0 to %u of the pod's user namespace",
+                            min.value, max.value, f->window - 1));
 }
 
 /* --- groups --- */
@@ -71,21 +85,20 @@ static const char *groups_text(struct nd_arena *arena, const struct nd_ints *gro
 }
 
 static void validate_groups(struct fitting *f, const struct nd_scc_groups *allowed, const struct nd_ints *groups,
-                            const char *path) {
+                            const char *field) {
         if (is(allowed->type, "MustRunAs") && groups->count == 0)
-                nd_field_add(f->errors, ND_FIELD_INVALID, "[]", "unable to validate empty groups against required ranges",
-                             "%s", path);
+                say(f, &of_pod, field, ND_FIELD_INVALID, "[]", "unable to validate empty groups against required ranges");
         for (size_t i = 0; i < groups->count; i++) {
                 if (is(allowed->type, "MustRunAs") && !group_is_allowed(allowed, groups->items[i]))
-                        nd_field_add(f->errors, ND_FIELD_INVALID, groups_text(f->arena, groups),
-                                     nd_arena_format(f->arena, "%" PRId64 " is not an allowed group", groups->items[i]), "%s",
-                                     path);
-                validate_window(f, ND_INT(groups->items[i]), path);
+                        say(f, &of_pod, field, ND_FIELD_INVALID, groups_text(f->arena, groups),
+                            nd_arena_format(f->arena, "%" PRId64 " is not an allowed group", groups->items[i]));
+                validate_window(f, ND_INT(groups->items[i]), &of_pod, field);
         }
 }
 
 /* Where the strategy generates: the first ID of the first range that the pod can have. */
-static struct nd_int generate_group(struct fitting *f, const struct nd_scc_groups *groups, const char *path) {
+static struct nd_int generate_group(struct fitting *f, const struct nd_scc_groups *groups, const struct spot *spot,
+                                    const char *field) {
         if (!is(groups->type, "MustRunAs") || groups->ranges.count == 0)
                 return (struct nd_int) {};
         nd_list_each(range, &groups->ranges) {
@@ -94,7 +107,7 @@ static struct nd_int generate_group(struct fitting *f, const struct nd_scc_group
                 if (id.set)
                         return id;
         }
-        refuse_range(f, groups->ranges.items[0].min, groups->ranges.items[0].max, path);
+        refuse_range(f, groups->ranges.items[0].min, groups->ranges.items[0].max, spot, field);
         return (struct nd_int) {};
 }
 
@@ -103,8 +116,7 @@ static void fit_pod_groups(struct fitting *f, struct nd_pod_context *context) {
         size_t before = f->errors->items.count;
 
         if (!context->supplemental_groups.items) {
-                struct nd_int group =
-                        generate_group(f, &f->scc->supplemental_groups, "spec.securityContext.supplementalGroups");
+                struct nd_int group = generate_group(f, &f->scc->supplemental_groups, &of_pod, "supplementalGroups");
 
                 if (group.set) {
                         context->supplemental_groups.items = nd_arena_new(f->arena, int64_t);
@@ -113,13 +125,12 @@ static void fit_pod_groups(struct fitting *f, struct nd_pod_context *context) {
                 }
         }
         if (!context->fs_group.set)
-                context->fs_group = generate_group(f, &f->scc->fs_group, "spec.securityContext.fsGroup");
+                context->fs_group = generate_group(f, &f->scc->fs_group, &of_pod, "fsGroup");
         if (f->errors->items.count > before)
                 return; /* what could not be generated need not be missed as well */
         fs_groups.count = context->fs_group.set ? 1 : 0;
-        validate_groups(f, &f->scc->fs_group, &fs_groups, "spec.securityContext.fsGroup");
-        validate_groups(f, &f->scc->supplemental_groups, &context->supplemental_groups,
-                        "spec.securityContext.supplementalGroups");
+        validate_groups(f, &f->scc->fs_group, &fs_groups, "fsGroup");
+        validate_groups(f, &f->scc->supplemental_groups, &context->supplemental_groups, "supplementalGroups");
 }
 
 static void fit_groups_policy(struct fitting *f, struct nd_pod_context *context) {
@@ -171,28 +182,27 @@ static bool levels_are_equal(struct nd_arena *arena, const char *expected, const
         return true;
 }
 
-static void validate_selinux_part(struct fitting *f, const char *expected, const char *actual, const char *path,
-                                  const char *part) {
+static void validate_selinux_part(struct fitting *f, const char *expected, const char *actual, const struct spot *spot,
+                                  const char *field) {
         if (!same(expected, actual))
-                nd_field_add(f->errors, ND_FIELD_INVALID, nd_field_text(f->arena, nd_or_empty(actual)),
-                             nd_arena_format(f->arena, "must be %s", nd_or_empty(expected)), "%s.%s", path, part);
+                say(f, spot, field, ND_FIELD_INVALID, nd_field_text(f->arena, nd_or_empty(actual)),
+                    nd_arena_format(f->arena, "must be %s", nd_or_empty(expected)));
 }
 
-static void validate_selinux(struct fitting *f, const struct nd_selinux *actual, const char *path) {
+static void validate_selinux(struct fitting *f, const struct nd_selinux *actual, const struct spot *spot) {
         const struct nd_selinux *expected = f->scc->selinux.options;
 
-        if (!is(f->scc->selinux.type, "MustRunAs") || !expected)
+        if (!is(f->scc->selinux.type, "MustRunAs") || !expected || actual == expected)
                 return;
         if (!actual) {
-                nd_field_add(f->errors, ND_FIELD_REQUIRED, nullptr, "", "%s", path);
+                say(f, spot, "seLinuxOptions", ND_FIELD_REQUIRED, nullptr, "");
                 return;
         }
         if (!levels_are_equal(f->arena, nd_or_empty(expected->level), nd_or_empty(actual->level)))
-                nd_field_add(f->errors, ND_FIELD_INVALID, nd_field_text(f->arena, nd_or_empty(actual->level)),
-                             nd_arena_format(f->arena, "must be %s", nd_or_empty(expected->level)), "%s.level", path);
-        validate_selinux_part(f, expected->role, actual->role, path, "role");
-        validate_selinux_part(f, expected->type, actual->type, path, "type");
-        validate_selinux_part(f, expected->user, actual->user, path, "user");
+                validate_selinux_part(f, expected->level, actual->level, spot, "seLinuxOptions.level");
+        validate_selinux_part(f, expected->role, actual->role, spot, "seLinuxOptions.role");
+        validate_selinux_part(f, expected->type, actual->type, spot, "seLinuxOptions.type");
+        validate_selinux_part(f, expected->user, actual->user, spot, "seLinuxOptions.user");
 }
 
 /* --- seccomp --- */
@@ -258,7 +268,7 @@ static const char *profiles_text(struct nd_arena *arena, const struct nd_scc *sc
         return nd_arena_strdup(arena, nd_text_get(&text));
 }
 
-static void validate_seccomp(struct fitting *f, const char *profile, const char *path) {
+static void validate_seccomp(struct fitting *f, const char *profile, const struct spot *spot) {
         const struct nd_texts *allowed = &f->scc->seccomp_profiles;
         bool any = nd_texts_have(allowed, "*");
 
@@ -266,7 +276,7 @@ static void validate_seccomp(struct fitting *f, const char *profile, const char 
                 return;
         if (!default_profile(f->scc)) {
                 if (profile[0] != '\0')
-                        nd_field_add(f->errors, ND_FIELD_FORBIDDEN, nullptr, "seccomp may not be set", "%s", path);
+                        say(f, spot, "seccompProfile", ND_FIELD_FORBIDDEN, nullptr, "seccomp may not be set");
                 return;
         }
         if (nd_texts_have(allowed, profile))
@@ -274,10 +284,9 @@ static void validate_seccomp(struct fitting *f, const char *profile, const char 
         if (is_runtime_default(profile) &&
             (nd_texts_have(allowed, "runtime/default") || nd_texts_have(allowed, "docker/default")))
                 return;
-        nd_field_add(f->errors, ND_FIELD_FORBIDDEN, nullptr,
-                     nd_arena_format(f->arena, "%s is not an allowed seccomp profile. Valid values are [%s]", profile,
-                                     profiles_text(f->arena, f->scc)),
-                     "%s", path);
+        say(f, spot, "seccompProfile", ND_FIELD_FORBIDDEN, nullptr,
+            nd_arena_format(f->arena, "%s is not an allowed seccomp profile. Valid values are [%s]", profile,
+                            profiles_text(f->arena, f->scc)));
 }
 
 static const char *seccomp_of_pod(const struct fitting *f) {
@@ -389,6 +398,13 @@ static bool is_service_account_volume(const struct nd_projected *projected) {
         return true;
 }
 
+static bool source_is_allowed(const struct nd_scc *scc, const struct nd_volume *volume, enum nd_volume_source source) {
+        if (nd_scc_allows_volume(scc, nd_scc_volume_type(source)))
+                return true;
+        return source == ND_VOLUME_PROJECTED && nd_scc_allows_volume(scc, "secret") && volume->projected &&
+               is_service_account_volume(volume->projected);
+}
+
 static void validate_volume(struct fitting *f, const struct nd_volume *volume, size_t number) {
         if (volume->sources == 0 && !nd_texts_have(&f->scc->volumes, "*"))
                 nd_field_add(f->errors, ND_FIELD_INVALID, "\"\"",
@@ -397,10 +413,7 @@ static void validate_volume(struct fitting *f, const struct nd_volume *volume, s
         for (enum nd_volume_source source = 0; source < ND_VOLUME_SOURCES; source++) {
                 const char *type = nd_scc_volume_type(source);
 
-                if (!(volume->sources & nd_volume_bit(source)) || nd_scc_allows_volume(f->scc, type))
-                        continue;
-                if (source == ND_VOLUME_PROJECTED && nd_scc_allows_volume(f->scc, "secret") && volume->projected &&
-                    is_service_account_volume(volume->projected))
+                if (!(volume->sources & nd_volume_bit(source)) || source_is_allowed(f->scc, volume, source))
                         continue;
                 nd_field_add(f->errors, ND_FIELD_INVALID, nd_field_text(f->arena, type),
                              nd_arena_format(f->arena, "%s volumes are not allowed to be used", type), "spec.volumes[%zu]",
@@ -441,8 +454,8 @@ static void fit_pod(struct fitting *f) {
         if (!context->selinux && is(f->scc->selinux.type, "MustRunAs"))
                 context->selinux = f->scc->selinux.options;
         generate_pod_seccomp(f, context);
-        validate_seccomp(f, seccomp_of_pod(f), "spec.securityContext.seccompProfile");
-        validate_selinux(f, context->selinux, "spec.securityContext.seLinuxOptions");
+        validate_seccomp(f, seccomp_of_pod(f), &of_pod);
+        validate_selinux(f, context->selinux, &of_pod);
         validate_host_namespaces(f);
         validate_sysctls(f, context);
         for (size_t i = 0; i < f->pod->spec.volumes.count; i++) {
@@ -461,7 +474,7 @@ static enum nd_switch non_root_of(const struct fitting *f, const struct nd_secur
         return context->run_as_non_root != ND_UNSET ? context->run_as_non_root : f->pod->spec.security->run_as_non_root;
 }
 
-static void generate_user(struct fitting *f, struct nd_security_context *context, const char *path) {
+static void generate_user(struct fitting *f, struct nd_security_context *context, const struct spot *spot) {
         const struct nd_scc_user *strategy = &f->scc->user;
         struct nd_int user;
 
@@ -470,40 +483,40 @@ static void generate_user(struct fitting *f, struct nd_security_context *context
         } else if (!user_of(f, context).set && is(strategy->type, "MustRunAsRange")) {
                 context->run_as_user = first_usable(f, strategy->min);
                 if (!context->run_as_user.set)
-                        refuse_range(f, strategy->min, strategy->max, nd_arena_format(f->arena, "%s.runAsUser", path));
+                        refuse_range(f, strategy->min, strategy->max, spot, "runAsUser");
         }
         user = user_of(f, context);
         if (non_root_of(f, context) == ND_UNSET && (user.set ? user.value > 0 : is(strategy->type, "MustRunAsNonRoot")))
                 context->run_as_non_root = ND_ON;
 }
 
-static void validate_non_root(struct fitting *f, const struct nd_security_context *context, const char *path) {
+static void validate_non_root(struct fitting *f, const struct nd_security_context *context, const struct spot *spot) {
         enum nd_switch non_root = non_root_of(f, context);
         struct nd_int user = user_of(f, context);
 
         if (non_root == ND_UNSET && !user.set)
-                nd_field_add(f->errors, ND_FIELD_REQUIRED, nullptr, "must be true", "%s.runAsNonRoot", path);
+                say(f, spot, "runAsNonRoot", ND_FIELD_REQUIRED, nullptr, "must be true");
         else if (non_root == ND_OFF)
-                nd_field_add(f->errors, ND_FIELD_INVALID, "false", "must be true", "%s.runAsNonRoot", path);
+                say(f, spot, "runAsNonRoot", ND_FIELD_INVALID, "false", "must be true");
         else if (user.set && user.value == 0)
-                nd_field_add(f->errors, ND_FIELD_INVALID, "0", "running with the root UID is forbidden", "%s.runAsUser", path);
+                say(f, spot, "runAsUser", ND_FIELD_INVALID, "0", "running with the root UID is forbidden");
 }
 
-static void validate_user(struct fitting *f, const struct nd_security_context *context, const char *path) {
+static void validate_user(struct fitting *f, const struct nd_security_context *context, const struct spot *spot) {
         const struct nd_scc_user *strategy = &f->scc->user;
         struct nd_int user = user_of(f, context);
-        const char *own = nd_arena_format(f->arena, "%s.runAsUser", path), *detail = nullptr;
+        const char *detail = nullptr;
 
-        validate_window(f, user, own);
+        validate_window(f, user, spot, "runAsUser");
         if (is(strategy->type, "RunAsAny"))
                 return;
         if (is(strategy->type, "MustRunAsNonRoot")) {
-                validate_non_root(f, context, path);
+                validate_non_root(f, context, spot);
                 return;
         }
         if (!user.set) {
                 if (!(f->window > 0 && is(strategy->type, "MustRunAsRange"))) /* there refuse_range() has said more */
-                        nd_field_add(f->errors, ND_FIELD_REQUIRED, nullptr, "", "%s", own);
+                        say(f, spot, "runAsUser", ND_FIELD_REQUIRED, nullptr, "");
                 return;
         }
         if (is(strategy->type, "MustRunAs") && user.value != strategy->uid.value)
@@ -512,20 +525,19 @@ static void validate_user(struct fitting *f, const struct nd_security_context *c
                 detail = nd_arena_format(f->arena, "must be in the ranges: [%" PRId64 ", %" PRId64 "]", strategy->min.value,
                                          strategy->max.value);
         if (detail)
-                nd_field_add(f->errors, ND_FIELD_INVALID, nd_field_int(f->arena, user.value), detail, "%s", own);
+                say(f, spot, "runAsUser", ND_FIELD_INVALID, nd_field_int(f->arena, user.value), detail);
 }
 
-static void fit_group(struct fitting *f, struct nd_security_context *context, const char *path) {
+static void fit_group(struct fitting *f, struct nd_security_context *context, const struct spot *spot) {
         const struct nd_scc_groups *strategy = &f->scc->run_as_group;
-        const char *own = nd_arena_format(f->arena, "%s.runAsGroup", path);
         struct nd_int group = context->run_as_group.set ? context->run_as_group : f->pod->spec.security->run_as_group;
 
         if (!group.set && strategy->type)
-                group = context->run_as_group = generate_group(f, strategy, own);
-        validate_window(f, group, own);
+                group = context->run_as_group = generate_group(f, strategy, spot, "runAsGroup");
+        validate_window(f, group, spot, "runAsGroup");
         if (group.set && is(strategy->type, "MustRunAs") && !group_is_allowed(strategy, group.value))
-                nd_field_add(f->errors, ND_FIELD_INVALID, nd_field_int(f->arena, group.value),
-                             nd_arena_format(f->arena, "%" PRId64 " is not an allowed group", group.value), "%s", own);
+                say(f, spot, "runAsGroup", ND_FIELD_INVALID, nd_field_int(f->arena, group.value),
+                    nd_arena_format(f->arena, "%" PRId64 " is not an allowed group", group.value));
 }
 
 /* The union of two lists without a third, sorted. */
@@ -577,14 +589,14 @@ static const char *list_json(struct nd_arena *arena, const struct nd_texts *text
         return texts->items ? nd_arena_format(arena, "[%s]", nd_text_get(&text)) : "null";
 }
 
-static void validate_capabilities(struct fitting *f, const struct nd_security_context *context, const char *path) {
+static void validate_capabilities(struct fitting *f, const struct nd_security_context *context, const struct spot *spot) {
         const struct nd_scc *scc = f->scc;
         const struct nd_capabilities *own = context->capabilities;
 
         if (!own) {
                 if (scc->default_add.count > 0 || scc->required_drop.count > 0)
-                        nd_field_add(f->errors, ND_FIELD_INVALID, "null",
-                                     "required capabilities are not set on the securityContext", "%s.capabilities", path);
+                        say(f, spot, "capabilities", ND_FIELD_INVALID, "null",
+                            "required capabilities are not set on the securityContext");
                 return;
         }
         if (nd_texts_have(&scc->allowed_capabilities, "*"))
@@ -592,14 +604,13 @@ static void validate_capabilities(struct fitting *f, const struct nd_security_co
         for (size_t i = 0; i < own->add.count; i++)
                 if (!nd_texts_have(&scc->default_add, own->add.items[i]) &&
                     !nd_texts_have(&scc->allowed_capabilities, own->add.items[i]))
-                        nd_field_add(f->errors, ND_FIELD_INVALID, nd_field_text(f->arena, own->add.items[i]),
-                                     "capability may not be added", "%s.capabilities.add", path);
+                        say(f, spot, "capabilities.add", ND_FIELD_INVALID, nd_field_text(f->arena, own->add.items[i]),
+                            "capability may not be added");
         for (size_t i = 0; i < scc->required_drop.count; i++)
                 if (!nd_texts_have(&own->drop, scc->required_drop.items[i]))
-                        nd_field_add(f->errors, ND_FIELD_INVALID, list_json(f->arena, &own->drop),
-                                     nd_arena_format(f->arena, "%s is required to be dropped but was not found",
-                                                     scc->required_drop.items[i]),
-                                     "%s.capabilities.drop", path);
+                        say(f, spot, "capabilities.drop", ND_FIELD_INVALID, list_json(f->arena, &own->drop),
+                            nd_arena_format(f->arena, "%s is required to be dropped but was not found",
+                                            scc->required_drop.items[i]));
 }
 
 /* The kernel's own word for it, in either spelling: no_new_privs would be a promise that such a container breaks. */
@@ -608,7 +619,7 @@ static bool adds_sys_admin(const struct nd_security_context *context) {
                                          nd_texts_have(&context->capabilities->add, "SYS_ADMIN"));
 }
 
-static void fit_privileges(struct fitting *f, struct nd_security_context *context, const char *path) {
+static void fit_privileges(struct fitting *f, struct nd_security_context *context, const struct spot *spot) {
         const struct nd_scc *scc = f->scc;
         enum nd_switch *escalation = &context->allow_privilege_escalation;
 
@@ -617,57 +628,88 @@ static void fit_privileges(struct fitting *f, struct nd_security_context *contex
         if (*escalation == ND_UNSET && scc->allow_privilege_escalation == ND_OFF)
                 *escalation = ND_OFF;
         if (context->privileged == ND_ON && !scc->allow_privileged)
-                nd_field_add(f->errors, ND_FIELD_INVALID, "true", "Privileged containers are not allowed", "%s.privileged",
-                             path);
+                say(f, spot, "privileged", ND_FIELD_INVALID, "true", "Privileged containers are not allowed");
         if (scc->allow_privilege_escalation == ND_OFF && *escalation != ND_OFF)
-                nd_field_add(f->errors, ND_FIELD_INVALID, "true",
-                             "Allowing privilege escalation for containers is not allowed", "%s.allowPrivilegeEscalation",
-                             path);
+                say(f, spot, "allowPrivilegeEscalation", ND_FIELD_INVALID, "true",
+                    "Allowing privilege escalation for containers is not allowed");
 }
 
-static void fit_root_filesystem(struct fitting *f, struct nd_security_context *context, const char *path) {
+static void fit_root_filesystem(struct fitting *f, struct nd_security_context *context, const struct spot *spot) {
         if (!f->scc->read_only_root)
                 return;
         if (context->read_only_root == ND_UNSET)
                 context->read_only_root = ND_ON;
         if (context->read_only_root == ND_OFF)
-                nd_field_add(f->errors, ND_FIELD_INVALID, "false", "ReadOnlyRootFilesystem must be set to true",
-                             "%s.readOnlyRootFilesystem", path);
+                say(f, spot, "readOnlyRootFilesystem", ND_FIELD_INVALID, "false",
+                    "ReadOnlyRootFilesystem must be set to true");
 }
 
-static void validate_proc_mount(struct fitting *f, const struct nd_security_context *context, const char *path) {
+static void validate_proc_mount(struct fitting *f, const struct nd_security_context *context, const struct spot *spot) {
         const char *type = context->proc_mount ? context->proc_mount : "Default";
 
         if (f->scc->allowed_proc_mounts.items && !nd_texts_have(&f->scc->allowed_proc_mounts, type))
-                nd_field_add(f->errors, ND_FIELD_INVALID, nd_field_text(f->arena, type),
-                             "procMount type is not allowed to be used", "%s.procMount", path);
+                say(f, spot, "procMount", ND_FIELD_INVALID, nd_field_text(f->arena, type),
+                    "procMount type is not allowed to be used");
 }
 
-static void fit_container(struct fitting *f, struct nd_container *c, const char *path) {
-        const char *key = nd_arena_format(f->arena, SECCOMP_CONTAINER "%s", nd_or_empty(c->name));
-        const char *annotation = nd_pairs_get(&f->pod->metadata.annotations, key);
-        const char *own = nd_arena_format(f->arena, "%s.securityContext", path);
-        struct nd_security_context *context = nd_container_own_context(c, f->arena);
-        const struct nd_selinux *selinux;
+static const char *seccomp_annotation(const struct fitting *f, const struct nd_container *c) {
+        if (f->pod->metadata.annotations.count == 0)
+                return nullptr;
+        return nd_pairs_get(&f->pod->metadata.annotations,
+                            nd_arena_format(f->arena, SECCOMP_CONTAINER "%s", nd_or_empty(c->name)));
+}
 
-        generate_user(f, context, own);
+static void fit_container(struct fitting *f, struct nd_container *c, const struct spot *spot) {
+        const char *annotation = seccomp_annotation(f, c);
+        struct nd_security_context *context = nd_container_own_context(c, f->arena);
+
+        generate_user(f, context, spot);
         generate_capabilities(f, context);
         if (annotation)
                 context->seccomp = seccomp_field(f->arena, annotation);
 
-        validate_user(f, context, own);
-        fit_group(f, context, own);
-        selinux = context->selinux ? context->selinux : f->pod->spec.security->selinux;
-        validate_selinux(f, selinux, nd_arena_format(f->arena, "%s.seLinuxOptions", own));
-        validate_seccomp(f, seccomp_of_container(f, c, annotation), nd_arena_format(f->arena, "%s.seccompProfile", own));
-        fit_privileges(f, context, own);
-        validate_capabilities(f, context, own);
-        fit_root_filesystem(f, context, own);
-        validate_proc_mount(f, context, own);
+        validate_user(f, context, spot);
+        fit_group(f, context, spot);
+        validate_selinux(f, context->selinux ? context->selinux : f->pod->spec.security->selinux, spot);
+        validate_seccomp(f, seccomp_of_container(f, c, annotation), spot);
+        fit_privileges(f, context, spot);
+        validate_capabilities(f, context, spot);
+        fit_root_filesystem(f, context, spot);
+        validate_proc_mount(f, context, spot);
         for (size_t i = 0; !f->scc->allow_host_ports && i < c->ports.count; i++)
                 if (c->ports.items[i].host_port.value > 0)
                         nd_field_add(f->errors, ND_FIELD_INVALID, nd_field_int(f->arena, c->ports.items[i].host_port.value),
-                                     "Host ports are not allowed to be used", "%s.ports[%zu].hostPort", path, i);
+                                     "Host ports are not allowed to be used", "spec.%s[%zu].ports[%zu].hostPort", spot->list,
+                                     spot->number, i);
+}
+
+static bool asks_for_too_much(const struct nd_scc *scc, const struct nd_container *c) {
+        const struct nd_scc_user *user = &scc->user;
+        struct nd_int uid = c->security ? c->security->run_as_user : (struct nd_int) {};
+
+        if (c->security && c->security->privileged == ND_ON && !scc->allow_privileged)
+                return true;
+        if (uid.set && is(user->type, "MustRunAs") && user->uid.set && uid.value != user->uid.value)
+                return true;
+        return uid.set && is(user->type, "MustRunAsRange") && user->min.set && user->max.set &&
+               (uid.value < user->min.value || uid.value > user->max.value);
+}
+
+bool nd_scc_is_out(const struct nd_scc *scc, const struct nd_pod *pod) {
+        const struct nd_container *c;
+
+        if ((pod->spec.host_network && !scc->allow_host_network) || (pod->spec.host_pid && !scc->allow_host_pid) ||
+            (pod->spec.host_ipc && !scc->allow_host_ipc))
+                return true;
+        if (nd_scc_requires_user_namespace(scc) && !nd_pod_has_user_namespace(pod))
+                return true;
+        nd_list_each(volume, &pod->spec.volumes) for (enum nd_volume_source source = 0; source < ND_VOLUME_SOURCES;
+                                                      source++) if (volume->sources & nd_volume_bit(source) &&
+                                                                    !source_is_allowed(scc, volume, source)) return true;
+        for (size_t i = 0; (c = nd_pod_container(&pod->spec, i)); i++)
+                if (asks_for_too_much(scc, c))
+                        return true;
+        return false;
 }
 
 void nd_scc_fit(const struct nd_scc *bound, struct nd_pod *pod, uint32_t window, struct nd_field_errors *errors) {
@@ -676,9 +718,12 @@ void nd_scc_fit(const struct nd_scc *bound, struct nd_pod *pod, uint32_t window,
 
         f.window = nd_pod_has_user_namespace(pod) ? window : 0;
         fit_pod(&f);
-        for (size_t i = 0, number; (c = nd_pod_container(&pod->spec, i)); i++) {
-                const char *list = nd_pod_container_list(&pod->spec, i, &number);
+        for (size_t i = 0; (c = nd_pod_container(&pod->spec, i)); i++) {
+                struct spot spot;
 
-                fit_container(&f, c, nd_arena_format(f.arena, "spec.%s[%zu]", list, number));
+                if (errors->quiet && errors->items.count > 0)
+                        return;
+                spot.list = nd_pod_container_list(&pod->spec, i, &spot.number);
+                fit_container(&f, c, &spot);
         }
 }

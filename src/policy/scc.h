@@ -110,6 +110,9 @@ struct nd_scc_namespace nd_scc_namespace_of(const struct nd_pairs *annotations);
 [[nodiscard]] struct nd_error *nd_scc_bind(const struct nd_scc *scc, const struct nd_scc_namespace *namespace,
                                            struct nd_arena *arena, struct nd_scc *ret);
 
+/* Whether the pod asks for anything that this constraint never allows, whatever it fills in. Cheap, and says nothing. */
+bool nd_scc_is_out(const struct nd_scc *scc, const struct nd_pod *pod);
+
 /* Fills what the pod leaves open, and validates. The pod must be one that may be changed (nd_pod_copy()). */
 void nd_scc_fit(const struct nd_scc *bound, struct nd_pod *pod, uint32_t window, struct nd_field_errors *errors);
 
@@ -133,9 +136,17 @@ enum nd_scc_userns {                        /* the label security.nodens.io/user
                      ND_SCC_USERNS_REQUIRE, /* and refuse pods that cannot have it */
 };
 
-struct nd_scc_request {
-        const struct nd_scc **sccs; /* any order */
+/* Constraints in the two orders in which they are tried; made once, for many requests. */
+struct nd_scc_set {
+        const struct nd_scc **plain;
+        const struct nd_scc **with_user_namespace;
         size_t count;
+};
+
+struct nd_scc_set nd_scc_set_make(const struct nd_scc *const *sccs, size_t count, struct nd_arena *arena);
+
+struct nd_scc_request {
+        const struct nd_scc_set *set;
         struct nd_scc_namespace namespace;
         enum nd_scc_userns userns;
         bool may_set_user_namespace; /* a node could run it */

@@ -27,7 +27,9 @@ static char *chosen(const char *pod_json, struct asking asking) {
         nd_autoarena arena = {};
         nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
         const struct nd_scc *sccs[32];
-        struct nd_scc_request request = {.sccs = sccs,
+        struct nd_scc_set set;
+        size_t count = 0;
+        struct nd_scc_request request = {.set = &set,
                                          .namespace = {.uid_range = "1000650000/10000", .mcs = "s0:c26,c5"},
                                          .userns = asking.userns,
                                          .may_set_user_namespace = !asking.no_node,
@@ -38,9 +40,10 @@ static char *chosen(const char *pod_json, struct asking asking) {
         struct nd_pod pod;
 
         for (size_t i = 0; i < nd_scc_default_count; i++)
-                sccs[request.count++] = &nd_scc_defaults[i].scc;
+                sccs[count++] = &nd_scc_defaults[i].scc;
         if (asking.more)
-                sccs[request.count++] = asking.more;
+                sccs[count++] = asking.more;
+        set = nd_scc_set_make(sccs, count, &arena);
         if (asking.without_ranges)
                 request.namespace = (struct nd_scc_namespace) {.mcs = "s0:c26,c5"};
         expect_ok(nd_pod_decode(pod_json, strlen(pod_json), &arena, &pod));
@@ -104,6 +107,13 @@ static void a_namespace_can_ask_for_user_namespaces([[maybe_unused]] void **stat
                     "the namespace requires user namespaces, which spec.hostNetwork does not go with");
 }
 
+static void a_refusal_is_about_the_pod_that_was_wanted([[maybe_unused]] void **state) {
+        nd_autofree char *text = chosen(ROOT, (struct asking) {.granted = EVERYBODY, .userns = ND_SCC_USERNS_REQUIRE});
+
+        expect_contains(text, "provider restricted-v3: spec.containers[0].securityContext.runAsUser: Invalid value: 0");
+        assert_null(strstr(text, "Host Users must be set to false"));
+}
+
 static void without_a_node_a_default_is_not_set_and_a_demand_is_refused([[maybe_unused]] void **state) {
         expect_text(chosen(PLAIN, (struct asking) {.granted = EVERYBODY, .userns = ND_SCC_USERNS_DEFAULT, .no_node = true}),
                     "restricted-v2");
@@ -136,7 +146,8 @@ static void nested_containers_have_their_constraint([[maybe_unused]] void **stat
                 "\"procMount\": \"Unmasked\", \"capabilities\": {\"add\": [\"SETUID\", \"SETGID\"]}}}]}}";
 
         expect_text(chosen(pod, (struct asking) {.granted = EVERYBODY " nested-container userns-root"}), "nested-container");
-        expect_refusal(chosen(pod, (struct asking) {.granted = EVERYBODY " userns-root"}), "procMount type is not allowed to be used");
+        expect_refusal(chosen(pod, (struct asking) {.granted = EVERYBODY " userns-root"}),
+                       "procMount type is not allowed to be used");
 }
 
 static void whoever_may_use_all_gets_the_strictest([[maybe_unused]] void **state) {
@@ -154,6 +165,7 @@ int main(void) {
                 cmocka_unit_test(root_in_a_user_namespace_needs_one_grant),
                 cmocka_unit_test(where_nothing_else_fits_the_user_namespace_is_set),
                 cmocka_unit_test(a_namespace_can_ask_for_user_namespaces),
+                cmocka_unit_test(a_refusal_is_about_the_pod_that_was_wanted),
                 cmocka_unit_test(without_a_node_a_default_is_not_set_and_a_demand_is_refused),
                 cmocka_unit_test(one_broken_constraint_blocks_nobody),
                 cmocka_unit_test(without_ranges_what_needs_none_still_fits),
