@@ -45,7 +45,7 @@ static void other_objects_are_none([[maybe_unused]] void **state) {
         assert_string_equal(workload.name, "j-");
         expect_error(decode("[]", &arena, &workload), ND_INVALID, "an object is expected");
         expect_error(decode("{\"kind\": \"Job\", \"spec\": {\"template\": {\"spec\": {\"hostPID\": 1}}}}", &arena, &workload),
-                     ND_INVALID, "spec.hostPID: true or false is expected");
+                     ND_INVALID, "in spec.template: spec.hostPID: true or false is expected");
 }
 
 int main(void) {

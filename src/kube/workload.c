@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/workload.h"
 
+#include <string.h>
+
 #include "base/text.h"
 
 enum {
@@ -35,6 +37,14 @@ static const struct nd_shape_field head_fields[] = {
 };
 static const struct nd_shape head_shape = {.size = sizeof(struct head), .fields = head_fields};
 
+static struct nd_error *decode_pod(yyjson_val *template, const char *prefix, struct nd_arena *arena, struct nd_pod *ret) {
+        struct nd_error *error = nd_shape_decode(&nd_pod_shape, template, arena, ret);
+
+        if (prefix[0] == '\0')
+                return error;
+        return nd_error_wrap(error, "in %.*s", (int) strlen(prefix) - 1, prefix);
+}
+
 struct nd_error *nd_workload_decode(yyjson_val *object, struct nd_arena *arena, struct nd_workload *ret) {
         struct nd_workload workload = {};
         struct head head = {};
@@ -50,8 +60,7 @@ struct nd_error *nd_workload_decode(yyjson_val *object, struct nd_arena *arena, 
                 workload.kind = kinds[i].kind;
                 workload.prefix = kinds[i].prefix;
                 if (template)
-                        nd_try(nd_error_wrap(nd_shape_decode(&nd_pod_shape, template, arena, &workload.pod), "%s",
-                                             kinds[i].prefix));
+                        nd_try(decode_pod(template, kinds[i].prefix, arena, &workload.pod));
         }
         workload.name = head.metadata.name ? head.metadata.name : nd_or_empty(head.metadata.generate_name);
         workload.namespace = nd_or_empty(head.metadata.namespace);

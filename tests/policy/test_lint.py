@@ -123,7 +123,7 @@ def test_standard_input_and_lists() -> None:
 
 
 @pytest.mark.parametrize(("text", "words"), [
-    ("kind: Pod\nspec: {hostUsers: maybe}\n", "line 1: : spec.hostUsers: true or false is expected"),
+    ("kind: Pod\nspec: {hostUsers: maybe}\n", "line 1: spec.hostUsers: true or false is expected"),
     ("kind: Service\n", "no pod, and nothing that makes pods"),
     ("kind: Pod\nspec: [\n", "line "),
     ("kind: Pod\nspec: {hostPID: true, hostPID: false}\n", "a second time"),

@@ -7,6 +7,7 @@ from nodensdev import cache, gobin, room
 from nodensdev.prove import Proof, check
 
 PODS, PODS_FULL = 60_000, 240_000
+PROGRAMS = 16
 FUZZERS = ("pod", "labels", "scc")
 MINUTE = 60
 
@@ -33,9 +34,16 @@ def oracle(proof: Proof) -> None:
 @check("unit tests and corpora of src/kube and src/policy")
 def units(proof: Proof) -> None:
     done = proof.dev("test", "unit", timeout=20 * MINUTE)
-    passed = re.findall(r"(?:unit|fuzz) +- nodens:((?:kube|policy|fuzz)-\S+) +OK", done.stdout)
-    proof.expect(len(passed) >= 8, "the tests of policy ran")
-    proof.figure("tests", f"{len(passed)} of kube, policy and fuzzers")
+    passed = re.findall(r"nodens:(?:unit|fuzz) / (kube-\S+|policy-\S+|fuzz-(?:pod|labels|scc)) +OK", done.stdout)
+    proof.expect(len(passed) >= PROGRAMS, f"at least {PROGRAMS} test programs of kube and policy ran")
+    proof.figure("test programs", ", ".join(passed))
+
+
+@check("one review without its network, by 500 constraints")
+def review(proof: Proof) -> None:
+    done = proof.run(["build/gcc/tests/policy/bench"], timeout=5 * MINUTE)
+    for what, cost, rate in re.findall(r"^(\S.*?) +([\d.]+) us, +(\d+)/s$", done.stdout, re.MULTILINE):
+        proof.figure(what, f"{cost} us, {rate}/s")
 
 
 @check("`nodens lint`: verdicts, advice that was tried, expectations, JSON and SARIF")
