@@ -4,7 +4,7 @@
 #include "cri/daemon.h"
 #include "oci/store.h"
 
-Runtime__V1__PodSandboxMetadata *answer_pod_metadata(struct answer_memory *memory, const struct sandbox_request *request) {
+Runtime__V1__PodSandboxMetadata *answer_pod_metadata(struct nd_arena *memory, const struct sandbox_request *request) {
         Runtime__V1__PodSandboxMetadata *m =
                 answer_new(memory, Runtime__V1__PodSandboxMetadata, runtime__v1__pod_sandbox_metadata__descriptor);
 
@@ -15,8 +15,7 @@ Runtime__V1__PodSandboxMetadata *answer_pod_metadata(struct answer_memory *memor
         return m;
 }
 
-Runtime__V1__ContainerMetadata *answer_container_metadata(struct answer_memory *memory,
-                                                          const struct container_request *request) {
+Runtime__V1__ContainerMetadata *answer_container_metadata(struct nd_arena *memory, const struct container_request *request) {
         Runtime__V1__ContainerMetadata *m =
                 answer_new(memory, Runtime__V1__ContainerMetadata, runtime__v1__container_metadata__descriptor);
 
@@ -32,7 +31,7 @@ static Runtime__V1__PodSandboxState state_of_sandbox(const struct sandbox *sandb
                                                : RUNTIME__V1__POD_SANDBOX_STATE__SANDBOX_NOTREADY;
 }
 
-Runtime__V1__PodSandbox *answer_sandbox(struct answer_memory *memory, const struct sandbox *sandbox) {
+Runtime__V1__PodSandbox *answer_sandbox(struct nd_arena *memory, const struct sandbox *sandbox) {
         Runtime__V1__PodSandbox *m = answer_new(memory, Runtime__V1__PodSandbox, runtime__v1__pod_sandbox__descriptor);
         const struct sandbox_request *request = &sandbox->request;
 
@@ -49,8 +48,8 @@ Runtime__V1__PodSandbox *answer_sandbox(struct answer_memory *memory, const stru
         return m;
 }
 
-static Runtime__V1__IDMapping **answer_id_map(struct answer_memory *memory, const struct nd_id_map *map) {
-        Runtime__V1__IDMapping **lines = answer_alloc(memory, sizeof *lines);
+static Runtime__V1__IDMapping **answer_id_map(struct nd_arena *memory, const struct nd_id_map *map) {
+        Runtime__V1__IDMapping **lines = nd_arena_alloc(memory, 1, sizeof *lines);
 
         lines[0] = answer_new(memory, Runtime__V1__IDMapping, runtime__v1__idmapping__descriptor);
         lines[0]->host_id = map->outside;
@@ -59,7 +58,7 @@ static Runtime__V1__IDMapping **answer_id_map(struct answer_memory *memory, cons
         return lines;
 }
 
-static Runtime__V1__UserNamespace *answer_users(struct answer_memory *memory, const struct sandbox_request *request) {
+static Runtime__V1__UserNamespace *answer_users(struct nd_arena *memory, const struct sandbox_request *request) {
         Runtime__V1__UserNamespace *m =
                 answer_new(memory, Runtime__V1__UserNamespace, runtime__v1__user_namespace__descriptor);
 
@@ -73,8 +72,7 @@ static Runtime__V1__UserNamespace *answer_users(struct answer_memory *memory, co
         return m;
 }
 
-static Runtime__V1__LinuxPodSandboxStatus *answer_namespaces(struct answer_memory *memory,
-                                                             const struct sandbox_request *request) {
+static Runtime__V1__LinuxPodSandboxStatus *answer_namespaces(struct nd_arena *memory, const struct sandbox_request *request) {
         Runtime__V1__LinuxPodSandboxStatus *m =
                 answer_new(memory, Runtime__V1__LinuxPodSandboxStatus, runtime__v1__linux_pod_sandbox_status__descriptor);
         Runtime__V1__NamespaceOption *options =
@@ -90,7 +88,7 @@ static Runtime__V1__LinuxPodSandboxStatus *answer_namespaces(struct answer_memor
 }
 
 /* Absent for a pod on the host's network: it has no address of its own, and an empty one would make the kubelet start over. */
-static Runtime__V1__PodSandboxNetworkStatus *answer_network(struct answer_memory *memory, const struct sandbox *sandbox) {
+static Runtime__V1__PodSandboxNetworkStatus *answer_network(struct nd_arena *memory, const struct sandbox *sandbox) {
         Runtime__V1__PodSandboxNetworkStatus *m;
         size_t more;
 
@@ -99,7 +97,7 @@ static Runtime__V1__PodSandboxNetworkStatus *answer_network(struct answer_memory
         m = answer_new(memory, Runtime__V1__PodSandboxNetworkStatus, runtime__v1__pod_sandbox_network_status__descriptor);
         m->ip = sandbox->addresses.items[0];
         more = sandbox->addresses.count - 1;
-        m->additional_ips = answer_alloc(memory, more * sizeof *m->additional_ips);
+        m->additional_ips = nd_arena_alloc(memory, more, sizeof *m->additional_ips);
         m->n_additional_ips = more;
         for (size_t i = 0; i < more; i++) {
                 m->additional_ips[i] = answer_new(memory, Runtime__V1__PodIP, runtime__v1__pod_ip__descriptor);
@@ -108,7 +106,7 @@ static Runtime__V1__PodSandboxNetworkStatus *answer_network(struct answer_memory
         return m;
 }
 
-Runtime__V1__PodSandboxStatus *answer_sandbox_status(struct answer_memory *memory, const struct sandbox *sandbox) {
+Runtime__V1__PodSandboxStatus *answer_sandbox_status(struct nd_arena *memory, const struct sandbox *sandbox) {
         Runtime__V1__PodSandboxStatus *m =
                 answer_new(memory, Runtime__V1__PodSandboxStatus, runtime__v1__pod_sandbox_status__descriptor);
         const struct sandbox_request *request = &sandbox->request;
@@ -130,14 +128,14 @@ Runtime__V1__PodSandboxStatus *answer_sandbox_status(struct answer_memory *memor
 
 /* ---- containers ---- */
 
-static char *answer_image_id(struct answer_memory *memory, const struct container *container) {
-        char *text = answer_alloc(memory, ND_DIGEST_TEXT);
+static char *answer_image_id(struct nd_arena *memory, const struct container *container) {
+        char *text = nd_arena_alloc(memory, 1, ND_DIGEST_TEXT);
 
         return nd_digest_is_set(&container->image) ? (char *) nd_digest_text(&container->image, text)
                                                    : container->request.image;
 }
 
-static Runtime__V1__ImageSpec *answer_image(struct answer_memory *memory, const struct container_request *request) {
+static Runtime__V1__ImageSpec *answer_image(struct nd_arena *memory, const struct container_request *request) {
         Runtime__V1__ImageSpec *m = answer_new(memory, Runtime__V1__ImageSpec, runtime__v1__image_spec__descriptor);
 
         m->image = request->image;
@@ -145,12 +143,12 @@ static Runtime__V1__ImageSpec *answer_image(struct answer_memory *memory, const 
         return m;
 }
 
-static char *answer_image_reference(struct answer_memory *memory, const struct container *container) {
+static char *answer_image_reference(struct nd_arena *memory, const struct container *container) {
         return container->image_reference && *container->image_reference ? container->image_reference
                                                                          : answer_image_id(memory, container);
 }
 
-Runtime__V1__Container *answer_container(struct answer_memory *memory, const struct container *container) {
+Runtime__V1__Container *answer_container(struct nd_arena *memory, const struct container *container) {
         Runtime__V1__Container *m = answer_new(memory, Runtime__V1__Container, runtime__v1__container__descriptor);
         const struct container_request *request = &container->request;
 
@@ -169,18 +167,18 @@ Runtime__V1__Container *answer_container(struct answer_memory *memory, const str
         return m;
 }
 
-static Runtime__V1__ImageSpec *answer_mounted_image(struct answer_memory *memory, const struct daemon *daemon,
+static Runtime__V1__ImageSpec *answer_mounted_image(struct nd_arena *memory, const struct daemon *daemon,
                                                     const struct mount_request *mount) {
         Runtime__V1__ImageSpec *m = answer_new(memory, Runtime__V1__ImageSpec, runtime__v1__image_spec__descriptor);
         const struct nd_image *image = nullptr;
 
         m->image = mount->image;
         nd_error_free(nd_image_store_find(daemon->images, mount->image, &image));
-        m->image_ref = image ? (char *) nd_digest_text(&image->id, answer_alloc(memory, ND_DIGEST_TEXT)) : mount->image;
+        m->image_ref = image ? (char *) nd_digest_text(&image->id, nd_arena_alloc(memory, 1, ND_DIGEST_TEXT)) : mount->image;
         return m;
 }
 
-static Runtime__V1__Mount *answer_mount(struct answer_memory *memory, const struct daemon *daemon,
+static Runtime__V1__Mount *answer_mount(struct nd_arena *memory, const struct daemon *daemon,
                                         const struct mount_request *mount) {
         Runtime__V1__Mount *m = answer_new(memory, Runtime__V1__Mount, runtime__v1__mount__descriptor);
 
@@ -201,8 +199,8 @@ static Runtime__V1__Mount *answer_mount(struct answer_memory *memory, const stru
         return m;
 }
 
-static Runtime__V1__HugepageLimit **answer_hugepages(struct answer_memory *memory, const struct resource_request *resources) {
-        Runtime__V1__HugepageLimit **limits = answer_alloc(memory, resources->hugepages.count * sizeof *limits);
+static Runtime__V1__HugepageLimit **answer_hugepages(struct nd_arena *memory, const struct resource_request *resources) {
+        Runtime__V1__HugepageLimit **limits = nd_arena_alloc(memory, resources->hugepages.count, sizeof *limits);
 
         for (size_t i = 0; i < resources->hugepages.count; i++) {
                 limits[i] = answer_new(memory, Runtime__V1__HugepageLimit, runtime__v1__hugepage_limit__descriptor);
@@ -212,8 +210,7 @@ static Runtime__V1__HugepageLimit **answer_hugepages(struct answer_memory *memor
         return limits;
 }
 
-static Runtime__V1__ContainerResources *answer_resources(struct answer_memory *memory,
-                                                         const struct resource_request *resources) {
+static Runtime__V1__ContainerResources *answer_resources(struct nd_arena *memory, const struct resource_request *resources) {
         Runtime__V1__ContainerResources *m =
                 answer_new(memory, Runtime__V1__ContainerResources, runtime__v1__container_resources__descriptor);
         Runtime__V1__LinuxContainerResources *r =
@@ -236,7 +233,7 @@ static Runtime__V1__ContainerResources *answer_resources(struct answer_memory *m
         return m;
 }
 
-static Runtime__V1__ContainerUser *answer_user(struct answer_memory *memory, const struct container_user *user) {
+static Runtime__V1__ContainerUser *answer_user(struct nd_arena *memory, const struct container_user *user) {
         Runtime__V1__ContainerUser *m =
                 answer_new(memory, Runtime__V1__ContainerUser, runtime__v1__container_user__descriptor);
         Runtime__V1__LinuxContainerUser *u =
@@ -245,7 +242,7 @@ static Runtime__V1__ContainerUser *answer_user(struct answer_memory *memory, con
         u->uid = user->uid;
         u->gid = user->gid;
         u->n_supplemental_groups = user->groups.count;
-        u->supplemental_groups = answer_alloc(memory, user->groups.count * sizeof *u->supplemental_groups);
+        u->supplemental_groups = nd_arena_alloc(memory, user->groups.count, sizeof *u->supplemental_groups);
         for (size_t i = 0; i < user->groups.count; i++)
                 u->supplemental_groups[i] = user->groups.items[i];
         m->linux = u;
@@ -266,7 +263,7 @@ static void answer_times(const struct container *container, Runtime__V1__Contain
         m->exit_code = container->exit_code;
 }
 
-Runtime__V1__ContainerStatus *answer_container_status(struct answer_memory *memory, const struct daemon *daemon,
+Runtime__V1__ContainerStatus *answer_container_status(struct nd_arena *memory, const struct daemon *daemon,
                                                       const struct container *container) {
         Runtime__V1__ContainerStatus *m =
                 answer_new(memory, Runtime__V1__ContainerStatus, runtime__v1__container_status__descriptor);
@@ -287,7 +284,7 @@ Runtime__V1__ContainerStatus *answer_container_status(struct answer_memory *memo
         m->annotations =
                 answer_entries(memory, &runtime__v1__container_status__annotations_entry__descriptor, &request->annotations);
         m->n_mounts = request->mounts.count;
-        m->mounts = answer_alloc(memory, request->mounts.count * sizeof *m->mounts);
+        m->mounts = nd_arena_alloc(memory, request->mounts.count, sizeof *m->mounts);
         for (size_t i = 0; i < request->mounts.count; i++)
                 m->mounts[i] = answer_mount(memory, daemon, &request->mounts.items[i]);
         m->log_path = container->log_path;

@@ -11,16 +11,15 @@
 
 struct daemon;
 
-[[nodiscard]] Runtime__V1__PodSandbox *answer_sandbox(struct answer_memory *memory, const struct sandbox *sandbox);
-[[nodiscard]] Runtime__V1__PodSandboxStatus *answer_sandbox_status(struct answer_memory *memory,
-                                                                   const struct sandbox *sandbox);
-[[nodiscard]] Runtime__V1__Container *answer_container(struct answer_memory *memory, const struct container *container);
-[[nodiscard]] Runtime__V1__ContainerStatus *answer_container_status(struct answer_memory *memory, const struct daemon *daemon,
+[[nodiscard]] Runtime__V1__PodSandbox *answer_sandbox(struct nd_arena *memory, const struct sandbox *sandbox);
+[[nodiscard]] Runtime__V1__PodSandboxStatus *answer_sandbox_status(struct nd_arena *memory, const struct sandbox *sandbox);
+[[nodiscard]] Runtime__V1__Container *answer_container(struct nd_arena *memory, const struct container *container);
+[[nodiscard]] Runtime__V1__ContainerStatus *answer_container_status(struct nd_arena *memory, const struct daemon *daemon,
                                                                     const struct container *container);
 
-[[nodiscard]] Runtime__V1__PodSandboxMetadata *answer_pod_metadata(struct answer_memory *memory,
+[[nodiscard]] Runtime__V1__PodSandboxMetadata *answer_pod_metadata(struct nd_arena *memory,
                                                                    const struct sandbox_request *request);
-[[nodiscard]] Runtime__V1__ContainerMetadata *answer_container_metadata(struct answer_memory *memory,
+[[nodiscard]] Runtime__V1__ContainerMetadata *answer_container_metadata(struct nd_arena *memory,
                                                                         const struct container_request *request);
 
 /* Whether labels hold all that a selector asks for: entries are of any map<string, string>. */

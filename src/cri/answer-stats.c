@@ -4,7 +4,7 @@
 #include "cri/answer-pod.h"
 #include "cri/daemon.h"
 
-static Runtime__V1__UInt64Value *number(struct answer_memory *memory, uint64_t value) {
+static Runtime__V1__UInt64Value *number(struct nd_arena *memory, uint64_t value) {
         Runtime__V1__UInt64Value *m = answer_new(memory, Runtime__V1__UInt64Value, runtime__v1__uint64_value__descriptor);
 
         m->value = value;
@@ -13,7 +13,7 @@ static Runtime__V1__UInt64Value *number(struct answer_memory *memory, uint64_t v
 
 /* ---- pieces ---- */
 
-static Runtime__V1__PsiData *answer_pressure(struct answer_memory *memory, const struct pressure *pressure) {
+static Runtime__V1__PsiData *answer_pressure(struct nd_arena *memory, const struct pressure *pressure) {
         Runtime__V1__PsiData *m = answer_new(memory, Runtime__V1__PsiData, runtime__v1__psi_data__descriptor);
 
         m->total = pressure->total;
@@ -23,7 +23,7 @@ static Runtime__V1__PsiData *answer_pressure(struct answer_memory *memory, const
         return m;
 }
 
-static Runtime__V1__PsiStats *answer_pressures(struct answer_memory *memory, const struct pressures *pressures) {
+static Runtime__V1__PsiStats *answer_pressures(struct nd_arena *memory, const struct pressures *pressures) {
         Runtime__V1__PsiStats *m;
 
         if (!pressures->known)
@@ -47,7 +47,7 @@ static void update_rate(struct cpu_rate *rate, const struct usage *usage) {
         rate->at = usage->at;
 }
 
-static Runtime__V1__CpuUsage *answer_cpu(struct answer_memory *memory, const struct usage *usage, struct cpu_rate *rate) {
+static Runtime__V1__CpuUsage *answer_cpu(struct nd_arena *memory, const struct usage *usage, struct cpu_rate *rate) {
         Runtime__V1__CpuUsage *m;
 
         if (!usage->has_cpu)
@@ -61,7 +61,7 @@ static Runtime__V1__CpuUsage *answer_cpu(struct answer_memory *memory, const str
         return m;
 }
 
-static Runtime__V1__MemoryUsage *answer_memory_usage(struct answer_memory *memory, const struct usage *usage) {
+static Runtime__V1__MemoryUsage *answer_memory_usage(struct nd_arena *memory, const struct usage *usage) {
         Runtime__V1__MemoryUsage *m;
 
         if (!usage->has_memory)
@@ -80,7 +80,7 @@ static Runtime__V1__MemoryUsage *answer_memory_usage(struct answer_memory *memor
         return m;
 }
 
-static Runtime__V1__SwapUsage *answer_swap(struct answer_memory *memory, const struct usage *usage) {
+static Runtime__V1__SwapUsage *answer_swap(struct nd_arena *memory, const struct usage *usage) {
         Runtime__V1__SwapUsage *m;
 
         if (!usage->has_swap)
@@ -94,7 +94,7 @@ static Runtime__V1__SwapUsage *answer_swap(struct answer_memory *memory, const s
         return m;
 }
 
-static Runtime__V1__IoUsage *answer_io(struct answer_memory *memory, const struct usage *usage) {
+static Runtime__V1__IoUsage *answer_io(struct nd_arena *memory, const struct usage *usage) {
         Runtime__V1__IoUsage *m;
 
         if (!usage->io_pressure.known)
@@ -105,7 +105,7 @@ static Runtime__V1__IoUsage *answer_io(struct answer_memory *memory, const struc
         return m;
 }
 
-static Runtime__V1__FilesystemUsage *answer_layer(struct answer_memory *memory, const struct daemon *daemon,
+static Runtime__V1__FilesystemUsage *answer_layer(struct nd_arena *memory, const struct daemon *daemon,
                                                   const struct tree_usage *layer) {
         Runtime__V1__FilesystemUsage *m;
 
@@ -120,12 +120,11 @@ static Runtime__V1__FilesystemUsage *answer_layer(struct answer_memory *memory, 
         return m;
 }
 
-static Runtime__V1__NetworkInterfaceUsage *answer_interface(struct answer_memory *memory,
-                                                            const struct interface_usage *interface) {
+static Runtime__V1__NetworkInterfaceUsage *answer_interface(struct nd_arena *memory, const struct interface_usage *interface) {
         Runtime__V1__NetworkInterfaceUsage *m =
                 answer_new(memory, Runtime__V1__NetworkInterfaceUsage, runtime__v1__network_interface_usage__descriptor);
 
-        m->name = answer_copy(memory, interface->name);
+        m->name = nd_arena_strdup(memory, interface->name);
         m->rx_bytes = number(memory, interface->received);
         m->rx_errors = number(memory, interface->received_errors);
         m->tx_bytes = number(memory, interface->sent);
@@ -134,7 +133,7 @@ static Runtime__V1__NetworkInterfaceUsage *answer_interface(struct answer_memory
 }
 
 /* The first interface is the one that CNI gave first: the pod's own. */
-static Runtime__V1__NetworkUsage *answer_network_usage(struct answer_memory *memory, const struct network_usage *network) {
+static Runtime__V1__NetworkUsage *answer_network_usage(struct nd_arena *memory, const struct network_usage *network) {
         Runtime__V1__NetworkUsage *m;
 
         if (network->at == 0 || network->count == 0)
@@ -143,7 +142,7 @@ static Runtime__V1__NetworkUsage *answer_network_usage(struct answer_memory *mem
         m->timestamp = (int64_t) network->at;
         m->default_interface = answer_interface(memory, &network->interfaces[0]);
         m->n_interfaces = network->count - 1;
-        m->interfaces = answer_alloc(memory, network->count * sizeof *m->interfaces);
+        m->interfaces = nd_arena_alloc(memory, network->count, sizeof *m->interfaces);
         for (size_t i = 1; i < network->count; i++)
                 m->interfaces[i - 1] = answer_interface(memory, &network->interfaces[i]);
         return m;
@@ -151,7 +150,7 @@ static Runtime__V1__NetworkUsage *answer_network_usage(struct answer_memory *mem
 
 /* ---- containers ---- */
 
-static Runtime__V1__ContainerAttributes *answer_attributes(struct answer_memory *memory, const struct container *container) {
+static Runtime__V1__ContainerAttributes *answer_attributes(struct nd_arena *memory, const struct container *container) {
         Runtime__V1__ContainerAttributes *m =
                 answer_new(memory, Runtime__V1__ContainerAttributes, runtime__v1__container_attributes__descriptor);
         const struct container_request *request = &container->request;
@@ -166,7 +165,7 @@ static Runtime__V1__ContainerAttributes *answer_attributes(struct answer_memory 
         return m;
 }
 
-Runtime__V1__ContainerStats *answer_container_stats(struct answer_memory *memory, const struct daemon *daemon,
+Runtime__V1__ContainerStats *answer_container_stats(struct nd_arena *memory, const struct daemon *daemon,
                                                     struct container *container, const struct container_stats *stats) {
         Runtime__V1__ContainerStats *m =
                 answer_new(memory, Runtime__V1__ContainerStats, runtime__v1__container_stats__descriptor);
@@ -184,7 +183,7 @@ Runtime__V1__ContainerStats *answer_container_stats(struct answer_memory *memory
 
 /* ---- pods ---- */
 
-static Runtime__V1__PodSandboxAttributes *answer_pod_attributes(struct answer_memory *memory, const struct sandbox *sandbox) {
+static Runtime__V1__PodSandboxAttributes *answer_pod_attributes(struct nd_arena *memory, const struct sandbox *sandbox) {
         Runtime__V1__PodSandboxAttributes *m =
                 answer_new(memory, Runtime__V1__PodSandboxAttributes, runtime__v1__pod_sandbox_attributes__descriptor);
         const struct sandbox_request *request = &sandbox->request;
@@ -199,9 +198,9 @@ static Runtime__V1__PodSandboxAttributes *answer_pod_attributes(struct answer_me
         return m;
 }
 
-static void add_containers(struct answer_memory *memory, const struct daemon *daemon, const struct sandbox *sandbox,
+static void add_containers(struct nd_arena *memory, const struct daemon *daemon, const struct sandbox *sandbox,
                            const struct nd_map *containers, Runtime__V1__LinuxPodSandboxStats *m) {
-        m->containers = answer_alloc(memory, sandbox->containers.count * sizeof *m->containers);
+        m->containers = nd_arena_alloc(memory, sandbox->containers.count, sizeof *m->containers);
         nd_vector_each (container, &sandbox->containers) {
                 const struct container_stats *stats = nd_map_get(containers, (*container)->id);
 
@@ -210,7 +209,7 @@ static void add_containers(struct answer_memory *memory, const struct daemon *da
         }
 }
 
-Runtime__V1__PodSandboxStats *answer_sandbox_stats(struct answer_memory *memory, const struct daemon *daemon,
+Runtime__V1__PodSandboxStats *answer_sandbox_stats(struct nd_arena *memory, const struct daemon *daemon,
                                                    struct sandbox *sandbox, const struct sandbox_stats *stats,
                                                    const struct nd_map *containers) {
         Runtime__V1__PodSandboxStats *m =

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cri/answer.h"
 
-#include <stdalign.h>
-#include <string.h>
-
 ProtobufCMessage *answer_decode(struct nd_grpc_call *call, const ProtobufCMessageDescriptor *type, const char *bytes,
                                 size_t length) {
         ProtobufCMessage *request = nullptr;
@@ -26,52 +23,8 @@ void answer_with(struct nd_grpc_call *call, const ProtobufCMessage *message) {
         nd_grpc_call_finish(call, nullptr);
 }
 
-/* ---- memory ---- */
-
-enum { CHUNK = 64 << 10 };
-
-struct answer_chunk {
-        struct answer_chunk *next;
-        size_t used, size;
-        alignas(max_align_t) char bytes[];
-};
-
-void answer_memory_done(struct answer_memory *memory) {
-        struct answer_chunk *next;
-
-        for (struct answer_chunk *chunk = memory->chunks; chunk; chunk = next) {
-                next = chunk->next;
-                free(chunk);
-        }
-        memory->chunks = nullptr;
-}
-
-void *answer_alloc(struct answer_memory *memory, size_t size) {
-        struct answer_chunk *chunk = memory->chunks;
-        void *found;
-
-        size = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
-        if (!chunk || chunk->size - chunk->used < size) {
-                size_t room = size > CHUNK ? size : CHUNK;
-
-                chunk = nd_calloc(1, sizeof *chunk + room);
-                chunk->size = room;
-                chunk->next = memory->chunks;
-                memory->chunks = chunk;
-        }
-        found = chunk->bytes + chunk->used;
-        chunk->used += size;
-        return found;
-}
-
-char *answer_copy(struct answer_memory *memory, const char *text) {
-        size_t size = strlen(text) + 1;
-
-        return memcpy(answer_alloc(memory, size), text, size);
-}
-
-ProtobufCMessage *answer_message(struct answer_memory *memory, const ProtobufCMessageDescriptor *descriptor) {
-        ProtobufCMessage *message = answer_alloc(memory, descriptor->sizeof_message);
+ProtobufCMessage *answer_message(struct nd_arena *memory, const ProtobufCMessageDescriptor *descriptor) {
+        ProtobufCMessage *message = nd_arena_alloc(memory, 1, descriptor->sizeof_message);
 
         protobuf_c_message_init(descriptor, message);
         return message;
@@ -84,11 +37,11 @@ struct entry {
         char *value;
 };
 
-void *answer_entries(struct answer_memory *memory, const ProtobufCMessageDescriptor *descriptor, const pairs *list) {
-        struct entry **entries = answer_alloc(memory, list->count * sizeof(struct entry *));
+void *answer_entries(struct nd_arena *memory, const ProtobufCMessageDescriptor *descriptor, const pairs *list) {
+        struct entry **entries = nd_arena_alloc(memory, list->count, sizeof(struct entry *));
 
         for (size_t i = 0; i < list->count; i++) {
-                entries[i] = answer_alloc(memory, sizeof(struct entry));
+                entries[i] = nd_arena_alloc(memory, 1, sizeof(struct entry));
                 entries[i]->base.descriptor = descriptor;
                 entries[i]->key = list->items[i].key;
                 entries[i]->value = list->items[i].value;

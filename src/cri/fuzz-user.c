@@ -18,8 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct container_request request = {.user_name = (char *) "", .strict_groups = size % 2};
         nd_cleanup(container_user_done) struct container_user user = {};
         nd_autofree char *image = take(&data, &size), *passwd = take(&data, &size), *group = take(&data, &size);
-        nd_autoerror struct nd_error *error = user_resolve_in(
-                &(struct user_files) {.passwd = passwd, .group = group}, &request, image, 65536, &user);
+        nd_autoerror struct nd_error *error =
+                user_resolve_in(&(struct user_files) {.passwd = passwd, .group = group}, &request, image, 65536, &user);
         bool own = false;
 
         if (error) {

@@ -123,7 +123,8 @@ static int parse_signal(const char *text) {
 }
 
 int process_stop_signal(const struct container_request *request, const struct nd_image_config *image) {
-        int signal = request->stop_signal > 0 ? request->stop_signal : parse_signal(image->stop_signal ?: ""); /* the pod's init has no image */
+        int signal = request->stop_signal > 0 ? request->stop_signal
+                                              : parse_signal(image->stop_signal ?: ""); /* the pod's init has no image */
 
         return signal > 0 && signal <= 64 ? signal : SIGTERM;
 }

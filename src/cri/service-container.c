@@ -38,7 +38,7 @@ static struct ticket *ticket_new(struct nd_grpc_call *call, struct daemon *daemo
 }
 
 static void answer_empty(struct nd_grpc_call *call, const ProtobufCMessageDescriptor *type) {
-        answer_automemory memory = {};
+        nd_autoarena memory = {};
 
         answer_with(call, answer_message(&memory, type));
 }
@@ -272,12 +272,12 @@ static void handle_reopen(struct nd_grpc_call *call, const char *bytes, size_t l
 
 struct list {
         nd_vector(Runtime__V1__Container *) items;
-        struct answer_memory memory;
+        struct nd_arena memory;
 };
 
 static void list_done(struct list *list) {
         nd_vector_done(&list->items);
-        answer_memory_done(&list->memory);
+        nd_arena_done(&list->memory);
 }
 
 static bool wanted(const struct container *container, const Runtime__V1__ContainerFilter *filter) {
@@ -364,7 +364,7 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         Runtime__V1__ContainerStatusResponse__InfoEntry *infos[] = {&info};
         struct container *container = nullptr;
         struct daemon *daemon = userdata;
-        answer_automemory memory = {};
+        nd_autoarena memory = {};
         nd_autotext text = ND_TEXT(DESCRIBE_CEILING);
         struct nd_error *error;
 

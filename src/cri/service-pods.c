@@ -24,7 +24,7 @@ static void count_checks(const struct container *container, Nodens__V1__Containe
         }
 }
 
-static Nodens__V1__ContainerEntry *answer_container(struct answer_memory *memory, const struct container *container) {
+static Nodens__V1__ContainerEntry *answer_container(struct nd_arena *memory, const struct container *container) {
         Nodens__V1__ContainerEntry *m =
                 answer_new(memory, Nodens__V1__ContainerEntry, nodens__v1__container_entry__descriptor);
         const struct container_request *request = &container->request;
@@ -45,7 +45,7 @@ static Nodens__V1__ContainerEntry *answer_container(struct answer_memory *memory
         return m;
 }
 
-static Nodens__V1__IdRange *answer_range(struct answer_memory *memory, const struct nd_id_map *map) {
+static Nodens__V1__IdRange *answer_range(struct nd_arena *memory, const struct nd_id_map *map) {
         Nodens__V1__IdRange *m = answer_new(memory, Nodens__V1__IdRange, nodens__v1__id_range__descriptor);
 
         m->container = map->inside;
@@ -54,7 +54,7 @@ static Nodens__V1__IdRange *answer_range(struct answer_memory *memory, const str
         return m;
 }
 
-static Nodens__V1__PodEntry *answer_pod(struct answer_memory *memory, const struct sandbox *sandbox) {
+static Nodens__V1__PodEntry *answer_pod(struct nd_arena *memory, const struct sandbox *sandbox) {
         Nodens__V1__PodEntry *m = answer_new(memory, Nodens__V1__PodEntry, nodens__v1__pod_entry__descriptor);
         const struct sandbox_request *request = &sandbox->request;
 
@@ -73,7 +73,7 @@ static Nodens__V1__PodEntry *answer_pod(struct answer_memory *memory, const stru
         m->host_network = request->network == NAMESPACE_NODE;
         m->n_addresses = sandbox->addresses.count;
         m->addresses = sandbox->addresses.items;
-        m->containers = answer_alloc(memory, sandbox->containers.count * sizeof *m->containers);
+        m->containers = nd_arena_alloc(memory, sandbox->containers.count, sizeof *m->containers);
         nd_vector_each (container, &sandbox->containers) {
                 if (container_is_shown(*container))
                         m->containers[m->n_containers++] = answer_container(memory, *container);
@@ -86,9 +86,9 @@ static void handle_pods(struct nd_grpc_call *call, [[maybe_unused]] const char *
         Nodens__V1__PodsAnswer answer = NODENS__V1__PODS_ANSWER__INIT;
         const struct daemon *daemon = userdata;
         const struct nd_map_slot *slot;
-        answer_automemory memory = {};
+        nd_autoarena memory = {};
 
-        answer.pods = answer_alloc(&memory, daemon->pods.sandboxes.count * sizeof *answer.pods);
+        answer.pods = nd_arena_alloc(&memory, daemon->pods.sandboxes.count, sizeof *answer.pods);
         for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));)
                 if (sandbox_is_shown(slot->value))
                         answer.pods[answer.n_pods++] = answer_pod(&memory, slot->value);
@@ -97,9 +97,9 @@ static void handle_pods(struct nd_grpc_call *call, [[maybe_unused]] const char *
 
 /* ---- one pod ---- */
 
-static void add_namespaces(struct answer_memory *memory, const struct daemon *daemon, const struct sandbox *sandbox,
+static void add_namespaces(struct nd_arena *memory, const struct daemon *daemon, const struct sandbox *sandbox,
                            Nodens__V1__PodDetail *m) {
-        m->namespaces = answer_alloc(memory, POD_NAMESPACES * sizeof *m->namespaces);
+        m->namespaces = nd_arena_alloc(memory, POD_NAMESPACES, sizeof *m->namespaces);
         for (enum pod_namespace which = 0; which < POD_NAMESPACES; which++) {
                 Nodens__V1__NamespaceEntry *entry =
                         answer_new(memory, Nodens__V1__NamespaceEntry, nodens__v1__namespace_entry__descriptor);
@@ -108,17 +108,17 @@ static void add_namespaces(struct answer_memory *memory, const struct daemon *da
                 entry->kind = (char *) namespaces_name(which);
                 if (namespaces_owned(&sandbox->request, which)) {
                         path = sandbox->state == SANDBOX_READY ? namespaces_path(daemon, sandbox, which) : nullptr;
-                        entry->path = path ? answer_copy(memory, path) : (char *) "gone";
+                        entry->path = path ? nd_arena_strdup(memory, path) : (char *) "gone";
                 }
                 m->namespaces[m->n_namespaces++] = entry;
         }
 }
 
-static void add_mounts(struct answer_memory *memory, const struct container_request *request, Nodens__V1__ContainerDetail *m) {
+static void add_mounts(struct nd_arena *memory, const struct container_request *request, Nodens__V1__ContainerDetail *m) {
         static const char *const propagations[] = {
                 [MOUNT_PRIVATE] = "private", [MOUNT_HOST_TO_CONTAINER] = "slave", [MOUNT_BIDIRECTIONAL] = "shared"};
 
-        m->mounts = answer_alloc(memory, request->mounts.count * sizeof *m->mounts);
+        m->mounts = nd_arena_alloc(memory, request->mounts.count, sizeof *m->mounts);
         nd_vector_each (mount, &request->mounts) {
                 Nodens__V1__MountEntry *entry =
                         answer_new(memory, Nodens__V1__MountEntry, nodens__v1__mount_entry__descriptor);
@@ -134,25 +134,25 @@ static void add_mounts(struct answer_memory *memory, const struct container_requ
         }
 }
 
-static void add_checks(struct answer_memory *memory, const char *verdict, Nodens__V1__ContainerDetail *m) {
+static void add_checks(struct nd_arena *memory, const char *verdict, Nodens__V1__ContainerDetail *m) {
         static const char *const results[] = {
                 [VERIFY_PASSED] = "passed", [VERIFY_FAILED] = "failed", [VERIFY_UNKNOWN] = "unknown"};
         nd_cleanup(verify_checks_done) verify_checks checks = {};
 
         verify_parse(verdict ?: "", &checks);
-        m->checks = answer_alloc(memory, checks.count * sizeof *m->checks);
+        m->checks = nd_arena_alloc(memory, checks.count, sizeof *m->checks);
         nd_vector_each (check, &checks) {
                 Nodens__V1__CheckEntry *entry =
                         answer_new(memory, Nodens__V1__CheckEntry, nodens__v1__check_entry__descriptor);
 
-                entry->name = answer_copy(memory, check->name);
+                entry->name = nd_arena_strdup(memory, check->name);
                 entry->result = (char *) results[check->result];
-                entry->found = answer_copy(memory, check->text);
+                entry->found = nd_arena_strdup(memory, check->text);
                 m->checks[m->n_checks++] = entry;
         }
 }
 
-static Nodens__V1__ContainerDetail *answer_container_detail(struct answer_memory *memory, const struct daemon *daemon,
+static Nodens__V1__ContainerDetail *answer_container_detail(struct nd_arena *memory, const struct daemon *daemon,
                                                             const struct container *container) {
         Nodens__V1__ContainerDetail *m =
                 answer_new(memory, Nodens__V1__ContainerDetail, nodens__v1__container_detail__descriptor);
@@ -165,15 +165,15 @@ static Nodens__V1__ContainerDetail *answer_container_detail(struct answer_memory
         m->groups = container->user.groups.items;
         m->privileged = container->request.privileged;
         m->cgroup = container->cgroup;
-        m->bundle = answer_copy(memory, bundle);
+        m->bundle = nd_arena_strdup(memory, bundle);
         m->log = container->log_path;
-        m->image_id = (char *) nd_digest_text(&container->image, answer_alloc(memory, ND_DIGEST_TEXT));
+        m->image_id = (char *) nd_digest_text(&container->image, nd_arena_alloc(memory, 1, ND_DIGEST_TEXT));
         add_mounts(memory, &container->request, m);
         add_checks(memory, container->verdict, m);
         return m;
 }
 
-static Nodens__V1__PodDetail *answer_pod_detail(struct answer_memory *memory, const struct daemon *daemon,
+static Nodens__V1__PodDetail *answer_pod_detail(struct nd_arena *memory, const struct daemon *daemon,
                                                 const struct sandbox *sandbox) {
         Nodens__V1__PodDetail *m = answer_new(memory, Nodens__V1__PodDetail, nodens__v1__pod_detail__descriptor);
         nd_autofree char *directory = path_of_sandbox(&daemon->config, sandbox->id);
@@ -181,9 +181,9 @@ static Nodens__V1__PodDetail *answer_pod_detail(struct answer_memory *memory, co
         m->pod = answer_pod(memory, sandbox);
         add_namespaces(memory, daemon, sandbox, m);
         m->cgroup_parent = sandbox->request.cgroup_parent;
-        m->directory = answer_copy(memory, directory);
+        m->directory = nd_arena_strdup(memory, directory);
         m->this_boot = sandbox->this_boot;
-        m->containers = answer_alloc(memory, sandbox->containers.count * sizeof *m->containers);
+        m->containers = nd_arena_alloc(memory, sandbox->containers.count, sizeof *m->containers);
         nd_vector_each (container, &sandbox->containers) {
                 if (container_is_shown(*container))
                         m->containers[m->n_containers++] = answer_container_detail(memory, daemon, *container);
@@ -209,13 +209,13 @@ static void handle_inspect(struct nd_grpc_call *call, const char *bytes, size_t 
         nd_autoerror struct nd_error *error = nullptr;
         struct sandbox *by_id = nullptr;
         const struct nd_map_slot *slot;
-        answer_automemory memory = {};
+        nd_autoarena memory = {};
         const char *pod;
 
         if (!request)
                 return;
         pod = ((const Nodens__V1__InspectRequest *) request)->pod;
-        answer.pods = answer_alloc(&memory, (daemon->pods.sandboxes.count + 1) * sizeof *answer.pods);
+        answer.pods = nd_arena_alloc(&memory, daemon->pods.sandboxes.count + 1, sizeof *answer.pods);
         for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));)
                 if (sandbox_is_shown(slot->value) && is_called(slot->value, pod))
                         answer.pods[answer.n_pods++] = answer_pod_detail(&memory, daemon, slot->value);

@@ -41,10 +41,10 @@ static void fill_ready(const struct daemon *daemon, Runtime__V1__RuntimeConditio
 }
 
 /* One per handler that a RuntimeClass may name, and the one named "" for pods that name none. */
-static void fill_handlers(const struct daemon *daemon, struct answer_memory *memory, Runtime__V1__StatusResponse *answer) {
+static void fill_handlers(const struct daemon *daemon, struct nd_arena *memory, Runtime__V1__StatusResponse *answer) {
         enum { HANDLERS = 2 };
 
-        answer->runtime_handlers = answer_alloc(memory, HANDLERS * sizeof *answer->runtime_handlers);
+        answer->runtime_handlers = nd_arena_alloc(memory, HANDLERS, sizeof *answer->runtime_handlers);
         for (const char *const *name = selftest_handlers; *name; name++) {
                 Runtime__V1__RuntimeHandler *handler =
                         answer_new(memory, Runtime__V1__RuntimeHandler, runtime__v1__runtime_handler__descriptor);
@@ -83,7 +83,7 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         Runtime__V1__RuntimeFeatures features = RUNTIME__V1__RUNTIME_FEATURES__INIT;
         const struct daemon *daemon = userdata;
         nd_autotext text = ND_TEXT(64 << 10);
-        answer_automemory memory = {};
+        nd_autoarena memory = {};
 
         if (!request)
                 return;

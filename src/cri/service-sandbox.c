@@ -162,12 +162,12 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
 
 struct list {
         nd_vector(Runtime__V1__PodSandbox *) items;
-        struct answer_memory memory;
+        struct nd_arena memory;
 };
 
 static void list_done(struct list *list) {
         nd_vector_done(&list->items);
-        answer_memory_done(&list->memory);
+        nd_arena_done(&list->memory);
 }
 
 static bool wanted(const struct sandbox *sandbox, const Runtime__V1__PodSandboxFilter *filter) {
@@ -238,7 +238,7 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         Runtime__V1__PodSandboxStatusResponse__InfoEntry info = RUNTIME__V1__POD_SANDBOX_STATUS_RESPONSE__INFO_ENTRY__INIT;
         Runtime__V1__PodSandboxStatusResponse__InfoEntry *infos[] = {&info};
         struct daemon *daemon = userdata;
-        answer_automemory memory = {};
+        nd_autoarena memory = {};
         nd_autotext text = ND_TEXT(DESCRIBE_CEILING);
         struct sandbox *sandbox = nullptr;
         struct nd_error *error;

@@ -123,12 +123,12 @@ static void ask_of_sandboxes(const struct daemon *daemon, const Runtime__V1__Pod
 
 struct container_list {
         nd_vector(Runtime__V1__ContainerStats *) items;
-        struct answer_memory memory;
+        struct nd_arena memory;
 };
 
 static void container_list_done(struct container_list *list) {
         nd_vector_done(&list->items);
-        answer_memory_done(&list->memory);
+        nd_arena_done(&list->memory);
 }
 
 static void list_containers(const struct daemon *daemon, const struct stats_answer *answer, struct container_list *list) {
@@ -227,12 +227,12 @@ static void index_containers(const struct stats_answer *answer, struct nd_map *r
 
 struct pod_list {
         nd_vector(Runtime__V1__PodSandboxStats *) items;
-        struct answer_memory memory;
+        struct nd_arena memory;
 };
 
 static void pod_list_done(struct pod_list *list) {
         nd_vector_done(&list->items);
-        answer_memory_done(&list->memory);
+        nd_arena_done(&list->memory);
 }
 
 static void list_pods(const struct daemon *daemon, const struct stats_answer *answer, struct pod_list *list) {
@@ -336,7 +336,7 @@ static size_t label_count(const struct metric *metric) {
         return count;
 }
 
-static Runtime__V1__MetricDescriptor *answer_descriptor(struct answer_memory *memory, const struct metric *metric) {
+static Runtime__V1__MetricDescriptor *answer_descriptor(struct nd_arena *memory, const struct metric *metric) {
         Runtime__V1__MetricDescriptor *m =
                 answer_new(memory, Runtime__V1__MetricDescriptor, runtime__v1__metric_descriptor__descriptor);
         size_t count = label_count(metric);
@@ -344,7 +344,7 @@ static Runtime__V1__MetricDescriptor *answer_descriptor(struct answer_memory *me
         m->name = (char *) metric->name;
         m->help = (char *) metric->help;
         m->n_label_keys = count;
-        m->label_keys = answer_alloc(memory, count * sizeof *m->label_keys);
+        m->label_keys = nd_arena_alloc(memory, count, sizeof *m->label_keys);
         for (size_t i = 0; i < count; i++)
                 m->label_keys[i] = (char *) (i < METRIC_BASE ? metric_base_labels[i] : metric->more[i - METRIC_BASE]);
         return m;
@@ -353,16 +353,16 @@ static Runtime__V1__MetricDescriptor *answer_descriptor(struct answer_memory *me
 static void handle_descriptors(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,
                                [[maybe_unused]] void *userdata) {
         Runtime__V1__ListMetricDescriptorsResponse answer = RUNTIME__V1__LIST_METRIC_DESCRIPTORS_RESPONSE__INIT;
-        answer_automemory memory = {};
+        nd_autoarena memory = {};
 
         answer.n_descriptors = metrics_count();
-        answer.descriptors = answer_alloc(&memory, answer.n_descriptors * sizeof *answer.descriptors);
+        answer.descriptors = nd_arena_alloc(&memory, answer.n_descriptors, sizeof *answer.descriptors);
         for (size_t i = 0; i < answer.n_descriptors; i++)
                 answer.descriptors[i] = answer_descriptor(&memory, metrics_at(i));
         answer_with(call, &answer.base);
 }
 
-static Runtime__V1__Metric *answer_metric(struct answer_memory *memory, const struct metric_sample *sample,
+static Runtime__V1__Metric *answer_metric(struct nd_arena *memory, const struct metric_sample *sample,
                                           const char *const *labels, uint64_t at) {
         Runtime__V1__Metric *m = answer_new(memory, Runtime__V1__Metric, runtime__v1__metric__descriptor);
         size_t count = label_count(sample->metric);
@@ -371,7 +371,7 @@ static Runtime__V1__Metric *answer_metric(struct answer_memory *memory, const st
         m->timestamp = (int64_t) at;
         m->metric_type = sample->metric->counter ? RUNTIME__V1__METRIC_TYPE__COUNTER : RUNTIME__V1__METRIC_TYPE__GAUGE;
         m->n_label_values = count;
-        m->label_values = answer_alloc(memory, count * sizeof *m->label_values);
+        m->label_values = nd_arena_alloc(memory, count, sizeof *m->label_values);
         for (size_t i = 0; i < count; i++)
                 m->label_values[i] = (char *) (i < METRIC_BASE ? labels[i] : sample->more[i - METRIC_BASE] ?: "");
         m->value = answer_new(memory, Runtime__V1__UInt64Value, runtime__v1__uint64_value__descriptor);
@@ -379,16 +379,16 @@ static Runtime__V1__Metric *answer_metric(struct answer_memory *memory, const st
         return m;
 }
 
-static Runtime__V1__Metric **answer_metrics(struct answer_memory *memory, const struct metric_sample *samples, size_t count,
+static Runtime__V1__Metric **answer_metrics(struct nd_arena *memory, const struct metric_sample *samples, size_t count,
                                             const char *const *labels, uint64_t at) {
-        Runtime__V1__Metric **list = answer_alloc(memory, count * sizeof *list);
+        Runtime__V1__Metric **list = nd_arena_alloc(memory, count, sizeof *list);
 
         for (size_t i = 0; i < count; i++)
                 list[i] = answer_metric(memory, &samples[i], labels, at);
         return list;
 }
 
-static Runtime__V1__ContainerMetrics *answer_container_metrics(struct answer_memory *memory, const struct container *container,
+static Runtime__V1__ContainerMetrics *answer_container_metrics(struct nd_arena *memory, const struct container *container,
                                                                const struct container_stats *stats) {
         Runtime__V1__ContainerMetrics *m =
                 answer_new(memory, Runtime__V1__ContainerMetrics, runtime__v1__container_metrics__descriptor);
@@ -402,7 +402,7 @@ static Runtime__V1__ContainerMetrics *answer_container_metrics(struct answer_mem
         return m;
 }
 
-static Runtime__V1__PodSandboxMetrics *answer_pod_metrics(struct answer_memory *memory, const struct sandbox *sandbox,
+static Runtime__V1__PodSandboxMetrics *answer_pod_metrics(struct nd_arena *memory, const struct sandbox *sandbox,
                                                           const struct sandbox_stats *stats, const struct nd_map *containers) {
         Runtime__V1__PodSandboxMetrics *m =
                 answer_new(memory, Runtime__V1__PodSandboxMetrics, runtime__v1__pod_sandbox_metrics__descriptor);
@@ -413,7 +413,7 @@ static Runtime__V1__PodSandboxMetrics *answer_pod_metrics(struct answer_memory *
         m->pod_sandbox_id = (char *) sandbox->id;
         m->n_metrics = metrics_of_sandbox(stats, samples);
         m->metrics = answer_metrics(memory, samples, m->n_metrics, labels, stats->usage.at ?: stats->network.at);
-        m->container_metrics = answer_alloc(memory, sandbox->containers.count * sizeof *m->container_metrics);
+        m->container_metrics = nd_arena_alloc(memory, sandbox->containers.count, sizeof *m->container_metrics);
         nd_vector_each (container, &sandbox->containers) {
                 const struct container_stats *its = nd_map_get(containers, (*container)->id);
 
@@ -425,12 +425,12 @@ static Runtime__V1__PodSandboxMetrics *answer_pod_metrics(struct answer_memory *
 
 struct metrics_list {
         nd_vector(Runtime__V1__PodSandboxMetrics *) items;
-        struct answer_memory memory;
+        struct nd_arena memory;
 };
 
 static void metrics_list_done(struct metrics_list *list) {
         nd_vector_done(&list->items);
-        answer_memory_done(&list->memory);
+        nd_arena_done(&list->memory);
 }
 
 static void list_metrics(const struct daemon *daemon, const struct stats_answer *answer, struct metrics_list *list) {

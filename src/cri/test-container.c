@@ -265,9 +265,9 @@ static void see_a_container(bool mapped) {
         request = request_of(f, ARGUMENTS("id", "owner", "/bin/program", "owner", "/", "write", "/new", "x", "line",
                                           "/proc/self/status", "Cap", "line", "/proc/self/status", "NoNewPrivs", "line",
                                           "/proc/self/status", "Seccomp:", "cat", "/proc/self/uid_map", "env", "PATH", "env",
-                                          "HOME", "env", "ANSWER", "cwd", "cat", "/etc/resolv.conf", "owner", "/dev/null", "owner",
-                                          "/dev/shm", "write", "/dev/shm/x", "y", "write", "/sys/x", "y", "cat", "/proc/1/comm",
-                                          "exit", "3"));
+                                          "HOME", "env", "ANSWER", "cwd", "cat", "/etc/resolv.conf", "owner", "/dev/null",
+                                          "owner", "/dev/shm", "write", "/dev/shm/x", "y", "write", "/sys/x", "y", "cat",
+                                          "/proc/1/comm", "exit", "3"));
         nd_vector_push(&request.environment, ((struct pair) {nd_strdup("ANSWER"), nd_strdup("42")}));
         free(request.working_directory);
         request.working_directory = nd_strdup("/made/here");
@@ -336,7 +336,8 @@ static void the_stop_signal_comes_first_and_sigkill_after_it([[maybe_unused]] vo
         expect_ok(start(f, container));
         assert_int_equal(container->state, CONTAINER_RUNNING);
         assert_true(container->pid > 0);
-        for (nd_autofree char *log = nullptr; !log || !strstr(log, "ready"); free(log), log = scratch_read(f->root, "logs/0.log"))
+        for (nd_autofree char *log = nullptr; !log || !strstr(log, "ready");
+             free(log), log = scratch_read(f->root, "logs/0.log"))
                 (void) usleep(1000);
         expect_ok(stop(f, container, 30));
         assert_int_equal(container->exit_code, 9);
@@ -403,7 +404,8 @@ static void what_the_node_lacks_is_said_before_anything_is_made([[maybe_unused]]
 static void volumes_are_idmapped_both_ways([[maybe_unused]] void **state) {
         struct fixture fixture, *f = &fixture;
         struct container_request request;
-        nd_autofree char *volume = nullptr, *tmpfs = nullptr, *written = nullptr, *log = nullptr, *link = nullptr, *file = nullptr;
+        nd_autofree char *volume = nullptr, *tmpfs = nullptr, *written = nullptr, *log = nullptr, *link = nullptr,
+                         *file = nullptr;
         struct nd_id_map map = {.outside = HOST, .count = COUNT};
         struct stat st;
 
@@ -424,18 +426,28 @@ static void volumes_are_idmapped_both_ways([[maybe_unused]] void **state) {
                                           "/data/tmpfs/below", "write", "/read-only/new", "x", "cat", "/etc/file", "owner",
                                           "/etc/file"));
         request.has_user = true;
-        nd_vector_push(&request.mounts,
-                       ((struct mount_request) {.container_path = nd_strdup("/data"), .host_path = nd_strdup(link),
-                                                .image = nd_strdup(""), .image_subpath = nd_strdup(""), .idmapped = true,
-                                                .uids = map, .gids = map}));
-        nd_vector_push(&request.mounts,
-                       ((struct mount_request) {.container_path = nd_strdup("/read-only"), .host_path = nd_strdup(volume),
-                                                .image = nd_strdup(""), .image_subpath = nd_strdup(""), .idmapped = true,
-                                                .read_only = true, .uids = map, .gids = map}));
-        nd_vector_push(&request.mounts,
-                       ((struct mount_request) {.container_path = nd_strdup("/etc/file"), .host_path = nd_strdup(file),
-                                                .image = nd_strdup(""), .image_subpath = nd_strdup(""), .idmapped = true,
-                                                .uids = map, .gids = map}));
+        nd_vector_push(&request.mounts, ((struct mount_request) {.container_path = nd_strdup("/data"),
+                                                                 .host_path = nd_strdup(link),
+                                                                 .image = nd_strdup(""),
+                                                                 .image_subpath = nd_strdup(""),
+                                                                 .idmapped = true,
+                                                                 .uids = map,
+                                                                 .gids = map}));
+        nd_vector_push(&request.mounts, ((struct mount_request) {.container_path = nd_strdup("/read-only"),
+                                                                 .host_path = nd_strdup(volume),
+                                                                 .image = nd_strdup(""),
+                                                                 .image_subpath = nd_strdup(""),
+                                                                 .idmapped = true,
+                                                                 .read_only = true,
+                                                                 .uids = map,
+                                                                 .gids = map}));
+        nd_vector_push(&request.mounts, ((struct mount_request) {.container_path = nd_strdup("/etc/file"),
+                                                                 .host_path = nd_strdup(file),
+                                                                 .image = nd_strdup(""),
+                                                                 .image_subpath = nd_strdup(""),
+                                                                 .idmapped = true,
+                                                                 .uids = map,
+                                                                 .gids = map}));
         log = run_to_end(f, &request);
         print_message("%s", log);
         expect_contains(log, "/data/hello 0:0");

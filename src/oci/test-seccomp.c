@@ -25,7 +25,9 @@ static struct nd_error *refused(const char *profile) {
         return nd_seccomp_convert(profile, strlen(profile), &plain, &text);
 }
 
-#define RULE(conditions) "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"syscalls\":[{\"names\":[\"bpf\"],\"action\":\"SCMP_ACT_ALLOW\"" conditions "}]}"
+#define RULE(conditions)                                                                                                      \
+        "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"syscalls\":[{\"names\":[\"bpf\"],\"action\":\"SCMP_ACT_ALLOW\"" conditions   \
+        "}]}"
 
 static bool holds(const char *profile, const struct nd_seccomp_host *host) {
         nd_autofree char *text = convert_for(profile, host);
@@ -66,10 +68,10 @@ static void rules_are_for_architectures_and_kernels([[maybe_unused]] void **stat
 }
 
 static void the_machines_architectures_are_chosen([[maybe_unused]] void **state) {
-        nd_autofree char *text = convert_for(
-                "{\"defaultAction\":\"SCMP_ACT_ALLOW\",\"archMap\":[{\"architecture\":\"SCMP_ARCH_AARCH64\"},"
-                "{\"architecture\":\"SCMP_ARCH_X86_64\",\"subArchitectures\":[\"SCMP_ARCH_X86\"]}]}",
-                &plain);
+        nd_autofree char *text =
+                convert_for("{\"defaultAction\":\"SCMP_ACT_ALLOW\",\"archMap\":[{\"architecture\":\"SCMP_ARCH_AARCH64\"},"
+                            "{\"architecture\":\"SCMP_ARCH_X86_64\",\"subArchitectures\":[\"SCMP_ARCH_X86\"]}]}",
+                            &plain);
 
         expect_contains(text, "\"architectures\": [\"SCMP_ARCH_X86_64\", \"SCMP_ARCH_X86\"]");
 }

@@ -76,11 +76,8 @@ static void nothing_is_said_of_resources_that_are_not_set([[maybe_unused]] void 
 }
 
 static void resources_are_written_in_ocis_words([[maybe_unused]] void **state) {
-        nd_cleanup(nd_spec_resources_done) struct nd_spec_resources resources = {.cpu_shares = 102,
-                                                                                 .cpu_quota = -1,
-                                                                                 .cpus = nd_strdup("0-1"),
-                                                                                 .memory_limit = 1 << 20,
-                                                                                 .memory_swap = -1};
+        nd_cleanup(nd_spec_resources_done) struct nd_spec_resources resources = {
+                .cpu_shares = 102, .cpu_quota = -1, .cpus = nd_strdup("0-1"), .memory_limit = 1 << 20, .memory_swap = -1};
         nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
         nd_autojson doc = nullptr;
         yyjson_val *root;
@@ -90,8 +87,8 @@ static void resources_are_written_in_ocis_words([[maybe_unused]] void **state) {
                        ((struct nd_spec_setting) {.key = nd_strdup("memory.oom.group"), .value = nd_strdup("1")}));
         nd_vector_push(&resources.devices,
                        ((struct nd_spec_device_rule) {.type = 'a', .major = -1, .minor = -1, .access = "rwm"}));
-        nd_vector_push(&resources.devices, ((struct nd_spec_device_rule) {
-                                                   .allow = true, .type = 'c', .major = 10, .minor = 229, .access = "rw"}));
+        nd_vector_push(&resources.devices,
+                       ((struct nd_spec_device_rule) {.allow = true, .type = 'c', .major = 10, .minor = 229, .access = "rw"}));
         expect_ok(nd_spec_resources_format(&resources, &text));
         root = parse(&text, &doc);
         assert_int_equal(number_at(root, "/cpu/shares"), 102);

@@ -33,7 +33,8 @@ enum {
         SOONEST_US = 10 * 1000,
         SLOWEST_US = 5 * 1000000,
         STEADY_US = 1 * 1000000, /* a helper that lived so long is forgiven its death */
-        KILLED_US = 100 * 1000,  /* and one that somebody killed waits no longer than this: waiting is for those that cannot start */
+        KILLED_US = 100 *
+                    1000, /* and one that somebody killed waits no longer than this: waiting is for those that cannot start */
         READY_US = 10 * 1000000,
         ASK_US = 5 * 1000000,
         SETTLE_US = 300 * 1000,  /* a change of the network comes as many messages */

@@ -58,7 +58,8 @@ static int lives_on(void *argument) {
 
         (void) argument;
         step(unshare(CLONE_NEWNET | CLONE_NEWNS) == 0);
-        step(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 && mount("sysfs", "/sys", "sysfs", 0, nullptr) == 0);
+        step(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+             mount("sysfs", "/sys", "sysfs", 0, nullptr) == 0);
         done(nd_tap_make("tap0"));
         link = if_nametoindex("tap0");
         step(nd_address_parse("10.9.0.2/24", &address) == 0 && nd_address_parse("10.9.0.1", &gateway) == 0);

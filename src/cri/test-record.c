@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test-record.c - what is on disk is what was in the book, and what is damaged costs itself alone */
+#include <unit/expect.h>
+
+#include <cri.pb-c.h>
+#include <unit/scratch.h>
+
+#include "cri/config.h"
+#include "cri/paths.h"
+#include "cri/record-format.h"
+#include "cri/record.h"
+#include "cri/request-decode.h"
+#include "net/protobuf.h"
+
+struct fixture {
+        char *directory;
+        struct cri_config config;
+        struct record_book *book;
+        struct pods pods;
+};
+
+static void fixture_done(struct fixture *f) {
+        pods_done(&f->pods);
+        record_book_free(f->book);
+        cri_config_done(&f->config);
+        scratch_remove(&f->directory);
+}
+
+static void fixture_init(struct fixture *f) {
+        *f = (struct fixture) {.directory = scratch_make()};
+        cri_config_init(&f->config);
+        free(f->config.state);
+        f->config.state = nd_format("%s/state", f->directory);
+        expect_ok(record_book_open(&f->config, &f->book));
+}
+
+/* The daemon ends, another one begins. */
+static void restart(struct fixture *f, nd_strings *problems) {
+        pods_done(&f->pods);
+        f->pods = (struct pods) {};
+        record_book_free(f->book);
+        expect_ok(record_book_open(&f->config, &f->book));
+        expect_ok(record_load(f->book, &f->pods, problems));
+}
+
+static void pack_pod(struct nd_text *ret) {
+        Runtime__V1__RunPodSandboxRequest request = RUNTIME__V1__RUN_POD_SANDBOX_REQUEST__INIT;
+        Runtime__V1__PodSandboxConfig config = RUNTIME__V1__POD_SANDBOX_CONFIG__INIT;
+        Runtime__V1__PodSandboxMetadata metadata = RUNTIME__V1__POD_SANDBOX_METADATA__INIT;
+
+        metadata.name = (char *) "web";
+        metadata.namespace_ = (char *) "default";
+        metadata.uid = (char *) "u-1";
+        config.metadata = &metadata;
+        request.config = &config;
+        nd_protobuf_pack(&request.base, ret);
+}
+
+static void pack_container(struct nd_text *ret) {
+        Runtime__V1__CreateContainerRequest request = RUNTIME__V1__CREATE_CONTAINER_REQUEST__INIT;
+        Runtime__V1__ContainerConfig config = RUNTIME__V1__CONTAINER_CONFIG__INIT;
+        Runtime__V1__ContainerMetadata metadata = RUNTIME__V1__CONTAINER_METADATA__INIT;
+        Runtime__V1__ImageSpec image = RUNTIME__V1__IMAGE_SPEC__INIT;
+
+        metadata.name = (char *) "main";
+        image.image = (char *) "sha256:1";
+        config.metadata = &metadata;
+        config.image = &image;
+        request.config = &config;
+        nd_protobuf_pack(&request.base, ret);
+}
+
+static struct sandbox *add_sandbox(struct fixture *f) {
+        struct sandbox *sandbox = nd_new(struct sandbox);
+        nd_autotext bytes = {};
+
+        pack_pod(&bytes);
+        pods_new_id(sandbox->id);
+        sandbox->this_boot = true;
+        expect_ok(request_decode_sandbox(nd_text_get(&bytes), bytes.length, &sandbox->request));
+        expect_ok(record_new_sandbox(f->book, sandbox, nd_text_get(&bytes), bytes.length));
+        pods_add_sandbox(&f->pods, sandbox);
+        return sandbox;
+}
+
+static struct container *add_container(struct fixture *f, struct sandbox *sandbox, bool internal) {
+        struct container *container = nd_new(struct container);
+        nd_autofree char *id = nullptr;
+        nd_autotext bytes = {};
+
+        pack_container(&bytes);
+        pods_new_id(container->id);
+        container->sandbox = sandbox;
+        container->internal = internal;
+        container->state = CONTAINER_NEW;
+        if (!internal)
+                expect_ok(request_decode_container(nd_text_get(&bytes), bytes.length, &id, &container->request));
+        expect_ok(record_new_container(f->book, container, internal ? nullptr : nd_text_get(&bytes), bytes.length));
+        pods_add_container(&f->pods, container);
+        return container;
+}
+
+static char *path_in(const struct fixture *f, const struct sandbox *sandbox, const char *name) {
+        return nd_format("%s/pods/%s/%s", f->config.state, sandbox->id, name);
+}
+
+/* ---- tests ---- */
+
+static void a_sandbox_is_the_same_after_a_restart([[maybe_unused]] void **state) {
+        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(fixture_done) struct fixture f = {};
+        struct sandbox *sandbox, *again;
+        char id[POD_ID + 1];
+
+        fixture_init(&f);
+        sandbox = add_sandbox(&f);
+        memcpy(id, sandbox->id, sizeof id);
+        sandbox->state = SANDBOX_READY;
+        sandbox->made = SANDBOX_MADE_NAMESPACES | SANDBOX_MADE_NETWORK;
+        sandbox->created_at = 1700000000000000001;
+        sandbox->oom_kills = 3;
+        nd_strings_add(&sandbox->addresses, "10.0.0.1");
+        nd_strings_add(&sandbox->addresses, "fd00::1");
+        sandbox->network_result = nd_strdup("{\"a\":\"\\u0001\"}");
+        expect_ok(record_save_sandbox(f.book, sandbox, RECORD_DURABLE));
+        restart(&f, &problems);
+
+        assert_int_equal(problems.count, 0);
+        again = nd_map_get(&f.pods.sandboxes, id);
+        assert_non_null(again);
+        assert_int_equal(again->state, SANDBOX_READY);
+        assert_int_equal(again->made, SANDBOX_MADE_NAMESPACES | SANDBOX_MADE_NETWORK);
+        assert_true(again->created_at == 1700000000000000001);
+        assert_int_equal(again->oom_kills, 3);
+        assert_int_equal(again->addresses.count, 2);
+        assert_string_equal(again->addresses.items[1], "fd00::1");
+        assert_string_equal(again->network_result, "{\"a\":\"\\u0001\"}");
+        assert_string_equal(again->request.name, "web");
+        assert_true(again->this_boot);
+}
+
+static void fill(struct container *container) {
+        container->state = CONTAINER_EXITED;
+        container->made = CONTAINER_MADE_DIRECTORY;
+        container->started = true;
+        container->created_at = 1;
+        container->started_at = 2;
+        container->finished_at = UINT64_MAX;
+        container->exit_code = 137;
+        container->reason = nd_strdup("OOMKilled");
+        container->message = nd_strdup("line\nline \x7f \"quoted\"");
+        container->pid = 4242;
+        container->pid_birth = 99;
+        container->user.uid = 1000;
+        nd_vector_push(&container->user.groups, 0u);
+        nd_vector_push(&container->user.groups, UINT32_MAX);
+        container->image = nd_digest_of(ND_HASH_SHA256, "a", 1);
+        container->log_path = nd_strdup("/var/log/0.log");
+        container->request.resources.cpu_quota = -1;
+        container->request.resources.memory_limit = INT64_MAX;
+        nd_vector_push(&container->request.resources.unified,
+                       ((struct pair) {.key = nd_strdup("memory.oom.group"), .value = nd_strdup("1")}));
+        nd_vector_push(&container->request.resources.hugepages,
+                       ((struct hugepage_limit) {.page_size = nd_strdup("2MB"), .limit = 1}));
+}
+
+static void a_container_is_the_same_after_a_restart([[maybe_unused]] void **state) {
+        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(fixture_done) struct fixture f = {};
+        struct container *container, *again;
+        char id[POD_ID + 1];
+
+        fixture_init(&f);
+        container = add_container(&f, add_sandbox(&f), false);
+        memcpy(id, container->id, sizeof id);
+        fill(container);
+        expect_ok(record_save_container(f.book, container, RECORD_HERE));
+        restart(&f, &problems);
+
+        assert_int_equal(problems.count, 0);
+        again = nd_map_get(&f.pods.containers, id);
+        assert_non_null(again);
+        assert_int_equal(again->state, CONTAINER_EXITED);
+        assert_true(again->finished_at == UINT64_MAX);
+        assert_int_equal(again->exit_code, 137);
+        assert_string_equal(again->reason, "OOMKilled");
+        assert_string_equal(again->message, "line\nline \x7f \"quoted\"");
+        assert_int_equal(again->user.groups.count, 2);
+        assert_true(again->user.groups.items[1] == UINT32_MAX);
+        assert_true(nd_digest_is_set(&again->image) && !nd_digest_is_set(&again->top));
+        assert_int_equal(again->request.resources.cpu_quota, -1);
+        assert_true(again->request.resources.memory_limit == INT64_MAX);
+        assert_true(pairs_have(&again->request.resources.unified, "memory.oom.group", "1"));
+        assert_int_equal(again->request.resources.hugepages.count, 1);
+        assert_string_equal(again->request.name, "main");
+        assert_string_equal(again->cgroup, ""); /* strings that nobody set are there */
+}
+
+static void the_pods_init_comes_back_without_a_request([[maybe_unused]] void **state) {
+        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(fixture_done) struct fixture f = {};
+        struct sandbox *again;
+        char id[POD_ID + 1];
+
+        fixture_init(&f);
+        memcpy(id, add_container(&f, add_sandbox(&f), true)->sandbox->id, sizeof id);
+        restart(&f, &problems);
+        assert_int_equal(problems.count, 0);
+        again = nd_map_get(&f.pods.sandboxes, id);
+        assert_non_null(again->init);
+        assert_true(again->init->internal);
+        assert_int_equal(again->containers.count, 0);
+}
+
+static void what_was_removed_is_gone_and_removing_it_again_is_fine([[maybe_unused]] void **state) {
+        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(fixture_done) struct fixture f = {};
+        struct container *container;
+        struct sandbox *sandbox;
+
+        fixture_init(&f);
+        sandbox = add_sandbox(&f);
+        container = add_container(&f, sandbox, false);
+        expect_error(record_remove_sandbox(f.book, sandbox), nd_code_of_errno(ENOTEMPTY), sandbox->id);
+        expect_ok(record_remove_container(f.book, container));
+        expect_ok(record_remove_container(f.book, container));
+        expect_ok(record_remove_sandbox(f.book, sandbox));
+        expect_ok(record_remove_sandbox(f.book, sandbox));
+        assert_int_equal(scratch_entries(f.directory, "state/pods"), 0);
+        restart(&f, &problems);
+        assert_int_equal(f.pods.sandboxes.count, 0);
+}
+
+/* Killed between the directory and the record, or between the record's and the directory's removal. */
+static void a_directory_without_a_record_goes_when_it_is_found([[maybe_unused]] void **state) {
+        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(fixture_done) struct fixture f = {};
+        nd_autofree char *sandbox_json = nullptr, *container_json = nullptr, *temporary = nullptr;
+        struct sandbox *kept, *left;
+        char id[POD_ID + 1];
+
+        fixture_init(&f);
+        kept = add_sandbox(&f);
+        memcpy(id, kept->id, sizeof id);
+        container_json = nd_format("containers/%s/container.json", add_container(&f, kept, false)->id);
+        left = add_sandbox(&f);
+        sandbox_json = path_in(&f, left, "sandbox.json");
+        temporary = nd_format("state/pods/%s/"
+                              ".nodens-0123",
+                              left->id);
+        scratch_text(f.directory, temporary, "half");
+        assert_int_equal(unlink(sandbox_json), 0);
+        free(sandbox_json);
+        sandbox_json = path_in(&f, kept, container_json);
+        assert_int_equal(unlink(sandbox_json), 0);
+        restart(&f, &problems);
+
+        assert_int_equal(problems.count, 0);
+        assert_int_equal(f.pods.sandboxes.count, 1);
+        assert_int_equal(f.pods.containers.count, 0);
+        assert_non_null(nd_map_get(&f.pods.sandboxes, id));
+        assert_int_equal(scratch_entries(f.directory, "state/pods"), 1);
+}
+
+static void a_damaged_record_costs_one_pod([[maybe_unused]] void **state) {
+        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(fixture_done) struct fixture f = {};
+        nd_autofree char *name = nullptr, *other = nullptr;
+        struct container *container;
+        struct sandbox *damaged;
+
+        fixture_init(&f);
+        (void) add_sandbox(&f);
+        damaged = add_sandbox(&f);
+        name = nd_format("state/pods/%s/sandbox.json", damaged->id);
+        scratch_text(f.directory, name, "{\"version\":1,\"state\":");
+        container = add_container(&f, add_sandbox(&f), false);
+        other = nd_format("state/pods/%s/containers/%s/container.pb", container->sandbox->id, container->id);
+        scratch_text(f.directory, other, "\xff");
+        restart(&f, &problems);
+
+        assert_int_equal(problems.count, 2);
+        assert_int_equal(f.pods.sandboxes.count, 2);
+        assert_int_equal(f.pods.containers.count, 0);
+        assert_true(scratch_has(f.directory, name)); /* left for a person to look at */
+}
+
+static void a_newer_format_is_told_apart([[maybe_unused]] void **state) {
+        nd_cleanup(pods_done) struct pods pods = {};
+        struct sandbox *sandbox = nd_new(struct sandbox);
+        static const char newer[] = "{\"version\":2,\"state\":\"ready\"}", none[] = "{\"state\":\"ready\"}",
+                          odd[] = "{\"version\":1,\"state\":\"odd\"}";
+
+        pods_new_id(sandbox->id);
+        pods_add_sandbox(&pods, sandbox);
+        expect_error(record_parse_sandbox(newer, strlen(newer), "", sandbox), ND_UNIMPLEMENTED, "newer nodens-cri");
+        expect_error(record_parse_sandbox(none, strlen(none), "", sandbox), ND_INVALID, "no version");
+        expect_error(record_parse_sandbox(odd, strlen(odd), "", sandbox), ND_INVALID, "no state of ours: 'odd'");
+}
+
+static void a_record_of_an_earlier_boot_stays_one([[maybe_unused]] void **state) {
+        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(fixture_done) struct fixture f = {};
+        struct sandbox *sandbox;
+        char id[POD_ID + 1];
+
+        fixture_init(&f);
+        sandbox = add_sandbox(&f);
+        memcpy(id, sandbox->id, sizeof id);
+        sandbox->this_boot = false;
+        expect_ok(record_save_sandbox(f.book, sandbox, RECORD_HERE));
+        restart(&f, &problems);
+        sandbox = nd_map_get(&f.pods.sandboxes, id);
+        assert_false(sandbox->this_boot);
+        expect_ok(record_save_sandbox(f.book, sandbox, RECORD_HERE)); /* a stop saves it */
+        restart(&f, &problems);
+        sandbox = nd_map_get(&f.pods.sandboxes, id);
+        assert_false(sandbox->this_boot);
+}
+
+int main(void) {
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_sandbox_is_the_same_after_a_restart),
+                cmocka_unit_test(a_container_is_the_same_after_a_restart),
+                cmocka_unit_test(the_pods_init_comes_back_without_a_request),
+                cmocka_unit_test(what_was_removed_is_gone_and_removing_it_again_is_fine),
+                cmocka_unit_test(a_directory_without_a_record_goes_when_it_is_found),
+                cmocka_unit_test(a_damaged_record_costs_one_pod),
+                cmocka_unit_test(a_newer_format_is_told_apart),
+                cmocka_unit_test(a_record_of_an_earlier_boot_stays_one),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
