@@ -156,7 +156,7 @@ static void set_up(struct fixture *f, const char *words) {
         pods_new_id(f->sandbox.id);
         pods_new_id(f->container.id);
         f->container.sandbox = &f->sandbox;
-        f->parent = nd_format("/nodens-test-%d", getpid());
+        f->parent = nd_format("/nodens-test-%.12s", f->sandbox.id); /* cgroups may be shared with other pid namespaces */
 
         expect_ok(nd_mount_namespace_private());
         rootfs = nd_format("%s/rootfs", f->root);

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <unit/expect.h>
 
+#include <fcntl.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <sys/mount.h>
+#include <sys/random.h>
 #include <sys/statfs.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -33,6 +37,89 @@ static void a_controller_is_a_whole_word([[maybe_unused]] void **state) {
         assert_false(nd_cgroup_has("cpuset io", "cpu"));
         assert_false(nd_cgroup_has("", "cpu"));
         assert_false(nd_cgroup_has(nullptr, "cpu"));
+}
+
+static void a_value_is_found_by_its_whole_key([[maybe_unused]] void **state) {
+        static const char text[] = "inactive_file 1\nfile 22\nfile_mapped 333\nbroken x\nempty \n";
+        uint64_t value = 0;
+
+        assert_true(nd_cgroup_key(text, "file", &value));
+        assert_int_equal(value, 22);
+        assert_true(nd_cgroup_key(text, "file_mapped", &value));
+        assert_int_equal(value, 333);
+        assert_false(nd_cgroup_key(text, "active_file", &value));
+        assert_false(nd_cgroup_key(text, "broken", &value));
+        assert_false(nd_cgroup_key(text, "empty", &value));
+        assert_false(nd_cgroup_key("", "file", &value));
+}
+
+static void a_key_is_summed_over_all_devices([[maybe_unused]] void **state) {
+        uint64_t value = 7;
+
+        assert_true(nd_cgroup_sum("8:0 rbytes=1 wbytes=2\n8:16 rbytes=40 dbytes=9\n", "rbytes", &value));
+        assert_int_equal(value, 41);
+        assert_false(nd_cgroup_sum("8:0 xrbytes=1\n", "rbytes", &value));
+        assert_false(nd_cgroup_sum("", "rbytes", &value));
+        assert_int_equal(value, 41);
+}
+
+static void no_limit_is_the_highest_number([[maybe_unused]] void **state) {
+        uint64_t value;
+
+        assert_true(nd_cgroup_number("max\n", &value));
+        assert_true(value == UINT64_MAX);
+        assert_true(nd_cgroup_number("123\n", &value));
+        assert_int_equal(value, 123);
+        assert_false(nd_cgroup_number("", &value));
+        assert_false(nd_cgroup_number("maximum\n", &value));
+        assert_false(nd_cgroup_number("-1\n", &value));
+}
+
+/* A process of ours in a cgroup of ours: killed, lifted, removed. */
+static void a_cgroup_of_ours_can_be_killed_lifted_and_removed([[maybe_unused]] void **state) {
+        nd_cleanup(nd_cgroup_done) struct nd_cgroup cgroup = {};
+        nd_autofree char *name = nullptr, *path = nullptr, *procs = nullptr, *text = nullptr;
+        nd_autoclose int parent = -EBADF, child = -EBADF;
+        unsigned number = 0;
+        int status;
+        pid_t pid;
+
+        /* Not by our pid: others in another pid namespace may have the same, and the same cgroups. */
+        assert_int_equal(getrandom(&number, sizeof number, 0), sizeof number);
+        name = nd_format("nodens-test-%x", number);
+        expect_ok(nd_cgroup_discover(&cgroup));
+        if (cgroup.layout != ND_CGROUP_UNIFIED || !cgroup.writable || geteuid() != 0)
+                skip_because("there is no cgroup v2 of ours");
+        expect_ok(nd_cgroup_open(cgroup.own, &parent));
+        expect_ok(nd_cgroup_make(parent, name));
+        expect_error(nd_cgroup_make(parent, name), ND_EXISTS, name);
+        path = nd_format("%s/%s", nd_streq(cgroup.own, "/") ? "" : cgroup.own, name);
+        expect_ok(nd_cgroup_open(path, &child));
+        expect_ok(nd_cgroup_make(child, "below"));
+
+        pid = fork();
+        if (pid == 0) {
+                (void) pause();
+                _exit(0);
+        }
+        text = nd_format("%d", pid);
+        procs = nd_format(ND_CGROUP_MOUNT "%s/below/cgroup.procs", path);
+        {
+                nd_autoclose int fd = open(procs, O_WRONLY | O_CLOEXEC);
+
+                assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+        }
+        assert_false(nd_cgroup_remove(parent, name)); /* somebody is in it */
+        nd_cgroup_lift(child, "below");
+        assert_true(nd_cgroup_remove(child, "below"));
+        assert_int_equal(waitpid(pid, &status, WNOHANG), 0); /* and lives */
+        expect_ok(nd_cgroup_kill(child));
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        assert_true(nd_cgroup_remove(parent, name));
+        assert_true(nd_cgroup_remove(parent, name)); /* it is gone already */
+        expect_ok(nd_cgroup_kill(child));
+        expect_error(nd_cgroup_open(path, &status), ND_NOT_FOUND, name);
 }
 
 static void what_is_found_here_agrees_with_the_mount([[maybe_unused]] void **state) {
@@ -77,6 +164,10 @@ int main(void) {
                 cmocka_unit_test(the_v2_line_is_found_wherever_it_stands),
                 cmocka_unit_test(without_a_v2_line_there_is_no_path),
                 cmocka_unit_test(a_controller_is_a_whole_word),
+                cmocka_unit_test(a_value_is_found_by_its_whole_key),
+                cmocka_unit_test(a_key_is_summed_over_all_devices),
+                cmocka_unit_test(no_limit_is_the_highest_number),
+                cmocka_unit_test(a_cgroup_of_ours_can_be_killed_lifted_and_removed),
                 cmocka_unit_test(what_is_found_here_agrees_with_the_mount),
                 cmocka_unit_test(the_layout_is_told_by_the_filesystem_that_is_mounted),
         };

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unit/expect.h>
+#include <unit/resources.h>
+#include <unit/scratch.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cri/daemon.h"
+#include "cri/paths.h"
+#include "cri/stats.h"
+#include "sys/cgroup.h"
+#include "sys/file.h"
+
+struct fixture {
+        char *root;
+        struct daemon daemon;
+        struct sandbox *sandbox;
+        char *cgroup; /* one that all containers share here */
+        unsigned answers;
+        struct stats_answer last;
+};
+
+static void replace(char **field, char *value) {
+        free(*field);
+        *field = value;
+}
+
+static void set_up(struct fixture *f) {
+        nd_cleanup(nd_cgroup_done) struct nd_cgroup cgroup = {};
+
+        *f = (struct fixture) {.root = scratch_make()};
+        cri_config_init(&f->daemon.config);
+        replace(&f->daemon.config.state, nd_format("%s/state", f->root));
+        assert_true(sd_event_new(&f->daemon.loop) >= 0);
+        expect_ok(stats_new(&f->daemon, &f->daemon.stats));
+        expect_ok(nd_cgroup_discover(&cgroup));
+        f->cgroup = cgroup.own ? nd_strdup(cgroup.own) : nd_strdup("/none");
+        f->sandbox = nd_new(struct sandbox);
+        pods_new_id(f->sandbox->id);
+        f->sandbox->state = SANDBOX_READY;
+        f->sandbox->request.cgroup_parent = nd_strdup(f->cgroup);
+        f->sandbox->request.network = NAMESPACE_NODE;
+        pods_add_sandbox(&f->daemon.pods, f->sandbox);
+}
+
+static struct container *add(struct fixture *f, size_t bytes) {
+        struct container *container = nd_new(struct container);
+        nd_autofree char *directory = nullptr, *upper = nullptr, *name = nullptr, *zeros = nd_calloc(1, bytes + 1);
+
+        pods_new_id(container->id);
+        container->sandbox = f->sandbox;
+        container->state = CONTAINER_RUNNING;
+        container->made = CONTAINER_MADE_DIRECTORY;
+        container->cgroup = nd_strdup(f->cgroup);
+        pods_add_container(&f->daemon.pods, container);
+        directory = path_of_container(&f->daemon.config, container);
+        upper = nd_format("%s/upper", directory + strlen(f->root) + 1);
+        scratch_mkdir(f->root, upper);
+        name = nd_format("%s/file", upper);
+        memset(zeros, 'x', bytes);
+        scratch_write(f->root, name, zeros, bytes);
+        return container;
+}
+
+static void answer_done(struct stats_answer *answer) {
+        nd_vector_done(&answer->containers);
+        nd_vector_done(&answer->sandboxes);
+}
+
+static void tear_down(struct fixture *f) {
+        stats_free(f->daemon.stats);
+        pods_done(&f->daemon.pods);
+        sd_event_unref(f->daemon.loop);
+        cri_config_done(&f->daemon.config);
+        answer_done(&f->last);
+        free(f->cgroup);
+        scratch_remove(&f->root);
+}
+
+static void on_answer(const struct stats_answer *answer, void *userdata) {
+        struct fixture *f = userdata;
+
+        f->answers++;
+        answer_done(&f->last);
+        nd_vector_each (item, &answer->containers)
+                nd_vector_push(&f->last.containers, *item);
+        nd_vector_each (item, &answer->sandboxes)
+                nd_vector_push(&f->last.sandboxes, *item);
+}
+
+static struct stats_request *ask(struct fixture *f, bool layers) {
+        struct stats_question question = {.parts = USAGE_CPU | USAGE_MEMORY, .layers = layers, .networks = true};
+        struct stats_request *request = nullptr;
+        const struct nd_map_slot *slot;
+
+        for (size_t at = 0; (slot = nd_map_next(&f->daemon.pods.containers, &at));)
+                nd_strings_add(&question.containers, slot->key);
+        nd_strings_add(&question.containers, "absent");
+        nd_strings_add(&question.sandboxes, f->sandbox->id);
+        stats_ask(f->daemon.stats, &question, on_answer, f, &request);
+        assert_int_equal(question.containers.count, 0);
+        return request;
+}
+
+static void await_answers(struct fixture *f, unsigned answers) {
+        uint64_t end = nd_clock_us() + 10 * ND_SECOND_US;
+
+        while (f->answers < answers && nd_clock_us() < end)
+                assert_true(sd_event_run(f->daemon.loop, 100 * ND_MS_US) >= 0);
+        assert_int_equal(f->answers, answers);
+}
+
+static void a_question_is_answered_with_what_is_there([[maybe_unused]] void **state) {
+        struct container *container;
+        struct fixture f;
+
+        set_up(&f);
+        if (nd_streq(f.cgroup, "/none")) {
+                tear_down(&f);
+                skip_because("there is no cgroup v2");
+        }
+        container = add(&f, 100000);
+        (void) ask(&f, true);
+        await_answers(&f, 1);
+        assert_int_equal(f.last.containers.count, 1); /* the absent one is left out */
+        assert_string_equal(f.last.containers.items[0].id, container->id);
+        assert_true(f.last.containers.items[0].usage.at > 0);
+        assert_true(f.last.containers.items[0].layer.at > 0);
+        assert_true(f.last.containers.items[0].layer.bytes >= 100000);
+        assert_int_equal(f.last.containers.items[0].layer.inodes, 2);
+        assert_int_equal(f.last.sandboxes.count, 1);
+        assert_true(f.last.sandboxes.items[0].usage.at > 0);
+        assert_int_equal(f.last.sandboxes.items[0].network.at, 0); /* the host's is not the pod's */
+        tear_down(&f);
+}
+
+static void what_was_just_measured_is_not_measured_again([[maybe_unused]] void **state) {
+        nd_autofree char *directory = nullptr, *name = nullptr;
+        struct container *container;
+        uint64_t first;
+        struct fixture f;
+
+        set_up(&f);
+        container = add(&f, 1000);
+        (void) ask(&f, true);
+        await_answers(&f, 1);
+        first = f.last.containers.items[0].layer.at;
+        directory = path_of_container(&f.daemon.config, container);
+        name = nd_format("%s/upper/more", directory + strlen(f.root) + 1);
+        scratch_write(f.root, name, "x", 1);
+        (void) ask(&f, true);
+        await_answers(&f, 2);
+        assert_true(f.last.containers.items[0].layer.at == first);
+        assert_int_equal(f.last.containers.items[0].layer.inodes, 2);
+        tear_down(&f);
+}
+
+static void a_container_that_goes_meanwhile_is_left_out([[maybe_unused]] void **state) {
+        struct container *container;
+        struct fixture f;
+
+        set_up(&f);
+        container = add(&f, 1000);
+        (void) add(&f, 1000);
+        (void) ask(&f, true);
+        pods_drop_container(&f.daemon.pods, container);
+        await_answers(&f, 1);
+        assert_int_equal(f.last.containers.count, 1);
+        tear_down(&f);
+}
+
+static void a_cancelled_question_has_no_answer([[maybe_unused]] void **state) {
+        size_t descriptors = resources_descriptors();
+        struct fixture f;
+
+        set_up(&f);
+        (void) add(&f, 1000);
+        stats_cancel(ask(&f, true));
+        (void) ask(&f, false);
+        await_answers(&f, 1);
+        (void) ask(&f, true); /* which nobody waits for */
+        stats_free(nd_take_ptr(f.daemon.stats));
+        for (int i = 0; i < 30; i++) /* killed workers are reaped by the loop */
+                (void) sd_event_run(f.daemon.loop, 10 * ND_MS_US);
+        tear_down(&f);
+        assert_int_equal(resources_descriptors(), descriptors);
+}
+
+static void a_list_of_thousands_does_not_keep_the_loop([[maybe_unused]] void **state) {
+        enum { CONTAINERS = 2000 };
+        uint64_t begin, longest = 0, total;
+        struct fixture f;
+
+        set_up(&f);
+        for (size_t i = 0; i < CONTAINERS; i++)
+                (void) add(&f, 0);
+        begin = nd_clock_us();
+        (void) ask(&f, false);
+        while (f.answers == 0) {
+                uint64_t turn = nd_clock_us();
+
+                assert_true(sd_event_run(f.daemon.loop, ND_SECOND_US) >= 0);
+                turn = nd_clock_us() - turn;
+                longest = turn > longest ? turn : longest;
+        }
+        total = nd_clock_us() - begin;
+        assert_int_equal(f.last.containers.count, CONTAINERS);
+        print_message("# %d containers in %llu us, the longest turn %llu us\n", CONTAINERS, (unsigned long long) total,
+                      (unsigned long long) longest);
+        assert_true(longest < ND_SECOND_US / 4);
+        begin = nd_clock_us();
+        (void) ask(&f, true);
+        await_answers(&f, 2);
+        print_message("# with layers: %llu us\n", (unsigned long long) (nd_clock_us() - begin));
+        tear_down(&f);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_question_is_answered_with_what_is_there),
+                cmocka_unit_test(what_was_just_measured_is_not_measured_again),
+                cmocka_unit_test(a_container_that_goes_meanwhile_is_left_out),
+                cmocka_unit_test(a_cancelled_question_has_no_answer),
+                cmocka_unit_test(a_list_of_thousands_does_not_keep_the_loop),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

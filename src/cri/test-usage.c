@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unit/expect.h>
+#include <unit/scratch.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cri/usage.h"
+#include "sys/cgroup.h"
+#include "sys/file.h"
+
+static void pressure_is_read_as_the_kernel_writes_it([[maybe_unused]] void **state) {
+        struct pressures p;
+
+        assert_true(usage_parse_pressure(
+                "some avg10=1.50 avg60=0.25 avg300=100.00 total=42\nfull avg10=0.00 avg60=0.00 avg300=0.01 total=7\n", &p));
+        assert_true(p.known && p.some.average10 == 1.5 && p.some.average60 == 0.25 && p.some.average300 == 100 &&
+                    p.some.total == 42000);
+        assert_true(p.full.average300 == 0.01 && p.full.total == 7000);
+        assert_true(usage_parse_pressure("some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n", &p));
+        assert_int_equal(p.full.total, 0);
+}
+
+static void pressure_that_nobody_writes_is_refused([[maybe_unused]] void **state) {
+        static const char *const cases[] = {
+                "",
+                "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+                "some avg10=0.00 avg60=0.00 avg300=0.00\n",
+                "some avg10=0.00 avg60=0.00 total=0\n",
+                "some avg10=x avg60=0.00 avg300=0.00 total=0\n",
+                "some avg10=0.00 avg60=0.00 avg300=0.00 total=-1\n",
+                "some avg10=0.00 avg60=0.00 avg300=0.00 total=18446744073709551615\n",
+                "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull avg10=\n",
+        };
+        struct pressures p = {};
+
+        for (size_t i = 0; i < nd_count_of(cases); i++)
+                assert_false(usage_parse_pressure(cases[i], &p));
+        assert_false(p.known);
+}
+
+static void network_counters_are_told_apart([[maybe_unused]] void **state) {
+        struct network_usage n;
+
+        usage_parse_network(
+                "Inter-|   Receive                                                |  Transmit\n"
+                " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n"
+                "    lo:     100       2    0    0    0     0          0         0      100       2    0    0    0     0       0          0\n"
+                "  eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"
+                "net1:18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+                &n);
+        assert_true(n.at > 0);
+        assert_int_equal(n.count, 2);
+        assert_string_equal(n.interfaces[0].name, "eth0");
+        assert_int_equal(n.interfaces[0].received, 1);
+        assert_int_equal(n.interfaces[0].received_packets, 2);
+        assert_int_equal(n.interfaces[0].received_errors, 3);
+        assert_int_equal(n.interfaces[0].received_dropped, 4);
+        assert_int_equal(n.interfaces[0].sent, 9);
+        assert_int_equal(n.interfaces[0].sent_packets, 10);
+        assert_int_equal(n.interfaces[0].sent_errors, 11);
+        assert_int_equal(n.interfaces[0].sent_dropped, 12);
+        assert_string_equal(n.interfaces[1].name, "net1");
+        assert_true(n.interfaces[1].received == UINT64_MAX);
+}
+
+static void half_a_line_of_counters_is_no_interface([[maybe_unused]] void **state) {
+        struct network_usage n;
+
+        usage_parse_network("eth0: 1 2 3\neth1:\n: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"
+                            "a-name-that-is-too-long: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"
+                            "eth2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 -16\neth3: 1 2 3 4 5 6 7 8",
+                            &n);
+        assert_int_equal(n.count, 0);
+}
+
+static void a_tree_is_counted_with_each_file_once([[maybe_unused]] void **state) {
+        scratch_directory d = scratch_make();
+        nd_autofree char *tree = nd_format("%s/tree", d), *one = nd_format("%s/tree/one", d),
+                         *two = nd_format("%s/tree/sub/two", d);
+        nd_autofree char *link = nd_format("%s/tree/link", d), *bytes = nd_calloc(1, 1 << 20);
+        struct tree_usage u;
+
+        memset(bytes, 'x', 1 << 20);
+        scratch_mkdir(d, "tree/sub");
+        scratch_write(d, "tree/one", bytes, 1 << 20);
+        assert_int_equal(linkat(AT_FDCWD, one, AT_FDCWD, two, 0), 0);
+        assert_int_equal(symlink("/", link), 0);
+        expect_ok(usage_of_tree(AT_FDCWD, tree, 5 * ND_SECOND_US, &u));
+        assert_int_equal(u.inodes, 4); /* tree, sub, the file with two names, the link */
+        assert_true(u.bytes >= 1 << 20 && u.bytes < 2 << 20);
+        assert_true(u.at > 0 && u.filesystem_bytes > u.bytes && u.filesystem_inodes >= u.free_inodes);
+        expect_error(usage_of_tree(AT_FDCWD, link, 5 * ND_SECOND_US, &u) ?: nd_error_new(ND_OK, 0, "a link counts as itself"),
+                     ND_OK, "");
+        expect_error(usage_of_tree(d[0] ? AT_FDCWD : -1, "/no/such/tree", ND_SECOND_US, &u), ND_NOT_FOUND, "/no/such/tree");
+}
+
+static void a_tree_deeper_than_any_path_is_counted([[maybe_unused]] void **state) {
+        enum { LEVELS = 3000 };
+        scratch_directory d = scratch_make();
+        nd_autoclose int at = -EBADF;
+        struct tree_usage u;
+
+        scratch_mkdir(d, "tree");
+        {
+                nd_autofree char *tree = nd_format("%s/tree", d);
+
+                expect_ok(nd_dir_open(AT_FDCWD, tree, &at));
+        }
+        for (int i = 0; i < LEVELS; i++) {
+                int next;
+
+                assert_int_equal(mkdirat(at, "deep", 0755), 0);
+                next = openat(at, "deep", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                assert_true(next >= 0);
+                nd_close_fd(&at);
+                at = next;
+        }
+        {
+                nd_autofree char *tree = nd_format("%s/tree", d), *command = nd_format("rm -rf '%s/tree'", d);
+
+                expect_ok(usage_of_tree(AT_FDCWD, tree, 10 * ND_SECOND_US, &u));
+                assert_int_equal(u.inodes, LEVELS + 1);
+                assert_int_equal(system(command), 0); /* rm can; our own removal of scratch directories need not */
+        }
+}
+
+static void a_tree_that_takes_too_long_is_given_up([[maybe_unused]] void **state) {
+        scratch_directory d = scratch_make();
+        struct tree_usage u = {};
+
+        for (int i = 0; i < 600; i++) {
+                nd_autofree char *name = nd_format("%d", i);
+
+                scratch_write(d, name, "", 0);
+        }
+        expect_error(usage_of_tree(AT_FDCWD, d, 0, &u), ND_DEADLINE, "count what is in");
+        assert_int_equal(u.at, 0);
+}
+
+static void a_cgroup_that_is_gone_is_not_found([[maybe_unused]] void **state) {
+        struct usage u;
+        struct process_usage p;
+
+        expect_error(usage_of_cgroup("/no/such/cgroup", USAGE_ALL, &u), ND_NOT_FOUND, "/no/such/cgroup");
+        expect_error(usage_of_processes("/no/such/cgroup", &p), ND_NOT_FOUND, "/no/such/cgroup");
+}
+
+static void our_own_cgroup_has_us_in_it([[maybe_unused]] void **state) {
+        nd_cleanup(nd_cgroup_done) struct nd_cgroup cgroup = {};
+        struct process_usage p;
+        struct usage u;
+
+        expect_ok(nd_cgroup_discover(&cgroup));
+        if (cgroup.layout != ND_CGROUP_UNIFIED || !cgroup.writable)
+                skip_because("there is no cgroup v2 of ours");
+        expect_ok(usage_of_cgroup(cgroup.own, USAGE_ALL, &u));
+        assert_true(u.at > 0);
+        assert_true(u.has_cpu); /* also without a controller */
+        assert_true(u.cpu >= u.cpu_user);
+        expect_ok(usage_of_processes(cgroup.own, &p));
+        assert_true(p.processes >= 1 && p.descriptors >= 3);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(pressure_is_read_as_the_kernel_writes_it),
+                cmocka_unit_test(pressure_that_nobody_writes_is_refused),
+                cmocka_unit_test(network_counters_are_told_apart),
+                cmocka_unit_test(half_a_line_of_counters_is_no_interface),
+                cmocka_unit_test(a_tree_is_counted_with_each_file_once),
+                cmocka_unit_test(a_tree_deeper_than_any_path_is_counted),
+                cmocka_unit_test(a_tree_that_takes_too_long_is_given_up),
+                cmocka_unit_test(a_cgroup_that_is_gone_is_not_found),
+                cmocka_unit_test(our_own_cgroup_has_us_in_it),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
