@@ -13,6 +13,7 @@ int rootless_hold(void *settings, int operand_count, char **operands);
 int rootless_net(void *settings, int operand_count, char **operands);
 int rootless_status(void *settings, int operand_count, char **operands);
 int rootless_shell(void *settings, int operand_count, char **operands);
+int rootless_purge(void *settings, int operand_count, char **operands);
 int rootless_down(void *settings, int operand_count, char **operands);
 
 /* Says an error to the person who typed, and gives the exit code for it. */

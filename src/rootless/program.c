@@ -50,6 +50,14 @@ static const struct nd_option up_options[] = {NAME_OPTION,
                                                .help = "Stay, for machines without a systemd user manager"},
                                               {}};
 static const struct nd_option name_options[] = {NAME_OPTION, {}};
+static const struct nd_option purge_options[] = {NAME_OPTION,
+                                                 {.name = "data",
+                                                  .kind = ND_OPTION_TEXT,
+                                                  .offset = FIELD(data),
+                                                  .argument = "DIRECTORY",
+                                                  .values = ND_VALUES_DIRECTORY,
+                                                  .help = "The node's data directory, where it is not the default one"},
+                                                 {}};
 static const struct nd_option status_options[] = {
         NAME_OPTION, {.name = "json", .kind = ND_OPTION_FLAG, .offset = FIELD(json), .help = "Print JSON, for machines"}, {}};
 
@@ -81,6 +89,11 @@ static const struct nd_command commands[] = {
          .options = name_options,
          .settings_size = sizeof(struct nd_settings),
          .run = rootless_down},
+        {.name = "purge",
+         .summary = "remove what a node that does not run has kept",
+         .options = purge_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_purge},
         {.name = "hold",
          .summary = "start a node's holder and leave it to the caller's unit (nodens-node@.service)",
          .options = up_options,

@@ -157,14 +157,43 @@ static int transact(struct nd_netlink *netlink, struct request *r, message_reade
                         continue;
                 if (n < 0)
                         return errno == EAGAIN ? -ETIMEDOUT : -errno;
-                for (const struct nlmsghdr *m = (const struct nlmsghdr *) (void *) answer; status == 0 && NLMSG_OK(m, left);
-                     m = NLMSG_NEXT(m, left))
+                for (const uint8_t *at = (const uint8_t *) answer; status == 0;) {
+                        const struct nlmsghdr *m = (const void *) at;
+                        size_t step;
+
+                        if (left < sizeof *m || m->nlmsg_len < sizeof *m || m->nlmsg_len > left)
+                                break;
                         status = answer_message(netlink, m, reader, userdata);
+                        step = NLMSG_ALIGN(m->nlmsg_len);
+                        at += step;
+                        left -= step < left ? step : left;
+                }
         }
         return status < 0 ? status : 0;
 }
 
 /* ---- lists */
+
+/* A message's attributes; the kernel's own macros cast from char, which clang takes amiss. */
+static const struct rtattr *attribute_within(const void *at, size_t left) {
+        const struct rtattr *a = at;
+
+        return left >= sizeof *a && a->rta_len >= sizeof *a && a->rta_len <= left ? a : nullptr;
+}
+
+static const struct rtattr *first_attribute(const struct nlmsghdr *message, size_t body, size_t *ret_left) {
+        size_t before = NLMSG_LENGTH(NLMSG_ALIGN(body));
+
+        *ret_left = message->nlmsg_len > before ? message->nlmsg_len - before : 0;
+        return attribute_within((const uint8_t *) message + before, *ret_left);
+}
+
+static const struct rtattr *next_attribute(const struct rtattr *a, size_t *left) {
+        size_t step = RTA_ALIGN(a->rta_len);
+
+        *left -= step < *left ? step : *left;
+        return attribute_within((const uint8_t *) a + step, *left);
+}
 
 static void read_address_bytes(const struct rtattr *attribute, struct nd_address *ret) {
         if (RTA_PAYLOAD(attribute) == address_size(ret->family))
@@ -180,12 +209,12 @@ static void on_address(const struct nlmsghdr *message, void *userdata) {
                                         .address = {.family = body->ifa_family, .prefix = body->ifa_prefixlen},
                                         .global = body->ifa_scope == RT_SCOPE_UNIVERSE};
         uint32_t flags = body->ifa_flags;
-        int left = (int) IFA_PAYLOAD(message);
+        size_t left;
         bool local = false;
 
         if (message->nlmsg_type != RTM_NEWADDR || (body->ifa_family != AF_INET && body->ifa_family != AF_INET6))
                 return;
-        for (const struct rtattr *a = IFA_RTA(body); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+        for (const struct rtattr *a = first_attribute(message, sizeof *body, &left); a; a = next_attribute(a, &left)) {
                 /* On a point-to-point link IFA_ADDRESS is the other end, and ours is IFA_LOCAL. */
                 if (a->rta_type == IFA_LOCAL || (a->rta_type == IFA_ADDRESS && !local))
                         read_address_bytes(a, &found.address);
@@ -204,12 +233,12 @@ static void on_route(const struct nlmsghdr *message, void *userdata) {
         const struct rtmsg *body = NLMSG_DATA(message);
         struct nd_route found = {.to = {.family = body->rtm_family, .prefix = body->rtm_dst_len}};
         uint32_t table = body->rtm_table;
-        int left = (int) RTM_PAYLOAD(message);
+        size_t left;
 
         if (message->nlmsg_type != RTM_NEWROUTE || body->rtm_type != RTN_UNICAST ||
             (body->rtm_family != AF_INET && body->rtm_family != AF_INET6))
                 return;
-        for (const struct rtattr *a = RTM_RTA(body); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+        for (const struct rtattr *a = first_attribute(message, sizeof *body, &left); a; a = next_attribute(a, &left)) {
                 if (a->rta_type == RTA_DST)
                         read_address_bytes(a, &found.to);
                 if (a->rta_type == RTA_GATEWAY) {

@@ -48,6 +48,17 @@ def test_the_data_directory_keeps_what_the_node_writes() -> None:
     assert kept.read_text() == "1\n2\n" and kept.stat().st_uid == machine.SUBID + 999
 
 
+def test_purge_removes_what_subordinate_ids_own() -> None:
+    with node("purged") as made:
+        made.shell("sh", "-ec", "mkdir -p /var/lib/deep/er; touch /var/lib/deep/er/x; chown -R 70000:70000 /var/lib/deep; chmod 0 /var/lib/deep")
+        done = rootless("purge", "--name", "purged", check=False)
+        assert done.returncode != 0 and "another process" in done.stderr, "not while it runs"
+    data = HOME / ".local/share/nodens/purged"
+    assert (data / "lib/deep").stat().st_uid == machine.SUBID + 69999
+    rootless("purge", "--name", "purged")
+    assert not data.exists() and not (machine.RUNTIME / "nodens/purged").exists()
+
+
 def test_one_name_is_one_node() -> None:
     with node("only"):
         done = rootless("up", "--foreground", "--name", "only", check=False)
