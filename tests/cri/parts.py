@@ -132,7 +132,16 @@ def scratch() -> Iterator[Path]:
     try:
         yield path
     finally:
+        unmount_below(path)
         shutil.rmtree(path, ignore_errors=True)
+
+
+def unmount_below(top: Path) -> None:
+    """A runtime's pins and roots outlive it, as they should, and stand in the way of removing its directories."""
+    places = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    for place in reversed(places):
+        if place.startswith(f"{top}/"):
+            subprocess.run(["umount", "-l", place], check=False, stderr=subprocess.DEVNULL)
 
 
 def free_ports() -> int:

@@ -112,6 +112,7 @@ def one_pull(kind: str, site: parts.real.Site, name: str, messages: parts.Messag
         began = time.monotonic()
         os.sync()
         found["sync_after"] = time.monotonic() - began     # what was acknowledged and not yet on disk
+        parts.unmount_below(directory / "r")
         shutil.rmtree(directory / "r")
         return found | (sampler.peaks if sampler else {})
 
