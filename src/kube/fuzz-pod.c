@@ -7,10 +7,9 @@
 #include "kube/pod.h"
 
 static void walk(const struct nd_pod *pod) {
-        const struct nd_container *c;
         size_t count = 0, number;
 
-        for (size_t i = 0; (c = nd_pod_container(&pod->spec, i)); i++, count++)
+        for (size_t i = 0; nd_pod_container(&pod->spec, i); i++, count++)
                 fuzz_require(nd_pod_container_list(&pod->spec, i, &number));
         fuzz_require(count ==
                      pod->spec.init_containers.count + pod->spec.containers.count + pod->spec.ephemeral_containers.count);

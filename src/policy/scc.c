@@ -168,8 +168,6 @@ static struct nd_texts volumes_with_host_dir(const struct nd_scc *scc, struct nd
 }
 
 void nd_scc_default(struct nd_scc *scc, struct nd_arena *arena) {
-        const char *all = "*";
-
         if (nd_or_empty(scc->fs_group.type)[0] == '\0')
                 scc->fs_group.type = "RunAsAny";
         if (nd_or_empty(scc->supplemental_groups.type)[0] == '\0')
@@ -179,10 +177,10 @@ void nd_scc_default(struct nd_scc *scc, struct nd_arena *arena) {
         if (scc->allow_privilege_escalation == ND_UNSET)
                 scc->allow_privilege_escalation = ND_ON;
         if (!scc->volumes.items) { /* null means all, from a time before the list */
-                scc->volumes.items = nd_arena_alloc(arena, 1, sizeof all);
-                scc->volumes.items[scc->volumes.count++] = all;
+                scc->volumes.items = nd_arena_alloc(arena, 1, sizeof *scc->volumes.items);
+                scc->volumes.items[scc->volumes.count++] = "*";
         } else if (scc->volumes.count == 0) {
-                scc->volumes.items = nd_arena_alloc(arena, 1, sizeof all);
+                scc->volumes.items = nd_arena_alloc(arena, 1, sizeof *scc->volumes.items);
                 scc->volumes.items[scc->volumes.count++] = scc->allow_host_dir ? "hostPath" : "none";
         }
         scc->volumes = volumes_with_host_dir(scc, arena);
@@ -281,7 +279,8 @@ static struct nd_error *bind_groups(const struct nd_scc_namespace *namespace, st
                 count++;
         nd_try(check_list(ND_SCC_ANNOTATION_GROUPS, count));
         groups->ranges.items = nd_arena_alloc(arena, count, sizeof *groups->ranges.items);
-        rest = copy = nd_strdup(text);
+        copy = nd_strdup(text);
+        rest = copy;
         for (char *block; (block = strsep(&rest, ","));)
                 nd_try(nd_error_wrap(nd_scc_block_parse(block, &groups->ranges.items[groups->ranges.count++]), "annotation %s",
                                      ND_SCC_ANNOTATION_GROUPS));
