@@ -154,7 +154,7 @@ static void keep_only(int *fd, int *listener) {
 }
 
 [[noreturn]] static void holder_main(const struct nd_holder_plan *plan, int fd, int listener) {
-        nd_autoerror struct nd_error *error = nullptr, *unsent = nullptr;
+        nd_autoerror struct nd_error *error = nullptr;
 
         if (plan->detached)
                 detach();
@@ -165,7 +165,7 @@ static void keep_only(int *fd, int *listener) {
                 nd_autotext text = ND_CONTROL_TEXT;
 
                 nd_control_add_error(&text, error);
-                unsent = nd_control_send(fd, &text, nullptr, 0);
+                nd_error_free(nd_control_send(fd, &text, nullptr, 0)); /* a launcher that is gone hears nothing */
                 _exit(EXIT_FAILURE);
         }
         (void) close(fd);

@@ -292,7 +292,6 @@ static void tell_end(struct init *init, const siginfo_t *end) {
         for (struct connection *c = init->connections; c; c = c->next) {
                 nd_autotext text = ND_CONTROL_TEXT;
                 nd_autofree char *number = nullptr;
-                nd_autoerror struct nd_error *unsent = nullptr;
 
                 if (c->pid != end->si_pid)
                         continue;
@@ -300,7 +299,7 @@ static void tell_end(struct init *init, const siginfo_t *end) {
                 number = nd_format("%d", end->si_status);
                 nd_control_begin(&text, "ended");
                 nd_control_add(&text, end->si_code == CLD_EXITED ? "code" : "signal", number);
-                unsent = nd_control_send(c->fd, &text, nullptr, 0);
+                nd_error_free(nd_control_send(c->fd, &text, nullptr, 0)); /* who is gone does not want to know */
                 return;
         }
 }

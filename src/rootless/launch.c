@@ -191,7 +191,8 @@ struct nd_error *nd_launch(struct nd_choice *choice, const struct nd_node *node,
         nd_node_clear(node);
         nd_try(nd_launch_network(choice->net, choice->mtu, &network, &resolv));
         nd_try(nd_launch_binds(choice, node, resolv, false, &binds));
-        plan.cgroup = cgroup = find_delegated();
+        cgroup = find_delegated();
+        plan.cgroup = cgroup;
         error = find_maps(&plan.uids, &plan.gids);
         if (!error)
                 error = nd_holder_start(&plan, &pid, &pidfd);

@@ -79,13 +79,12 @@ static int on_signal([[maybe_unused]] sd_event_source *source, const struct sign
         struct job *job = userdata;
         nd_autotext text = ND_CONTROL_TEXT;
         nd_autofree char *number = nd_format("%u", si->ssi_signo);
-        nd_autoerror struct nd_error *unsent = nullptr;
 
         if ((si->ssi_signo == SIGINT || si->ssi_signo == SIGQUIT) && isatty(STDIN_FILENO))
                 return 0;
         nd_control_begin(&text, "signal");
         nd_control_add(&text, "number", number);
-        unsent = nd_control_send(job->control, &text, nullptr, 0);
+        nd_error_free(nd_control_send(job->control, &text, nullptr, 0)); /* a node that ended tells so itself */
         return 0;
 }
 

@@ -92,6 +92,7 @@ static struct nd_error *attach(const struct nd_bind *bind, const char *source, c
 /* One entry. ENOENT of the source is the caller's to judge. */
 static struct nd_error *put(const struct nd_bind *bind, const char *source, const char *target) {
         constexpr unsigned long quiet = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+        const char *text = bind->source ? bind->source : "";
         nd_autofree char *options = nullptr;
 
         nd_try(make_parents(target));
@@ -112,9 +113,9 @@ static struct nd_error *put(const struct nd_bind *bind, const char *source, cons
         case ND_BIND_COPY:
                 return copy_file(source, target, bind->mode);
         case ND_BIND_TEXT:
-                return write_file(target, bind->source, strlen(bind->source), bind->mode);
+                return write_file(target, text, strlen(text), bind->mode);
         case ND_BIND_SYMLINK:
-                if (nd_sys->symlinkat(bind->source, AT_FDCWD, target) < 0)
+                if (nd_sys->symlinkat(text, AT_FDCWD, target) < 0)
                         return nd_error_new(nd_code_of_errno(errno), errno, "make the link '%s'", bind->target);
                 return nullptr;
         case ND_BIND_PROC:
