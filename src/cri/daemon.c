@@ -113,15 +113,23 @@ static struct nd_error *listen_at(const char *path, int *ret_fd) {
         return nullptr;
 }
 
+/* "RunPodSandbox" of "/runtime.v1.RuntimeService/RunPodSandbox". */
+static const char *method_of(const struct nd_grpc_call *call) {
+        const char *path = nd_grpc_call_path(call), *slash = strrchr(path, '/');
+
+        return slash ? slash + 1 : path;
+}
+
 /* Requests are logged once, here: failures with their reason, the rest for whoever debugs. */
 static void observe(const struct nd_grpc_call *call, uint64_t duration_us, [[maybe_unused]] void *userdata) {
-        nd_autofree char *duration = nd_format("%llu", (unsigned long long) duration_us);
+        nd_autofree char *duration = nd_format("%llu", (unsigned long long) duration_us), *message = nullptr;
         enum nd_code code = nd_grpc_call_status(call);
         bool well = code == ND_OK || code == ND_NOT_FOUND || code == ND_CANCELLED;
 
-        nd_log(well ? ND_LOG_DEBUG : ND_LOG_NOTICE, "request", nd_field("rpc", nd_grpc_call_path(call)),
-               nd_field("code", nd_code_name(code)), nd_field("us", duration),
-               nd_field("error", nd_grpc_call_status_text(call)));
+        message = code == ND_OK ? nd_strdup(method_of(call))
+                                : nd_format("%s: %s", method_of(call), nd_grpc_call_status_text(call));
+        nd_log(well ? ND_LOG_DEBUG : ND_LOG_NOTICE, message, nd_field("rpc", nd_grpc_call_path(call)),
+               nd_field("code", nd_code_name(code)), nd_field("us", duration));
 }
 
 static void report_problems(const struct nd_image_store *images) {

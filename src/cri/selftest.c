@@ -5,7 +5,9 @@
  *   One worker per feature, all at once. Each makes a directory <state>/selftest/<feature> with a layer that holds one static program (the pods' own
  *   init, asked for its version), builds a root filesystem on it as rootfs.c does for every container, and lets crun run the program there. All
  *   mounts are in the worker's private mount namespace and end with it; the directory is removed afterwards, and before, should a
- *   killed daemon have left one. A feature works when the program ran and the worker found what it was to find. */
+ *   killed daemon have left one. A feature works when the program ran and the worker found what it was to find.
+ *   When all works, <run>/selftest says of what: this boot, this crun, this program, these filesystems, this nodens-cri. A daemon that finds its
+ *   own circumstances there is ready at once; whatever failed is tried again at every start. */
 #include "cri/selftest.h"
 
 #include <string.h>
@@ -13,6 +15,7 @@
 
 #include "base/clock.h"
 #include "cri/config.h"
+#include "cri/engine.h"
 #include "cri/rootfs.h"
 #include "oci/spec.h"
 #include "sys/child.h"
@@ -22,6 +25,12 @@
 #include "sys/userns.h"
 #include "sys/worker.h"
 #include "userns/probe.h"
+
+#ifndef ND_VERSION
+#define ND_VERSION "0"
+#endif
+
+#define NOTE "selftest"
 
 enum {
         FIRST_ID = 0x7fff0000, /* far from any block that the kubelet hands out */
@@ -49,6 +58,7 @@ struct selftest {
         const struct cri_config *config;
         struct trial trials[SELFTEST_FEATURES];
         size_t pending;
+        char *circumstances; /* what the test is about; nullptr when it cannot be told */
         void (*done)(void *userdata);
         void *userdata;
         sd_event_source *later;
@@ -69,12 +79,14 @@ static bool maps_users(enum selftest_feature feature) {
         return feature == SELFTEST_USERS || feature == SELFTEST_HOST_NETWORK;
 }
 
+static char *locate(const char *program) {
+        if (strchr(program, '/'))
+                return nd_strdup(program);
+        return nd_program_find(getenv("PATH") ?: "/usr/sbin:/usr/bin:/sbin:/bin", program);
+}
+
 static struct nd_error *find_program(const struct cri_config *config, char **ret) {
-        if (strchr(config->init, '/')) {
-                *ret = nd_strdup(config->init);
-                return nullptr;
-        }
-        *ret = nd_program_find(getenv("PATH") ?: "/usr/sbin:/usr/bin:/sbin:/bin", config->init);
+        *ret = locate(config->init);
         return *ret ? nullptr
                     : nd_error_new(ND_NOT_FOUND, 0, "no program '%s': install it (Debian: catatonit), or set init in %s",
                                    config->init, CRI_CONFIG_PATH);
@@ -168,8 +180,10 @@ static struct nd_error *run_crun(const struct room *room) {
                                     room->directory,    id,       nullptr};
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
 
-        nd_try(nd_child_run(&(struct nd_child_plan) {.argv = argv, .deadline_us = deadline_us, .output_ceiling = 4096},
-                            &result));
+        nd_try(nd_child_run(
+                &(struct nd_child_plan) {
+                        .argv = argv, .environment = engine_environment(), .deadline_us = deadline_us, .output_ceiling = 4096},
+                &result));
         nd_try(nd_child_result_error(&result, "crun"));
         return result.output && result.output[0]
                        ? nullptr
@@ -249,6 +263,58 @@ static struct nd_error *work(void *argument, [[maybe_unused]] int *ret_fd) {
         return error;
 }
 
+/* ---- what was found before ---- */
+
+static bool add_file(struct nd_text *text, const char *path) {
+        struct stat st;
+
+        if (!path || stat(path, &st) < 0)
+                return false;
+        if (S_ISDIR(st.st_mode))
+                nd_text_addf(text, "%s on %ju\n", path, (uintmax_t) st.st_dev);
+        else
+                nd_text_addf(text, "%s %ju:%ju %jd.%09ld %jd\n", path, (uintmax_t) st.st_dev, (uintmax_t) st.st_ino,
+                             (intmax_t) st.st_mtim.tv_sec, st.st_mtim.tv_nsec, (intmax_t) st.st_size);
+        return true;
+}
+
+/* All that the result depends on; nullptr when some of it is not there. */
+static char *circumstances_of(const struct cri_config *config) {
+        nd_autofree char *crun = locate(config->crun), *init = locate(config->init), *boot = nullptr;
+        nd_autotext text = ND_TEXT(64 << 10);
+        nd_autoerror struct nd_error *error = nd_file_read_kernel("/proc/sys/kernel/random/boot_id", 64, &boot);
+
+        if (error)
+                return nullptr;
+        nd_text_addf(&text, "nodens-cri %s\nboot %s", ND_VERSION, boot);
+        if (!add_file(&text, crun) || !add_file(&text, init) || !add_file(&text, config->state) ||
+            !add_file(&text, config->images) || text.overflow)
+                return nullptr;
+        return nd_text_steal(&text);
+}
+
+static bool worked_before(const struct selftest *selftest) {
+        nd_autofree char *path = nd_format("%s/" NOTE, selftest->config->run), *text = nullptr;
+        nd_autoerror struct nd_error *error = nd_file_read(AT_FDCWD, path, 64 << 10, &text, nullptr);
+
+        return !error && selftest->circumstances && nd_streq(text, selftest->circumstances);
+}
+
+static struct nd_error *write_note(const struct selftest *selftest) {
+        nd_autoclose int fd = -EBADF;
+
+        nd_try(nd_dir_open(AT_FDCWD, selftest->config->run, &fd));
+        return nd_file_replace_unsynced(fd, NOTE, selftest->circumstances, strlen(selftest->circumstances), 0600);
+}
+
+static void note_success(const struct selftest *selftest) {
+        for (size_t i = 0; i < SELFTEST_FEATURES; i++)
+                if (selftest->trials[i].reason)
+                        return;
+        if (selftest->circumstances)
+                nd_error_free(write_note(selftest)); /* without it the next start takes a little longer */
+}
+
 /* ---- on the loop ---- */
 
 static void trial_ended(struct selftest *selftest) {
@@ -270,6 +336,7 @@ static void on_worker(struct nd_error *error, int fd, void *userdata) {
 static int on_later([[maybe_unused]] sd_event_source *source, void *userdata) {
         struct selftest *selftest = userdata;
 
+        note_success(selftest);
         selftest->done(selftest->userdata);
         return 0;
 }
@@ -293,10 +360,13 @@ struct selftest *selftest_new(sd_event *loop, const struct cri_config *config, v
         selftest->config = config;
         selftest->done = done;
         selftest->userdata = userdata;
-        selftest->pending = SELFTEST_FEATURES;
+        selftest->circumstances = circumstances_of(config);
         if (sd_event_add_defer(loop, &selftest->later, on_later, selftest) < 0)
                 abort(); /* no memory: an event source takes nothing else */
+        if (worked_before(selftest))
+                return selftest; /* done is told from the loop */
         (void) sd_event_source_set_enabled(selftest->later, SD_EVENT_OFF);
+        selftest->pending = SELFTEST_FEATURES;
         for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++)
                 start_trial(loop, selftest, feature);
         return selftest;
@@ -310,6 +380,7 @@ void selftest_free(struct selftest *selftest) {
                 free(selftest->trials[feature].reason);
         }
         sd_event_source_disable_unref(selftest->later);
+        free(selftest->circumstances);
         free(selftest);
 }
 

@@ -51,10 +51,13 @@ static struct nd_grpc_call *ticket_redeem(struct ticket *ticket) {
         return call;
 }
 
-static void log_container(const char *message, const struct container *container) {
-        nd_log(ND_LOG_INFO, message, nd_field("pod", container->sandbox->request.name),
-               nd_field("namespace", container->sandbox->request.namespace), nd_field("name", container->request.name),
-               nd_field("container", container->id));
+static void log_container(const char *what, const struct container *container) {
+        const struct sandbox_request *pod = &container->sandbox->request;
+        nd_autofree char *message =
+                nd_format("container %s of pod %s/%s is %s", container->request.name, pod->namespace, pod->name, what);
+
+        nd_log(ND_LOG_INFO, message, nd_field("pod", pod->name), nd_field("namespace", pod->namespace),
+               nd_field("name", container->request.name), nd_field("container", container->id));
 }
 
 /* ---- create ---- */
@@ -67,7 +70,7 @@ static void on_created(struct nd_error *error, struct container *container, void
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        log_container("container is created", container);
+        log_container("created", container);
         answer.container_id = container->id;
         answer_with(call, &answer.base);
 }
@@ -125,7 +128,7 @@ static void on_started(struct nd_error *error, struct container *container, void
         struct daemon *daemon = ((struct ticket *) userdata)->daemon;
 
         if (!error) {
-                log_container("container is started", container);
+                log_container("started", container);
                 verify_later(daemon->verify, container);
         }
         on_done(error, container, userdata);
@@ -188,7 +191,7 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
 
         if (!request || answered_absent(call, pods_find_container(&daemon->pods, r->container_id, &container), answer))
                 return;
-        log_container("container is removed", container);
+        log_container("removed", container);
         ticket = ticket_new(call, daemon, answer);
         container_remove(daemon, container, on_done, ticket, &ticket->operation);
         nd_grpc_call_on_cancel(call, on_cancel, ticket);

@@ -46,9 +46,12 @@ static struct nd_grpc_call *ticket_redeem(struct ticket *ticket) {
         return call;
 }
 
-static void log_sandbox(const char *message, const struct sandbox *sandbox) {
-        nd_log(ND_LOG_INFO, message, nd_field("pod", sandbox->request.name), nd_field("namespace", sandbox->request.namespace),
-               nd_field("uid", sandbox->request.uid), nd_field("sandbox", sandbox->id));
+static void log_sandbox(const char *what, const struct sandbox *sandbox) {
+        const struct sandbox_request *request = &sandbox->request;
+        nd_autofree char *message = nd_format("pod %s/%s is %s", request->namespace, request->name, what);
+
+        nd_log(ND_LOG_INFO, message, nd_field("pod", request->name), nd_field("namespace", request->namespace),
+               nd_field("uid", request->uid), nd_field("sandbox", sandbox->id));
 }
 
 /* ---- run, stop, remove ---- */
@@ -61,7 +64,7 @@ static void on_ran(struct nd_error *error, struct sandbox *sandbox, void *userda
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        log_sandbox("pod sandbox is ready", sandbox);
+        log_sandbox("ready", sandbox);
         answer.pod_sandbox_id = sandbox->id;
         answer_with(call, &answer.base);
 }
@@ -100,7 +103,7 @@ static void on_stopped(struct nd_error *error, struct sandbox *sandbox, void *us
                 return;
         }
         if (sandbox)
-                log_sandbox("pod sandbox is stopped", sandbox);
+                log_sandbox("stopped", sandbox);
         answer_with(call, &answer.base);
 }
 
@@ -152,7 +155,7 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
 
         if (!request || answered_absent(call, pods_find_sandbox(&daemon->pods, r->pod_sandbox_id, &sandbox), &answer.base))
                 return;
-        log_sandbox("pod sandbox is removed", sandbox);
+        log_sandbox("removed", sandbox);
         ticket = ticket_new(call);
         sandbox_remove(daemon, sandbox, on_removed, ticket, &ticket->operation);
         nd_grpc_call_on_cancel(call, on_cancel, ticket);

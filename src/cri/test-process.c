@@ -105,8 +105,8 @@ static void stop_signals_are_understood_by_name_and_number([[maybe_unused]] void
         static const struct {
                 const char *text;
                 int signal;
-        } cases[] = {{"", SIGTERM},      {"SIGQUIT", SIGQUIT}, {"quit", SIGQUIT},      {"3", 3},          {"SIGRTMIN", 34},
-                     {"RTMIN+3", 37},    {"SIGRTMAX-1", 63},   {"RTMAX+1", SIGTERM}, {"0", SIGTERM},    {"65", SIGTERM},
+        } cases[] = {{"", SIGTERM},      {"SIGQUIT", SIGQUIT},  {"quit", SIGQUIT},    {"3", 3},         {"SIGRTMIN", 34},
+                     {"RTMIN+3", 37},    {"SIGRTMAX-1", 63},    {"RTMAX+1", SIGTERM}, {"0", SIGTERM},   {"65", SIGTERM},
                      {"SIGNO", SIGTERM}, {"RTMIN+99", SIGTERM}, {"-9", SIGTERM},      {"USR1", SIGUSR1}};
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {

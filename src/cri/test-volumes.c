@@ -11,9 +11,10 @@
 #include "sys/worker.h"
 
 static void paths_are_cleaned_without_looking_at_them([[maybe_unused]] void **state) {
-        static const char *const cases[][2] = {{"/", "/"},           {"", "/"},         {"/a", "/a"},       {"a/b/", "/a/b"},
-                                               {"//a///b", "/a/b"},  {"/a/./b", "/a/b"}, {"/a/../b", "/b"}, {"/../..", "/"},
-                                               {"/a/b/../../c", "/c"}, {"/..a/b..", "/..a/b.."}, {"/a/...", "/a/..."}};
+        static const char *const cases[][2] = {
+                {"/", "/"},          {"", "/"},         {"/a", "/a"},    {"a/b/", "/a/b"},       {"//a///b", "/a/b"},
+                {"/a/./b", "/a/b"},  {"/a/../b", "/b"}, {"/../..", "/"}, {"/a/b/../../c", "/c"}, {"/..a/b..", "/..a/b.."},
+                {"/a/...", "/a/..."}};
 
         for (size_t i = 0; i < nd_count_of(cases); i++)
                 expect_text(volumes_clean_path(cases[i][0]), cases[i][1]);
@@ -97,10 +98,12 @@ static struct nd_error *bidirectional_work([[maybe_unused]] void *argument, [[ma
 
         mount.propagation = MOUNT_BIDIRECTIONAL;
         nd_try(nd_mount_namespace_private());
-        if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &(struct mount_attr) {.propagation = MS_PRIVATE}, MOUNT_ATTR_SIZE_VER0) < 0)
+        if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &(struct mount_attr) {.propagation = MS_PRIVATE},
+                          MOUNT_ATTR_SIZE_VER0) < 0)
                 return nd_error_new(ND_ABORTED, errno, "make private");
         expect_error(look(mount, -EBADF), ND_INVALID, "needs a shared mount, and '/mnt' is not on one");
-        if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &(struct mount_attr) {.propagation = MS_SHARED}, MOUNT_ATTR_SIZE_VER0) < 0)
+        if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &(struct mount_attr) {.propagation = MS_SHARED}, MOUNT_ATTR_SIZE_VER0) <
+            0)
                 return nd_error_new(ND_ABORTED, errno, "make shared");
         return look(mount, -EBADF);
 }
