@@ -114,6 +114,7 @@ static struct nd_error *start_plugin(struct cni_chain *chain) {
                                                        .input = input,
                                                        .input_length = strlen(input),
                                                        .deadline_us = time_left(chain),
+                                                       .dies_with_us = true,
                                                        .output_ceiling = CNI_RESULT_CEILING},
                               on_plugin, chain, &chain->child);
 }

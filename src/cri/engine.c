@@ -113,6 +113,7 @@ static void on_end(struct nd_child_result *result, void *userdata) {
 static struct nd_error *run(sd_event *loop, nd_strings *argv, const char *input, const struct engine_call *like,
                             struct engine_call **ret) {
         struct nd_child_plan plan = {.argv = (const char *const *) argv->items,
+                                     .dies_with_us = true,
                                      .environment = engine_environment(),
                                      .input = input,
                                      .input_length = input ? strlen(input) : 0,

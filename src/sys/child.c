@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
@@ -195,6 +196,7 @@ struct launch {
         const int *descriptors;
         size_t descriptor_count;
         char oom_score_adj[16]; /* "" = ours */
+        pid_t parent;           /* 0 = whoever that is */
 };
 
 /* Whoever is to be killed first must not inherit from a daemon that is to be killed last. Raising is always allowed; what is not does not stop us. */
@@ -239,6 +241,11 @@ static bool place_descriptors(struct launch *l) {
                 (void) signal(s, SIG_DFL);
         (void) sigprocmask(SIG_SETMASK, &none, nullptr);
         (void) setsid();
+        if (l->parent != 0) {
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                if (getppid() != l->parent) /* it ended before it could be our end */
+                        _exit(127);
+        }
         set_oom_score_adj(l->oom_score_adj);
         nd_limits_restore();
         if (dup2(l->input, STDIN_FILENO) >= 0 && dup2(l->output, STDOUT_FILENO) >= 0 && dup2(l->errors, STDERR_FILENO) >= 0 &&
@@ -299,7 +306,8 @@ static struct nd_error *launch(const struct nd_child_plan *plan, struct nd_child
                              .errors = errors,
                              .report = report_end,
                              .descriptors = plan->descriptors,
-                             .descriptor_count = plan->descriptor_count};
+                             .descriptor_count = plan->descriptor_count,
+                             .parent = plan->dies_with_us ? getpid() : 0};
         if (plan->has_oom_score_adj)
                 (void) snprintf(l.oom_score_adj, sizeof l.oom_score_adj, "%d", plan->oom_score_adj);
         pid = nd_sys->clone3(&arguments, sizeof arguments);

@@ -21,6 +21,7 @@ struct nd_child_plan {
         size_t descriptor_count;
         bool has_oom_score_adj; /* otherwise the child has ours */
         int oom_score_adj;
+        bool dies_with_us; /* killed when we end, however that is: its work is begun anew, and must not meet what is left of it */
         /* Gets standard output piece by piece as it comes; nothing of it is kept then. */
         void (*output)(const char *bytes, size_t length, void *userdata);
 };

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "sys/child.h"
+#include "sys/worker.h"
 
 enum { CEILING = 1000 };
 
@@ -182,6 +183,35 @@ static void a_cancelled_child_is_killed_and_its_callback_never_runs([[maybe_unus
         assert_int_equal(resources_children(), 0);
 }
 
+/* A worker that starts a program, waits until it runs, and dies. */
+static struct nd_error *starts_and_dies(void *argument, [[maybe_unused]] int *ret_fd) {
+        nd_autofree char *script = nd_format("echo $$ >%s/new; mv %s/new %s/pid; exec sleep 60", (char *) argument,
+                                             (char *) argument, (char *) argument);
+        const char *const argv[] = {"/bin/sh", "-c", script, nullptr};
+        struct nd_child *child;
+        sd_event *loop;
+
+        if (sd_event_new(&loop) < 0)
+                return nd_error_new(ND_INTERNAL, 0, "no loop");
+        nd_try(nd_child_start(loop, &(struct nd_child_plan) {.argv = argv, .dies_with_us = true}, nullptr, nullptr, &child));
+        while (!scratch_has(argument, "pid"))
+                (void) usleep(1000);
+        (void) kill(getpid(), SIGKILL);
+        return nullptr;
+}
+
+static void what_dies_with_us_does_not_outlive_a_kill([[maybe_unused]] void **state) {
+        scratch_directory directory = scratch_make();
+        nd_autofree char *pid = nullptr, *path = nullptr;
+
+        expect_error(nd_worker_run("start", starts_and_dies, directory, 20 * ND_SECOND_US, nullptr), ND_INTERNAL, "ended without");
+        pid = scratch_read(directory, "pid");
+        path = nd_format("/proc/%.*s/exe", (int) strcspn(pid, "\n"), pid); /* none for what is dead and not reaped by whoever must */
+        for (int i = 0; i < 500 && access(path, F_OK) == 0; i++)
+                (void) usleep(10 * 1000);
+        assert_int_not_equal(access(path, F_OK), 0);
+}
+
 static void where_groups_cannot_be_signalled_the_program_is_killed_alone([[maybe_unused]] void **state) {
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
 
@@ -222,6 +252,7 @@ int main(void) {
                 cmocka_unit_test(signals_are_as_a_program_expects_them),
                 cmocka_unit_test(no_descriptor_of_ours_reaches_the_program),
                 cmocka_unit_test(a_cancelled_child_is_killed_and_its_callback_never_runs),
+                cmocka_unit_test(what_dies_with_us_does_not_outlive_a_kill),
                 cmocka_unit_test(where_groups_cannot_be_signalled_the_program_is_killed_alone),
                 cmocka_unit_test(a_result_says_how_it_ended_and_what_it_said_last),
         };
