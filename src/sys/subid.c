@@ -32,7 +32,8 @@ static struct nd_error *library_open(struct library *ret) {
 
         ret->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
         if (!ret->handle)
-                return nd_error_new(ND_INTERNAL, 0, "load " LIBRARY ", which knows the subordinate IDs of users: %s", dlerror());
+                return nd_error_new(ND_INTERNAL, 0, "load " LIBRARY ", which knows the subordinate IDs of users: %s",
+                                    dlerror());
         init = (typeof(init)) dlsym(ret->handle, "subid_init");
         ret->get_uid_ranges = (typeof(ret->get_uid_ranges)) dlsym(ret->handle, "subid_get_uid_ranges");
         ret->get_gid_ranges = (typeof(ret->get_gid_ranges)) dlsym(ret->handle, "subid_get_gid_ranges");
