@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "cri/exec.h"
 #include "cri/operation.h"
 #include "cri/paths.h"
 #include "cri/record.h"
@@ -280,5 +281,7 @@ void container_resume(struct daemon *daemon, struct container *container) {
         } else if (container->started && container->state == CONTAINER_CREATED) {
                 /* The daemon ended between the record of the start and its success. */
                 container_start_again(daemon, container);
+        } else {
+                exec_forget(daemon, container);
         }
 }

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "cri/daemon.h"
 #include "cri/engine.h"
 #include "cri/paths.h"
@@ -35,6 +36,7 @@ enum {
         LOG_FD = 4,
         SWEEP_MS = 20,
         SWEEPS = 250,
+        CGROUPS = 4096, /* of one container */
 };
 
 struct exec {
@@ -111,6 +113,8 @@ static char *cgroup_of(const struct cri_config *config, const struct container *
         return access(path, F_OK) == 0 ? nd_take_ptr(inner) : nd_strdup(container->cgroup);
 }
 
+#define PREFIX "exec-"
+
 static struct nd_error *make_cgroup(struct exec *exec) {
         nd_autoclose int parent = -EBADF;
         uint64_t number;
@@ -120,16 +124,16 @@ static struct nd_error *make_cgroup(struct exec *exec) {
         nd_try(nd_cgroup_open(exec->cgroup, &parent));
         if (getrandom(&number, sizeof number, 0) != sizeof number)
                 return nd_error_new(ND_INTERNAL, errno, "draw a random number");
-        (void) snprintf(exec->name, sizeof exec->name, "exec-%016llx", (unsigned long long) number);
+        (void) snprintf(exec->name, sizeof exec->name, PREFIX "%016llx", (unsigned long long) number);
         nd_try(nd_cgroup_make(parent, exec->name));
         return nullptr;
 }
 
-static void kill_all(const struct exec *exec) {
-        nd_autofree char *path = nd_format("%s/%s", exec->cgroup, exec->name);
+static void kill_cgroup(const char *cgroup, const char *name) {
+        nd_autofree char *path = nd_format("%s/%s", cgroup, name);
         nd_autoclose int fd = -EBADF;
 
-        if (exec->name[0] == '\0')
+        if (*name == '\0')
                 return;
         nd_error_free(nd_cgroup_open(path, &fd));
         if (fd >= 0)
@@ -174,24 +178,42 @@ static int on_sweep(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 /* The timer is the loop's own, and the broom the timer's: nobody else remembers them. */
-static void sweep_cgroup(struct exec *exec, bool lift) {
+static void sweep_cgroup(sd_event *loop, const char *cgroup, const char *name, bool lift) {
         sd_event_source *timer = nullptr;
         struct broom *broom;
 
-        if (exec->name[0] == '\0')
+        if (*name == '\0')
                 return;
         broom = nd_new(struct broom);
-        broom->cgroup = nd_strdup(exec->cgroup);
+        broom->cgroup = nd_strdup(cgroup);
         broom->lift = lift;
-        memcpy(broom->name, exec->name, sizeof broom->name);
-        if (sweep(broom) || sd_event_add_time_relative(exec->loop, &timer, CLOCK_MONOTONIC, SWEEP_MS * ND_MS_US, ND_MS_US,
-                                                       on_sweep, broom) < 0) {
+        (void) snprintf(broom->name, sizeof broom->name, "%s", name);
+        if (sweep(broom) ||
+            sd_event_add_time_relative(loop, &timer, CLOCK_MONOTONIC, SWEEP_MS * ND_MS_US, ND_MS_US, on_sweep, broom) < 0) {
                 broom_free(broom);
                 return;
         }
         (void) sd_event_source_set_destroy_callback(timer, broom_free);
         (void) sd_event_source_set_floating(timer, true);
         sd_event_source_unref(timer);
+}
+
+void exec_forget(struct daemon *daemon, const struct container *container) {
+        nd_autofree char *cgroup = cgroup_of(&daemon->config, container);
+        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_autoclose int fd = -EBADF;
+
+        if (*cgroup == '\0')
+                return;
+        nd_error_free(nd_cgroup_open(cgroup, &fd));
+        if (fd >= 0)
+                nd_error_free(nd_dir_list(fd, ".", CGROUPS, &names));
+        nd_vector_each (name, &names) {
+                if (!nd_has_prefix(*name, PREFIX) || strlen(*name) != sizeof PREFIX - 1 + 16)
+                        continue;
+                kill_cgroup(cgroup, *name);
+                sweep_cgroup(daemon->loop, cgroup, *name, false);
+        }
 }
 
 /* ---- the end ---- */
@@ -249,8 +271,8 @@ static void on_end(struct nd_child_result *result, void *userdata) {
 
         exec->child = nullptr;
         if (exec->timed_out)
-                kill_all(exec); /* crun may have been on its way when we did it first */
-        sweep_cgroup(exec, !exec->timed_out);
+                kill_cgroup(exec->cgroup, exec->name); /* crun may have been on its way when we did it first */
+        sweep_cgroup(exec->loop, exec->cgroup, exec->name, !exec->timed_out);
         if (exec->timed_out)
                 error = late(exec);
         else if (result->code != 0)
@@ -268,8 +290,8 @@ static int on_grace([[maybe_unused]] sd_event_source *source, [[maybe_unused]] u
         nd_cleanup(exec_done) struct exec *exec = userdata;
 
         nd_child_cancel(nd_take_ptr(exec->child));
-        kill_all(exec);
-        sweep_cgroup(exec, false);
+        kill_cgroup(exec->cgroup, exec->name);
+        sweep_cgroup(exec->loop, exec->cgroup, exec->name, false);
         exec->callback(late(exec), nullptr, exec->userdata);
         return 0;
 }
@@ -278,7 +300,7 @@ static int on_deadline([[maybe_unused]] sd_event_source *source, [[maybe_unused]
         struct exec *exec = userdata;
 
         exec->timed_out = true;
-        kill_all(exec);
+        kill_cgroup(exec->cgroup, exec->name);
         exec->timer = sd_event_source_disable_unref(exec->timer);
         return sd_event_add_time_relative(exec->loop, &exec->timer, CLOCK_MONOTONIC, GRACE_S * ND_SECOND_US, ND_MS_US,
                                           on_grace, exec);
@@ -287,10 +309,10 @@ static int on_deadline([[maybe_unused]] sd_event_source *source, [[maybe_unused]
 void exec_cancel(struct exec *exec) {
         if (!exec)
                 return;
-        kill_all(exec);
+        kill_cgroup(exec->cgroup, exec->name);
         nd_child_cancel(nd_take_ptr(exec->child));
-        kill_all(exec);
-        sweep_cgroup(exec, false);
+        kill_cgroup(exec->cgroup, exec->name);
+        sweep_cgroup(exec->loop, exec->cgroup, exec->name, false);
         exec_free(exec);
 }
 
@@ -350,7 +372,7 @@ struct nd_error *exec_start(struct daemon *daemon, const struct container *conta
         nd_try(make_cgroup(exec));
         error = launch(daemon, exec, process, oom_score_adj);
         if (error) {
-                sweep_cgroup(exec, false);
+                sweep_cgroup(exec->loop, exec->cgroup, exec->name, false);
                 return error;
         }
         if (timeout_us > 0 && sd_event_add_time_relative(exec->loop, &exec->timer, CLOCK_MONOTONIC, timeout_us, ND_MS_US,

@@ -28,6 +28,9 @@ typedef void (*exec_callback)(struct nd_error *error, struct exec_result *result
 /* Kills it with all it has started; the callback will not run. nullptr is fine. */
 void exec_cancel(struct exec *exec);
 
+/* After a restart: commands that were under way in a container when the last daemon ended have nobody to answer to. They are killed. */
+void exec_forget(struct daemon *daemon, const struct container *container);
+
 /* The OCI process of a command: the container's own (from its config.json) with other arguments and without a terminal. ret_oom_score_adj is what
  * crun leaves to its caller; 0 where the spec says nothing. */
 [[nodiscard]] struct nd_error *exec_process(const char *config, size_t length, const nd_strings *command, char **ret,

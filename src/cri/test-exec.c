@@ -23,6 +23,7 @@
 #include "sys/cgroup.h"
 #include "sys/file.h"
 #include "sys/mount.h"
+#include "sys/program.h"
 
 enum { USER = 1234, OOM = 321 };
 
@@ -91,10 +92,10 @@ static void replace(char **field, char *value) {
 
 static void write_bundle(struct fixture *f, const char *words) {
         nd_autofree char *directory = path_of_container(&f->daemon.config, &f->container), *name = nullptr, *text = nullptr;
-        nd_autofree char *rootfs = nd_format("%s/rootfs", f->root), *command = nd_format("mkdir -p '%s'", directory);
+        nd_autofree char *rootfs = nd_format("%s/rootfs", f->root);
         nd_autofree char *quoted = nd_quote(words);
 
-        assert_int_equal(system(command), 0);
+        scratch_mkdir(f->root, directory + strlen(f->root) + 1);
         name = nd_format("%s/config.json", directory + strlen(f->root) + 1);
         text = nd_format(
                 "{\"ociVersion\":\"1.0.2\",\"root\":{\"path\":\"%s\",\"readonly\":true},\"hostname\":\"test\","
@@ -111,11 +112,10 @@ static void write_bundle(struct fixture *f, const char *words) {
 static void run_container(struct fixture *f) {
         nd_autofree char *bundle = path_of_container(&f->daemon.config, &f->container);
         nd_autofree char *run = path_of_container_run(&f->daemon.config, f->container.id), *pid = nd_format("%s/pid", run);
-        nd_autofree char *command = nd_format("mkdir -p '%s'", run);
         nd_cleanup(nd_strings_done) nd_strings argv = {};
         struct engine_call *call;
 
-        assert_int_equal(system(command), 0);
+        scratch_mkdir(f->root, run + strlen(f->root) + 1);
         engine_create_argv(&f->daemon.config, f->container.id, bundle, pid, nullptr, &argv);
         expect_ok(monitor_start(f->daemon.loop,
                                 &(struct monitor_plan) {.program = f->daemon.config.monitor,
@@ -140,11 +140,12 @@ static void run_container(struct fixture *f) {
 static void set_up(struct fixture *f, const char *words) {
         nd_cleanup(nd_cgroup_done) struct nd_cgroup cgroup = {};
         nd_autofree char *rootfs = nullptr;
+        nd_autofree char *crun = nd_program_find(getenv("PATH") ?: "", "crun");
         const char *mon = getenv("NODENS_MON");
 
         *f = (struct fixture) {.output = ND_TEXT(64 << 20), .errors = ND_TEXT(64 << 20)};
         expect_ok(nd_cgroup_discover(&cgroup));
-        if (!mon || geteuid() != 0 || cgroup.layout != ND_CGROUP_UNIFIED || system("command -v crun >/dev/null") != 0)
+        if (!mon || geteuid() != 0 || cgroup.layout != ND_CGROUP_UNIFIED || !crun)
                 skip_because("a container needs root, cgroup v2, crun and $NODENS_MON");
         f->root = scratch_make();
         cri_config_init(&f->daemon.config);
@@ -326,6 +327,23 @@ static void a_server_that_a_hook_started_lives_on_in_the_container([[maybe_unuse
         tear_down(&f);
 }
 
+/* What was under way when the daemon was killed: nobody waits for its end any more. */
+static void a_command_of_an_earlier_daemon_is_killed([[maybe_unused]] void **state) {
+        struct fixture f;
+
+        set_up(&f, "exec sleep 1000");
+        (void) begin(&f, (const char *const[]) {"/bin/sh", "-c", "setsid sleep 998 & sleep 999", nullptr}, 0);
+        for (int i = 0; i < 10; i++)
+                (void) sd_event_run(f.daemon.loop, 20 * ND_MS_US);
+        assert_int_equal(cgroups(&f), 1);
+        exec_forget(&f.daemon, &f.container);
+        await(&f, f.answers == 1); /* crun has seen its end */
+        await(&f, cgroups(&f) == 0);
+        assert_int_equal(count_processes(&f), 1);
+        exec_forget(&f.daemon, &f.container);
+        tear_down(&f);
+}
+
 static void a_cancelled_command_leaves_nothing([[maybe_unused]] void **state) {
         struct fixture f;
         struct exec *exec;
@@ -424,6 +442,7 @@ int main(void) {
                 cmocka_unit_test(a_command_in_a_container_that_just_died_says_so),
                 cmocka_unit_test(at_its_deadline_a_command_is_killed_with_all_it_started),
                 cmocka_unit_test(a_server_that_a_hook_started_lives_on_in_the_container),
+                cmocka_unit_test(a_command_of_an_earlier_daemon_is_killed),
                 cmocka_unit_test(a_cancelled_command_leaves_nothing),
                 cmocka_unit_test(output_without_end_is_cut_and_the_command_goes_on),
                 cmocka_unit_test(many_commands_leak_nothing),

@@ -128,17 +128,21 @@ struct nd_error *usage_of_cgroup(const char *cgroup, unsigned parts, struct usag
 
 /* "0.00" to "100.00"; not strtod(), which knows more than the kernel writes. */
 static bool parse_percent(const char *text, size_t length, double *ret) {
-        unsigned whole = 0, hundredths = 0;
-        int used = 0;
-        char copy[16];
+        uint64_t whole, hundredths;
+        char copy[8];
+        char *point;
 
         if (length >= sizeof copy)
                 return false;
         memcpy(copy, text, length);
         copy[length] = '\0';
-        if (sscanf(copy, "%3u.%2u%n", &whole, &hundredths, &used) != 2 || (size_t) used != length)
+        point = strchr(copy, '.');
+        if (!point || strlen(point + 1) != 2)
                 return false;
-        *ret = whole + hundredths / 100.0;
+        *point = '\0';
+        if (nd_parse_u64(copy, 100, &whole) < 0 || nd_parse_u64(point + 1, 99, &hundredths) < 0)
+                return false;
+        *ret = (double) whole + (double) hundredths / 100.0;
         return true;
 }
 

@@ -67,13 +67,18 @@ static void half_a_slot_has_not_been_written([[maybe_unused]] void **state) {
         }
 }
 
+static void put_words(char *slot, const char *words) {
+        while (*words)
+                *slot++ = *words++;
+}
+
 static void words_that_a_later_version_adds_are_passed_over([[maybe_unused]] void **state) {
         char file[ND_MONITOR_RECORD];
         struct nd_monitor_record record;
 
         memset(file, '\n', sizeof file);
-        memcpy(file, "nodens-mon 2 more words .", 25);
-        memcpy(file + ND_MONITOR_SLOT, "created 5 6 and seven .", 23);
+        put_words(file, "nodens-mon 2 more words .");
+        put_words(file + ND_MONITOR_SLOT, "created 5 6 and seven .");
         assert_true(nd_monitor_record_read(file, sizeof file, &record));
         assert_int_equal(record.pid, 5);
 }
