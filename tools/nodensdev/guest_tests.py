@@ -39,11 +39,15 @@ def lay_out(share: Path, variant: str) -> None:
         target.with_name(target.name + ".lock").touch()
 
 
-def run(directory: str, kernel: str = "uml", variant: str = "gcc", arguments: tuple[str, ...] = ()) -> bool:
-    """Boots a guest and runs pytest in it; its output is ours."""
+def run(directory: str, kernel: str = "uml", variant: str = "gcc", arguments: tuple[str, ...] = (), extra: dict[str, list[Path]] | None = None) -> bool:
+    """Boots a guest and runs pytest in it; its output is ours. `extra`: files for directories of the tree there."""
     words = " ".join(f"'{word}'" for word in (*arguments, directory))
     with cache.scratch("guest-tests") as share:
         lay_out(share, variant)
+        for place, files in (extra or {}).items():
+            (share / "tree" / place).mkdir(parents=True)
+            for path in files:
+                shutil.copy(path, share / "tree" / place)
         with guest.fresh(guest.Options(kernel=kernel, memory=4096, share=share)) as one:
             result = one.boot(SCRIPT.format(arguments=words), DEADLINE, output=sys.stdout.fileno())
             if result.end is not guest.End.JOB_DONE:

@@ -27,6 +27,11 @@ def sources(directory: Path) -> Path:
     return tree
 
 
+def version() -> str:
+    """The one in debian/changelog."""
+    return (TOP / "debian/changelog").read_text().split("(", 1)[1].split(")", 1)[0]
+
+
 def build(version: str | None = None) -> list[Path]:
     """Builds the packages and returns them; `version` in the place of the changelog's, to try an upgrade."""
     machine.need_root("building a package")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from . import build, cache, deps, gobin, guest_tests, machine, registry, room
+from . import build, cache, deps, gobin, guest_tests, machine, package, registry, room
 from .command import Command, Failure
 from .project import TOP
 
@@ -75,6 +75,13 @@ def pytest_in_guest(directory: str, kernel: str, *arguments: str) -> Callable[[r
     return run_pytest
 
 
+def packages_in_guest(inside: room.Prepared) -> bool:
+    """Two versions of the packages, for a node that upgrades."""
+    build.ensure(inside, "gcc")
+    made = [path for version in (None, f"{package.version()}+upgraded") for path in package.build(version) if path.suffix == ".deb"]
+    return guest_tests.run("tests/package", extra={"packages": [path for path in made if "dbgsym" not in path.name]})
+
+
 def alone(inside: room.Prepared) -> room.Prepared:
     """The same room with a network of its own, in which pods' bridges disturb nobody."""
     return replace(inside, room=replace(inside.room, new_netns=True))
@@ -119,6 +126,7 @@ SUITES = {
     "pods-size": Suite("1,000 pods with 2,000 containers at once", pytest_of_images("tests/pods/test_size.py", "-s", place=alone), default=False),
     "stories": Suite("what people do with a node, on a cluster with nodens-cri", pytest_on_machine("tests/stories"), default=False),
     "stories-systemd": Suite("the same with systemd as the cgroup driver", pytest_on_machine("tests/stories", "--cgroup-driver", "systemd"), default=False),
+    "package": Suite("the Debian packages: installed in a guest, and upgraded with pods alive", packages_in_guest, default=False),
     "images-store": Suite("images under 200 kills and on full disks", pytest_of_images("tests/images-store", "-s"), default=False),
     "rootless": Suite("nodes of an ordinary user: launcher, network, what root inside cannot reach", after_build("gcc", pytest("tests/rootless"))),
     "testbed": Suite("guests and clusters, and what they leave behind", pytest_on_machine("tests/testbed", "-m", "not slow"), default=False),

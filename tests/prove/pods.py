@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nodens-cri's second half: a stock kubelet runs pods on it, with user namespaces first, through kills, faults and a thousand pods at once."""
+import json
+import re
+import statistics
+from dataclasses import replace
+from typing import Any
+
+from nodensdev import build, deps, gobin, guest_tests, registry
+from nodensdev.bench import figures, report
+from nodensdev.project import BUILD
+from nodensdev.prove import Proof, check
+
+QUICK_LIVES, QUICK_KILLS, QUICK_PODS = 200, 40, 200
+FULL_LIVES, FULL_KILLS, FULL_PODS, GUEST_LIVES, GUEST_KILLS = 1000, 200, 1000, 200, 40
+START_RATIO, ENGINE_RATIO, USERNS_RATIO, POD_PSS_MB, MOUNT_LINES, RESTART_MS = 0.25, 1.2, 1.05, 0.5, 4, 1000
+PYTEST = ["python3", "-B", "-m", "pytest", "-q", "-s", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider"]
+
+
+def prepare(proof: Proof) -> None:
+    build.ensure(proof.inside, "gcc")
+    deps.ensure()
+    registry.storage.filled()
+    for name in guest_tests.PEERS:
+        gobin.ensure(name)
+
+
+def alone(proof: Proof) -> Proof:
+    """The same room with a network of its own."""
+    return replace(proof, inside=replace(proof.inside, room=replace(proof.inside.room, new_netns=True)))
+
+
+def figures_of(proof: Proof, name: str, *arguments: str, timeout: float) -> dict[str, Any]:
+    """Runs a test of tests/pods natively; what it measured."""
+    prepare(proof)
+    place = BUILD / "prove" / f"{name}.json"
+    place.unlink(missing_ok=True)
+    words = [*PYTEST, f"tests/pods/test_{name}.py", "--figures", f"build/prove/{place.name}", *arguments]
+    alone(proof).run(["sh", "-c", 'ip link set lo up; exec "$@"', "sh", *words], timeout=timeout)
+    return json.loads(place.read_text())
+
+
+def side_by_side(proof: Proof, output: str) -> None:
+    """What nodens-cri and containerd make of the same cases; every failure of containerd's is in the log."""
+    proof.expect(not re.search(r"nodens-cri failed", output), "nodens-cri passes every case")
+    for name in ("nodens-cri", "containerd"):
+        proof.figure(name, f"{len(re.findall(rf'{name} passed ', output))} cases passed, {len(re.findall(rf'{name} failed  ', output))} failed")
+    proof.expect(len(re.findall(r"nodens-cri passed ", output)) >= 100, "at least 100 cases were tried")
+
+
+def count_line(text: str) -> str:
+    found = [line for line in text.splitlines() if re.search(r"\d+ passed", line)]
+    return found[-1].strip() if found else "no count was printed"
+
+
+@check("point 1: a stock kubelet runs deployments, jobs, volumes, probes, hooks, logs, limits, eviction, resize, static pods (cgroupfs)")
+def stories(proof: Proof) -> None:
+    proof.figure("stories", count_line(proof.dev("test", "stories", timeout=2400).stdout))
+
+
+@check("point 1: the same with systemd as the cgroup driver", full_only=True)
+def stories_with_systemd(proof: Proof) -> None:
+    proof.figure("stories", count_line(proof.dev("test", "stories-systemd", timeout=2400).stdout))
+
+
+@check("point 2: the CRI's cases, natively, with containerd beside")
+def cases(proof: Proof) -> None:
+    side_by_side(proof, proof.dev("test", "cri", timeout=2400).stdout)
+
+
+@check("point 2: the same in a guest with cgroup controllers", full_only=True)
+def cases_in_a_guest(proof: Proof) -> None:
+    side_by_side(proof, proof.dev("test", "cri-guest", timeout=3600).stdout)
+
+
+@check("point 2: host ports and AppArmor under Debian's own kernel", full_only=True)
+def cases_on_debian(proof: Proof) -> None:
+    done = proof.dev("test", "cri-debian", timeout=3600)
+    proof.expect("nodens-cri failed" not in done.stdout and "nodens-cri passed" in done.stdout, "nodens-cri passes them")
+    proof.figure("cases", count_line(done.stdout))
+
+
+@check("point 3: upstream's user namespace tests pass")
+def userns_set(proof: Proof) -> None:
+    proof.figure("e2e", count_line(proof.dev("e2e", "userns", "--runtime", "nodens", timeout=1800).stdout))
+
+
+@check("point 3: upstream's node tests: what passes on containerd passes, but for what the next issue brings", full_only=True)
+def node_set(proof: Proof) -> None:
+    proof.figure("e2e", count_line(proof.dev("e2e", "node", "--runtime", "nodens", timeout=7200).stdout))
+
+
+@check("point 4: pods live and die while the daemon is killed and its engines fail or hang; nothing is lost, misreported or left behind")
+def chaos(proof: Proof) -> None:
+    lives, kills = (FULL_LIVES, FULL_KILLS) if proof.full else (QUICK_LIVES, QUICK_KILLS)
+    found = figures_of(proof, "chaos", "--lives", str(lives), "--kills", str(kills), timeout=5400)
+    proof.figure("natively", f"{found['lives']} lives, {found['kills']} kills (seed {found['seed']})")
+    proof.note(json.dumps(found, indent=1))
+
+
+@check("point 4: the same in a guest with controllers", full_only=True)
+def chaos_in_a_guest(proof: Proof) -> None:
+    prepare(proof)
+    program = ["python3", "-B", "-c", "import sys; from nodensdev import guest_tests; sys.exit(not guest_tests.run(sys.argv[1], arguments=tuple(sys.argv[2:])))"]
+    words = ["tests/pods/test_chaos.py", "-s", "--lives", str(GUEST_LIVES), "--kills", str(GUEST_KILLS)]
+    done = proof.machine(["env", "PYTHONPATH=tools", *program, *words], timeout=5400)
+    proof.figure("chaos", count_line(done.stdout))
+
+
+@check("point 5: a node full of pods: start rate, lists, memory, mount lines, restart; one more pod takes at most 1.5 x the first one")
+def size(proof: Proof) -> None:
+    found = figures_of(proof, "size", "--pods", str(FULL_PODS if proof.full else QUICK_PODS), timeout=3600)
+    proof.note(json.dumps(found, indent=1))
+    proof.figure("pods", f"{found['pods']} with {found['containers']} containers, {found['pods_per_s']:.1f} a second")
+    proof.figure("lists", f"{found['list_ms_median']:.0f} ms, at most {found['list_ms_max']:.0f}")
+    proof.figure("daemon", f"{found['rss_idle_kb'] / 1000:.1f} MB idle, {found['rss_per_container_kb']:.1f} kB a container")
+    proof.figure("monitors", f"{found['monitors_pss_kb_per_pod']:.0f} kB PSS a pod")
+    proof.figure("mount lines", f"{found['mount_lines_per_pod_with_two']:.2f} a pod of two containers")
+    proof.figure("restart", f"{found['restart_s']:.2f} s")
+    proof.figure("one more pod", f"{found['one_more_pod_ms'] / found['first_pod_ms']:.2f} x the first")
+
+
+def middle(data: dict[str, Any], mode: str, title: str, subject: str) -> float:
+    row = next(row for row in figures.rows_of(data, mode) if row.title.startswith(title))
+    return row.values[subject]
+
+
+def ratio(data: dict[str, Any], mode: str, title: str, one: str, other: str) -> float:
+    row = next(row for row in figures.rows_of(data, mode) if row.title == title)
+    return statistics.median(a / b for a, b in zip(row.samples[one], row.samples[other], strict=True))
+
+
+@check("point 6: what a pod costs, beside containerd and the bare engine, in one run")
+def numbers(proof: Proof) -> None:
+    proof.dev("bench", "cri", "--runtime", "containerd,nodens", "--rounds", "3" if proof.full else "1", timeout=3600)
+    data = report.newest()
+    start = "pod start in all"
+    found = {
+        "start, x containerd": (ratio(data, "on", start, "nodens", "containerd"), START_RATIO),
+        "start, x engine": (ratio(data, "on", start, "nodens", "engine"), ENGINE_RATIO),
+        "user namespace, x host users": (middle(data, "on", start, "nodens") / middle(data, "off", start, "nodens"), USERNS_RATIO),
+        "processes per pod, MB": (middle(data, "on", "memory of per-pod", "nodens"), POD_PSS_MB),
+        "mount lines per pod": (middle(data, "on", "lines in the host", "nodens"), MOUNT_LINES),
+        "restart, ms": (middle(data, "on", "daemon restart", "nodens"), RESTART_MS),
+    }
+    for name, (value, aim) in found.items():
+        proof.figure(name, f"{value:.2f} (aim {aim})")
+    missed = [name for name, (value, aim) in found.items() if value > aim]
+    proof.expect(not missed, f"no aim is missed ({', '.join(missed)}); docs/benchmarks.md has the figures")
+
+
+@check("the Debian package is built, installed, and upgraded with pods alive", full_only=True)
+def package(proof: Proof) -> None:
+    proof.figure("package", count_line(proof.dev("test", "package", timeout=3600).stdout))
