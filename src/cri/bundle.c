@@ -325,6 +325,17 @@ static struct nd_error *open_userns(const struct bundle_plan *plan, int *ret_fd)
         return nullptr;
 }
 
+/* Images are mounted where volumes of the host would be. */
+static struct nd_error *mount_images(const struct bundle_plan *plan, const char *directory, int userns, volumes *found) {
+        nd_try(image_volumes_make(
+                &(struct image_volumes_plan) {.layers = plan->layers, .directory = directory, .userns = userns},
+                request_of(plan), plan->volumes));
+        nd_vector_each (volume, plan->volumes) {
+                found->items[volume->mount].source = image_volumes_path(directory, volume->mount);
+        }
+        return nullptr;
+}
+
 static struct nd_error *make_for_image(const struct bundle_plan *plan, const char *directory, int *ret_fd) {
         nd_cleanup(volumes_done) volumes found = {};
         nd_cleanup(container_user_done) struct container_user user = {};
@@ -333,6 +344,7 @@ static struct nd_error *make_for_image(const struct bundle_plan *plan, const cha
 
         nd_try(open_userns(plan, &userns));
         nd_try(volumes_look(request_of(plan), userns, &found));
+        nd_try(mount_images(plan, directory, userns, &found));
         nd_try(rootfs_build(&(struct rootfs_plan) {.layers = plan->layers,
                                                    .chains = plan->chains,
                                                    .count = plan->chain_count,
@@ -415,5 +427,6 @@ struct nd_error *bundle_undo(const char *directory) {
         nd_autofree char *path = nd_format("%s/config.json", directory);
 
         nd_try(rootfs_undo(directory));
+        nd_try(image_volumes_undo(directory));
         return nd_file_unlink(AT_FDCWD, path);
 }

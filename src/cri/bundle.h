@@ -5,6 +5,7 @@
  * filesystem as a detached mount. The spec comes from the request and the image's config alone; no label or annotation has a way into it. */
 #pragma once
 
+#include "cri/image-volumes.h"
 #include "cri/pods.h"
 #include "cri/user.h"
 #include "oci/config.h"
@@ -25,6 +26,7 @@ struct bundle_plan {
         const char *layers;
         const struct nd_digest *chains; /* lowest first */
         size_t chain_count;
+        const image_volumes *volumes;
         const char *namespaces[4]; /* by enum pod_namespace: where to join, nullptr = the host's */
         const char *pid;           /* likewise; "" = a new one */
         const char *hostname, *hosts, *resolv, *shm;

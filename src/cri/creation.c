@@ -39,6 +39,7 @@ struct creation {
         struct nd_image_config image;
         struct nd_digest *chains;
         size_t chain_count;
+        image_volumes volumes;
         struct bundle_report *report; /* shared with the worker */
         /* What the plan of the bundle points to. */
         char *layers, *pid, *hostname, *hosts, *resolv, *shm;
@@ -52,6 +53,7 @@ void creation_free(struct creation *creation) {
         free(creation->bytes);
         nd_image_config_done(&creation->image);
         free(creation->chains);
+        image_volumes_done(&creation->volumes);
         if (creation->report)
                 (void) munmap(creation->report, sizeof *creation->report);
         free(creation->layers);
@@ -159,6 +161,18 @@ static struct nd_error *take_image(struct container_operation *operation) {
         return nullptr;
 }
 
+/* The store keeps their layers for us from now on, whatever becomes of the images. */
+static struct nd_error *take_mounted_images(struct container_operation *operation) {
+        struct container *container = operation->container;
+        struct creation *creation = operation->creation;
+
+        nd_try(image_volumes_find(operation->daemon->images, &container->request, &creation->volumes));
+        nd_vector_each (volume, &creation->volumes) {
+                nd_vector_push(&container->mounted, volume->chains[volume->count - 1]);
+        }
+        return nullptr;
+}
+
 /* ---- the bundle ---- */
 
 static struct nd_error *pid_path_of(const struct container *holder, const char *what, char **ret) {
@@ -216,6 +230,7 @@ static struct nd_error *plan_bundle(struct container_operation *operation) {
                 .layers = creation->layers,
                 .chains = creation->chains,
                 .chain_count = creation->chain_count,
+                .volumes = &creation->volumes,
                 .pid = creation->pid,
                 .hostname = creation->hostname,
                 .hosts = creation->hosts,
@@ -263,6 +278,7 @@ static struct nd_error *begin(struct container_operation *operation) {
         container->stop_signal = SIGTERM;
         if (!container->internal) {
                 nd_try(take_image(operation));
+                nd_try(take_mounted_images(operation));
                 container->stop_signal = process_stop_signal(&container->request, &creation->image);
         }
         nd_try(plan_bundle(operation));

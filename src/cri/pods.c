@@ -40,6 +40,7 @@ void container_free(struct container *container) {
         free(container->reason);
         free(container->message);
         nd_vector_done(&container->user.groups);
+        nd_vector_done(&container->mounted);
         free(container->log_path);
         free(container->cgroup);
         free(container->verdict);

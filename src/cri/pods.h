@@ -88,11 +88,12 @@ struct container {
         struct container_request request;
         enum container_state state;
         unsigned made;
-        bool internal;          /* the pod's init: no list, no status, no count */
-        bool started;           /* crun start was begun */
-        struct nd_digest image; /* its id; none = the image was not found again */
-        struct nd_digest top;   /* the topmost layer's chain: the image store keeps it and all below for us */
-        char *image_reference;  /* what ContainerStatus says of it: a repo digest, or the id */
+        bool internal;                       /* the pod's init: no list, no status, no count */
+        bool started;                        /* crun start was begun */
+        struct nd_digest image;              /* its id; none = the image was not found again */
+        struct nd_digest top;                /* the topmost layer's chain: the image store keeps it and all below for us */
+        nd_vector(struct nd_digest) mounted; /* likewise of the images that are its volumes */
+        char *image_reference;               /* what ContainerStatus says of it: a repo digest, or the id */
         uint64_t created_at, started_at, finished_at;
         int exit_code;
         char *reason;  /* "Completed", "Error", "OOMKilled", ...; "" = none yet */

@@ -7,6 +7,7 @@ enum {
         TEXT_CEILING = 1 << 20, /* bytes of one member */
         ADDRESSES = 64,
         GROUPS = 65536,
+        MOUNTED = 4096, /* images that are volumes */
         PAIRS = 10000,
         BOOT_CEILING = 64,
 };
@@ -297,6 +298,13 @@ struct nd_error *record_format_container(const struct container *container, stru
         write_fields(&out, container_fields, nd_count_of(container_fields), container);
         write_digest(&out, "image", &container->image);
         write_digest(&out, "top", &container->top);
+        nd_json_open(&out, "mounted", '[');
+        nd_vector_each (layer, &container->mounted) {
+                char digest[ND_DIGEST_TEXT];
+
+                nd_json_string(&out, nullptr, nd_digest_text(layer, digest));
+        }
+        nd_json_close(&out, ']');
         nd_json_open(&out, "groups", '[');
         nd_vector_each (group, &container->user.groups) {
                 nd_json_number(&out, nullptr, *group);
@@ -377,6 +385,25 @@ static struct nd_error *read_groups(yyjson_val *root, struct container_user *use
         return nullptr;
 }
 
+static struct nd_error *read_mounted(yyjson_val *root, struct container *container) {
+        yyjson_val *array = nullptr, *layer;
+        yyjson_arr_iter layers;
+
+        nd_try(nd_member_array(root, "mounted", MOUNTED, &array));
+        if (!array)
+                return nullptr;
+        layers = yyjson_arr_iter_with(array);
+        while ((layer = yyjson_arr_iter_next(&layers))) {
+                struct nd_digest digest;
+
+                if (!yyjson_is_str(layer))
+                        return nd_error_new(ND_INVALID, 0, "a mounted layer is no digest");
+                nd_try(nd_digest_parse(yyjson_get_str(layer), &digest));
+                nd_vector_push(&container->mounted, digest);
+        }
+        return nullptr;
+}
+
 struct nd_error *record_parse_container(const char *bytes, size_t length, struct container *container) {
         nd_autojson doc = nullptr;
         yyjson_val *root = nullptr;
@@ -387,6 +414,7 @@ struct nd_error *record_parse_container(const char *bytes, size_t length, struct
         nd_try(read_fields(root, container_fields, nd_count_of(container_fields), container));
         nd_try(read_digest(root, "image", &container->image));
         nd_try(read_digest(root, "top", &container->top));
+        nd_try(read_mounted(root, container));
         nd_try(read_groups(root, &container->user));
         nd_try(read_resources(root, &container->request.resources));
         container->state = (enum container_state)((int) state - 1);

@@ -22,14 +22,14 @@ static struct nd_error *make_directories(const struct rootfs_plan *plan) {
 }
 
 /* Puts a mapped view of the layers over them, for this process alone. */
-static struct nd_error *map_layers(const struct rootfs_plan *plan) {
+static struct nd_error *map_layers(const char *layers, int userns) {
         nd_autoclose int tree = -EBADF;
 
-        nd_try(nd_mount_clone(AT_FDCWD, plan->layers, false, &tree));
-        nd_try(nd_error_wrap(nd_mount_idmap(tree, plan->userns, false),
+        nd_try(nd_mount_clone(AT_FDCWD, layers, false, &tree));
+        nd_try(nd_error_wrap(nd_mount_idmap(tree, userns, false),
                              "the image store at '%s' must be on a filesystem that can be idmapped (ext4, xfs, btrfs, tmpfs)",
-                             plan->layers));
-        return nd_mount_attach(tree, AT_FDCWD, plan->layers);
+                             layers));
+        return nd_mount_attach(tree, AT_FDCWD, layers);
 }
 
 typedef nd_vector(struct nd_fs_option) options;
@@ -45,16 +45,22 @@ static void add(options *list, const char *key, char *value) {
         nd_vector_push(list, ((struct nd_fs_option) {.key = key, .value = value}));
 }
 
+/* Overlay wants the topmost first. */
+static void add_layers(options *list, const char *layers, const struct nd_digest *chains, size_t count) {
+        char hex[ND_DIGEST_HEX];
+
+        for (size_t i = count; i-- > 0;)
+                add(list, "lowerdir+", nd_format("%s/%s/fs", layers, nd_digest_hex(&chains[i], hex)));
+}
+
 struct nd_error *rootfs_build(const struct rootfs_plan *plan, int *ret_fd) {
         nd_cleanup(options_done) options list = {};
-        char hex[ND_DIGEST_HEX];
 
         nd_try(make_directories(plan));
         nd_try(nd_mount_namespace_private());
         if (plan->userns >= 0)
-                nd_try(map_layers(plan));
-        for (size_t i = plan->count; i-- > 0;) /* overlay wants the topmost first */
-                add(&list, "lowerdir+", nd_format("%s/%s/fs", plan->layers, nd_digest_hex(&plan->chains[i], hex)));
+                nd_try(map_layers(plan->layers, plan->userns));
+        add_layers(&list, plan->layers, plan->chains, plan->count);
         if (plan->count == 0)
                 add(&list, "lowerdir+", nd_format("%s/lower", plan->directory));
         add(&list, "upperdir", nd_format("%s/upper", plan->directory));
@@ -63,6 +69,19 @@ struct nd_error *rootfs_build(const struct rootfs_plan *plan, int *ret_fd) {
         add(&list, "volatile", nullptr);
         return nd_error_wrap(nd_fs_make("overlay", list.items, list.count, 0, ret_fd), "root filesystem in '%s'",
                              plan->directory);
+}
+
+struct nd_error *rootfs_merge(const char *layers, const struct nd_digest *chains, size_t count, int userns, int *ret_fd) {
+        nd_cleanup(options_done) options list = {};
+
+        nd_try(nd_mount_namespace_private());
+        if (userns >= 0)
+                nd_try(map_layers(layers, userns));
+        add_layers(&list, layers, chains, count);
+        if (count == 1) /* an overlay of one layer is none to the kernel; the clone is mapped as what it is cloned from */
+                return nd_mount_clone(AT_FDCWD, list.items[0].value, false, ret_fd);
+        add(&list, "userxattr", nullptr);
+        return nd_fs_make("overlay", list.items, list.count, MOUNT_ATTR_RDONLY, ret_fd);
 }
 
 struct nd_error *rootfs_attach(int tree, const char *directory) {

@@ -22,6 +22,10 @@ struct rootfs_plan {
 /* For workers: leaves the caller in a mount namespace of its own, where the layers are mapped. ret_fd is the mount. */
 [[nodiscard]] struct nd_error *rootfs_build(const struct rootfs_plan *plan, int *ret_fd);
 
+/* For workers, likewise: layers merged read-only, without a container's own, as a detached mount. */
+[[nodiscard]] struct nd_error *rootfs_merge(const char *layers, const struct nd_digest *chains, size_t count, int userns,
+                                            int *ret_fd);
+
 /* Attaches it at rootfs/: in the host's mount namespace, so not from the same worker. */
 [[nodiscard]] struct nd_error *rootfs_attach(int tree, const char *directory);
 

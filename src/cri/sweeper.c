@@ -83,6 +83,9 @@ static void collect_used(const struct pods *pods, struct nd_map *ret) {
 
                 (void) nd_map_put(ret, nd_digest_text(&container->image, text), slot->value);
                 (void) nd_map_put(ret, nd_digest_text(&container->top, text), slot->value);
+                nd_vector_each (layer, &container->mounted) {
+                        (void) nd_map_put(ret, nd_digest_text(layer, text), slot->value);
+                }
         }
 }
 

@@ -183,8 +183,7 @@ struct nd_error *volumes_look(const struct container_request *request, int usern
         nd_vector_each (mount, &request->mounts) {
                 nd_vector_push(ret, (struct volume) {}); /* first, so that the list owns what is found */
                 if (*mount->image)
-                        return nd_error_new(ND_UNIMPLEMENTED, 0, "volume at '%s': image volumes are not supported yet",
-                                            mount->container_path);
+                        continue; /* image-volumes.c */
                 nd_try(wrap_named(look(mount, userns, &ret->items[ret->count - 1]), mount));
         }
         return nullptr;
@@ -200,7 +199,7 @@ static void mount_one(const struct mount_request *mount, const struct volume *vo
         nd_spec_mount_option(m, "rbind");
         nd_spec_mount_option(m, propagations[mount->propagation]);
         nd_spec_mount_option(m, mount->recursive_read_only ? "rro" : mount->read_only ? "ro" : "rw");
-        if (!mount->idmapped)
+        if (!mount->idmapped || *mount->image) /* an image's layers are mapped already */
                 return;
         m->idmapped = true;
         m->uids = mount->uids;

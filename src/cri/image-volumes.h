@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* image-volumes.h - volumes made of an image (KEP-4639)
+ *
+ * A volume is the image's layers merged, or a part of them, read-only, and mapped to the pod's IDs like its root filesystem. It is mounted at images/<number>
+ * in the container's directory, from where the engine binds it; one line more in the host's mount table for each. What an image says is not
+ * believed: a part is looked for inside of the image only, whatever its links say. */
+#pragma once
+
+#include "base/vector.h"
+#include "cri/request.h"
+#include "oci/digest.h"
+
+struct nd_image_store;
+
+struct image_volume {
+        size_t mount;             /* which of the request's mounts */
+        struct nd_digest *chains; /* of the image's layers, lowest first */
+        size_t count;
+};
+typedef nd_vector(struct image_volume) image_volumes;
+void image_volumes_done(image_volumes *list);
+
+/* Finds the images that the request wants to mount. ND_NOT_FOUND with the image's name when one was not pulled. */
+[[nodiscard]] struct nd_error *image_volumes_find(struct nd_image_store *store, const struct container_request *request,
+                                                  image_volumes *ret);
+
+struct image_volumes_plan {
+        const char *layers;    /* the store's directory of layers, absolute */
+        const char *directory; /* the container's, absolute */
+        int userns;            /* -EBADF = the host's users */
+};
+
+/* For workers, in the host's mount namespace, which they come back to: makes and mounts them. */
+[[nodiscard]] struct nd_error *image_volumes_make(const struct image_volumes_plan *plan,
+                                                  const struct container_request *request, const image_volumes *list);
+
+/* Where one is mounted. The caller's to free. */
+[[nodiscard]] char *image_volumes_path(const char *directory, size_t mount);
+
+/* For workers: unmounts and removes all that was made. Of what is not there, nothing is said. */
+[[nodiscard]] struct nd_error *image_volumes_undo(const char *directory);
