@@ -211,7 +211,7 @@ def test_a_thousand_pod_lives_while_everything_fails(request: pytest.FixtureRequ
 def make_fakes(directory: Path, runtime: parts.NodensCri) -> list[tuple[Path, Path | str, tuple[int, ...]]]:
     """crun, the monitor and the bridge plugin, each behind a fake that does nothing wrong yet."""
     quiet = (0, 0, 0, 0)
-    crun, monitor = shutil.which("crun") or "/usr/bin/crun", parts.program("src/mon/nodens-mon")
+    crun, monitor = "/usr/bin/crun" if parts.has_controllers() else str(parts.WITHOUT_CONTROLLERS), parts.program("src/mon/nodens-mon")
     fakes: list[tuple[Path, Path | str, tuple[int, ...]]] = [
         (place_faulty(directory, "crun", crun, quiet), crun, FAULTS["crun"]),
         (place_faulty(directory, "nodens-mon", monitor, quiet), monitor, FAULTS["monitor"]),
