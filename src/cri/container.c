@@ -32,6 +32,8 @@ void container_life_free(struct container_life *life) {
         if (!life)
                 return;
         engine_cancel(life->cleanup);
+        nd_worker_cancel(life->sync);
+        nd_error_free(life->sync_error);
         free(life);
 }
 
@@ -177,13 +179,20 @@ static void start_refused(struct container_operation *operation, struct nd_error
 void start_begin(struct container_operation *operation) {
         struct container *container = operation->container;
         struct daemon *daemon = operation->daemon;
-        struct nd_error *error = start_check(container);
+        struct nd_error *error;
 
+        if (container->life->sync)
+                return; /* on_synced() goes on */
         operation->step = STEP_ENGINE;
+        error = start_check(container);
+        if (!error && container->life->sync_error) {
+                error = nd_take_ptr(container->life->sync_error);
+                creation_sync(container->life); /* for who tries again */
+        }
         if (!error) {
                 container->started = true;
                 container->started_at = container_now();
-                error = record_save_container(daemon->records, container, RECORD_DURABLE);
+                error = record_save_container(daemon->records, container, RECORD_HERE);
         }
         if (!error)
                 error = engine_start(daemon->loop, &daemon->config, container->id, on_started, operation, &operation->call);

@@ -290,7 +290,6 @@ static void build_argv(const struct monitor_plan *plan, struct numbers *numbers,
         add_option(ret, "--directory", plan->directory);
         add_option(ret, "--log-directory", plan->log_directory);
         add_option(ret, "--log-path", plan->log_path);
-        add_option(ret, "--cgroup", plan->cgroup);
         add_option(ret, "--uid", numbers->uid);
         add_option(ret, "--gid", numbers->gid);
         add_option(ret, "--deadline-ms", numbers->deadline);
@@ -315,6 +314,7 @@ static struct nd_error *launch(struct monitor *m, const struct monitor_plan *pla
         error = nd_child_start(m->loop,
                                &(struct nd_child_plan) {.argv = argv.items,
                                                         .environment = engine_environment(),
+                                                        .cgroup = *plan->cgroup ? plan->cgroup : nullptr,
                                                         .deadline_us = START_S * ND_SECOND_US,
                                                         .output_ceiling = WORDS,
                                                         .descriptors = &theirs,

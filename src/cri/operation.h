@@ -53,6 +53,8 @@ struct container_life {
         struct container *container;
         struct container_operation *current; /* has the lane; nullptr = none */
         struct engine_call *cleanup;         /* crun delete after the end */
+        struct nd_worker *sync;              /* puts the record where a power cut does not reach it; a start waits for that */
+        struct nd_error *sync_error;
         bool has_end;                        /* it ended while it was still being started */
         struct monitor_end end;
 };
@@ -81,6 +83,7 @@ void creation_free(struct creation *creation);
 void removal_begin(struct container_operation *operation);
 void removal_ended(struct container_operation *operation);                        /* the container runs no more */
 void removal_undo(struct container_operation *operation, struct nd_error *error); /* of a creation; takes the error */
+void creation_sync(struct container_life *life);
 void start_begin(struct container_operation *operation);                          /* also the second half of the pod's init */
 void stop_ended(struct container_operation *operation);
 void container_start_again(struct daemon *daemon, struct container *container); /* after a restart */

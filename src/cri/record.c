@@ -123,6 +123,22 @@ struct nd_error *record_save_container(struct record_book *book, const struct co
                              container->id);
 }
 
+/* Its directory is younger than the last sync of the sandbox's; so are the directory of all containers and, perhaps, that of the sandbox's. */
+struct nd_error *record_sync_container(struct record_book *book, const struct container *container) {
+        nd_autofree char *parent = nd_format("%s/" CONTAINERS, container->sandbox->id);
+        nd_autoclose int fd = -EBADF, parent_fd = -EBADF, sandbox_fd = -EBADF;
+
+        nd_try(open_container(book, container, &fd));
+        nd_try(nd_dir_open(book->pods_fd, parent, &parent_fd));
+        nd_try(open_sandbox(book, container->sandbox->id, &sandbox_fd));
+        if (!container->internal)
+                nd_try(sync_file(fd, CONTAINER_REQUEST));
+        nd_try(sync_file(fd, CONTAINER_JSON));
+        nd_try(nd_dir_sync(fd, container->id));
+        nd_try(nd_dir_sync(parent_fd, parent));
+        return nd_dir_sync(sandbox_fd, container->sandbox->id);
+}
+
 struct nd_error *record_new_sandbox(struct record_book *book, const struct sandbox *sandbox, const char *bytes,
                                     size_t length) {
         nd_autoclose int fd = -EBADF;

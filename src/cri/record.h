@@ -39,6 +39,9 @@ void record_book_free(struct record_book *book);
 [[nodiscard]] struct nd_error *record_save_container(struct record_book *book, const struct container *container,
                                                      enum record_how how);
 
+/* As record_sync_sandbox(), of a container. */
+[[nodiscard]] struct nd_error *record_sync_container(struct record_book *book, const struct container *container);
+
 /* Removes the records and then the directory, in which nothing else may be left: whatever else a container has there (bundle, upper, work,
  * mount point) is gone before. Of what is not there, nothing is said. */
 [[nodiscard]] struct nd_error *record_remove_sandbox(struct record_book *book, const struct sandbox *sandbox);

@@ -38,12 +38,6 @@ static const struct nd_option options[] = {
          .offset = offsetof(struct settings, log_path),
          .argument = "PATH",
          .help = "The log's path below it"},
-        {.name = "cgroup",
-         .kind = ND_OPTION_TEXT,
-         .offset = offsetof(struct settings, cgroup),
-         .argument = "DIRECTORY",
-         .values = ND_VALUES_DIRECTORY,
-         .help = "The cgroup that the monitor moves to"},
         {.name = "uid",
          .kind = ND_OPTION_U32,
          .offset = offsetof(struct settings, uid),
@@ -104,7 +98,6 @@ static int run(void *argument, int count, char **operands) {
         }
         settings.log_directory = settings.log_directory ?: "";
         settings.log_path = settings.log_path ?: "";
-        settings.cgroup = settings.cgroup ?: "";
         operands[count] = nullptr; /* they were moved to the front */
         settings.create = operands;
         (void) close_range(FIRST_CONNECTION, UINT32_MAX, CLOSE_RANGE_CLOEXEC);

@@ -51,19 +51,6 @@ static void turn_add(struct turn *turn, int fd, short events, void (*run)(struct
 
 /* ---- before the container is there ---- */
 
-static struct nd_error *join_cgroup(const char *cgroup) {
-        nd_autofree char *path = nullptr;
-        nd_autoclose int fd = -EBADF;
-
-        if (*cgroup == '\0')
-                return nullptr;
-        path = nd_format("%s/cgroup.procs", cgroup);
-        fd = nd_sys->openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
-        if (fd < 0 || nd_sys->write(fd, "0", 1) != 1)
-                return nd_error_new(nd_code_of_errno(errno), errno, "move the monitor to the cgroup '%s'", cgroup);
-        return nullptr;
-}
-
 struct nd_error *monitor_prepare(const struct settings *settings, int first, struct monitor *monitor) {
         sigset_t all, children;
 
@@ -112,11 +99,10 @@ static struct nd_error *make_streams(struct monitor *monitor, struct create_stre
 static struct nd_error *begin(struct monitor *monitor) {
         const struct settings *settings = monitor->settings;
         struct create_streams theirs = {.in = -EBADF, .out = -EBADF, .errors = -EBADF};
-        struct nd_error *error = join_cgroup(settings->cgroup);
+        struct nd_error *error;
 
         (void) prctl(PR_SET_CHILD_SUBREAPER, 1); /* here, for a fork forgets it */
-        if (!error)
-                error = log_open(settings->log_directory, settings->log_path, &monitor->log);
+        error = log_open(settings->log_directory, settings->log_path, &monitor->log);
         if (!error)
                 error = make_streams(monitor, &theirs);
         if (!error)

@@ -13,7 +13,6 @@ struct settings {
         const char *directory;
         const char *log_directory;
         const char *log_path;
-        const char *cgroup;
         uint32_t uid, gid;
         uint32_t deadline_ms;
         bool terminal;

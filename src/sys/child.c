@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "sys/calls.h"
+#include "sys/file.h"
 #include "sys/limits.h"
 
 #ifndef PIDFD_SIGNAL_PROCESS_GROUP
@@ -286,7 +287,7 @@ static struct nd_error *make_input(const struct nd_child_plan *plan, int *ret_fd
 
 /* Clones and waits for the exec; it takes as long as the kernel needs to open the program. */
 static struct nd_error *launch(const struct nd_child_plan *plan, struct nd_child *child) {
-        nd_autoclose int input = -EBADF, output = -EBADF, errors = -EBADF, report = -EBADF, report_end = -EBADF;
+        nd_autoclose int input = -EBADF, output = -EBADF, errors = -EBADF, report = -EBADF, report_end = -EBADF, cgroup = -EBADF;
         struct clone_args arguments = {.flags = CLONE_PIDFD, .exit_signal = SIGCHLD, .pidfd = (uintptr_t) &child->pidfd};
         struct launch l;
         int status = 0;
@@ -310,9 +311,15 @@ static struct nd_error *launch(const struct nd_child_plan *plan, struct nd_child
                              .parent = plan->dies_with_us ? getpid() : 0};
         if (plan->has_oom_score_adj)
                 (void) snprintf(l.oom_score_adj, sizeof l.oom_score_adj, "%d", plan->oom_score_adj);
+        if (plan->cgroup) {
+                nd_try(nd_error_wrap(nd_dir_open(AT_FDCWD, plan->cgroup, &cgroup), "start '%s'", plan->argv[0]));
+                arguments.flags |= CLONE_INTO_CGROUP;
+                arguments.cgroup = (uint64_t) cgroup;
+        }
         pid = nd_sys->clone3(&arguments, sizeof arguments);
         if (pid < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "start '%s'", plan->argv[0]);
+                return nd_error_new(nd_code_of_errno(errno), errno, "start '%s'%s%s", plan->argv[0],
+                                    plan->cgroup ? " in cgroup " : "", plan->cgroup ?: "");
         if (pid == 0)
                 launch_exec(&l);
         nd_close_fd(&report_end);
