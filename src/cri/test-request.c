@@ -29,13 +29,13 @@ static void fill_pod(struct pod_message *m) {
                 .config = RUNTIME__V1__POD_SANDBOX_CONFIG__INIT,
                 .metadata = RUNTIME__V1__POD_SANDBOX_METADATA__INIT,
                 .linux = RUNTIME__V1__LINUX_POD_SANDBOX_CONFIG__INIT,
-                .security = RUNTIME__V1__LINUX_SANDBOX_SECURITY_CONTEXT__INIT,
                 .options = RUNTIME__V1__NAMESPACE_OPTION__INIT,
                 .users = RUNTIME__V1__USER_NAMESPACE__INIT,
                 .uid = RUNTIME__V1__IDMAPPING__INIT,
                 .gid = RUNTIME__V1__IDMAPPING__INIT,
                 .more = RUNTIME__V1__IDMAPPING__INIT,
         };
+        runtime__v1__linux_sandbox_security_context__init(&m->security); /* its initialiser names a deprecated field */
         m->metadata.name = (char *) "web";
         m->metadata.namespace_ = (char *) "default";
         m->metadata.uid = (char *) "u-1";
@@ -90,7 +90,6 @@ static void fill_container(struct container_message *m) {
                 .image = RUNTIME__V1__IMAGE_SPEC__INIT,
                 .mounted = RUNTIME__V1__IMAGE_SPEC__INIT,
                 .linux = RUNTIME__V1__LINUX_CONTAINER_CONFIG__INIT,
-                .security = RUNTIME__V1__LINUX_CONTAINER_SECURITY_CONTEXT__INIT,
                 .user = RUNTIME__V1__INT64_VALUE__INIT,
                 .group = RUNTIME__V1__INT64_VALUE__INIT,
                 .variable = RUNTIME__V1__KEY_VALUE__INIT,
@@ -99,6 +98,7 @@ static void fill_container(struct container_message *m) {
                 .profile = RUNTIME__V1__SECURITY_PROFILE__INIT,
                 .map = RUNTIME__V1__IDMAPPING__INIT,
         };
+        runtime__v1__linux_container_security_context__init(&m->security);
         m->request.pod_sandbox_id = (char *) "s-1";
         m->metadata.name = (char *) "main";
         m->image.image = (char *) "sha256:1";
