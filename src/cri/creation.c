@@ -424,8 +424,8 @@ static void on_synced(struct nd_error *error, [[maybe_unused]] int fd, void *use
  * worker, while the kubelet gets ready to start what it has created. */
 void creation_sync(struct container_life *life) {
         nd_error_free(life->sync_error);
-        life->sync_error = nd_worker_start(life->daemon->loop, "sync the container's record", sync_work, life, sync_deadline_us,
-                                           on_synced, life, &life->sync);
+        life->sync_error = nd_worker_start(life->daemon->loop, "sync the container's record", sync_work, life,
+                                           sync_deadline_us, on_synced, life, &life->sync);
 }
 
 void creation_failed(struct container_operation *operation, struct nd_error *error) {

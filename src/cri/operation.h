@@ -55,7 +55,7 @@ struct container_life {
         struct engine_call *cleanup;         /* crun delete after the end */
         struct nd_worker *sync;              /* puts the record where a power cut does not reach it; a start waits for that */
         struct nd_error *sync_error;
-        bool has_end;                        /* it ended while it was still being started */
+        bool has_end; /* it ended while it was still being started */
         struct monitor_end end;
 };
 
@@ -84,7 +84,7 @@ void removal_begin(struct container_operation *operation);
 void removal_ended(struct container_operation *operation);                        /* the container runs no more */
 void removal_undo(struct container_operation *operation, struct nd_error *error); /* of a creation; takes the error */
 void creation_sync(struct container_life *life);
-void start_begin(struct container_operation *operation);                          /* also the second half of the pod's init */
+void start_begin(struct container_operation *operation); /* also the second half of the pod's init */
 void stop_ended(struct container_operation *operation);
 void container_start_again(struct daemon *daemon, struct container *container); /* after a restart */
 

@@ -287,7 +287,8 @@ static struct nd_error *make_input(const struct nd_child_plan *plan, int *ret_fd
 
 /* Clones and waits for the exec; it takes as long as the kernel needs to open the program. */
 static struct nd_error *launch(const struct nd_child_plan *plan, struct nd_child *child) {
-        nd_autoclose int input = -EBADF, output = -EBADF, errors = -EBADF, report = -EBADF, report_end = -EBADF, cgroup = -EBADF;
+        nd_autoclose int input = -EBADF, output = -EBADF, errors = -EBADF, report = -EBADF, report_end = -EBADF,
+                         cgroup = -EBADF;
         struct clone_args arguments = {.flags = CLONE_PIDFD, .exit_signal = SIGCHLD, .pidfd = (uintptr_t) &child->pidfd};
         struct launch l;
         int status = 0;

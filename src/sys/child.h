@@ -19,7 +19,8 @@ struct nd_child_plan {
         size_t output_ceiling;  /* per stream, what is kept of standard output and of standard error */
         const int *descriptors; /* given to the child as 3, 4, ...; a negative one leaves its number closed. They stay ours */
         size_t descriptor_count;
-        const char *cgroup;     /* the directory of the cgroup it is born in, nullptr = ours. To move there later takes much longer */
+        const char
+                *cgroup; /* the directory of the cgroup it is born in, nullptr = ours. To move there later takes much longer */
         bool has_oom_score_adj; /* otherwise the child has ours */
         int oom_score_adj;
         bool dies_with_us; /* killed when we end, however that is: its work is begun anew, and must not meet what is left of it */

@@ -204,9 +204,11 @@ static void what_dies_with_us_does_not_outlive_a_kill([[maybe_unused]] void **st
         scratch_directory directory = scratch_make();
         nd_autofree char *pid = nullptr, *path = nullptr;
 
-        expect_error(nd_worker_run("start", starts_and_dies, directory, 20 * ND_SECOND_US, nullptr), ND_INTERNAL, "ended without");
+        expect_error(nd_worker_run("start", starts_and_dies, directory, 20 * ND_SECOND_US, nullptr), ND_INTERNAL,
+                     "ended without");
         pid = scratch_read(directory, "pid");
-        path = nd_format("/proc/%.*s/exe", (int) strcspn(pid, "\n"), pid); /* none for what is dead and not reaped by whoever must */
+        path = nd_format("/proc/%.*s/exe", (int) strcspn(pid, "\n"),
+                         pid); /* none for what is dead and not reaped by whoever must */
         for (int i = 0; i < 500 && access(path, F_OK) == 0; i++)
                 (void) usleep(10 * 1000);
         assert_int_not_equal(access(path, F_OK), 0);
