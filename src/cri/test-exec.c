@@ -175,6 +175,8 @@ static void tear_down(struct fixture *f) {
         expect_ok(engine_delete(f->daemon.loop, &f->daemon.config, f->container.id, on_engine, f, &call));
         await(f, f->engine_done);
         await(f, f->exited);
+        for (int i = 0; i < 10; i++) /* children that were killed are reaped by the loop */
+                (void) sd_event_run(f->daemon.loop, 10 * ND_MS_US);
         monitor_free(f->monitor);
         assert_int_equal(rmdir(cgroup), 0); /* nothing of ours is left in it */
         assert_int_equal(umount2(rootfs, 0), 0);

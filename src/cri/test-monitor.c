@@ -192,6 +192,29 @@ static void what_the_engine_says_last_is_why_it_failed([[maybe_unused]] void **s
         monitor_free(monitor);
 }
 
+static void a_container_that_the_engine_saw_die_is_not_waited_for([[maybe_unused]] void **state) {
+        scratch_directory d = scratch_make();
+        nd_cleanup(seen_done) struct seen seen;
+        nd_autofree char *script = nd_format("sh -c 'exit 3' & echo $! > '%s/pid'; wait; exit 0", d);
+        const char *const create[] = {"/bin/sh", "-c", script, nullptr};
+        struct monitor *monitor;
+
+        seen_open(&seen);
+        expect_ok(monitor_start(seen.loop,
+                                &(struct monitor_plan) {.program = program(),
+                                                        .id = "test",
+                                                        .directory = d,
+                                                        .create = create,
+                                                        .log_directory = "",
+                                                        .log_path = "",
+                                                        .cgroup = "",
+                                                        .deadline_us = 5 * ND_SECOND_US},
+                                &events, &seen, &monitor));
+        await(&seen, seen.failure);
+        expect_error(nd_take_ptr(seen.failure), ND_INTERNAL, "died before it could be started");
+        monitor_free(monitor);
+}
+
 static void an_engine_that_hangs_is_killed_with_all_it_started([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_cleanup(seen_done) struct seen seen;
@@ -368,7 +391,7 @@ static void children_that_outlive_the_first_process_do_not_delay_its_end([[maybe
         uint64_t begin;
 
         seen_open(&seen);
-        start(&seen, d, "sleep 4 & printf last; exit 0", &monitor);
+        start(&seen, d, "sleep 0.3; sleep 4 & printf last; exit 0", &monitor);
         begin = nd_clock_us();
         await(&seen, seen.exited);
         assert_true(nd_clock_us() - begin < 2 * ND_SECOND_US);
@@ -421,6 +444,7 @@ int main(void) {
                 cmocka_unit_test(a_containers_output_and_end_are_kept),
                 cmocka_unit_test(a_signal_counts_from_128),
                 cmocka_unit_test(what_the_engine_says_last_is_why_it_failed),
+                cmocka_unit_test(a_container_that_the_engine_saw_die_is_not_waited_for),
                 cmocka_unit_test(an_engine_that_hangs_is_killed_with_all_it_started),
                 cmocka_unit_test(a_log_that_cannot_be_opened_is_the_reason_of_a_failure),
                 cmocka_unit_test(a_monitor_without_a_directory_says_so),

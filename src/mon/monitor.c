@@ -150,9 +150,17 @@ static void become_created(struct monitor *monitor, pid_t pid) {
                      &(struct nd_monitor_message) {.letter = ND_MONITOR_IS_CREATED, .words = words, .length = length});
 }
 
+/* It has become ours with the engine's end. If not, the engine has seen it die already, and there is no end to wait for. */
+static bool is_our_child(pid_t pid) {
+        siginfo_t child;
+
+        return waitid(P_PID, (id_t) pid, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 static void engine_ended(struct monitor *monitor, int status) {
         static const char late[] = "it did not end in time and was killed", silent[] = "it said nothing",
-                          no_pid[] = "it wrote no pid";
+                          no_pid[] = "it wrote no pid",
+                          dead[] = "the container's first process died before it could be started";
         bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
         pid_t pid = well ? create_pid(monitor->directory, "pid") : 0;
         const char *words;
@@ -163,7 +171,7 @@ static void engine_ended(struct monitor *monitor, int status) {
         nd_close_fd(&monitor->words_fd);
         (void) nd_sys->unlinkat(monitor->directory, "pid", 0);
         (void) nd_sys->unlinkat(monitor->directory, "console", 0);
-        if (pid > 0) {
+        if (pid > 0 && is_our_child(pid)) {
                 become_created(monitor, pid);
                 return;
         }
@@ -172,6 +180,8 @@ static void engine_ended(struct monitor *monitor, int status) {
                 fail(monitor, ETIMEDOUT, late, sizeof late - 1);
         else if (length > 0)
                 fail(monitor, 0, words, length);
+        else if (pid > 0)
+                fail(monitor, 0, dead, sizeof dead - 1);
         else if (well)
                 fail(monitor, 0, no_pid, sizeof no_pid - 1);
         else
