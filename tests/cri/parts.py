@@ -219,11 +219,11 @@ class Runtime:
             self.process = subprocess.Popen([*self.wrapper, *self.command()], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             start_new_session=True)
 
-    def start(self) -> CriClient:
+    def start(self, patience: float = STARTUP) -> CriClient:
         """Starts it and returns a client when it answers."""
         import grpc
         self.spawn()
-        deadline = time.monotonic() + STARTUP
+        deadline = time.monotonic() + patience
         while True:
             client = CriClient(str(self.socket), self.messages)
             try:
