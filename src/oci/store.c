@@ -20,7 +20,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 
 #include "oci/layer.h"
 #include "oci/manifest.h"
@@ -187,12 +186,15 @@ static struct nd_error *open_directory(int base, const char *name, int *ret_fd) 
         return nd_dir_open(base, name, ret_fd);
 }
 
+/* A lock of the process, not of the open file, which its children would share: a worker of a daemon that was killed must not keep the next one out. */
 static struct nd_error *take_lock(struct nd_image_store *store) {
+        struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
         store->lock_fd = nd_sys->openat(store->root_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, ND_STORE_FILE_MODE);
         if (store->lock_fd < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "open '%s/lock'", store->root);
-        if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0)
-                return errno == EWOULDBLOCK
+        if (fcntl(store->lock_fd, F_SETLK, &whole) < 0)
+                return errno == EAGAIN || errno == EACCES
                                ? nd_error_new(ND_PRECONDITION, 0, "another process uses the image store '%s'", store->root)
                                : nd_error_new(ND_INTERNAL, errno, "lock '%s/lock'", store->root);
         return nullptr;

@@ -11,9 +11,11 @@
 #include <unit/offers.h>
 #include <unit/scratch.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "oci/layer.h"
 #include "sys/calls.h"
+#include "sys/worker.h"
 
 static const struct offer_plan apple = {
         .number = 1, .shared = 2, .own = 2, .index = true, .names = {"apple:1", "docker.io/library/apple:latest"}};
@@ -327,14 +329,50 @@ static void what_a_dead_process_staged_is_trash_but_partial_downloads_stay([[may
         assert_true(scratch_has(root, "staging/partial/new"));
 }
 
+static struct nd_error *open_second(void *root, [[maybe_unused]] int *ret_fd) {
+        struct nd_image_store *second = nullptr;
+
+        return nd_image_store_open(root, &second);
+}
+
+static struct nd_error *lives_on(void *argument, [[maybe_unused]] int *ret_fd) {
+        (void) argument;
+        (void) usleep(300 * 1000);
+        return nullptr;
+}
+
+static void on_lived([[maybe_unused]] struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
+        *(bool *) userdata = true;
+}
+
+/* A copy of the process that has the store does not have it. */
+static void a_child_keeps_nobody_out([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        struct nd_image_store *store = nullptr;
+        struct nd_worker *worker;
+        bool over = false;
+        sd_event *loop;
+
+        assert_true(sd_event_new(&loop) >= 0);
+        expect_ok(nd_image_store_open(root, &store));
+        expect_ok(nd_worker_start(loop, "live on", lives_on, nullptr, 10 * ND_SECOND_US, on_lived, &over, &worker));
+        nd_image_store_free(store);
+        expect_ok(nd_image_store_open(root, &store));
+        while (!over)
+                assert_true(sd_event_run(loop, ND_SECOND_US) >= 0);
+        nd_image_store_free(store);
+        sd_event_unref(loop);
+}
+
 static void only_one_process_has_a_store([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
-        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr, *second = nullptr;
+        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
         struct stat st;
 
         assert_int_equal(chmod(root, 0755), 0);
         expect_ok(nd_image_store_open(root, &store));
-        expect_error(nd_image_store_open(root, &second), ND_PRECONDITION, "another process uses");
+        expect_error(nd_worker_run("open", open_second, root, 10 * ND_SECOND_US, nullptr), ND_PRECONDITION,
+                     "another process uses");
         assert_int_equal(stat(root, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0700);
 }
@@ -715,6 +753,7 @@ int main(void) {
                 cmocka_unit_test(trash_is_counted_until_it_is_gone_and_given_to_one_at_a_time),
                 cmocka_unit_test(what_a_dead_process_staged_is_trash_but_partial_downloads_stay),
                 cmocka_unit_test(only_one_process_has_a_store),
+                cmocka_unit_test(a_child_keeps_nobody_out),
                 cmocka_unit_test(an_offer_that_lies_is_refused_and_changes_nothing),
                 cmocka_unit_test(a_repository_digest_is_a_name_too),
                 cmocka_unit_test(a_damaged_record_costs_one_image),
