@@ -143,11 +143,15 @@ def start(chaos: Chaos, one: Container) -> None:
 
 
 def insist_started(chaos: Chaos, one: Container) -> None:
-    try:
-        insist(chaos, "StartContainer", one.start)
-    except grpc.RpcError:
-        if one.state == one.pods.pb.CONTAINER_CREATED:
-            raise
+    """An earlier try may have come through without our knowing it."""
+    def started() -> None:
+        try:
+            one.start()
+        except grpc.RpcError:
+            if one.state == one.pods.pb.CONTAINER_CREATED:
+                raise
+
+    insist(chaos, "StartContainer", started)
 
 
 def check(chaos: Chaos, world: Pods, pod: Pod, short: Container, long: Container, code: int) -> None:
