@@ -105,8 +105,8 @@ static void child_done(struct nd_child **child) {
 /* Reads what is there, but not more than a pipe holds: whoever writes faster than we read would keep us here past every
  * deadline. Returns false at the end of the stream. */
 static bool stream_read(struct stream *s) {
-        enum { PIECES = 16 }; /* of 4 KiB: a pipe's 64 KiB */
-        char piece[4096];
+        enum { PIECES = 4 }; /* of 16 KiB: a pipe's 64 KiB */
+        char piece[16 * 1024];
 
         for (int i = 0; i < PIECES; i++) {
                 ssize_t n = read(s->fd, piece, sizeof piece);
