@@ -300,14 +300,15 @@ static void *copy_of(struct nd_arena *arena, const void *memory, size_t count, s
 #define COPY_OF(arena, list) copy_of((arena), (list)->items, (list)->count, sizeof *(list)->items)
 
 static void own_contexts(struct nd_container *containers, size_t count, struct nd_arena *arena) {
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; containers && i < count; i++)
                 containers[i].security = copy_of(arena, containers[i].security, 1, sizeof *containers[i].security);
 }
 
 struct nd_pod *nd_pod_copy(const struct nd_pod *pod, struct nd_arena *arena) {
-        struct nd_pod *copy = copy_of(arena, pod, 1, sizeof *pod);
+        struct nd_pod *copy = nd_arena_alloc(arena, 1, sizeof *pod);
         struct nd_pod_spec *spec = &copy->spec;
 
+        *copy = *pod;
         spec->security = copy_of(arena, spec->security, 1, sizeof *spec->security);
         spec->init_containers.items = COPY_OF(arena, &spec->init_containers);
         spec->containers.items = COPY_OF(arena, &spec->containers);

@@ -9,11 +9,13 @@
 static void message(const char *bytes, size_t length) {
         char again[ND_MONITOR_MESSAGE];
         struct nd_monitor_message first, second;
+        size_t written;
 
         if (!nd_monitor_message_read(bytes, length, &first))
                 return;
         fuzz_require(first.length <= length && (first.length == 0 || first.words >= bytes));
-        fuzz_require(nd_monitor_message_read(again, nd_monitor_message_write(&first, again), &second));
+        written = nd_monitor_message_write(&first, again);
+        fuzz_require(nd_monitor_message_read(again, written, &second));
         fuzz_require(first.letter == second.letter && first.rows == second.rows && first.columns == second.columns);
         fuzz_require(first.error_number == second.error_number);
         fuzz_require(second.length == (first.length < ND_MONITOR_TEXT ? first.length : ND_MONITOR_TEXT));

@@ -113,9 +113,11 @@ static void long_words_are_cut_and_unknown_letters_passed_over([[maybe_unused]] 
         nd_autofree char *words = nd_malloc(100000);
         char bytes[ND_MONITOR_MESSAGE];
         struct nd_monitor_message message = {.letter = ND_MONITOR_IS_FAILED, .words = words, .length = 100000};
+        size_t length;
 
         memset(words, 'x', 100000);
-        assert_true(nd_monitor_message_read(bytes, nd_monitor_message_write(&message, bytes), &message));
+        length = nd_monitor_message_write(&message, bytes);
+        assert_true(nd_monitor_message_read(bytes, length, &message));
         assert_int_equal(message.length, ND_MONITOR_TEXT);
         assert_false(nd_monitor_message_read("?", 1, &message));
         assert_false(nd_monitor_message_read("", 0, &message));
