@@ -63,7 +63,7 @@ struct nd_error *lint_read(struct lint *lint, const char *path) {
         nd_autofree char *bytes = nullptr;
         nd_autoerror struct nd_error *not_json = nullptr;
         nd_autojson doc = nullptr;
-        size_t length;
+        size_t length = 0;
 
         nd_try(lint_file(path, &bytes, &length));
         /* YAML reads nearly all of JSON, but not escaped characters beyond 16 bits. */
@@ -103,7 +103,7 @@ static struct nd_error *take_constraints(yyjson_doc *doc, size_t line, void *use
 
 struct nd_error *lint_read_constraints(struct lint *lint, const char *path) {
         nd_autofree char *bytes = nullptr;
-        size_t length;
+        size_t length = 0;
 
         nd_try(lint_file(path, &bytes, &length));
         nd_try(nd_error_wrap(nd_yaml_each(bytes, length, LINT_BYTES, take_constraints, lint), "%s", path));

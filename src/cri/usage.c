@@ -216,12 +216,14 @@ static void count(struct walk *walk, const struct stat *status) {
 /* What vanishes while we look was never there. */
 static void enter(struct walk *walk, int dirfd, const char *name) {
         int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOATIME);
-        DIR *directory = fd >= 0 ? fdopendir(fd) : nullptr;
 
-        if (directory)
-                nd_vector_push(&walk->levels, directory);
-        else if (fd >= 0)
-                (void) close(fd);
+        if (fd < 0)
+                return;
+        nd_vector_push(&walk->levels, fdopendir(fd));
+        if (walk->levels.items[walk->levels.count - 1])
+                return;
+        walk->levels.count--;
+        (void) close(fd);
 }
 
 static void visit(struct walk *walk, const struct dirent *entry) {
