@@ -172,7 +172,7 @@ static void give_lost(struct monitor *m) {
         m->events->lost(m->userdata);
 }
 
-/* The connection has ended: the record has the last word. False when the monitor may be gone. */
+/* The connection has ended, or is about to: the record has the last word. */
 static void take_end(struct monitor *m) {
         nd_autoerror struct nd_error *error = nullptr;
         struct nd_monitor_record record = {};
@@ -357,7 +357,7 @@ struct nd_error *monitor_start(sd_event *loop, const struct monitor_plan *plan, 
 
 /* ---- finding one again ---- */
 
-/* False when nobody listens there. */
+/* Leaves the descriptor as it is when nobody listens there. */
 static struct nd_error *dial(const char *directory, int *ret_fd) {
         nd_autoclose int directory_fd = -EBADF, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         struct sockaddr_un address = {.sun_family = AF_UNIX};
