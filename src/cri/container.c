@@ -2,8 +2,8 @@
 /* container.c - containers: from CreateContainer to RemoveContainer
  *
  * Theory of operation
- *   An operation is born by a call, begins from the loop, waits for the container's lane, and goes on from callback to callback: of a worker, of crun, of
- *   the monitor. The lane has at most one of them (@current); it alone changes state, except that a container may end at any time (ending.c). Creation
+ *   An operation enters the container's lane when it is asked for, begins from the loop when its turn has come, and goes on from callback to callback: of a
+ *   worker, of crun, of the monitor. The lane has at most one of them (@current); it alone changes state, except that a container may end at any time (ending.c). Creation
  *   is in creation.c, removal and the undoing of a creation in removal.c; starting, stopping and updating are here.
  *   When a container is removed, those who still wait for its lane are told that it is gone: stopped and removed it is, started it cannot be.
  * Owns       the operations. Containers are the book's (pods.c).
@@ -67,42 +67,52 @@ void operation_finish(struct container_operation *operation, struct nd_error *er
 static void stop_begin(struct container_operation *operation);
 static void update_begin(struct container_operation *operation);
 
-static void on_turn(void *userdata) {
+static int on_begin([[maybe_unused]] sd_event_source *source, void *userdata) {
         static void (*const begin[])(struct container_operation *) = {
                 [OPERATION_CREATE] = creation_begin, [OPERATION_INIT] = creation_begin, [OPERATION_START] = start_begin,
                 [OPERATION_STOP] = stop_begin,       [OPERATION_UPDATE] = update_begin, [OPERATION_REMOVE] = removal_begin,
         };
         struct container_operation *operation = userdata;
 
-        life_of(operation->daemon, operation->container)->current = operation;
-        begin[operation->kind](operation);
-}
-
-static int on_begin([[maybe_unused]] sd_event_source *source, void *userdata) {
-        struct container_operation *operation = userdata;
-
         operation->timer = sd_event_source_disable_unref(operation->timer);
         if (operation->container)
-                lane_enter(&operation->container->lane, on_turn, operation);
-        else /* refused before there was a container, or it went away meanwhile */
+                begin[operation->kind](operation);
+        else /* refused before there was a container */
                 operation_finish(operation, nd_take_ptr(operation->error));
         return 0;
 }
 
-static struct container_operation *operation_new(struct daemon *daemon, struct container *container, enum operation_kind kind,
-                                                 container_callback done, void *userdata, struct container_operation **ret) {
-        struct container_operation *operation = nd_new(struct container_operation);
-        int r;
-
-        *operation = (struct container_operation) {
-                .daemon = daemon, .container = container, .kind = kind, .done = done, .userdata = userdata};
-        r = sd_event_add_defer(daemon->loop, &operation->timer, on_begin, operation);
-        if (r < 0)
+/* Nothing happens within the call that asked for it. */
+static void begin_later(struct container_operation *operation) {
+        if (sd_event_add_defer(operation->daemon->loop, &operation->timer, on_begin, operation) < 0)
                 abort(); /* no memory: an event source takes nothing else */
-        if (container)
-                life_of(daemon, container);
+}
+
+static void on_turn(void *userdata) {
+        struct container_operation *operation = userdata;
+
+        operation->container->life->current = operation;
+        begin_later(operation);
+}
+
+static struct container_operation *operation_new(struct daemon *daemon, enum operation_kind kind, container_callback done,
+                                                 void *userdata, struct container_operation **ret) {
+        struct container_operation *operation = nd_new(struct container_operation);
+
+        *operation = (struct container_operation) {.daemon = daemon, .kind = kind, .done = done, .userdata = userdata};
         if (ret)
                 *ret = operation;
+        return operation;
+}
+
+/* From here on the container's lane knows of it: whoever ends the container tells it. */
+static struct container_operation *operation_on(struct daemon *daemon, struct container *container, enum operation_kind kind,
+                                                container_callback done, void *userdata, struct container_operation **ret) {
+        struct container_operation *operation = operation_new(daemon, kind, done, userdata, ret);
+
+        operation->container = container;
+        (void) life_of(daemon, container);
+        lane_enter(&container->lane, on_turn, operation);
         return operation;
 }
 
@@ -152,7 +162,7 @@ static void on_started(struct nd_error *error, void *userdata) {
                 container->life->has_end = false;
                 container_ended(container->life, &container->life->end);
         } else {
-                container_save(operation->daemon, container, false);
+                container_save(operation->daemon, container);
         }
         operation_finish(operation, nullptr);
 }
@@ -187,7 +197,7 @@ void start_begin(struct container_operation *operation) {
         error = start_check(container);
         if (!error && container->life->sync_error) {
                 error = nd_take_ptr(container->life->sync_error);
-                creation_sync(container->life); /* for who tries again */
+                container_sync(container->life); /* for who tries again */
         }
         if (!error) {
                 container->started = true;
@@ -202,11 +212,11 @@ void start_begin(struct container_operation *operation) {
 
 void container_start(struct daemon *daemon, struct container *container, container_callback done, void *userdata,
                      struct container_operation **ret) {
-        (void) operation_new(daemon, container, OPERATION_START, done, userdata, ret);
+        (void) operation_on(daemon, container, OPERATION_START, done, userdata, ret);
 }
 
 void container_start_again(struct daemon *daemon, struct container *container) {
-        operation_new(daemon, container, OPERATION_START, nullptr, nullptr, nullptr)->again = true;
+        operation_on(daemon, container, OPERATION_START, nullptr, nullptr, nullptr)->again = true;
 }
 
 /* ---- stop ---- */
@@ -268,8 +278,8 @@ void stop_ended(struct container_operation *operation) {
 
 void container_stop(struct daemon *daemon, struct container *container, int64_t timeout_s, container_callback done,
                     void *userdata, struct container_operation **ret) {
-        struct container_operation *operation = operation_new(daemon, container, OPERATION_STOP, done, userdata, ret);
-        struct container_operation *before = container->life->current;
+        struct container_operation *before = life_of(daemon, container)->current;
+        struct container_operation *operation = operation_on(daemon, container, OPERATION_STOP, done, userdata, ret);
 
         operation->timeout_s = timeout_s;
         /* Whoever is less patient than the one whose turn it is does not wait for that one. */
@@ -354,7 +364,7 @@ static void update_begin(struct container_operation *operation) {
 
 void container_update(struct daemon *daemon, struct container *container, struct resource_request *resources,
                       container_callback done, void *userdata, struct container_operation **ret) {
-        struct container_operation *operation = operation_new(daemon, container, OPERATION_UPDATE, done, userdata, ret);
+        struct container_operation *operation = operation_on(daemon, container, OPERATION_UPDATE, done, userdata, ret);
 
         operation->resources = nd_take(*resources, (struct resource_request) {});
 }
@@ -363,19 +373,27 @@ void container_update(struct daemon *daemon, struct container *container, struct
 
 void container_remove(struct daemon *daemon, struct container *container, container_callback done, void *userdata,
                       struct container_operation **ret) {
-        (void) operation_new(daemon, container, OPERATION_REMOVE, done, userdata, ret);
+        (void) operation_on(daemon, container, OPERATION_REMOVE, done, userdata, ret);
+}
+
+static void accept(struct container_operation *operation, struct nd_error *refusal) {
+        operation->error = refusal;
+        if (refusal)
+                begin_later(operation);
+        else
+                lane_enter(&operation->container->lane, on_turn, operation);
 }
 
 void container_create(struct daemon *daemon, struct sandbox *sandbox, struct container_request *request, const char *bytes,
                       size_t length, container_callback done, void *userdata, struct container_operation **ret) {
-        struct container_operation *operation = operation_new(daemon, nullptr, OPERATION_CREATE, done, userdata, ret);
+        struct container_operation *operation = operation_new(daemon, OPERATION_CREATE, done, userdata, ret);
 
-        operation->error = creation_accept(operation, sandbox, request, bytes, length);
+        accept(operation, creation_accept(operation, sandbox, request, bytes, length));
 }
 
 void container_create_internal(struct daemon *daemon, struct sandbox *sandbox, container_callback done, void *userdata,
                                struct container_operation **ret) {
-        struct container_operation *operation = operation_new(daemon, nullptr, OPERATION_INIT, done, userdata, ret);
+        struct container_operation *operation = operation_new(daemon, OPERATION_INIT, done, userdata, ret);
 
-        operation->error = creation_accept(operation, sandbox, nullptr, nullptr, 0);
+        accept(operation, creation_accept(operation, sandbox, nullptr, nullptr, 0));
 }

@@ -28,7 +28,6 @@
 
 static constexpr uint64_t bundle_deadline_us = 60 * ND_SECOND_US;
 static constexpr uint64_t create_deadline_us = 60 * ND_SECOND_US;
-static constexpr uint64_t sync_deadline_us = 60 * ND_SECOND_US;
 
 enum {
         INIT_OOM_SCORE = -998, /* whoever is killed for the node's memory, not this one first */
@@ -396,36 +395,9 @@ void creation_created(struct container_operation *operation, pid_t pid, uint64_t
         } else if (operation->kind == OPERATION_INIT) {
                 start_begin(operation);
         } else {
-                creation_sync(operation->container->life);
+                container_sync(operation->container->life);
                 operation_finish(operation, nullptr);
         }
-}
-
-/* ---- for good ---- */
-
-static struct nd_error *sync_work(void *argument, [[maybe_unused]] int *ret_fd) {
-        const struct container_life *life = argument;
-
-        return record_sync_container(life->daemon->records, life->container);
-}
-
-static void on_synced(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
-        struct container_life *life = userdata;
-        struct container_operation *operation = life->current;
-
-        life->sync = nullptr;
-        nd_error_free(life->sync_error);
-        life->sync_error = error;
-        if (operation && operation->kind == OPERATION_START && operation->step == STEP_BEGIN)
-                start_begin(operation);
-}
-
-/* A pod that is to run once must not run again after a power cut: its record is on the disk before its process runs. The disk is waited for by a
- * worker, while the kubelet gets ready to start what it has created. */
-void creation_sync(struct container_life *life) {
-        nd_error_free(life->sync_error);
-        life->sync_error = nd_worker_start(life->daemon->loop, "sync the container's record", sync_work, life,
-                                           sync_deadline_us, on_synced, life, &life->sync);
 }
 
 void creation_failed(struct container_operation *operation, struct nd_error *error) {

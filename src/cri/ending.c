@@ -2,7 +2,7 @@
 /* ending.c - what containers do by themselves: they end
  *
  * Theory of operation
- *   The monitor says that the first process has ended. The end goes into the record for good before anybody is told; then crun deletes what is left: other
+ *   The monitor says that the first process has ended. The end goes into the record before anybody is told; then crun deletes what is left: other
  *   processes, where the pid namespace is not the container's own, its state and the cgroup. Whoever waits for the end (a stop, a removal) goes on
  *   after that.
  *   Killed for its memory: the monitor reads the container's own counter of such kills. systemd removes a scope as soon as it is empty, and the
@@ -12,6 +12,7 @@
 #include <sys/pidfd.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "cri/exec.h"
 #include "cri/operation.h"
@@ -24,7 +25,10 @@
 
 enum {
         KILLED = 128 + SIGKILL,
+        NEVER_STARTED = 128, /* the field's code for that */
 };
+
+static constexpr uint64_t sync_deadline_us = 60 * ND_SECOND_US;
 
 uint64_t container_now(void) {
         struct timespec now;
@@ -40,13 +44,41 @@ void container_set_text(char **field, const char *text) {
         *field = copy;
 }
 
-void container_save(struct daemon *daemon, const struct container *container, bool durable) {
-        nd_autoerror struct nd_error *error =
-                record_save_container(daemon->records, container, durable ? RECORD_DURABLE : RECORD_HERE);
+void container_save(struct daemon *daemon, const struct container *container) {
+        nd_autoerror struct nd_error *error = record_save_container(daemon->records, container, RECORD_HERE);
 
         if (error)
                 nd_log(ND_LOG_ERROR, "cannot save a container's record", nd_field("container", container->id),
                        nd_field("error", nd_error_text(error)));
+}
+
+static struct nd_error *sync_work(void *argument, [[maybe_unused]] int *ret_fd) {
+        const struct container_life *life = argument;
+
+        return record_sync_container(life->daemon->records, life->container);
+}
+
+static void on_synced(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
+        struct container_life *life = userdata;
+        struct container_operation *operation = life->current;
+
+        life->sync = nullptr;
+        nd_error_free(life->sync_error);
+        life->sync_error = error;
+        if (error)
+                nd_log(ND_LOG_ERROR, "cannot sync a container's record", nd_field("container", life->container->id),
+                       nd_field("error", nd_error_text(error)));
+        if (operation && operation->kind == OPERATION_START && operation->step == STEP_BEGIN)
+                start_begin(operation);
+}
+
+/* A pod that is to run once must not run again after a power cut: its record is on the disk before its process runs, and so is its end soon after. The disk
+ * is waited for by a worker, while the kubelet gets ready to start what it has created. */
+void container_sync(struct container_life *life) {
+        nd_worker_cancel(nd_take_ptr(life->sync));
+        nd_error_free(life->sync_error);
+        life->sync_error = nd_worker_start(life->daemon->loop, "sync the container's record", sync_work, life,
+                                           sync_deadline_us, on_synced, life, &life->sync);
 }
 
 bool container_lives(const struct container *container) {
@@ -172,12 +204,13 @@ void container_ended(struct container_life *life, const struct monitor_end *end)
         bool out_of_memory = was_out_of_memory(container, end);
 
         container->state = CONTAINER_EXITED;
-        container->exit_code = end->code;
+        container->exit_code = nd_streq(container->reason, "StartError") ? NEVER_STARTED : end->code;
         container->finished_at = end->at > container->started_at ? end->at : container->started_at;
         container->pid = 0;
         if (*container->reason == '\0')
                 container_set_text(&container->reason, out_of_memory ? "OOMKilled" : end->code == 0 ? "Completed" : "Error");
-        container_save(life->daemon, container, true);
+        container_save(life->daemon, container);
+        container_sync(life);
         clean_up(life);
         if (!life->cleanup)
                 wake(life);

@@ -83,8 +83,7 @@ void creation_free(struct creation *creation);
 void removal_begin(struct container_operation *operation);
 void removal_ended(struct container_operation *operation);                        /* the container runs no more */
 void removal_undo(struct container_operation *operation, struct nd_error *error); /* of a creation; takes the error */
-void creation_sync(struct container_life *life);
-void start_begin(struct container_operation *operation); /* also the second half of the pod's init */
+void start_begin(struct container_operation *operation);                          /* also the second half of the pod's init */
 void stop_ended(struct container_operation *operation);
 void container_start_again(struct daemon *daemon, struct container *container); /* after a restart */
 
@@ -96,4 +95,5 @@ bool container_signal(const struct container *container, int signal);  /* for it
 [[nodiscard]] bool container_lives(const struct container *container); /* CREATED or RUNNING */
 uint64_t container_now(void);                                          /* nanoseconds since 1970 */
 void container_set_text(char **field, const char *text);
-void container_save(struct daemon *daemon, const struct container *container, bool durable); /* what fails is logged */
+void container_save(struct daemon *daemon, const struct container *container); /* what fails is logged */
+void container_sync(struct container_life *life); /* makes the record survive the machine, sooner or later */

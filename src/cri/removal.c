@@ -51,7 +51,7 @@ static void give_up(struct container_operation *operation, struct nd_error *erro
 
         if (!undoes(operation)) {
                 container->state = CONTAINER_EXITED;
-                container_save(operation->daemon, container, false);
+                container_save(operation->daemon, container);
                 operation_finish(operation, error);
                 return;
         }
@@ -148,7 +148,7 @@ void removal_ended(struct container_operation *operation) {
                 return;
         operation->timer = sd_event_source_disable_unref(operation->timer);
         container->state = CONTAINER_REMOVED;
-        container_save(operation->daemon, container, false);
+        container_save(operation->daemon, container);
         delete (operation);
 }
 

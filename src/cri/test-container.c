@@ -275,7 +275,6 @@ static void see_a_container(bool mapped) {
         request.user = 0;
         request.seccomp.kind = PROFILE_DEFAULT;
         log = run_to_end(f, &request);
-        print_message("%s", log);
         container = f->container;
         assert_int_equal(container->exit_code, 3);
         assert_string_equal(container->reason, "Error");
@@ -449,7 +448,6 @@ static void volumes_are_idmapped_both_ways([[maybe_unused]] void **state) {
                                                                  .uids = map,
                                                                  .gids = map}));
         log = run_to_end(f, &request);
-        print_message("%s", log);
         expect_contains(log, "/data/hello 0:0");
         expect_contains(log, "from the host");
         expect_contains(log, "/data/new written");
@@ -484,6 +482,122 @@ static void containers_of_a_pod_may_share_its_pids([[maybe_unused]] void **state
         tear_down(f);
 }
 
+struct answer {
+        bool called;
+        enum nd_code code;
+};
+
+static void on_answer(struct nd_error *error, [[maybe_unused]] struct container *container, void *userdata) {
+        struct answer *answer = userdata;
+
+        answer->called = true;
+        answer->code = nd_error_code(error);
+        nd_error_free(error);
+}
+
+static void wait_for_answers(struct fixture *f, const struct answer *answers, size_t count) {
+        uint64_t end = nd_clock_us() + 30 * ND_SECOND_US;
+
+        for (size_t i = 0; i < count; i++)
+                while (!answers[i].called) {
+                        assert_true(nd_clock_us() < end);
+                        assert_true(sd_event_run(f->daemon.loop, ND_SECOND_US) >= 0);
+                }
+}
+
+static void who_waits_for_a_container_that_is_removed_is_told([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+        struct container_request request;
+        struct answer answers[5] = {};
+
+        needs_engine();
+        set_up(f);
+        run_pod(f, true, NAMESPACE_CONTAINER);
+        request = request_of(f, ARGUMENTS("sleep", "60"));
+        expect_ok(create(f, &request));
+        expect_ok(start(f, f->container));
+        container_stop(&f->daemon, f->container, 3600, on_answer, &answers[0], nullptr);
+        for (int i = 0; i < 10; i++)
+                assert_true(sd_event_run(f->daemon.loop, ND_MS_US) >= 0);
+        assert_false(answers[0].called);                                              /* pid 1 does not hear SIGTERM */
+        container_stop(&f->daemon, f->container, 0, on_answer, &answers[1], nullptr); /* shortens the first one's hour */
+        container_remove(&f->daemon, f->container, on_answer, &answers[2], nullptr);
+        container_start(&f->daemon, f->container, on_answer, &answers[3], nullptr);
+        container_remove(&f->daemon, f->container, on_answer, &answers[4], nullptr);
+        assert_false(answers[1].called || answers[2].called || answers[3].called || answers[4].called);
+        wait_for_answers(f, answers, nd_count_of(answers));
+        assert_int_equal(answers[0].code, ND_OK);
+        assert_int_equal(answers[1].code, ND_OK);
+        assert_int_equal(answers[2].code, ND_OK);
+        assert_int_equal(answers[3].code, ND_NOT_FOUND);
+        assert_int_equal(answers[4].code, ND_OK);
+        assert_int_equal(f->sandbox->containers.count, 0);
+        remove_pod(f);
+        tear_down(f);
+}
+
+/* At any moment: after so many turns of the loop the caller is gone. */
+static void an_abandoned_creation_leaves_nothing([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+        nd_autofree char *containers = nullptr;
+
+        needs_engine();
+        set_up(f);
+        run_pod(f, true, NAMESPACE_CONTAINER);
+        containers = nd_format("state/pods/%s/containers", f->sandbox->id);
+        for (int turns = 0; turns < 6; turns++) {
+                struct container_request request = request_of(f, ARGUMENTS("sleep", "60"));
+                struct container_operation *operation = nullptr;
+                uint64_t end = nd_clock_us() + 30 * ND_SECOND_US;
+
+                container_create(&f->daemon, f->sandbox, &request, "bytes", 5, on_container, f, &operation);
+                for (int i = 0; i < turns && !f->called; i++)
+                        assert_true(sd_event_run(f->daemon.loop, ND_SECOND_US) >= 0);
+                if (f->called) { /* it was quicker than we */
+                        expect_ok(wait_for(f));
+                        expect_ok(remove_it(f, f->container));
+                        continue;
+                }
+                container_abandon(operation);
+                while (f->sandbox->containers.count > 0) {
+                        assert_true(nd_clock_us() < end);
+                        assert_true(sd_event_run(f->daemon.loop, ND_SECOND_US) >= 0);
+                }
+                assert_false(f->called);
+                assert_true(!scratch_has(f->root, containers) || scratch_entries(f->root, containers) == 0);
+                assert_true(!scratch_has(f->root, "run/containers") || scratch_entries(f->root, "run/containers") == 0);
+        }
+        remove_pod(f);
+        tear_down(f);
+}
+
+static void a_privileged_container_has_what_the_node_has([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+        struct container_request request;
+        nd_autofree char *log = nullptr, *status = nullptr, *line = nullptr;
+        const char *bounding;
+
+        needs_engine();
+        set_up(f);
+        run_pod(f, false, NAMESPACE_CONTAINER);
+        request = request_of(f, ARGUMENTS("line", "/proc/self/status", "Cap", "line", "/proc/self/status", "NoNewPrivs",
+                                          "line", "/proc/self/status", "Seccomp:", "write", "/sys/fs/cgroup/no-such-file", "x",
+                                          "owner", "/dev/full"));
+        request.privileged = request.has_user = request.no_new_privileges = true;
+        request.seccomp.kind = PROFILE_DEFAULT;
+        nd_strings_add(&request.masked_paths, "/proc/self/status");
+        log = run_to_end(f, &request);
+        expect_ok(nd_file_read_kernel("/proc/self/status", 64 << 10, &status));
+        bounding = strstr(status, "CapBnd:");
+        line = nd_strndup(bounding, strcspn(bounding, "\n"));
+        expect_contains(log, line);
+        expect_contains(log, "NoNewPrivs:\t0");
+        expect_contains(log, "Seccomp:\t0");
+        expect_contains(log, "/dev/full 0:0 666");
+        remove_pod(f);
+        tear_down(f);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_container_with_the_hosts_users_sees_what_it_should),
@@ -493,6 +607,9 @@ int main(void) {
                 cmocka_unit_test(what_the_node_lacks_is_said_before_anything_is_made),
                 cmocka_unit_test(volumes_are_idmapped_both_ways),
                 cmocka_unit_test(containers_of_a_pod_may_share_its_pids),
+                cmocka_unit_test(who_waits_for_a_container_that_is_removed_is_told),
+                cmocka_unit_test(an_abandoned_creation_leaves_nothing),
+                cmocka_unit_test(a_privileged_container_has_what_the_node_has),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);
