@@ -2,7 +2,7 @@
 /* creation.c - a container comes into being
  *
  * Theory of operation
- *   @STEP_BEGIN    the image is found, the record written. It says already that directory, mount and engine are to be undone: one write instead of
+ *   first          the image is found, the record written. It says already that directory, mount and engine are to be undone: one write instead of
  *                  three, and undoing what never was is cheap and rare
  *   @STEP_BUNDLE   a worker looks at volumes, builds the root and writes the spec (bundle.c); the root is attached
  *   @STEP_MONITOR  nodens-mon makes the streams and runs crun create
