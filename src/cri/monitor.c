@@ -61,6 +61,10 @@ void monitor_free(struct monitor *m) {
         hang_up(m);
         sd_event_source_disable_unref(m->patience);
         nd_child_cancel(m->starter);
+        nd_vector_each (waiter, &m->waiting) {
+                waiter->callback(nd_error_new(ND_PRECONDITION, 0, "the container has ended, its log is closed"),
+                                 waiter->userdata);
+        }
         nd_vector_done(&m->waiting);
         free(m->directory);
         free(m);

@@ -79,7 +79,8 @@ struct monitor;
 typedef void (*monitor_callback)(struct nd_error *error, void *userdata);
 void monitor_reopen_log(struct monitor *monitor, monitor_callback callback, void *userdata);
 
-/* Disconnects; the monitor goes on. Callbacks that have not run will not. nullptr is fine. */
+/* Disconnects; the monitor goes on. Whoever waits for a log to be opened anew is told now that it will not be; no event comes any more. nullptr is
+ * fine. */
 void monitor_free(struct monitor *monitor);
 
 /* The cgroup that monitors live in: "monitors" below the daemon's own, made when it is not there. The path is absolute, with the mount; "" where

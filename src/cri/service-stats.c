@@ -96,6 +96,11 @@ static void ask_of_containers(const struct daemon *daemon, const Runtime__V1__Co
         }
 }
 
+static bool wanted_pod(const struct sandbox *sandbox, const Runtime__V1__PodSandboxStatsFilter *filter) {
+        return sandbox->state == SANDBOX_READY &&
+               (!filter || answer_selects(&sandbox->request.labels, filter->label_selector, filter->n_label_selector));
+}
+
 static void ask_of_sandboxes(const struct daemon *daemon, const Runtime__V1__PodSandboxStatsFilter *filter,
                              struct stats_question *question) {
         const struct nd_map_slot *slot;
@@ -111,8 +116,7 @@ static void ask_of_sandboxes(const struct daemon *daemon, const Runtime__V1__Pod
         for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));) {
                 const struct sandbox *sandbox = slot->value;
 
-                if (sandbox->state != SANDBOX_READY || (only && sandbox != only) ||
-                    (filter && !answer_selects(&sandbox->request.labels, filter->label_selector, filter->n_label_selector)))
+                if ((only && sandbox != only) || !wanted_pod(sandbox, filter))
                         continue;
                 nd_strings_add(&question->sandboxes, sandbox->id);
                 ask_of_pod(sandbox, question);
