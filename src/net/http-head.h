@@ -58,5 +58,5 @@ struct nd_http_items {
  * end with an empty one or are nullptr. Field values must be ours: one with a control character is left out. */
 void nd_http_answer(struct nd_text *out, unsigned status, const struct nd_http_field *fields, const char *words);
 
-/* The status for an error: 400, 403, 404, 429, 500, 503. */
+/* The status for an error: 400, 403, 404, 431 (the head breaks a bound), 503, else 500. */
 unsigned nd_http_status(const struct nd_error *error);

@@ -26,7 +26,7 @@ enum {
         ND_SPDY_FIELDS = 64,        /* most headers in it */
         ND_SPDY_OUTPUT =
                 256 << 10, /* bytes that wait for the peer: where data stops being taken, when the settings do not say */
-        ND_SPDY_ANSWERS = 16 << 10,   /* and that much more for answers: a peer that asks on without reading them is cut off */
+        ND_SPDY_ANSWERS = 64 << 10,   /* and that much more for answers: a peer that asks on without reading them is cut off */
         ND_SPDY_DATA_FRAME = 32 << 10 /* most data in one frame that we send */
 };
 
@@ -100,7 +100,7 @@ static inline void nd_spdy_done(struct nd_spdy **spdy) {
 
 void nd_spdy_attach(struct nd_spdy *spdy, uint32_t stream, void *attachment);
 
-/* Answers an OPENED. The peer throws away what comes before, so nothing is sent before. */
+/* Answers an OPENED. The peer throws away what comes before this, so writing to a stream and finishing it do it, too, where nobody has. */
 void nd_spdy_accept(struct nd_spdy *spdy, uint32_t stream);
 
 /* Queues data, as much as there is room for; returns how much. Less than the length: go on when nd_spdy_sent() says so. For a stream that is gone, or
@@ -123,6 +123,6 @@ void nd_spdy_ping(struct nd_spdy *spdy);                                 /* the 
 /* The next bytes to send; valid until the next call of any other function here; 0 when there is nothing. */
 size_t nd_spdy_output(const struct nd_spdy *spdy, const char **ret_bytes);
 
-/* So many of them are sent. True when data that found no room can be written again: at least half of the room is free. */
+/* So many of them are sent. True when half of the room became free by it: who found too little may write again. */
 [[nodiscard]] bool nd_spdy_sent(struct nd_spdy *spdy, size_t length);
 size_t nd_spdy_queued(const struct nd_spdy *spdy); /* bytes that wait to be sent */

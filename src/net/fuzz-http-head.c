@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz-http-head.c - any bytes as a request's head
+ *
+ * Property: what is read needs no byte after its end (a head cut shorter is not whole, or was refused for it), has no control characters, and its items
+ * are never empty. */
+#include <string.h>
+
+#include <unit/fuzz.h>
+
+#include "net/http-head.h"
+
+static void look(const struct nd_http_head *head) {
+        fuzz_require(head->path[0] == '/' && !strpbrk(head->path, "?# \r\n"));
+        fuzz_require(*head->method && head->count <= ND_HTTP_FIELDS);
+        for (size_t i = 0; i < head->count; i++) {
+                struct nd_http_items items = {.name = head->fields[i].name};
+                const char *value = head->fields[i].value;
+
+                fuzz_require(nd_http_head_get(head, items.name) && !strpbrk(value, "\r\n"));
+                while (nd_http_head_next(head, &items))
+                        fuzz_require(items.length > 0 && !memchr(items.item, ',', items.length));
+        }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        nd_autohead head = {}, shorter = {};
+        nd_autoerror struct nd_error *error = nullptr, *again = nullptr;
+        size_t used, used_again;
+
+        error = nd_http_head_read((const char *) data, size, &head, &used);
+        fuzz_require(used <= size && used <= ND_HTTP_HEAD);
+        fuzz_require(!error || (used == 0 && nd_http_status(error) < 500));
+        fuzz_require((used > 0) == (head.method != nullptr));
+        if (used == 0)
+                return 0;
+        look(&head);
+        again = nd_http_head_read((const char *) data, used - 1, &shorter, &used_again);
+        fuzz_require(!again && used_again == 0);
+        return 0;
+}
