@@ -26,7 +26,7 @@ import grpc
 from nodensdev.cri_client import BLOCK, MASKED_PATHS, READONLY_PATHS, CriClient
 
 CGROUPS = Path("/sys/fs/cgroup")
-PARENT = "nodens-cri-test"
+PARENT = f"nodens-cri-test-{uuid.uuid4().hex[:8]}"    # rooms share the machine's cgroups: two runs at once must not meet
 SLEEP = ["sleep", "4321"]
 TIMEOUT = 60
 FIRST_BLOCK = 20
@@ -298,6 +298,8 @@ class Pods:
             pod.remove()
         for path in self.cgroups:
             remove_cgroup(path)
+        with contextlib.suppress(OSError):
+            (CGROUPS / PARENT).rmdir()
         shutil.rmtree(self.directory / "logs", ignore_errors=True)
 
 
