@@ -87,6 +87,7 @@ class CriClient:
     def sandbox_config(self, pod: Pod) -> Any:
         pb = self.pb
         security = pb.LinuxSandboxSecurityContext(namespace_options=self.namespaces(pod))
+        Path(pod.log_directory, pod.name).mkdir(parents=True, exist_ok=True)  # as the kubelet does
         return pb.PodSandboxConfig(
             metadata=pb.PodSandboxMetadata(name=pod.name, uid=f"uid-{pod.name}", namespace="default", attempt=0),
             hostname="" if pod.host_network else pod.name, log_directory=f"{pod.log_directory}/{pod.name}",
