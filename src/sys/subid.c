@@ -7,51 +7,44 @@
 
 #include "base/text.h"
 
-/* The library comes with fifteen others, a megabyte of them resident, and a daemon asks it once: it is loaded for the question. */
+/* The library comes with fifteen others, a megabyte of them resident, and the daemons never ask it: it is loaded for the first
+ * question. It stays then, since it keeps memory of its own from its start. */
 #define LIBRARY "libsubid.so.5"
 
 enum { RANGES_CEILING = 1024 };
 
-struct library {
-        void *handle;
+static struct library {
+        bool ready;
         FILE *nowhere; /* it writes its complaints to a stream of ours, never to our standard error */
         typeof(subid_get_uid_ranges) *get_uid_ranges;
         typeof(subid_get_gid_ranges) *get_gid_ranges;
         typeof(subid_free) *free;
-};
+} library;
 
-static void library_done(struct library *library) {
-        if (library->handle)
-                (void) dlclose(library->handle);
-        if (library->nowhere)
-                (void) fclose(library->nowhere);
-}
-
-static struct nd_error *library_open(struct library *ret) {
+static struct nd_error *library_start(void) {
+        void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
         typeof(subid_init) *init;
 
-        ret->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-        if (!ret->handle)
+        if (!handle)
                 return nd_error_new(ND_INTERNAL, 0, "load " LIBRARY ", which knows the subordinate IDs of users: %s",
                                     dlerror());
-        init = (typeof(init)) dlsym(ret->handle, "subid_init");
-        ret->get_uid_ranges = (typeof(ret->get_uid_ranges)) dlsym(ret->handle, "subid_get_uid_ranges");
-        ret->get_gid_ranges = (typeof(ret->get_gid_ranges)) dlsym(ret->handle, "subid_get_gid_ranges");
-        ret->free = (typeof(ret->free)) dlsym(ret->handle, "subid_free");
-        ret->nowhere = fopen("/dev/null", "we");
-        if (!init || !ret->get_uid_ranges || !ret->get_gid_ranges || !ret->free || !ret->nowhere ||
-            !init("nodens", ret->nowhere))
-                return nd_error_new(ND_INTERNAL, 0, "start " LIBRARY);
-        return nullptr;
+        init = (typeof(init)) dlsym(handle, "subid_init");
+        library.get_uid_ranges = (typeof(library.get_uid_ranges)) dlsym(handle, "subid_get_uid_ranges");
+        library.get_gid_ranges = (typeof(library.get_gid_ranges)) dlsym(handle, "subid_get_gid_ranges");
+        library.free = (typeof(library.free)) dlsym(handle, "subid_free");
+        library.nowhere = fopen("/dev/null", "we");
+        library.ready = init && library.get_uid_ranges && library.get_gid_ranges && library.free && library.nowhere &&
+                        init("nodens", library.nowhere);
+        return library.ready ? nullptr : nd_error_new(ND_INTERNAL, 0, "start " LIBRARY);
 }
 
 struct nd_error *nd_subids_of(const char *user, enum nd_subid_kind kind, nd_subids *ret) {
-        nd_cleanup(library_done) struct library library = {};
         nd_cleanup(nd_subids_done) nd_subids ranges = {};
         struct subid_range *found = nullptr;
         int count;
 
-        nd_try(library_open(&library));
+        if (!library.ready)
+                nd_try(library_start());
         count = kind == ND_SUBUID ? library.get_uid_ranges(user, &found) : library.get_gid_ranges(user, &found);
         for (int i = 0; i < count && i < RANGES_CEILING; i++)
                 nd_vector_push(&ranges, ((struct nd_subid) {.first = found[i].start, .count = found[i].count}));
