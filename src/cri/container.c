@@ -191,8 +191,10 @@ void start_begin(struct container_operation *operation) {
         struct daemon *daemon = operation->daemon;
         struct nd_error *error;
 
-        if (container->life->sync)
-                return; /* on_synced() goes on */
+        if (container->life->sync) {
+                operation->step = STEP_SYNC; /* whoever waits for it in ending.c goes on */
+                return;
+        }
         operation->step = STEP_ENGINE;
         error = start_check(container);
         if (!error && container->life->sync_error) {

@@ -68,7 +68,7 @@ static void on_synced(struct nd_error *error, [[maybe_unused]] int fd, void *use
         if (error)
                 nd_log(ND_LOG_ERROR, "cannot sync a container's record", nd_field("container", life->container->id),
                        nd_field("error", nd_error_text(error)));
-        if (operation && operation->kind == OPERATION_START && operation->step == STEP_BEGIN)
+        if (operation && operation->step == STEP_SYNC)
                 start_begin(operation);
 }
 

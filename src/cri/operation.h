@@ -22,6 +22,7 @@ enum operation_step {
         STEP_BEGIN,
         STEP_BUNDLE,  /* create: the worker */
         STEP_MONITOR, /* create: nodens-mon and crun create */
+        STEP_SYNC,    /* start: the record is on its way to the disk */
         STEP_ENGINE,  /* start, update: crun */
         STEP_SIGNAL,  /* stop: the stop signal is out */
         STEP_KILL,    /* stop, remove: SIGKILL is out */

@@ -536,6 +536,43 @@ static void who_waits_for_a_container_that_is_removed_is_told([[maybe_unused]] v
         tear_down(f);
 }
 
+static int on_ready([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
+                    void *userdata) {
+        struct fixture *f = userdata;
+
+        container_start(&f->daemon, f->container, on_container, f, nullptr);
+        return 0;
+}
+
+/* The kubelet's call and the word of the disk come in one turn of the loop. */
+static void a_start_that_meets_the_end_of_the_sync_happens_once([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+
+        needs_engine();
+        set_up(f);
+        run_pod(f, true, NAMESPACE_CONTAINER);
+        for (int i = 0; i < 5; i++) {
+                struct container_request request = request_of(f, ARGUMENTS("sleep", "60"));
+                sd_event_source *source = nullptr;
+                int pair[2];
+
+                assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
+                expect_ok(create(f, &request));
+                (void) usleep(100000); /* the worker has ended, and we have not looked yet */
+                (void) close(pair[1]);
+                assert_true(sd_event_add_io(f->daemon.loop, &source, pair[0], EPOLLHUP, on_ready, f) >= 0);
+                assert_true(sd_event_source_set_priority(source, SD_EVENT_PRIORITY_IMPORTANT) >= 0);
+                assert_true(sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) >= 0);
+                expect_ok(wait_for(f));
+                assert_int_equal(f->container->state, CONTAINER_RUNNING);
+                sd_event_source_disable_unref(source);
+                (void) close(pair[0]);
+                expect_ok(remove_it(f, f->container));
+        }
+        remove_pod(f);
+        tear_down(f);
+}
+
 /* At any moment: after so many turns of the loop the caller is gone. */
 static void an_abandoned_creation_leaves_nothing([[maybe_unused]] void **state) {
         struct fixture fixture, *f = &fixture;
@@ -608,6 +645,7 @@ int main(void) {
                 cmocka_unit_test(volumes_are_idmapped_both_ways),
                 cmocka_unit_test(containers_of_a_pod_may_share_its_pids),
                 cmocka_unit_test(who_waits_for_a_container_that_is_removed_is_told),
+                cmocka_unit_test(a_start_that_meets_the_end_of_the_sync_happens_once),
                 cmocka_unit_test(an_abandoned_creation_leaves_nothing),
                 cmocka_unit_test(a_privileged_container_has_what_the_node_has),
         };
