@@ -3,7 +3,6 @@
  *
  * Frames in hexadecimal were written by spdystream, which kubelet and kubectl use. */
 #include <endian.h>
-#include <stdio.h>
 
 #include <unit/expect.h>
 
@@ -71,12 +70,9 @@ static void say_data(struct client *c, uint32_t stream, unsigned flags, const ch
 
 static void say_hex(struct client *c, const char *hex) {
         for (; *hex; hex += 2) {
-                unsigned byte;
-                char as_byte;
+                char digits[3] = {hex[0], hex[1]}, byte = (char) strtoul(digits, nullptr, 16);
 
-                assert_int_equal(sscanf(hex, "%2x", &byte), 1);
-                as_byte = (char) byte;
-                nd_text_append(&c->bytes, &as_byte, 1);
+                nd_text_append(&c->bytes, &byte, 1);
         }
 }
 
@@ -221,7 +217,7 @@ static void expect_reply(struct client *c, uint32_t stream) {
 /* What a server says last to one who breaks the rules, and nothing more is taken. */
 static void expect_failure(struct client *c, enum nd_code code, const char *words) {
         struct nd_spdy_event event;
-        struct frame frame;
+        struct frame frame = {};
 
         expect_error(give(c, &event), code, words);
         assert_int_equal(event.kind, ND_SPDY_NOTHING);
