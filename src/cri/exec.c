@@ -34,6 +34,7 @@ enum {
         GRACE_S = 2,                           /* from cgroup.kill to crun's end */
         PROCESS_FD = 3,
         LOG_FD = 4,
+        CONSOLE_FD = 5,
         SWEEP_MS = 20,
         SWEEPS = 250,
         CGROUPS = 4096, /* of one container */
@@ -55,7 +56,18 @@ struct exec {
 
 /* ---- the process ---- */
 
-static void fill_process(yyjson_mut_doc *out, yyjson_mut_val *process, const nd_strings *command) {
+/* A container without a terminal has no TERM; programs that find themselves at one look for it. */
+static void add_term(yyjson_mut_doc *out, yyjson_mut_val *process) {
+        yyjson_mut_val *variables = yyjson_mut_obj_get(process, "env"), *variable;
+        yyjson_mut_arr_iter each = yyjson_mut_arr_iter_with(variables);
+
+        while ((variable = yyjson_mut_arr_iter_next(&each)))
+                if (nd_has_prefix(yyjson_mut_get_str(variable) ?: "", "TERM="))
+                        return;
+        (void) yyjson_mut_arr_add_str(out, variables, "TERM=xterm");
+}
+
+static void fill_process(yyjson_mut_doc *out, yyjson_mut_val *process, const nd_strings *command, bool terminal) {
         yyjson_mut_val *arguments = yyjson_mut_arr(out);
 
         nd_vector_each (word, command)
@@ -64,11 +76,15 @@ static void fill_process(yyjson_mut_doc *out, yyjson_mut_val *process, const nd_
         (void) yyjson_mut_obj_remove_key(process, "terminal");
         (void) yyjson_mut_obj_remove_key(process, "consoleSize");
         (void) yyjson_mut_obj_add_val(out, process, "args", arguments);
+        if (terminal) {
+                (void) yyjson_mut_obj_add_bool(out, process, "terminal", true);
+                add_term(out, process);
+        }
         yyjson_mut_doc_set_root(out, process);
 }
 
-struct nd_error *exec_process(const char *config, size_t length, const nd_strings *command, char **ret, size_t *ret_length,
-                              int *ret_oom_score_adj) {
+struct nd_error *exec_process(const char *config, size_t length, const nd_strings *command, bool terminal, char **ret,
+                              size_t *ret_length, int *ret_oom_score_adj) {
         nd_autojson doc = nullptr;
         yyjson_val *process;
         yyjson_mut_doc *out;
@@ -79,7 +95,7 @@ struct nd_error *exec_process(const char *config, size_t length, const nd_string
         if (!yyjson_is_obj(process))
                 return nd_error_new(ND_DATA_LOSS, 0, "the container's config.json has no process");
         out = yyjson_mut_doc_new(nullptr);
-        fill_process(out, yyjson_val_mut_copy(out, process), command);
+        fill_process(out, yyjson_val_mut_copy(out, process), command, terminal);
         text = yyjson_mut_write(out, YYJSON_WRITE_ALLOW_INVALID_UNICODE, ret_length);
         yyjson_mut_doc_free(out);
         if (!text)
@@ -319,29 +335,33 @@ void exec_cancel(struct exec *exec) {
 /* ---- the beginning ---- */
 
 static struct nd_error *prepare(struct daemon *daemon, const struct container *container, const nd_strings *command,
-                                int *ret_process, int *ret_oom_score_adj) {
+                                bool terminal, int *ret_process, int *ret_oom_score_adj) {
         nd_autofree char *directory = path_of_container(&daemon->config, container),
                          *path = nd_format("%s/config.json", directory);
         nd_autofree char *config = nullptr, *process = nullptr;
         size_t length;
 
         nd_try(nd_file_read(AT_FDCWD, path, CONFIG, &config, &length));
-        nd_try(exec_process(config, length, command, &process, &length, ret_oom_score_adj));
+        nd_try(exec_process(config, length, command, terminal, &process, &length, ret_oom_score_adj));
         return memory_file("process.json", process, length, ret_process);
 }
 
-static struct nd_error *launch(struct daemon *daemon, struct exec *exec, int process, int oom_score_adj) {
+static struct nd_error *launch(struct daemon *daemon, struct exec *exec, int process, int oom_score_adj,
+                               const struct exec_streams *streams) {
         nd_autofree char *process_path = nd_format("/proc/self/fd/%d", PROCESS_FD),
-                         *log_path = nd_format("/proc/self/fd/%d", LOG_FD);
+                         *log_path = nd_format("/proc/self/fd/%d", LOG_FD), *console_path = nullptr;
+        const int descriptors[] = {process, exec->log, streams && streams->terminal ? streams->console_directory : -EBADF};
         nd_cleanup(nd_strings_done) nd_strings argv = {};
-        const int descriptors[] = {process, exec->log};
 
-        engine_exec_argv(&daemon->config, exec->id, process_path, exec->name[0] ? exec->name : nullptr, nullptr, nullptr,
+        if (streams && streams->terminal)
+                console_path = nd_format("/proc/self/fd/%d/%s", CONSOLE_FD, streams->console);
+        engine_exec_argv(&daemon->config, exec->id, process_path, exec->name[0] ? exec->name : nullptr, nullptr, console_path,
                          false, log_path, &argv);
         return nd_child_start(daemon->loop,
                               &(struct nd_child_plan) {.argv = (const char *const *) argv.items,
                                                        .environment = engine_environment(),
                                                        .output_ceiling = OUTPUT,
+                                                       .streams = streams ? streams->fds : nullptr,
                                                        .descriptors = descriptors,
                                                        .descriptor_count = nd_count_of(descriptors),
                                                        .has_oom_score_adj = true,
@@ -349,13 +369,14 @@ static struct nd_error *launch(struct daemon *daemon, struct exec *exec, int pro
                               on_end, exec, &exec->child);
 }
 
-struct nd_error *exec_start(struct daemon *daemon, const struct container *container, const nd_strings *command,
-                            uint64_t timeout_us, exec_callback callback, void *userdata, struct exec **ret) {
+static struct nd_error *start(struct daemon *daemon, const struct container *container, const nd_strings *command,
+                              const struct exec_streams *streams, const struct exec *like, struct exec **ret) {
         nd_cleanup(exec_done) struct exec *exec = nd_new(struct exec);
         nd_autoclose int process = -EBADF;
         int oom_score_adj = 0;
         struct nd_error *error;
 
+        *exec = *like;
         exec->log = -EBADF;
         if (container->state != CONTAINER_RUNNING)
                 return nd_error_new(ND_PRECONDITION, 0, "container '%s' is not running", container->id);
@@ -364,22 +385,37 @@ struct nd_error *exec_start(struct daemon *daemon, const struct container *conta
         exec->loop = daemon->loop;
         exec->id = nd_strdup(container->id);
         exec->cgroup = cgroup_of(&daemon->config, container);
-        exec->timeout_us = timeout_us;
-        exec->callback = callback;
-        exec->userdata = userdata;
-        nd_try(prepare(daemon, container, command, &process, &oom_score_adj));
+        nd_try(prepare(daemon, container, command, streams && streams->terminal, &process, &oom_score_adj));
         nd_try(memory_file("crun.log", "", 0, &exec->log));
         nd_try(make_cgroup(exec));
-        error = launch(daemon, exec, process, oom_score_adj);
+        error = launch(daemon, exec, process, oom_score_adj, streams);
         if (error) {
                 sweep_cgroup(exec->loop, exec->cgroup, exec->name, false);
                 return error;
         }
-        if (timeout_us > 0 && sd_event_add_time_relative(exec->loop, &exec->timer, CLOCK_MONOTONIC, timeout_us, ND_MS_US,
-                                                         on_deadline, exec) < 0) {
-                exec_cancel(nd_take_ptr(exec));
-                return nd_error_new(ND_INTERNAL, 0, "set a timer");
-        }
         *ret = nd_take_ptr(exec);
         return nullptr;
+}
+
+struct nd_error *exec_start(struct daemon *daemon, const struct container *container, const nd_strings *command,
+                            uint64_t timeout_us, exec_callback callback, void *userdata, struct exec **ret) {
+        const struct exec like = {.timeout_us = timeout_us, .callback = callback, .userdata = userdata};
+        struct exec *exec;
+
+        nd_try(start(daemon, container, command, nullptr, &like, &exec));
+        if (timeout_us > 0 && sd_event_add_time_relative(exec->loop, &exec->timer, CLOCK_MONOTONIC, timeout_us, ND_MS_US,
+                                                         on_deadline, exec) < 0) {
+                exec_cancel(exec);
+                return nd_error_new(ND_INTERNAL, 0, "set a timer");
+        }
+        *ret = exec;
+        return nullptr;
+}
+
+struct nd_error *exec_start_streams(struct daemon *daemon, const struct container *container, const nd_strings *command,
+                                    const struct exec_streams *streams, exec_callback callback, void *userdata,
+                                    struct exec **ret) {
+        const struct exec like = {.callback = callback, .userdata = userdata};
+
+        return start(daemon, container, command, streams, &like, ret);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec.h - a command in a running container, waited for: ExecSync */
+/* exec.h - a command in a running container: waited for (ExecSync), or with streams that somebody else carries (stream/exec.h) */
 #pragma once
 
 #include <stdint.h>
@@ -25,13 +25,26 @@ typedef void (*exec_callback)(struct nd_error *error, struct exec_result *result
 [[nodiscard]] struct nd_error *exec_start(struct daemon *daemon, const struct container *container, const nd_strings *command,
                                           uint64_t timeout_us, exec_callback callback, void *userdata, struct exec **ret);
 
+/* The command's streams. */
+struct exec_streams {
+        int fds[3];    /* standard input, output and errors; of crun alone when there is a terminal. They stay the caller's */
+        bool terminal; /* the command gets one, and its other end comes over the socket */
+        int console_directory; /* where that socket is */
+        const char *console;   /* its name there */
+};
+
+/* The same without a time limit, and with nothing in the result but the code. */
+[[nodiscard]] struct nd_error *exec_start_streams(struct daemon *daemon, const struct container *container,
+                                                  const nd_strings *command, const struct exec_streams *streams,
+                                                  exec_callback callback, void *userdata, struct exec **ret);
+
 /* Kills it with all it has started; the callback will not run. nullptr is fine. */
 void exec_cancel(struct exec *exec);
 
 /* After a restart: commands that were under way in a container when the last daemon ended have nobody to answer to. They are killed. */
 void exec_forget(struct daemon *daemon, const struct container *container);
 
-/* The OCI process of a command: the container's own (from its config.json) with other arguments and without a terminal. ret_oom_score_adj is what
- * crun leaves to its caller; 0 where the spec says nothing. */
-[[nodiscard]] struct nd_error *exec_process(const char *config, size_t length, const nd_strings *command, char **ret,
-                                            size_t *ret_length, int *ret_oom_score_adj);
+/* The OCI process of a command: the container's own (from its config.json) with other arguments, and with a terminal or without. ret_oom_score_adj is
+ * what crun leaves to its caller; 0 where the spec says nothing. */
+[[nodiscard]] struct nd_error *exec_process(const char *config, size_t length, const nd_strings *command, bool terminal,
+                                            char **ret, size_t *ret_length, int *ret_oom_score_adj);

@@ -412,11 +412,11 @@ static void the_process_is_the_containers_own_but_for_its_arguments([[maybe_unus
 
         nd_strings_add(&command, "a b");
         nd_strings_add(&command, "");
-        expect_ok(exec_process(config, strlen(config), &command, &text, &length, &oom));
+        expect_ok(exec_process(config, strlen(config), &command, false, &text, &length, &oom));
         assert_string_equal(text, "{\"cwd\":\"/a\",\"oomScoreAdj\":-5,\"noNewPrivileges\":true,\"args\":[\"a b\",\"\"]}");
         assert_int_equal(oom, -5);
-        expect_error(exec_process("{}", 2, &command, &text, &length, &oom), ND_DATA_LOSS, "no process");
-        expect_error(exec_process("{", 1, &command, &text, &length, &oom), ND_INVALID, "");
+        expect_error(exec_process("{}", 2, &command, false, &text, &length, &oom), ND_DATA_LOSS, "no process");
+        expect_error(exec_process("{", 1, &command, false, &text, &length, &oom), ND_INVALID, "");
 }
 
 /* The whole way with crun: /dev/stdout opened again by a user without rights, the log, the end. */

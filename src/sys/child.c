@@ -303,9 +303,9 @@ static struct nd_error *launch(const struct nd_child_plan *plan, struct nd_child
 
         l = (struct launch) {.argv = plan->argv,
                              .environment = plan->environment ? (char *const *) plan->environment : environ,
-                             .input = input,
-                             .output = output,
-                             .errors = errors,
+                             .input = plan->streams ? plan->streams[0] : input,
+                             .output = plan->streams ? plan->streams[1] : output,
+                             .errors = plan->streams ? plan->streams[2] : errors,
                              .report = report_end,
                              .descriptors = plan->descriptors,
                              .descriptor_count = plan->descriptor_count,

@@ -15,6 +15,8 @@ struct nd_child_plan {
         const char *const *environment; /* nullptr = a copy of ours */
         const char *input;              /* standard input, nullptr = empty */
         size_t input_length;
+        const int *
+                streams; /* three descriptors to be its standard input, output and errors, instead of ours; they stay the caller's */
         uint64_t deadline_us;   /* from start to exit; 0 = none */
         size_t output_ceiling;  /* per stream, what is kept of standard output and of standard error */
         const int *descriptors; /* given to the child as 3, 4, ...; a negative one leaves its number closed. They stay ours */
