@@ -22,6 +22,7 @@
 #include "cri/selftest.h"
 #include "cri/service.h"
 #include "cri/stats.h"
+#include "cri/stream/server.h"
 #include "cri/sweeper.h"
 #include "cri/verify.h"
 #include "net/unix.h"
@@ -36,6 +37,7 @@ static const struct nd_grpc_method *const tables[] = {
 
 void daemon_done(struct daemon *daemon) {
         nd_grpc_server_free(daemon->server);
+        stream_server_free(daemon->streams);
         stats_free(daemon->stats);
         verify_free(daemon->verify);
         selftest_free(daemon->selftest);
@@ -214,6 +216,7 @@ static struct nd_error *start_pods(struct daemon *daemon) {
         daemon->network = network_new(daemon->loop, &daemon->config);
         nd_try(verify_new(daemon, &daemon->verify));
         nd_try(stats_new(daemon, &daemon->stats));
+        nd_try(stream_server_new(daemon, &daemon->streams));
         return recovery_run(daemon);
 }
 

@@ -7,6 +7,7 @@
 #include "cri/daemon.h"
 #include "cri/exec.h"
 #include "cri/service.h"
+#include "cri/stream/server.h"
 
 struct ticket {
         struct nd_grpc_call *call;
@@ -69,7 +70,65 @@ static void handle_exec_sync(struct nd_grpc_call *call, const char *bytes, size_
         nd_grpc_call_on_cancel(call, on_cancel, ticket);
 }
 
+/* ---- with streams ---- */
+
+/* The words are those that the kubelet's own library has. */
+static struct nd_error *check_streams(bool terminal, bool input, bool output, bool errors) {
+        if (terminal && errors)
+                return nd_error_new(ND_INVALID, 0, "tty and stderr cannot both be true");
+        if (!input && !output && !errors)
+                return nd_error_new(ND_INVALID, 0, "one of stdin, stdout, or stderr must be set");
+        return nullptr;
+}
+
+static struct nd_error *find_running(const struct daemon *daemon, const char *id, struct container **ret) {
+        nd_try(pods_find_container(&daemon->pods, id, ret));
+        if ((*ret)->state != CONTAINER_RUNNING)
+                return nd_error_new(ND_PRECONDITION, 0, "container '%s' is not running", (*ret)->id);
+        return nullptr;
+}
+
+static struct nd_error *offer_exec(struct daemon *daemon, const Runtime__V1__ExecRequest *r, char **ret) {
+        struct container *container = nullptr;
+        struct stream_request *request;
+
+        if (*r->container_id == '\0')
+                return nd_error_new(ND_INVALID, 0, "missing required container_id");
+        nd_try(check_streams(r->tty, r->stdin, r->stdout, r->stderr));
+        if (r->n_cmd == 0)
+                return nd_error_new(ND_INVALID, 0, "no command was given");
+        nd_try(find_running(daemon, r->container_id, &container));
+        request = nd_new(struct stream_request);
+        *request = (struct stream_request) {.kind = STREAM_EXEC,
+                                            .container = nd_strdup(container->id),
+                                            .terminal = r->tty,
+                                            .input = r->stdin,
+                                            .output = r->stdout,
+                                            .errors = r->stderr};
+        for (size_t i = 0; i < r->n_cmd; i++)
+                nd_strings_add(&request->command, r->cmd[i]);
+        return stream_server_offer(daemon->streams, request, ret);
+}
+
+static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__exec_request__descriptor, bytes, length);
+        Runtime__V1__ExecResponse answer = RUNTIME__V1__EXEC_RESPONSE__INIT;
+        nd_autofree char *url = nullptr;
+        struct nd_error *error;
+
+        if (!request)
+                return;
+        error = offer_exec(userdata, (const Runtime__V1__ExecRequest *) request, &url);
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        answer.url = url;
+        answer_with(call, &answer.base);
+}
+
 const struct nd_grpc_method service_exec_methods[] = {
         {"/runtime.v1.RuntimeService/ExecSync", handle_exec_sync},
+        {"/runtime.v1.RuntimeService/Exec", handle_exec},
         {},
 };

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/stream/console.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "sys/calls.h"
+#include "sys/file.h"
+
+struct console {
+        int directory;
+        char name[32];
+        int socket; /* listens; once crun has connected, that connection */
+        bool connected;
+        sd_event_source *source;
+        console_callback callback;
+        void *userdata;
+};
+
+void console_free(struct console *console) {
+        if (!console)
+                return;
+        sd_event_source_disable_unref(console->source);
+        if (console->directory >= 0 && console->name[0])
+                (void) nd_sys->unlinkat(console->directory, console->name, 0);
+        nd_close_fd(&console->socket);
+        nd_close_fd(&console->directory);
+        free(console);
+}
+
+static void console_done(struct console **console) {
+        console_free(*console);
+}
+
+int console_directory(const struct console *console) {
+        return console->directory;
+}
+
+const char *console_name(const struct console *console) {
+        return console->name;
+}
+
+static int on_socket(sd_event_source *source, int fd, uint32_t events, void *userdata);
+
+static int watch(struct console *console, sd_event *loop) {
+        return sd_event_add_io(loop, &console->source, console->socket, EPOLLIN, on_socket, console);
+}
+
+/* crun connects before it has a terminal: the listener gives way to the connection. */
+static bool take_connection(struct console *console) {
+        int fd = accept4(console->socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        sd_event *loop = sd_event_source_get_event(console->source);
+
+        if (fd < 0)
+                return false;
+        console->source = sd_event_source_disable_unref(console->source);
+        nd_close_fd(&console->socket);
+        console->socket = fd;
+        console->connected = true;
+        return watch(console, loop) >= 0;
+}
+
+static int take_terminal(const struct console *console) {
+        union {
+                struct cmsghdr header;
+                char bytes[CMSG_SPACE(sizeof(int))];
+        } control = {};
+        char name[4096];
+        struct iovec vector = {.iov_base = name, .iov_len = sizeof name};
+        struct msghdr message = {
+                .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+        int fd;
+
+        if (recvmsg(console->socket, &message, MSG_CMSG_CLOEXEC) < 0)
+                return -errno;
+        if (message.msg_controllen < CMSG_LEN(sizeof fd) || control.header.cmsg_type != SCM_RIGHTS)
+                return -EPROTO;
+        memcpy(&fd, CMSG_DATA(&control.header), sizeof fd);
+        (void) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+        return fd;
+}
+
+void console_look(struct console *console) {
+        console_callback callback = console->callback;
+        int fd;
+
+        if (!console->source || (!console->connected && !take_connection(console)))
+                return;
+        fd = take_terminal(console);
+        if (fd == -EAGAIN)
+                return;
+        console->source = sd_event_source_disable_unref(console->source);
+        if (fd >= 0)
+                callback(fd, console->userdata);
+}
+
+static int on_socket([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
+                     void *userdata) {
+        console_look(userdata);
+        return 0;
+}
+
+struct nd_error *console_listen(sd_event *loop, const char *directory, console_callback callback, void *userdata,
+                                struct console **ret) {
+        nd_cleanup(console_done) struct console *console = nd_new(struct console);
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        uint64_t number;
+
+        console->directory = console->socket = -EBADF;
+        console->callback = callback;
+        console->userdata = userdata;
+        nd_try(nd_dir_open(AT_FDCWD, directory, &console->directory));
+        console->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (console->socket < 0 || getrandom(&number, sizeof number, 0) != sizeof number)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket");
+        (void) snprintf(console->name, sizeof console->name, "exec-%016llx", (unsigned long long) number);
+        /* The directory's own path may be longer than an address. */
+        (void) snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", console->directory, console->name);
+        if (bind(console->socket, (struct sockaddr *) &address, sizeof address) < 0 || listen(console->socket, 1) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "listen on '%s/%s'", directory, console->name);
+        if (watch(console, loop) < 0)
+                return nd_error_new(ND_INTERNAL, 0, "watch a socket");
+        *ret = nd_take_ptr(console);
+        return nullptr;
+}

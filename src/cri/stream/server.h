@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server.h - where clients of Exec come with their token: on the loopback only, at a port that the kernel chooses */
+#pragma once
+
+#include "cri/stream/token.h"
+
+struct daemon;
+struct stream_server;
+
+[[nodiscard]] struct nd_error *stream_server_new(struct daemon *daemon, struct stream_server **ret);
+void stream_server_free(struct stream_server *server); /* ends what goes over it */
+
+/* The address at which a client finds what was asked for; the caller's to free. Takes the request. */
+[[nodiscard]] struct nd_error *stream_server_offer(struct stream_server *server, struct stream_request *request, char **ret);

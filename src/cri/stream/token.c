@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/stream/token.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+
+static constexpr uint64_t life_us = 60 * ND_SECOND_US;
+
+void stream_request_free(struct stream_request *request) {
+        if (!request)
+                return;
+        nd_strings_done(&request->command);
+        free(request->container);
+        free(request);
+}
+
+static void stream_request_done(struct stream_request **request) {
+        stream_request_free(*request);
+}
+
+void tokens_done(struct tokens *tokens) {
+        nd_vector_each (token, &tokens->list)
+                stream_request_free(token->request);
+        nd_vector_done(&tokens->list);
+}
+
+static void drop(struct tokens *tokens, size_t first, size_t count) {
+        memmove(tokens->list.items + first, tokens->list.items + first + count,
+                (tokens->list.count - first - count) * sizeof *tokens->list.items);
+        tokens->list.count -= count;
+}
+
+/* All live equally long, so those that are over stand at the beginning. */
+static void forget(struct tokens *tokens, uint64_t now_us) {
+        size_t count = 0;
+
+        for (; count < tokens->list.count && tokens->list.items[count].until_us <= now_us; count++)
+                stream_request_free(tokens->list.items[count].request);
+        if (count > 0)
+                drop(tokens, 0, count);
+}
+
+/* Takes equally long wherever the difference is: whoever guesses learns nothing from the time. */
+static bool same(const char *a, const char *b) {
+        unsigned char difference = 0;
+
+        for (size_t i = 0; i < TOKEN_LENGTH; i++)
+                difference |= (unsigned char) (a[i] ^ b[i]);
+        return difference == 0;
+}
+
+static struct token *find(struct tokens *tokens, const char *text) {
+        struct token *found = nullptr;
+
+        nd_vector_each (token, &tokens->list)
+                if (same(token->text, text))
+                        found = token;
+        return found;
+}
+
+static struct nd_error *draw(char ret[static TOKEN_LENGTH + 1]) {
+        static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        unsigned char bytes[TOKEN_LENGTH];
+
+        if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+                return nd_error_new(ND_INTERNAL, errno, "draw a token");
+        for (size_t i = 0; i < TOKEN_LENGTH; i++)
+                ret[i] = digits[bytes[i] % 64];
+        ret[TOKEN_LENGTH] = '\0';
+        return nullptr;
+}
+
+struct nd_error *tokens_issue(struct tokens *tokens, struct stream_request *request, uint64_t now_us,
+                              char ret[static TOKEN_LENGTH + 1]) {
+        nd_cleanup(stream_request_done) struct stream_request *owned = request;
+        struct token token = {.until_us = now_us + life_us};
+
+        forget(tokens, now_us);
+        if (tokens->list.count >= TOKENS_MOST)
+                return nd_error_new(ND_EXHAUSTED, 0, "maximum number of in-flight requests exceeded");
+        do {
+                nd_try(draw(token.text));
+        } while (find(tokens, token.text));
+        token.request = nd_take_ptr(owned);
+        nd_vector_push(&tokens->list, token);
+        memcpy(ret, token.text, sizeof token.text);
+        return nullptr;
+}
+
+struct stream_request *tokens_redeem(struct tokens *tokens, const char *text, uint64_t now_us) {
+        struct stream_request *request;
+        struct token *token;
+
+        forget(tokens, now_us);
+        token = strlen(text) == TOKEN_LENGTH ? find(tokens, text) : nullptr;
+        if (!token)
+                return nullptr;
+        request = token->request;
+        drop(tokens, (size_t) (token - tokens->list.items), 1);
+        return request;
+}

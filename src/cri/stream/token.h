@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* token.h - what was asked for by an RPC and waits for the client that streams
+ *
+ * Exec, Attach and PortForward answer with an address on the loopback. The token in it is all that says who may come: it is random, works once, and only
+ * for a minute. */
+#pragma once
+
+#include <stdint.h>
+
+#include "oci/member.h"
+
+enum stream_kind {
+        STREAM_EXEC,
+};
+
+/* A checked request. */
+struct stream_request {
+        enum stream_kind kind;
+        char *container; /* its id */
+        nd_strings command;
+        bool terminal, input, output, errors;
+};
+
+void stream_request_free(struct stream_request *request);
+
+enum {
+        TOKEN_LENGTH = 8,
+        TOKENS_MOST = 1000,
+};
+
+struct token {
+        char text[TOKEN_LENGTH + 1];
+        uint64_t until_us;
+        struct stream_request *request;
+};
+
+struct tokens {
+        nd_vector(struct token) list; /* the oldest first */
+};
+
+void tokens_done(struct tokens *tokens);
+
+/* Keeps a request, which is taken in any case. ND_EXHAUSTED when too many wait: the kubelet then tells its client to come back later. */
+[[nodiscard]] struct nd_error *tokens_issue(struct tokens *tokens, struct stream_request *request, uint64_t now_us,
+                                            char ret[static TOKEN_LENGTH + 1]);
+
+/* The request of a token, which is worth nothing from now on; nullptr when there is no such token, or no more. */
+[[nodiscard]] struct stream_request *tokens_redeem(struct tokens *tokens, const char *text, uint64_t now_us);
