@@ -112,6 +112,7 @@ struct nd_error *cni_result_addresses(const char *text, size_t length, const cha
 static struct nd_error *verbatim(const char *text, size_t length) {
         nd_autotext words = ND_TEXT(WORDS);
 
+        length = strnlen(text, length); /* what follows a null byte could not be shown */
         while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
                 length--;
         nd_text_add_utf8(&words, text, length);
