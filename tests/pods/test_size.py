@@ -116,16 +116,19 @@ def test_a_node_carries_a_thousand_pods_with_two_containers_each(request: pytest
     world = Pods(runtime.start(), shell, directory, "cgroupfs", users=True)
     world.pull(shell)
     timed_pod(world, "warm-up")
-    figures = measure(world, runtime, count, directory)
+    before = leaks.take(directory / "r")
+    figures = measure(world, runtime, count)
     print(json.dumps(figures, indent=1))
     if path := request.config.getoption("--figures"):
         path.write_text(json.dumps(figures))
+    world.clean()
+    no_trace(directory / "r", before, runtime)
     assert not figures["missed"], f"aims that are missed: {figures['missed']}"
 
 
-def measure(world: Pods, runtime: parts.NodensCri, count: int, directory: Path) -> dict[str, Any]:
+def measure(world: Pods, runtime: parts.NodensCri, count: int) -> dict[str, Any]:
     assert runtime.process
-    before, first_lines = leaks.take(directory / "r"), lines()
+    first_lines = lines()
     found: dict[str, Any] = {"pods": count, "containers": 2 * count, "rss_idle_kb": memory(runtime.process.pid, "VmRSS")}
     found["first_pod_ms"] = statistics.median(timed_pod(world, f"first-{number}") for number in range(PROBES))
     lists = Lists(world)
@@ -149,8 +152,6 @@ def measure(world: Pods, runtime: parts.NodensCri, count: int, directory: Path) 
     started = time.perf_counter()
     remove_all(world)
     found["remove_s"] = time.perf_counter() - started
-    world.clean()
-    no_trace(directory / "r", before, runtime)
     return found | {"missed": missed(found), "cpus": os.cpu_count()}
 
 
