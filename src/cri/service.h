@@ -16,3 +16,4 @@ extern const struct nd_grpc_method service_container_methods[]; /* its container
 extern const struct nd_grpc_method service_exec_methods[];      /* commands in them */
 extern const struct nd_grpc_method service_stats_methods[];     /* what they use */
 extern const struct nd_grpc_method service_node_methods[];      /* nodens.v1.Node */
+extern const struct nd_grpc_method service_pods_methods[];      /* nodens.v1.Node: pods */
