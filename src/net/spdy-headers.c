@@ -73,7 +73,7 @@ void nd_spdy_block_done(struct nd_spdy_block *block) {
 
 static struct nd_error *inflate_block(struct nd_spdy_codec *codec, const char *bytes, size_t length, struct nd_text *out) {
         z_stream *z = &codec->in;
-        char piece[INFLATED_PIECE];
+        char piece[INFLATED_PIECE] = {};
 
         z->next_in = (const Bytef *) bytes;
         z->avail_in = (uInt) length;
@@ -192,7 +192,7 @@ static void add_number(struct nd_text *text, size_t number) {
 
 static void deflate_block(struct nd_spdy_codec *codec, const struct nd_text *plain, struct nd_text *out) {
         z_stream *z = &codec->out;
-        char piece[INFLATED_PIECE];
+        char piece[INFLATED_PIECE] = {};
 
         z->next_in = (const Bytef *) nd_text_get(plain);
         z->avail_in = (uInt) plain->length;

@@ -192,7 +192,7 @@ static void expect_goaway(struct client *c, uint32_t last, uint32_t status) {
 /* A SYN_REPLY without headers, read with the client's zlib stream. */
 static void expect_reply(struct client *c, uint32_t stream) {
         struct frame frame = {};
-        char plain[64];
+        char plain[64] = {};
         int result;
 
         assert_true(read_frame(c, &frame));
