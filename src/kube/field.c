@@ -58,14 +58,13 @@ const char *nd_field_text(struct nd_arena *arena, const char *value) {
 /* Go's encoder spares browsers: it also escapes <, > and &, and two separators that JavaScript takes for line ends. */
 static void add_json(struct nd_text *text, const char *value, size_t length) {
         const unsigned char *c = (const unsigned char *) value;
+        bool alone = length <= 1; /* no part of a longer character */
 
-        if (length > 1)
-                nd_text_add_utf8(text, value, length);
-        else if (*c == '"' || *c == '\\')
+        if (alone && (*c == '"' || *c == '\\'))
                 nd_text_addf(text, "\\%c", *c);
-        else if (*c == '\b' || *c == '\f' || *c == '\n' || *c == '\r' || *c == '\t')
+        else if (alone && (*c == '\b' || *c == '\f' || *c == '\n' || *c == '\r' || *c == '\t'))
                 nd_text_addf(text, "\\%c", "btn?fr"[*c - '\b']);
-        else if (*c < 0x20 || *c == '<' || *c == '>' || *c == '&')
+        else if (alone && (*c < 0x20 || *c == '<' || *c == '>' || *c == '&'))
                 nd_text_addf(text, "\\u%04x", *c);
         else
                 nd_text_add_utf8(text, value, length);

@@ -399,20 +399,21 @@ static struct nd_error *open_console(struct session *session, const struct conta
         return console_listen(daemon->loop, directory, on_terminal, session, &session->console);
 }
 
+/* The command's ends of its streams. */
+static void ends_done(int (*ends)[3]) {
+        for (size_t i = 0; i < nd_count_of(*ends); i++)
+                nd_close_fd(&(*ends)[i]);
+}
+
 static struct nd_error *launch(struct session *session) {
-        nd_autoclose int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC), in = -EBADF, out = -EBADF, errors = -EBADF;
+        nd_autoclose int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
         struct daemon *daemon = connection_daemon(session->connection);
         struct exec_streams streams = {.terminal = session->request->terminal};
-        int theirs[3] = {-EBADF, -EBADF, -EBADF};
+        nd_cleanup(ends_done) int theirs[3] = {-EBADF, -EBADF, -EBADF};
         struct container *container = nullptr;
-        struct nd_error *error;
 
         nd_try(pods_find_container(&daemon->pods, session->request->container, &container));
-        error = streams.terminal ? open_console(session, container) : open_pipes(session, container, theirs);
-        in = theirs[0];
-        out = theirs[1];
-        errors = theirs[2];
-        nd_try(error);
+        nd_try(streams.terminal ? open_console(session, container) : open_pipes(session, container, theirs));
         if (streams.terminal) {
                 streams.console_directory = console_directory(session->console);
                 streams.console = console_name(session->console);
