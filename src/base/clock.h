@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock.h - time that only goes forward, in nanoseconds and microseconds */
+/* clock.h - time that only goes forward, in nanoseconds and microseconds, and the time of day */
 #pragma once
 
 #include <stdint.h>
@@ -14,6 +14,14 @@ static inline uint64_t nd_clock_ns(void) {
 
 static inline uint64_t nd_clock_us(void) {
         return nd_clock_ns() / 1000;
+}
+
+/* Nanoseconds since 1970: for people and records, never for a deadline. */
+static inline uint64_t nd_clock_wall_ns(void) {
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
 }
 
 #define ND_MS_US UINT64_C(1000)

@@ -43,6 +43,13 @@ char *nd_strdup(const char *text) {
         return nd_strndup(text, strlen(text));
 }
 
+void nd_strset(char **field, const char *text) {
+        char *copy = nd_strdup(text);
+
+        free(*field);
+        *field = copy;
+}
+
 char *nd_strndup(const char *text, size_t length) {
         size_t n = strnlen(text, length);
         char *copy = nd_malloc(n + 1);

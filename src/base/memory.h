@@ -31,6 +31,7 @@
 [[nodiscard]] void *nd_realloc_array(void *memory, size_t count, size_t size);
 [[nodiscard]] char *nd_strdup(const char *text);
 [[nodiscard]] char *nd_strndup(const char *text, size_t length);
+void nd_strset(char **field, const char *text); /* frees what was there; the text may be a part of it */
 [[nodiscard, gnu::format(printf, 1, 2)]] char *nd_format(const char *format, ...);
 [[nodiscard, gnu::format(printf, 1, 0)]] char *nd_format_va(const char *format, va_list arguments);
 

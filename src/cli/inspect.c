@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/daemon.h"
 #include "cli/pods.h"
@@ -58,7 +59,7 @@ static void print_pod(const Nodens__V1__PodDetail *detail) {
         printf("pod %s/%s\n", namespace, name);
         print_field("uid", pod->uid);
         print_field("sandbox", pod->id);
-        printf("%-14s %s since %s%s\n", "state", pod->state, pods_age(pod->created_at, pods_now(), age),
+        printf("%-14s %s since %s%s\n", "state", pod->state, pods_age(pod->created_at, nd_clock_wall_ns(), age),
                detail->this_boot ? "" : ", of an earlier boot");
         if (pod->user_namespace) {
                 print_ids("user IDs", pod->uids);
@@ -98,7 +99,7 @@ static void print_user(const Nodens__V1__ContainerDetail *detail, const Nodens__
 static void print_state(const Nodens__V1__ContainerEntry *container) {
         nd_autofree char *reason = plain(container->reason), *message = plain(container->message);
         char age[PODS_AGE_TEXT];
-        uint64_t now = pods_now();
+        uint64_t now = nd_clock_wall_ns();
 
         if (strcmp(container->state, "running") == 0)
                 printf("%-14s running since %s, process %lld\n", "  state", pods_age(container->started_at, now, age),

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "cli/daemon.h"
 #include "cli/table.h"
@@ -20,13 +21,6 @@ const struct nd_option pods_options[] = {
          .help = "where nodens-cri listens (default " DAEMON_SOCKET ")"},
         {},
 };
-
-uint64_t pods_now(void) {
-        struct timespec now;
-
-        (void) clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
-}
 
 const char *pods_age(uint64_t at, uint64_t now, char ret[static PODS_AGE_TEXT]) {
         static const struct {
@@ -76,7 +70,7 @@ static void print_table(const Nodens__V1__PodsAnswer *answer) {
         static const char *const headings[] = {"NAMESPACE", "POD", "STATE",   "IDS",  "ADDRESS",
                                                "RUNNING",   "AGE", "SANDBOX", nullptr};
         nd_cleanup(table_done) struct table table = {};
-        uint64_t now = pods_now();
+        uint64_t now = nd_clock_wall_ns();
 
         qsort(answer->pods, answer->n_pods, sizeof *answer->pods, by_name);
         table_init(&table, headings);

@@ -20,4 +20,3 @@ int pods_run(void *settings, int operand_count, char **operands);
 /* "3d", "5h", "12m", "40s" since a time in nanoseconds; "-" for none. */
 enum { PODS_AGE_TEXT = 24 };
 const char *pods_age(uint64_t at, uint64_t now, char ret[static PODS_AGE_TEXT]);
-uint64_t pods_now(void);

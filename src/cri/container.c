@@ -133,8 +133,8 @@ static void start_failed(struct container_operation *operation, struct nd_error 
                 removal_undo(operation, error);
                 return;
         }
-        container_set_text(&container->reason, "StartError");
-        container_set_text(&container->message, nd_error_text(error));
+        nd_strset(&container->reason, "StartError");
+        nd_strset(&container->message, nd_error_text(error));
         if (container->life->has_end) {
                 container->life->has_end = false;
                 container_ended(container->life, &container->life->end);
@@ -203,7 +203,7 @@ void start_begin(struct container_operation *operation) {
         }
         if (!error) {
                 container->started = true;
-                container->started_at = container_now();
+                container->started_at = nd_clock_wall_ns();
                 error = record_save_container(daemon->records, container, RECORD_HERE);
         }
         if (!error)
@@ -309,7 +309,7 @@ static void take_text(char **to, char **from) {
 static void take_pair(pairs *list, const struct pair *pair) {
         nd_vector_each (known, list) {
                 if (nd_streq(known->key, pair->key)) {
-                        container_set_text(&known->value, pair->value);
+                        nd_strset(&known->value, pair->value);
                         return;
                 }
         }

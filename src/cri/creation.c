@@ -108,7 +108,7 @@ static struct container *container_new(struct sandbox *sandbox, struct container
         container->internal = !request;
         container->request = request ? nd_take(*request, (struct container_request) {}) : init_request();
         container->state = CONTAINER_NEW;
-        container->created_at = container_now();
+        container->created_at = nd_clock_wall_ns();
         container->image_reference = nd_strdup("");
         container->reason = nd_strdup("");
         container->message = nd_strdup("");
@@ -156,8 +156,8 @@ static struct nd_error *take_image(struct container_operation *operation) {
         container->image = image->id;
         if (image->layer_count > 0)
                 container->top = creation->chains[image->layer_count - 1];
-        container_set_text(&container->image_reference,
-                           image->digests.count > 0 ? image->digests.items[0] : nd_digest_text(&image->id, text));
+        nd_strset(&container->image_reference,
+                  image->digests.count > 0 ? image->digests.items[0] : nd_digest_text(&image->id, text));
         return nullptr;
 }
 
@@ -371,7 +371,7 @@ static struct nd_error *find_cgroup(const struct cri_config *config, pid_t pid, 
         last = own ? strrchr(own, '/') : nullptr;
         if (config->systemd_cgroups && last && last != own && nd_streq(last, "/container"))
                 *last = '\0';
-        container_set_text(ret, own ? own : "");
+        nd_strset(ret, own ? own : "");
         return nullptr;
 }
 
@@ -381,7 +381,7 @@ static struct nd_error *take_created(struct container_operation *operation, pid_
         container->pid = pid;
         container->pid_birth = birth;
         nd_try(find_cgroup(&operation->daemon->config, pid, &container->cgroup));
-        container->created_at = container_now();
+        container->created_at = nd_clock_wall_ns();
         container->state = CONTAINER_CREATED;
         return record_save_container(operation->daemon->records, container, RECORD_HERE);
 }

@@ -30,20 +30,6 @@ enum {
 
 static constexpr uint64_t sync_deadline_us = 60 * ND_SECOND_US;
 
-uint64_t container_now(void) {
-        struct timespec now;
-
-        (void) clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
-}
-
-void container_set_text(char **field, const char *text) {
-        char *copy = nd_strdup(text); /* first: it may be a part of what goes */
-
-        free(*field);
-        *field = copy;
-}
-
 void container_save(struct daemon *daemon, const struct container *container) {
         nd_autoerror struct nd_error *error = record_save_container(daemon->records, container, RECORD_HERE);
 
@@ -208,7 +194,7 @@ void container_ended(struct container_life *life, const struct monitor_end *end)
         container->finished_at = end->at > container->started_at ? end->at : container->started_at;
         container->pid = 0;
         if (*container->reason == '\0')
-                container_set_text(&container->reason, out_of_memory ? "OOMKilled" : end->code == 0 ? "Completed" : "Error");
+                nd_strset(&container->reason, out_of_memory ? "OOMKilled" : end->code == 0 ? "Completed" : "Error");
         container_save(life->daemon, container);
         container_sync(life);
         clean_up(life);
@@ -259,7 +245,7 @@ static void on_exited(const struct monitor_end *end, void *userdata) {
 
 static void on_lost(void *userdata) {
         struct container_life *life = userdata;
-        struct monitor_end end = {.code = KILLED, .at = container_now(), .oom_kills = -1};
+        struct monitor_end end = {.code = KILLED, .at = nd_clock_wall_ns(), .oom_kills = -1};
 
         monitor_free(nd_take_ptr(life->container->monitor));
         if (life->current && life->current->step == STEP_MONITOR) {
@@ -268,10 +254,10 @@ static void on_lost(void *userdata) {
         }
         container_kill(life->container);
         if (*life->container->message == '\0')
-                container_set_text(&life->container->message,
-                                   "its monitor died, so its output was lost and it was killed: see the node's journal");
+                nd_strset(&life->container->message,
+                          "its monitor died, so its output was lost and it was killed: see the node's journal");
         if (*life->container->reason == '\0')
-                container_set_text(&life->container->reason, "Error");
+                nd_strset(&life->container->reason, "Error");
         take_end(life, &end);
 }
 
@@ -281,10 +267,10 @@ const struct monitor_events container_monitor_events = {
 /* ---- after a restart ---- */
 
 static void forget(struct container_life *life, const char *why) {
-        struct monitor_end end = {.code = KILLED, .at = container_now(), .oom_kills = -1};
+        struct monitor_end end = {.code = KILLED, .at = nd_clock_wall_ns(), .oom_kills = -1};
 
-        container_set_text(&life->container->message, why);
-        container_set_text(&life->container->reason, "Error");
+        nd_strset(&life->container->message, why);
+        nd_strset(&life->container->reason, "Error");
         container_kill(life->container);
         container_ended(life, &end);
 }

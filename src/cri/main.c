@@ -47,10 +47,8 @@ static const struct nd_option options[] = {
 };
 
 static void override(char **field, const char *value) {
-        if (!value)
-                return;
-        free(*field);
-        *field = nd_strdup(value);
+        if (value)
+                nd_strset(field, value);
 }
 
 static struct nd_error *serve(const struct settings *settings) {

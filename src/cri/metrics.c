@@ -3,6 +3,7 @@
  *
  * One table: a metric, and where in what was read its value stands. The CRI carries whole numbers only, so seconds are cut. */
 #include "cri/metrics.h"
+#include "base/clock.h"
 
 #include <string.h>
 #include <time.h>
@@ -167,13 +168,6 @@ static uint64_t field(const void *base, size_t offset) {
         return value;
 }
 
-static uint64_t now(void) {
-        struct timespec time;
-
-        (void) clock_gettime(CLOCK_REALTIME, &time);
-        return (uint64_t) time.tv_sec * SECOND + (uint64_t) time.tv_nsec;
-}
-
 /* False where there is nothing to tell. */
 static bool value_of(const struct row *row, const struct container *container, const struct container_stats *stats,
                      uint64_t *ret) {
@@ -201,7 +195,7 @@ static bool value_of(const struct row *row, const struct container *container, c
                 *ret = field(&stats->processes, row->value);
                 break;
         case FROM_CLOCK:
-                *ret = now();
+                *ret = nd_clock_wall_ns();
                 break;
         case FROM_START:
                 *ret = container->started_at;

@@ -91,10 +91,8 @@ void container_start_again(struct daemon *daemon, struct container *container); 
 /* The container's process was seen to end; ending.c. */
 extern const struct monitor_events container_monitor_events;
 void container_ended(struct container_life *life, const struct monitor_end *end);
-void container_kill(const struct container *container);                /* SIGKILL for all of it */
-bool container_signal(const struct container *container, int signal);  /* for its first process; false = it is gone */
-[[nodiscard]] bool container_lives(const struct container *container); /* CREATED or RUNNING */
-uint64_t container_now(void);                                          /* nanoseconds since 1970 */
-void container_set_text(char **field, const char *text);
+void container_kill(const struct container *container);                        /* SIGKILL for all of it */
+bool container_signal(const struct container *container, int signal);          /* for its first process; false = it is gone */
+[[nodiscard]] bool container_lives(const struct container *container);         /* CREATED or RUNNING */
 void container_save(struct daemon *daemon, const struct container *container); /* what fails is logged */
 void container_sync(struct container_life *life); /* makes the record survive the machine, sooner or later */

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "cri/sweeper.h"
@@ -165,13 +166,6 @@ static bool is_pinned(const struct cri_config *config, const nd_strings *names) 
         return false;
 }
 
-static uint64_t now_ns(void) {
-        struct timespec now;
-
-        (void) clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
-}
-
 /* An image that was pulled has the name by which it was asked for, and that repository's digest of it: nodes tell their API server about
  * both, and a kubelet may ask for either. */
 static struct nd_error *name_pulled(const char *reference, struct pull_image *image) {
@@ -204,7 +198,7 @@ static struct nd_error *commit(struct job *job, nd_strings *ret_ids) {
                                                                        .config = image->config,
                                                                        .names = &image->names,
                                                                        .pinned = is_pinned(puller->config, &image->names),
-                                                                       .pulled_at = now_ns()},
+                                                                       .pulled_at = nd_clock_wall_ns()},
                                              &committed));
                 nd_strings_add(ret_ids, nd_digest_text(&committed->id, text));
         }

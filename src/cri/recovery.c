@@ -20,11 +20,6 @@
 
 enum { LOST_WITH_NODE = 255 };
 
-static void set_text(char **field, const char *text) {
-        free(*field);
-        *field = nd_strdup(text);
-}
-
 /* When this boot began, in nanoseconds since 1970: whatever ran before had ended by then. */
 static uint64_t boot_time(void) {
         struct timespec now, up;
@@ -45,9 +40,9 @@ static void end_with_node(struct container *container) {
         container->state = CONTAINER_EXITED;
         container->exit_code = LOST_WITH_NODE;
         container->finished_at = boot > container->started_at ? boot : container->started_at + 1;
-        set_text(&container->reason, "NodeRestarted");
-        set_text(&container->message, container->started ? "the node was restarted while the container ran"
-                                                         : "the node was restarted before the container was started");
+        nd_strset(&container->reason, "NodeRestarted");
+        nd_strset(&container->message, container->started ? "the node was restarted while the container ran"
+                                                          : "the node was restarted before the container was started");
 }
 
 /* Saved once, without a flush: should it be lost, the same is found out again. */

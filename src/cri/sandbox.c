@@ -414,14 +414,12 @@ void sandbox_run(struct daemon *daemon, struct sandbox_request *request, const c
                  sandbox_callback done, void *userdata, struct sandbox_operation **ret) {
         struct sandbox *sandbox = nd_new(struct sandbox);
         struct sandbox_operation *operation;
-        struct timespec now;
 
-        (void) clock_gettime(CLOCK_REALTIME, &now);
         pods_new_id(sandbox->id);
         sandbox->request = nd_take(*request, (struct sandbox_request) {});
         sandbox->state = SANDBOX_NEW;
         sandbox->this_boot = true;
-        sandbox->created_at = (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
+        sandbox->created_at = nd_clock_wall_ns();
         pods_add_sandbox(&daemon->pods, sandbox);
         operation = order(daemon, sandbox, KIND_RUN, done, userdata, ret);
         operation->bytes = nd_calloc(length + 1, 1);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "cri/answer.h"
 #include "cri/daemon.h"
@@ -224,15 +225,13 @@ static void handle_fs_info(struct nd_grpc_call *call, const char *bytes, size_t 
         Runtime__V1__UInt64Value used = RUNTIME__V1__UINT64_VALUE__INIT, inodes = RUNTIME__V1__UINT64_VALUE__INIT;
         struct daemon *daemon = userdata;
         struct nd_image_store_usage sum = nd_image_store_usage(daemon->images);
-        struct timespec now;
 
         if (!request)
                 return;
-        (void) clock_gettime(CLOCK_REALTIME, &now);
         used.value = sum.bytes;
         inodes.value = sum.inodes;
         id.mountpoint = daemon->config.images;
-        usage.timestamp = (int64_t) now.tv_sec * 1000000000 + now.tv_nsec;
+        usage.timestamp = (int64_t) nd_clock_wall_ns();
         usage.fs_id = &id;
         usage.used_bytes = &used; /* without it the kubelet panics */
         usage.inodes_used = &inodes;

@@ -270,17 +270,10 @@ static void on_swept(struct nd_error *error, [[maybe_unused]] int fd, void *user
         }
 }
 
-static uint64_t now(void) {
-        struct timespec time;
-
-        (void) clock_gettime(CLOCK_REALTIME, &time);
-        return (uint64_t) time.tv_sec * 1000000000 + (uint64_t) time.tv_nsec;
-}
-
 /* Seconds since somebody looked at it; very many when nobody ever has. What a container that has ended wrote does not change any more. */
 static uint64_t age_of(const struct stats *stats, const struct container *container) {
         const struct tree_usage *layer = nd_map_get(&stats->layers, container->id);
-        uint64_t time = now();
+        uint64_t time = nd_clock_wall_ns();
 
         if (!layer)
                 return UINT64_MAX;

@@ -244,12 +244,6 @@ int main(void) {
                 cmocka_unit_test(the_next_daemon_finds_the_pins_of_the_last),
         };
 
-        if (geteuid() == 0) {
-                nd_autoerror struct nd_error *error =
-                        nd_mount_namespace_private(); /* nothing is left on the machine, whatever fails */
-
-                if (error)
-                        return EXIT_FAILURE;
-        }
+        scratch_private_mounts();
         return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -121,12 +121,6 @@ int main(void) {
                 cmocka_unit_test(a_word_cannot_be_a_line),
         };
 
-        if (geteuid() == 0) {
-                nd_autoerror struct nd_error *error =
-                        nd_mount_namespace_private(); /* nothing is left on the machine, whatever fails */
-
-                if (error)
-                        return EXIT_FAILURE;
-        }
+        scratch_private_mounts();
         return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

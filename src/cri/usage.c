@@ -25,13 +25,6 @@ enum {
         CGROUPS = 4096,      /* of its cgroups */
 };
 
-static uint64_t now(void) {
-        struct timespec time;
-
-        (void) clock_gettime(CLOCK_REALTIME, &time);
-        return (uint64_t) time.tv_sec * 1000000000 + (uint64_t) time.tv_nsec;
-}
-
 /* ---- cgroups ---- */
 
 static uint64_t key(const char *text, const char *name) {
@@ -96,7 +89,7 @@ static void read_pressure(int cgroup, const char *file, char *text, struct press
 }
 
 struct nd_error *usage_of_cgroup(const char *cgroup, unsigned parts, struct usage *ret) {
-        struct usage u = {.at = now()};
+        struct usage u = {.at = nd_clock_wall_ns()};
         char text[ND_CGROUP_FILE];
         nd_autoclose int fd = -EBADF;
 
@@ -268,7 +261,7 @@ struct nd_error *usage_of_tree(int dirfd, const char *path, uint64_t deadline_us
                 if (++walk.entries % LOOK_AT_CLOCK == 0 && nd_clock_us() > walk.end)
                         return nd_error_new(ND_DEADLINE, ETIMEDOUT, "count what is in '%s'", path);
         }
-        *ret = (struct tree_usage) {.at = now(), .bytes = walk.bytes, .inodes = (uint64_t) (walk.inodes + 0.5)};
+        *ret = (struct tree_usage) {.at = nd_clock_wall_ns(), .bytes = walk.bytes, .inodes = (uint64_t) (walk.inodes + 0.5)};
         look_at_filesystem(dirfd, path, ret);
         return nullptr;
 }
@@ -308,7 +301,7 @@ static bool parse_interface(const char *text, size_t length, struct interface_us
 }
 
 void usage_parse_network(const char *text, struct network_usage *ret) {
-        *ret = (struct network_usage) {.at = now()};
+        *ret = (struct network_usage) {.at = nd_clock_wall_ns()};
         for (const char *line = text; *line && ret->count < USAGE_INTERFACES;) {
                 struct interface_usage *interface = ret->interfaces + ret->count;
                 size_t length = strcspn(line, "\n"), blank = strspn(line, " "), name;
@@ -368,7 +361,7 @@ static void look_into_cgroup(int cgroup, struct process_usage *u) {
 }
 
 struct nd_error *usage_of_processes(const char *cgroup, struct process_usage *ret) {
-        struct process_usage u = {.at = now()};
+        struct process_usage u = {.at = nd_clock_wall_ns()};
         nd_cleanup(walk_done) struct walk walk = {};
         nd_autoclose int fd = -EBADF;
         size_t cgroups = 1;

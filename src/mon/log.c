@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "sys/calls.h"
 
 enum {
@@ -61,13 +62,6 @@ int log_reopen(struct log *log) {
         nd_close_fd(&log->fd);
         log->fd = fd;
         return 0;
-}
-
-static uint64_t now(void) {
-        struct timespec time;
-
-        (void) clock_gettime(CLOCK_REALTIME, &time);
-        return (uint64_t) time.tv_sec * 1000000000 + (uint64_t) time.tv_nsec;
 }
 
 /* How much of what was written are whole lines: a vector that ends one ends with its line end. */
@@ -172,7 +166,7 @@ static void tell_losses(struct log *log, const char *stream) {
         n = snprintf(notice, sizeof notice, "nodens-mon: %llu lines (%llu bytes) of output were lost here: %s\n",
                      (unsigned long long) lines, (unsigned long long) bytes,
                      strerrordesc_np(log->failure) ?: "the log could not be written");
-        line_batch_begin(&batch, stream, now());
+        line_batch_begin(&batch, stream, nd_clock_wall_ns());
         batch.vectors[0] = (struct iovec) {.iov_base = batch.full, .iov_len = strlen(batch.full)};
         batch.vectors[1] = (struct iovec) {.iov_base = notice, .iov_len = (size_t) n};
         batch.count = 2;
@@ -188,7 +182,7 @@ void log_take(struct log *log, const char *stream, struct line_buffer *buffer, b
         bool more;
 
         do {
-                line_batch_begin(&batch, stream, now());
+                line_batch_begin(&batch, stream, nd_clock_wall_ns());
                 more = line_batch_fill(&batch, buffer, &at, end);
                 if (batch.count > 0)
                         tell_losses(log, stream);

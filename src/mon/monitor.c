@@ -190,17 +190,10 @@ static void engine_ended(struct monitor *monitor, int status) {
 
 /* ---- while it is there ---- */
 
-static uint64_t now(void) {
-        struct timespec time;
-
-        (void) clock_gettime(CLOCK_REALTIME, &time);
-        return (uint64_t) time.tv_sec * 1000000000 + (uint64_t) time.tv_nsec;
-}
-
 static void container_ended(struct monitor *monitor, int status) {
         monitor->state.phase = ND_MONITOR_EXITED;
         monitor->state.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-        monitor->state.at = now();
+        monitor->state.at = nd_clock_wall_ns();
         oom_read(&monitor->oom);
         monitor->state.oom_kills = monitor->oom.kills;
         stream_drain(&monitor->out, &monitor->log, DRAIN);

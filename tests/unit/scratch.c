@@ -5,9 +5,12 @@
 #include <err.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 char *scratch_make(void) {
         const char *base = getenv("TMPDIR");
@@ -91,4 +94,11 @@ size_t scratch_entries(const char *directory, const char *name) {
                 count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
         (void) closedir(dir);
         return count;
+}
+
+void scratch_private_mounts(void) {
+        if (geteuid() != 0)
+                return;
+        if (unshare(CLONE_NEWNS) < 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) < 0)
+                err(EXIT_FAILURE, "make a mount namespace");
 }

@@ -17,3 +17,6 @@ char *scratch_read(const char *directory, const char *name); /* nullptr when the
 void scratch_mkdir(const char *directory, const char *name); /* and its parents below the directory */
 bool scratch_has(const char *directory, const char *name);
 size_t scratch_entries(const char *directory, const char *name); /* how many names a directory holds */
+
+/* For tests that mount: a mount namespace of their own, so that nothing is left on the machine, whatever fails. Not root: nothing happens. */
+void scratch_private_mounts(void);
