@@ -94,6 +94,8 @@ static void write_field(struct nd_json_out *out, const struct field *field, cons
                 nd_json_bool(out, field->name, *(const bool *) at);
                 return;
         case KIND_TEXT:
+                nd_json_string(out, field->name, *(char *const *) at ?: "");
+                return;
         case KIND_NULLABLE:
                 if (*(char *const *) at)
                         nd_json_string(out, field->name, *(char *const *) at);
