@@ -3,11 +3,15 @@
 
 A fuzzer `fuzz-NAME` starts from tests/fuzz/NAME. New inputs go to build/fuzz-corpus/NAME, where the next run finds
 them; an input that crashes is kept in build/fuzz-crashes and named in the report.
+
+The time is each fuzzer's own CPU time, not the clock's: on a busy machine twenty minutes are still twenty minutes of work.
+As many run at once as there are CPUs.
 """
 import argparse
 import os
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +24,8 @@ GROWN = BUILD / "fuzz-corpus"
 MEMORY_LIMIT = 2048      # MiB, per fuzzer
 KEPT = ("crash", "leak", "oom", "timeout")     # libFuzzer's words in the names of inputs that it keeps
 INPUT_TIMEOUT = 10       # seconds that one input may take
+PATIENCE = 8             # times its CPU time by the clock, after which a fuzzer that waits instead of working is ended
+INTO_LOG = 'log=$1; shift; "$@" >>"$log" 2>&1; code=$?; times >"$log.times"; exit $code'
 ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
 
 
@@ -50,31 +56,40 @@ def found_by(name: str, where: Path = CRASHES) -> set[Path]:
     return {path for kind in KEPT for path in where.glob(f"{name}-{kind}-*")}
 
 
+def command_line(program: Path, name: str, seconds: int) -> list[str]:
+    prefix = f"{INSIDE}/{CRASHES.relative_to(TOP)}/{name}-"
+    dictionary = TESTS / "fuzz" / f"{name}.dict"
+    return [f"./{program.relative_to(TOP)}", *([f"-dict={dictionary.relative_to(TOP)}"] if dictionary.is_file() else []),
+            f"-max_total_time={seconds}", f"-timeout={INPUT_TIMEOUT}", f"-rss_limit_mb={MEMORY_LIMIT}",
+            f"-artifact_prefix={prefix}", "-print_final_stats=1", f"{(GROWN / name).relative_to(TOP)}", f"tests/fuzz/{name}"]
+
+
+def children_seconds(times: str) -> float:
+    """The CPU time of a shell's children, from the second line that its `times` prints: 1m2.5s 0m0.25s."""
+    return sum(int(minutes) * 60 + float(seconds) for minutes, seconds in re.findall(r"(\d+)m([\d.]+)s", times.splitlines()[1]))
+
+
 def run_one(inside: room.Prepared, program: Path, seconds: int) -> Outcome:
+    """Runs a fuzzer until it has had its time. libFuzzer knows only the clock, so it is started again with what is missing."""
     name = program.name.removeprefix("fuzz-")
-    corpus, grown, log = TESTS / "fuzz" / name, GROWN / name, CRASHES / f"{name}.log"
+    corpus, log = TESTS / "fuzz" / name, CRASHES / f"{name}.log"
     if not corpus.is_dir():
         raise Failure(f"{program.name} has no corpus: {corpus.relative_to(TOP)} is not there")
-    grown.mkdir(parents=True, exist_ok=True)
-    prefix = f"{INSIDE}/{CRASHES.relative_to(TOP)}/{name}-"
-    command = [f"./{program.relative_to(TOP)}", f"-max_total_time={seconds}", f"-timeout={INPUT_TIMEOUT}",
-               f"-rss_limit_mb={MEMORY_LIMIT}", f"-artifact_prefix={prefix}", "-print_final_stats=1",
-               str(grown.relative_to(TOP)), str(corpus.relative_to(TOP))]
-    dictionary = TESTS / "fuzz" / f"{name}.dict"
-    if dictionary.is_file():
-        command.insert(1, f"-dict={dictionary.relative_to(TOP)}")
+    (GROWN / name).mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
     before = found_by(name)
-    started = time.monotonic()
-    into_log = ["sh", "-c", 'log=$1; shift; exec "$@" >"$log" 2>&1', "sh", f"{INSIDE}/{log.relative_to(TOP)}"]
-    code = inside.run([*into_log, *command])
-    executed = re.search(r"number_of_executed_units:\s*(\d+)", log.read_text(errors="replace"))
-    return Outcome(name, time.monotonic() - started, int(executed[1]) if executed else 0,
-                   sorted(found_by(name) - before), code, log)
+    started, spent, code = time.monotonic(), 0.0, 0
+    while code == 0 and spent < seconds and time.monotonic() - started < seconds * PATIENCE:
+        rest = max(1, round(seconds - spent))
+        code = inside.run(["sh", "-c", INTO_LOG, "sh", f"{INSIDE}/{log.relative_to(TOP)}", *command_line(program, name, rest)])
+        spent += children_seconds(Path(f"{log}.times").read_text())
+    executed = re.findall(r"number_of_executed_units:\s*(\d+)", log.read_text(errors="replace"))
+    return Outcome(name, spent, sum(int(count) for count in executed), sorted(found_by(name) - before), code, log)
 
 
 def report(outcome: Outcome) -> None:
     verdict = "ok  " if outcome.good else "FAIL"
-    print(f"{verdict} {outcome.name:<24} {outcome.seconds:6.0f} s {outcome.runs:>12,} runs", flush=True)
+    print(f"{verdict} {outcome.name:<24} {outcome.seconds:6.0f} s CPU {outcome.runs:>12,} runs", flush=True)
     for crash in outcome.crashes:
         print(f"     input: {crash.relative_to(TOP)}")
     if not outcome.good:
@@ -82,7 +97,7 @@ def report(outcome: Outcome) -> None:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=int, default=60, help="time in all, shared among the fuzzers (default: 60)")
+    parser.add_argument("--seconds", type=int, default=60, help="CPU time in all, shared among the fuzzers (default: 60)")
     parser.add_argument("name", nargs="*", help="which fuzzers, without 'fuzz-' (default: all)")
 
 
@@ -95,9 +110,10 @@ def run(args: argparse.Namespace) -> int:
             names = ", ".join(path.name.removeprefix("fuzz-") for path in built)
             raise Failure(f"no such fuzzer; there are: {names or 'none'}")
         outcomes = []
-        for path in chosen:
-            outcomes.append(run_one(inside, path, max(1, args.seconds // len(chosen))))
-            report(outcomes[-1])
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for done in as_completed(pool.submit(run_one, inside, path, max(1, args.seconds // len(chosen))) for path in chosen):
+                outcomes.append(done.result())
+                report(outcomes[-1])
     return 0 if all(outcome.good for outcome in outcomes) else 1
 
 

@@ -150,6 +150,7 @@ def wait(one: Cluster, options: Options, process: subprocess.Popen[bytes], site:
     if site:
         site.wait(one.netns)
     wait_until(lambda: len(one.ready_nodes()) == options.nodes, process, deadline, "not every node became Ready")
+    wait_until(one.takes_pods, process, deadline, "the default service account was not made")
 
 
 def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes], deadline: float, problem: str) -> None:

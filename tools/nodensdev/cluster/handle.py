@@ -131,6 +131,10 @@ class Cluster:
         return [item["metadata"]["name"] for item in json.loads(done.stdout)["items"]
                 if any(one["type"] == "Ready" and one["status"] == "True" for one in item["status"].get("conditions", []))]
 
+    def takes_pods(self) -> bool:
+        """Whether a pod can be created: the API server refuses one until the controller manager has made its namespace's service account."""
+        return self.kubectl("get", "serviceaccount", "default", timeout=20).returncode == 0
+
     def copy_logs(self, to: Path) -> None:
         """Control plane logs, consoles, and each node's journal as far as it can still be asked."""
         to.mkdir(parents=True, exist_ok=True)
