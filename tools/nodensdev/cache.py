@@ -132,9 +132,10 @@ def scratch(prefix: str) -> Iterator[Path]:
 def remove_abandoned(name: str) -> None:
     """Removes the directories in NAME whose owner did not live to do it."""
     for path in directory(name).iterdir():
-        if time.time() - path.lstat().st_mtime < 5:  # its owner may be about to lock it
-            continue
+        # Another command may remove it, too, or be just done with it.
         with contextlib.suppress(BlockingIOError, FileNotFoundError), open_directory(path) as descriptor:
+            if time.time() - os.fstat(descriptor).st_mtime < 5:  # its owner may be about to lock it
+                continue
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             remove_tree(path)
 

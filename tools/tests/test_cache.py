@@ -96,3 +96,12 @@ def test_scratch_space_of_a_killed_command_goes_with_the_next(private_cache: Pat
     os.utime(abandoned, (1, 1))
     with cache.scratch("test"):
         assert not abandoned.exists()
+
+
+def test_scratch_space_that_another_command_removes_meanwhile_is_no_error(private_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = private_cache / "scratch" / "room-y"
+    gone.parent.mkdir(parents=True, exist_ok=True)
+    listing = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda self: [*listing(self), gone] if self == gone.parent else listing(self))
+    with cache.scratch("test") as path:
+        assert path.is_dir()
