@@ -194,12 +194,33 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         answer_with(call, &answer.base);
 }
 
+/* A call that waits until the disk has its room back. */
+struct removing {
+        struct nd_grpc_call *call;
+        struct sweeper_wait *wait;
+};
+
+static void on_removed(void *userdata) {
+        Runtime__V1__RemoveImageResponse answer = RUNTIME__V1__REMOVE_IMAGE_RESPONSE__INIT;
+        nd_autofree struct removing *removing = userdata;
+
+        nd_grpc_call_on_cancel(removing->call, nullptr, nullptr);
+        answer_with(removing->call, &answer.base);
+}
+
+static void on_removing_cancelled(void *userdata) {
+        nd_autofree struct removing *removing = userdata;
+
+        sweeper_wait_cancel(removing->wait);
+        nd_grpc_call_finish(removing->call, nullptr);
+}
+
 static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         answer_autofree request = answer_decode(call, &runtime__v1__remove_image_request__descriptor, bytes, length);
         const Runtime__V1__RemoveImageRequest *r = (const Runtime__V1__RemoveImageRequest *) request;
-        Runtime__V1__RemoveImageResponse answer = RUNTIME__V1__REMOVE_IMAGE_RESPONSE__INIT;
         const struct nd_image *image = nullptr;
         struct daemon *daemon = userdata;
+        struct removing *removing;
         struct nd_error *error;
 
         if (!request || !names_image(call, r->image))
@@ -211,8 +232,10 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        sweeper_wake(daemon->sweeper);
-        answer_with(call, &answer.base);
+        removing = nd_new(struct removing);
+        removing->call = call;
+        removing->wait = sweeper_wait(daemon->sweeper, on_removed, removing);
+        nd_grpc_call_on_cancel(call, on_removing_cancelled, removing);
 }
 
 /* ---- the filesystem ---- */

@@ -6,7 +6,9 @@
  *   child at a time runs rm(1) on the next directory there, at low priority; the daemon itself never walks a tree. While an image is
  *   on its way in, the store collects nothing; the end of every pull wakes us again. What a killed daemon leaves is found at the
  *   next start. A directory that cannot be removed is tried again at the next wake-up and not before.
- * Owns       the child. */
+ *   Whoever waits is told when nothing is left to be done for now: the kubelet measures the disk right after it has removed images, and evicts pods when that
+ *   has not helped.
+ * Owns       the child, and those who wait. */
 #include "cri/sweeper.h"
 
 #include "base/clock.h"
@@ -17,6 +19,13 @@
 
 static constexpr uint64_t deadline_us = 600 * ND_SECOND_US;
 
+struct sweeper_wait {
+        struct sweeper *sweeper;
+        struct sweeper_wait *next;
+        sweeper_callback done;
+        void *userdata;
+};
+
 struct sweeper {
         sd_event *loop;
         struct nd_image_store *store;
@@ -24,9 +33,29 @@ struct sweeper {
         sd_event_source *later; /* collecting is put off to the end of the loop's turn: many wake-ups, one sweep */
         struct nd_child *child;
         char *path; /* what it removes */
+        struct sweeper_wait *waits;
 };
 
 static void empty_trash(struct sweeper *sweeper);
+
+static bool is_at_rest(const struct sweeper *sweeper) {
+        int later = SD_EVENT_OFF;
+
+        (void) sd_event_source_get_enabled(sweeper->later, &later);
+        return !sweeper->child && later == SD_EVENT_OFF;
+}
+
+/* Who is told may wake us or wait again. */
+static void tell_waits(struct sweeper *sweeper) {
+        while (sweeper->waits && is_at_rest(sweeper)) {
+                struct sweeper_wait *wait = sweeper->waits;
+                sweeper_callback done = wait->done;
+                void *userdata = wait->userdata;
+
+                sweeper_wait_cancel(wait);
+                done(userdata);
+        }
+}
 
 static void on_child(struct nd_child_result *result, void *userdata) {
         struct sweeper *sweeper = userdata;
@@ -39,6 +68,7 @@ static void on_child(struct nd_child_result *result, void *userdata) {
                 nd_log(ND_LOG_WARNING, "cannot remove", nd_field("path", path), nd_field("error", nd_error_text(error)));
         else
                 empty_trash(sweeper);
+        tell_waits(sweeper);
 }
 
 static struct nd_error *start_rm(struct sweeper *sweeper) {
@@ -102,11 +132,31 @@ static int on_later([[maybe_unused]] sd_event_source *source, void *userdata) {
         else if (collected.more)
                 sweeper_wake(sweeper);
         empty_trash(sweeper);
+        tell_waits(sweeper);
         return 0;
 }
 
 void sweeper_wake(struct sweeper *sweeper) {
         (void) sd_event_source_set_enabled(sweeper->later, SD_EVENT_ONESHOT);
+}
+
+struct sweeper_wait *sweeper_wait(struct sweeper *sweeper, sweeper_callback done, void *userdata) {
+        struct sweeper_wait *wait = nd_new(struct sweeper_wait);
+
+        *wait = (struct sweeper_wait) {.sweeper = sweeper, .next = sweeper->waits, .done = done, .userdata = userdata};
+        sweeper->waits = wait;
+        sweeper_wake(sweeper);
+        return wait;
+}
+
+void sweeper_wait_cancel(struct sweeper_wait *wait) {
+        struct sweeper_wait **at = &wait->sweeper->waits;
+
+        for (; *at && *at != wait; at = &(*at)->next)
+                ;
+        if (*at)
+                *at = wait->next;
+        free(wait);
 }
 
 struct nd_error *sweeper_new(sd_event *loop, struct nd_image_store *store, const struct pods *pods, struct sweeper **ret) {
@@ -128,6 +178,10 @@ struct nd_error *sweeper_new(sd_event *loop, struct nd_image_store *store, const
 void sweeper_free(struct sweeper *sweeper) {
         if (!sweeper)
                 return;
+        for (struct sweeper_wait *wait = sweeper->waits, *next; wait; wait = next) {
+                next = wait->next;
+                free(wait);
+        }
         nd_child_cancel(sweeper->child);
         sd_event_source_disable_unref(sweeper->later);
         sd_event_unref(sweeper->loop);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweeper.h - what no image and no container needs any more goes, without anybody waiting for it */
+/* sweeper.h - what no image and no container needs any more goes, without anybody having to wait for it */
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -17,3 +17,10 @@ void sweeper_free(struct sweeper *sweeper);
 
 /* Something may have become garbage. */
 void sweeper_wake(struct sweeper *sweeper);
+
+typedef void (*sweeper_callback)(void *userdata);
+
+/* Wakes it, and calls back once what is garbage now is off the disk, or cannot be removed: always later, never within the call. Whoever does not want to be
+ * called any more cancels before that. */
+struct sweeper_wait *sweeper_wait(struct sweeper *sweeper, sweeper_callback done, void *userdata);
+void sweeper_wait_cancel(struct sweeper_wait *wait);

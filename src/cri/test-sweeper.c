@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unit/expect.h>
+#include <unit/offers.h>
+#include <unit/scratch.h>
+
+#include <dirent.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cri/pods.h"
+#include "cri/sweeper.h"
+
+static const struct offer_plan image = {.number = 3, .own = 2, .names = {"example.org/swept:1"}};
+
+struct fixture {
+        char *root;
+        sd_event *loop;
+        struct nd_image_store *store;
+        struct pods pods;
+        struct sweeper *sweeper;
+        unsigned told;
+        size_t left; /* in the trash when we were told */
+};
+
+static void set_up(struct fixture *f) {
+        *f = (struct fixture) {.root = scratch_make()};
+        assert_true(sd_event_new(&f->loop) >= 0);
+        expect_ok(nd_image_store_open(f->root, &f->store));
+        expect_ok(sweeper_new(f->loop, f->store, &f->pods, &f->sweeper));
+        offers_hurry(true);
+        expect_ok(offer_commit(f->store, &image));
+        offers_hurry(false);
+}
+
+static void tear_down(struct fixture *f) {
+        sweeper_free(f->sweeper);
+        nd_image_store_free(f->store);
+        pods_done(&f->pods);
+        sd_event_unref(f->loop);
+        scratch_remove(&f->root);
+}
+
+static size_t entries(const struct fixture *f, const char *name, const char *prefix) {
+        nd_autofree char *path = nd_format("%s/%s", f->root, name);
+        DIR *directory = opendir(path);
+        size_t count = 0;
+
+        assert_non_null(directory);
+        for (const struct dirent *entry; (entry = readdir(directory));)
+                count += entry->d_name[0] != '.' && nd_has_prefix(entry->d_name, prefix);
+        (void) closedir(directory);
+        return count;
+}
+
+static void on_swept(void *userdata) {
+        struct fixture *f = userdata;
+
+        f->told++;
+        f->left = entries(f, "staging", "trash-") + entries(f, "layers", "");
+}
+
+static void run(struct fixture *f, unsigned told) {
+        uint64_t end = nd_clock_us() + 10 * ND_SECOND_US;
+
+        while (f->told < told) {
+                assert_true(nd_clock_us() < end);
+                assert_true(sd_event_run(f->loop, ND_SECOND_US) >= 0);
+        }
+}
+
+static void remove_image(struct fixture *f) {
+        struct nd_digest id = offer_id(&image);
+
+        expect_ok(nd_image_store_remove(f->store, &id));
+}
+
+static void whoever_waits_is_told_when_the_disk_has_its_room_back([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+
+        set_up(f);
+        assert_int_equal(entries(f, "layers", ""), 2);
+        remove_image(f);
+        (void) sweeper_wait(f->sweeper, on_swept, f);
+        (void) sweeper_wait(f->sweeper, on_swept, f);
+        assert_int_equal(f->told, 0); /* never within the call */
+        run(f, 2);
+        assert_int_equal(f->left, 0);
+        (void) sweeper_wait(f->sweeper, on_swept, f); /* with nothing to do */
+        run(f, 3);
+        tear_down(f);
+}
+
+static void whoever_has_gone_is_not_told([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+        struct sweeper_wait *gone;
+
+        set_up(f);
+        remove_image(f);
+        gone = sweeper_wait(f->sweeper, on_swept, f);
+        (void) sweeper_wait(f->sweeper, on_swept, f);
+        sweeper_wait_cancel(gone);
+        run(f, 1);
+        assert_true(sd_event_run(f->loop, 50 * ND_MS_US) >= 0);
+        assert_int_equal(f->told, 1);
+        (void) sweeper_wait(f->sweeper, on_swept, f); /* and the sweeper may go before those who wait */
+        tear_down(f);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(whoever_waits_is_told_when_the_disk_has_its_room_back),
+                cmocka_unit_test(whoever_has_gone_is_not_told),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
