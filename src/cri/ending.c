@@ -4,9 +4,7 @@
  * Theory of operation
  *   The monitor says that the first process has ended. The end goes into the record before anybody is told; then crun deletes what is left: other
  *   processes, where the pid namespace is not the container's own, its state and the cgroup. Whoever waits for the end (a stop, a removal) goes on
- *   after that.
- *   Killed for its memory: the monitor reads the container's own counter of such kills. systemd removes a scope as soon as it is empty, and the
- *   counter with it; then the pod's counter tells: what it has more than all containers of the pod were charged with is this one's. */
+ *   after that. */
 #include <signal.h>
 #include <string.h>
 #include <sys/pidfd.h>
@@ -18,6 +16,7 @@
 #include "cri/operation.h"
 #include "cri/paths.h"
 #include "cri/record.h"
+#include "cri/verdict.h"
 #include "sys/calls.h"
 #include "sys/file.h"
 
@@ -35,6 +34,15 @@ void container_save(struct daemon *daemon, const struct container *container) {
 
         if (error)
                 nd_log(ND_LOG_ERROR, "cannot save a container's record", nd_field("container", container->id),
+                       nd_field("error", nd_error_text(error)));
+}
+
+/* Without it the next daemon would lay the same kills to another container. */
+static void save_charge(struct daemon *daemon, const struct sandbox *sandbox) {
+        nd_autoerror struct nd_error *error = record_save_sandbox(daemon->records, sandbox, RECORD_HERE);
+
+        if (error)
+                nd_log(ND_LOG_ERROR, "cannot save a pod's record", nd_field("sandbox", sandbox->id),
                        nd_field("error", nd_error_text(error)));
 }
 
@@ -108,44 +116,6 @@ void container_kill(const struct container *container) {
                 nd_error_free(nd_file_write_kernel(path, "1"));
 }
 
-/* ---- killed for its memory? ---- */
-
-/* "oom_kill 3" of memory.events; -1 = cannot be told. */
-static int64_t oom_kills_of(const char *cgroup) {
-        nd_autofree char *path = nd_format(CGROUPS "%s%s/memory.events", *cgroup == '/' ? "" : "/", cgroup), *text = nullptr;
-        nd_autoerror struct nd_error *error = nd_file_read_kernel(path, 4096, &text);
-        const char *found = error ? nullptr : strstr(text, "oom_kill ");
-
-        return found ? strtoll(found + strlen("oom_kill "), nullptr, 10) : -1;
-}
-
-/* Kills in the pod that no other container has been charged with. */
-static int64_t unclaimed_kills(const struct container *container) {
-        const struct sandbox *sandbox = container->sandbox;
-        int64_t all = *sandbox->request.cgroup_parent ? oom_kills_of(sandbox->request.cgroup_parent) : -1;
-        int64_t claimed = (int64_t) sandbox->oom_kills;
-
-        if (all < 0)
-                return 0;
-        nd_vector_each (other, &sandbox->containers) {
-                int64_t theirs = *other != container && container_lives(*other) ? oom_kills_of((*other)->cgroup) : 0;
-
-                claimed += theirs > 0 ? theirs : 0;
-        }
-        return all > claimed ? all - claimed : 0;
-}
-
-static bool was_out_of_memory(struct container *container, const struct monitor_end *end) {
-        int64_t kills = end->oom_kills;
-
-        if (kills < 0 && end->code == KILLED)
-                kills = unclaimed_kills(container);
-        if (kills <= 0)
-                return false;
-        container->sandbox->oom_kills += (uint64_t) kills;
-        return end->code != 0; /* a child was killed, and the container made up for it */
-}
-
 /* ---- the end ---- */
 
 static void wake(struct container_life *life) {
@@ -187,7 +157,7 @@ static void clean_up(struct container_life *life) {
 
 void container_ended(struct container_life *life, const struct monitor_end *end) {
         struct container *container = life->container;
-        bool out_of_memory = was_out_of_memory(container, end);
+        bool out_of_memory = verdict_out_of_memory(container, end);
 
         container->state = CONTAINER_EXITED;
         container->exit_code = nd_streq(container->reason, "StartError") ? NEVER_STARTED : end->code;
@@ -195,6 +165,8 @@ void container_ended(struct container_life *life, const struct monitor_end *end)
         container->pid = 0;
         if (*container->reason == '\0')
                 nd_strset(&container->reason, out_of_memory ? "OOMKilled" : end->code == 0 ? "Completed" : "Error");
+        if (out_of_memory)
+                save_charge(life->daemon, container->sandbox);
         container_save(life->daemon, container);
         container_sync(life);
         clean_up(life);

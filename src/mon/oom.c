@@ -46,7 +46,10 @@ void oom_read(struct oom *oom) {
         if (oom->fd < 0)
                 return;
         if (!read_small(oom->fd, text)) {
-                nd_close_fd(&oom->fd); /* the cgroup is gone; what was counted stays */
+                /* The cgroup is gone. Kills that were counted stay; that there were none is no longer known, for the last ones may have come after we looked. */
+                if (oom->kills == 0)
+                        oom->kills = -1;
+                nd_close_fd(&oom->fd);
                 return;
         }
         if (nd_cgroup_key(text, "oom_kill", &kills))

@@ -9,7 +9,7 @@
 
 struct oom {
         int fd;        /* the cgroup's memory.events; -EBADF where there is none */
-        int64_t kills; /* -1 = never read */
+        int64_t kills; /* -1 = nobody can tell */
 };
 
 #define OOM_NONE ((struct oom) {.fd = -EBADF, .kills = -1})
