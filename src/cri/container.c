@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cri/events.h"
 #include "cri/operation.h"
 #include "cri/record.h"
 #include "cri/resources.h"
@@ -158,6 +159,7 @@ static void on_started(struct nd_error *error, void *userdata) {
                 return;
         }
         container->state = CONTAINER_RUNNING;
+        events_of_container(operation->daemon->events, container, EVENT_STARTED);
         if (container->life->has_end) {
                 container->life->has_end = false;
                 container_ended(container->life, &container->life->end);

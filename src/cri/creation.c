@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "cri/events.h"
 #include "cri/namespaces.h"
 #include "cri/operation.h"
 #include "cri/paths.h"
@@ -396,6 +397,7 @@ void creation_created(struct container_operation *operation, pid_t pid, uint64_t
                 start_begin(operation);
         } else {
                 container_sync(operation->container->life);
+                events_of_container(operation->daemon->events, operation->container, EVENT_CREATED);
                 operation_finish(operation, nullptr);
         }
 }

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cri/events.h"
 #include "cri/network.h"
 #include "cri/pins.h"
 #include "cri/record.h"
@@ -31,14 +32,17 @@
 #include "sys/limits.h"
 
 static const struct nd_grpc_method *const tables[] = {
-        service_runtime_methods, service_sandbox_methods, service_container_methods,
-        service_exec_methods,    service_stats_methods,   service_image_methods,
-        service_node_methods,    service_pods_methods,    nullptr,
+        service_runtime_methods,   service_sandbox_methods,
+        service_container_methods, service_exec_methods,
+        service_stats_methods,     service_events_methods,
+        service_image_methods,     service_node_methods,
+        service_pods_methods,      nullptr,
 };
 
 void daemon_done(struct daemon *daemon) {
         nd_grpc_server_free(daemon->server);
         stream_server_free(daemon->streams);
+        events_free(daemon->events);
         stats_free(daemon->stats);
         verify_free(daemon->verify);
         selftest_free(daemon->selftest);
@@ -217,6 +221,7 @@ static struct nd_error *start_pods(struct daemon *daemon) {
         daemon->network = network_new(daemon->loop, &daemon->config);
         nd_try(verify_new(daemon, &daemon->verify));
         nd_try(stats_new(daemon, &daemon->stats));
+        daemon->events = events_new();
         nd_try(stream_server_new(daemon, &daemon->streams));
         return recovery_run(daemon);
 }

@@ -25,6 +25,7 @@ struct daemon {
         struct selftest *selftest;
         struct verify *verify;
         struct stats *stats;
+        struct events *events;
         struct stream_server *streams;
         struct nd_grpc_server *server;
 };

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cri/events.h"
 #include "cri/exec.h"
 #include "cri/operation.h"
 #include "cri/paths.h"
@@ -168,6 +169,7 @@ void container_ended(struct container_life *life, const struct monitor_end *end)
         if (out_of_memory)
                 save_charge(life->daemon, container->sandbox);
         container_save(life->daemon, container);
+        events_of_container(life->daemon->events, container, EVENT_STOPPED);
         container_sync(life);
         clean_up(life);
         if (!life->cleanup)

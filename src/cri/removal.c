@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cri/events.h"
 #include "cri/operation.h"
 #include "cri/paths.h"
 #include "cri/record.h"
@@ -39,6 +40,8 @@ static void leave_the_book(struct container_operation *operation) {
         struct nd_error *error = nd_take_ptr(operation->error);
 
         container->life->current = nullptr;
+        if (!undoes(operation))
+                events_of_container(operation->daemon->events, container, EVENT_DELETED);
         pods_drop_container(&operation->daemon->pods, container);
         operation_finish(operation, error);
         dismiss(&lane);

@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "cri/container.h"
 #include "cri/daemon.h"
+#include "cri/events.h"
 #include "cri/namespaces.h"
 #include "cri/network.h"
 #include "cri/pod-files.h"
@@ -112,6 +113,7 @@ static void leave_behind(struct sandbox_operation *operation) {
         nd_autoerror struct nd_error *error = nullptr;
 
         operation->sandbox->state = SANDBOX_NOTREADY;
+        events_of_sandbox(operation->daemon->events, operation->sandbox, EVENT_STOPPED);
         error = record_save_sandbox(operation->daemon->records, operation->sandbox, RECORD_HERE);
         if (error)
                 tell(operation, "the record of a pod cannot be written", error);
@@ -238,9 +240,13 @@ static struct nd_error *become_ready(struct sandbox_operation *operation) {
 
         sandbox->state = SANDBOX_READY;
         error = record_save_sandbox(operation->daemon->records, sandbox, RECORD_HERE);
-        if (error)
+        if (error) {
                 sandbox->state = SANDBOX_NEW;
-        return error;
+                return error;
+        }
+        events_of_sandbox(operation->daemon->events, sandbox, EVENT_CREATED);
+        events_of_sandbox(operation->daemon->events, sandbox, EVENT_STARTED);
+        return nullptr;
 }
 
 /* ---- the steps of a stop and a removal ---- */
@@ -272,21 +278,26 @@ static struct nd_error *unmake(void *argument, [[maybe_unused]] int *ret_fd) {
 
 static struct nd_error *become_stopped(struct sandbox_operation *operation) {
         struct sandbox *sandbox = operation->sandbox;
-        bool changed = sandbox->made != 0 || sandbox->state != SANDBOX_NOTREADY;
+        bool changed = sandbox->made != 0 || sandbox->state != SANDBOX_NOTREADY, was_ready = sandbox->state == SANDBOX_READY;
 
         sandbox->made = 0;
         if (operation->undoing) /* the kubelet was never told; the record goes next */
                 return nullptr;
         sandbox->state = SANDBOX_NOTREADY;
+        if (was_ready)
+                events_of_sandbox(operation->daemon->events, sandbox, EVENT_STOPPED);
         return changed ? record_save_sandbox(operation->daemon->records, sandbox, RECORD_HERE) : nullptr;
 }
 
 static struct nd_error *forget(struct sandbox_operation *operation) {
         struct nd_error *error = record_remove_sandbox(operation->daemon->records, operation->sandbox);
 
-        if (!error)
-                operation->sandbox->state = SANDBOX_REMOVED;
-        return error;
+        if (error)
+                return error;
+        if (!operation->undoing)
+                events_of_sandbox(operation->daemon->events, operation->sandbox, EVENT_DELETED);
+        operation->sandbox->state = SANDBOX_REMOVED;
+        return nullptr;
 }
 
 /* ---- the walk ---- */

@@ -389,7 +389,14 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         answer_with(call, &answer.base);
 }
 
+/* The kubelet asks for one when somebody posts to its checkpoint endpoint; nodens-cri(8) says why there is none. */
+static void handle_checkpoint(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,
+                              [[maybe_unused]] void *userdata) {
+        nd_grpc_call_finish(call, nd_error_new(ND_UNIMPLEMENTED, 0, "nodens-cri makes no checkpoints of containers"));
+}
+
 const struct nd_grpc_method service_container_methods[] = {
+        {"/runtime.v1.RuntimeService/CheckpointContainer", handle_checkpoint},
         {"/runtime.v1.RuntimeService/CreateContainer", handle_create},
         {"/runtime.v1.RuntimeService/StartContainer", handle_start},
         {"/runtime.v1.RuntimeService/StopContainer", handle_stop},

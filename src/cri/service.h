@@ -15,5 +15,6 @@ extern const struct nd_grpc_method service_sandbox_methods[];   /* its pod sandb
 extern const struct nd_grpc_method service_container_methods[]; /* its containers */
 extern const struct nd_grpc_method service_exec_methods[];      /* commands in them */
 extern const struct nd_grpc_method service_stats_methods[];     /* what they use */
+extern const struct nd_grpc_method service_events_methods[];    /* what happens to them */
 extern const struct nd_grpc_method service_node_methods[];      /* nodens.v1.Node */
 extern const struct nd_grpc_method service_pods_methods[];      /* nodens.v1.Node: pods */

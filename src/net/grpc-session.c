@@ -42,6 +42,8 @@ struct nd_grpc_call {
         char *status_text;
         void (*on_cancel)(void *userdata);
         void *on_cancel_userdata;
+        void (*on_drained)(void *userdata);
+        void *on_drained_userdata;
         void *attachment;
         void (*detach)(void *attachment);
 };
@@ -138,7 +140,9 @@ static nghttp2_ssize pull_answer([[maybe_unused]] nghttp2_session *http, [[maybe
         if (call->answered == call->answer.length) {
                 nd_text_done(&call->answer);
                 call->answered = 0;
-                if (call->finished) {
+                if (call->on_drained && !call->finished)
+                        call->on_drained(call->on_drained_userdata);
+                if (call->finished && call_waiting(call) == 0) {
                         *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
                         if (submit_status(call) < 0)
                                 return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
@@ -220,8 +224,15 @@ void nd_grpc_call_send(struct nd_grpc_call *call, const char *bytes, size_t leng
         tell_output(call->session);
 }
 
+void nd_grpc_call_begin(struct nd_grpc_call *call) {
+        if (!call->session || call->finished || call->headers_sent)
+                return;
+        start_answer(call);
+        tell_output(call->session);
+}
+
 void nd_grpc_call_finish(struct nd_grpc_call *call, struct nd_error *error) {
-        call->on_cancel = nullptr;
+        call->on_cancel = call->on_drained = nullptr;
         conclude(call, error);
         call->handled = false;
         call_free_if_unused(call);
@@ -248,6 +259,11 @@ void nd_grpc_call_on_cancel(struct nd_grpc_call *call, void (*function)(void *us
         call->on_cancel_userdata = userdata;
         if (call->cancelled && function)
                 function(userdata);
+}
+
+void nd_grpc_call_on_drained(struct nd_grpc_call *call, void (*function)(void *userdata), void *userdata) {
+        call->on_drained = function;
+        call->on_drained_userdata = userdata;
 }
 
 bool nd_grpc_call_cancelled(const struct nd_grpc_call *call) {
@@ -393,8 +409,7 @@ static int on_close(nghttp2_session *http, int32_t stream, [[maybe_unused]] uint
         if (!call)
                 return 0;
         call_leave_stream(call);
-        if (!call->finished)
-                call_cancel(call);
+        call_cancel(call); /* also when a bound has ended it: its handler does not know */
         call_free_if_unused(call);
         return 0;
 }
@@ -462,8 +477,7 @@ void nd_grpc_session_free(struct nd_grpc_session *session) {
         for (struct nd_grpc_call *call = session->calls, *next; call; call = next) {
                 next = call->next; /* a handler that is told may finish any call, but only we take one off its stream */
                 call_leave_stream(call);
-                if (!call->finished)
-                        call_cancel(call);
+                call_cancel(call);
                 call_free_if_unused(call);
         }
         nghttp2_session_del(session->http);

@@ -60,6 +60,12 @@ const char *nd_grpc_call_status_text(const struct nd_grpc_call *call); /* the er
 void nd_grpc_call_send(struct nd_grpc_call *call, const char *bytes, size_t length);
 size_t nd_grpc_call_queued(const struct nd_grpc_call *call); /* bytes that the peer has not taken yet */
 
+/* Sends the headers of an answer before its first message, so that the peer of a stream knows that it is being served. */
+void nd_grpc_call_begin(struct nd_grpc_call *call);
+
+/* Told whenever all that was sent so far has been taken. The function may send more and may finish the call. */
+void nd_grpc_call_on_drained(struct nd_grpc_call *call, void (*function)(void *userdata), void *userdata);
+
 /* Ends the call. Consumes the error; nullptr = OK. The call must not be touched afterwards. */
 void nd_grpc_call_finish(struct nd_grpc_call *call, struct nd_error *error);
 

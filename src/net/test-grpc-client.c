@@ -16,7 +16,7 @@ struct scene {
         struct nd_grpc_client *client;
         struct nd_grpc_call *held; /* of /t/Hold */
         unsigned held_cancelled;
-        unsigned messages, ends;
+        unsigned messages, ends, drained;
         size_t bytes;
         enum nd_code code;
         char text[256];
@@ -48,8 +48,27 @@ static void handle_hold(struct nd_grpc_call *call, [[maybe_unused]] const char *
         nd_grpc_call_on_cancel(call, on_held_cancelled, scene);
 }
 
+/* Sends one message whenever the one before has been taken, and ends after three. */
+static void on_drained(void *userdata) {
+        struct scene *scene = userdata;
+
+        if (++scene->drained < 3)
+                nd_grpc_call_send(scene->held, "more", 4);
+        else
+                nd_grpc_call_finish(nd_take_ptr(scene->held), nullptr);
+}
+
+static void handle_drip(struct nd_grpc_call *call, const char *request, size_t length, void *userdata) {
+        struct scene *scene = userdata;
+
+        scene->held = call;
+        nd_grpc_call_on_drained(call, on_drained, scene);
+        nd_grpc_call_begin(call);
+        nd_grpc_call_send(call, request, length);
+}
+
 static const struct nd_grpc_method methods[] = {
-        {"/t/Echo", handle_echo}, {"/t/Count", handle_count}, {"/t/Hold", handle_hold}, {}};
+        {"/t/Echo", handle_echo}, {"/t/Count", handle_count}, {"/t/Hold", handle_hold}, {"/t/Drip", handle_drip}, {}};
 static const struct nd_grpc_method *const tables[] = {methods, nullptr};
 
 static int listen_somewhere(char *ret_path, size_t size) {
@@ -146,6 +165,28 @@ static void a_stream_ends_with_its_status(void **state) {
         assert_string_equal(scene->text, "that was all");
 }
 
+static void a_stream_is_told_when_all_was_taken(void **state) {
+        struct scene *scene = *state;
+
+        (void) start(scene, "/t/Drip", "drop", 4, 0);
+        run_until(scene, scene->ends == 1);
+        assert_int_equal(scene->messages, 3);
+        assert_int_equal(scene->bytes, 12);
+        assert_int_equal(scene->drained, 3);
+        assert_int_equal(scene->code, ND_OK);
+}
+
+static void an_answer_past_its_bound_ends_the_call_and_tells_the_handler(void **state) {
+        nd_autofree char *large = nd_calloc(ND_GRPC_MESSAGE + 1, 1);
+        struct scene *scene = *state;
+
+        (void) start(scene, "/t/Hold", "", 0, 0);
+        run_until(scene, scene->held);
+        nd_grpc_call_send(scene->held, large, ND_GRPC_MESSAGE + 1);
+        run_until(scene, scene->ends == 1 && scene->held_cancelled == 1);
+        assert_int_equal(scene->code, ND_EXHAUSTED);
+}
+
 static void a_deadline_ends_the_call_on_both_sides(void **state) {
         struct scene *scene = *state;
 
@@ -203,6 +244,9 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(an_echo_comes_back, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(a_stream_ends_with_its_status, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(a_stream_is_told_when_all_was_taken, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(an_answer_past_its_bound_ends_the_call_and_tells_the_handler, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(a_deadline_ends_the_call_on_both_sides, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(cancelling_tells_the_handler_once, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(a_server_that_goes_away_ends_every_call, set_up, tear_down),

@@ -495,3 +495,13 @@ def test_a_pods_life_leaves_no_mount_and_no_network_namespace(pods: Pods) -> Non
         pod.stop()
         pod.remove()
     eventually(lambda: lines() == before, 10, "the end of all mounts")
+
+
+def test_a_checkpoint_is_refused_with_the_reason(plain_pods: Pods, subject: Subject) -> None:
+    if subject.name != "nodens-cri":
+        pytest.skip("what containerd answers depends on whether criu is there")
+    one = plain_pods.run().container()
+    with pytest.raises(grpc.RpcError) as refusal:
+        plain_pods.runtime.CheckpointContainer(plain_pods.pb.CheckpointContainerRequest(container_id=one.id, location="/tmp/x.tar"), timeout=TIMEOUT)
+    assert refusal.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert "checkpoint" in refusal.value.details()

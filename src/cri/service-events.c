@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service-events.c - runtime.v1.RuntimeService: what happens to pods and containers, as a stream
+ *
+ * Each event carries the pod's and its containers' status as they are when it leaves. The peer's own queue is the first place where events wait; when
+ * QUEUED_MOST bytes are in it they wait in events.c, by object, until it has been drained. */
+#include <cri.pb-c.h>
+
+#include "cri/answer-pod.h"
+#include "cri/answer.h"
+#include "cri/daemon.h"
+#include "cri/events.h"
+#include "cri/service.h"
+
+enum { QUEUED_MOST = 256 << 10 };
+
+struct ticket {
+        struct nd_grpc_call *call;
+        struct daemon *daemon;
+        struct follower *follower;
+};
+
+/* All that is left of a sandbox which has gone before its end could be told. */
+static Runtime__V1__PodSandboxStatus *answer_gone(struct nd_arena *memory, const struct event *event) {
+        Runtime__V1__PodSandboxStatus *m =
+                answer_new(memory, Runtime__V1__PodSandboxStatus, runtime__v1__pod_sandbox_status__descriptor);
+
+        m->id = (char *) event->sandbox;
+        m->state = RUNTIME__V1__POD_SANDBOX_STATE__SANDBOX_NOTREADY;
+        m->metadata = answer_new(memory, Runtime__V1__PodSandboxMetadata, runtime__v1__pod_sandbox_metadata__descriptor);
+        m->metadata->uid = event->uid;
+        m->metadata->name = event->name;
+        m->metadata->namespace_ = event->namespace;
+        return m;
+}
+
+static void add_containers(struct nd_arena *memory, const struct daemon *daemon, const struct sandbox *sandbox,
+                           Runtime__V1__ContainerEventResponse *answer) {
+        answer->containers_statuses = nd_arena_alloc(memory, sandbox->containers.count, sizeof *answer->containers_statuses);
+        nd_vector_each (container, &sandbox->containers) {
+                if (container_is_shown(*container))
+                        answer->containers_statuses[answer->n_containers_statuses++] =
+                                answer_container_status(memory, daemon, *container);
+        }
+}
+
+static void on_event(const struct event *event, void *userdata) {
+        Runtime__V1__ContainerEventResponse answer = RUNTIME__V1__CONTAINER_EVENT_RESPONSE__INIT;
+        struct ticket *ticket = userdata;
+        const struct sandbox *sandbox = nd_map_get(&ticket->daemon->pods.sandboxes, event->sandbox);
+        nd_autoarena memory = {};
+
+        answer.container_id = (char *) event->id;
+        answer.container_event_type = (Runtime__V1__ContainerEventType) event->kind;
+        answer.created_at = (int64_t) event->at;
+        if (sandbox && sandbox_is_shown(sandbox)) {
+                answer.pod_sandbox_status = answer_sandbox_status(&memory, sandbox);
+                add_containers(&memory, ticket->daemon, sandbox, &answer);
+        } else {
+                answer.pod_sandbox_status = answer_gone(&memory, event);
+        }
+        answer_send(ticket->call, &answer.base);
+}
+
+static bool is_ready(void *userdata) {
+        const struct ticket *ticket = userdata;
+
+        return nd_grpc_call_queued(ticket->call) < QUEUED_MOST;
+}
+
+static void on_dismissed(void *userdata) {
+        struct ticket *ticket = userdata;
+
+        nd_grpc_call_finish(ticket->call, nd_error_new(ND_EXHAUSTED, 0,
+                                                       "events were not read and more than %d objects have changed since: "
+                                                       "list pods and containers, and follow again",
+                                                       EVENTS_WAITING));
+        free(ticket);
+}
+
+static void on_drained(void *userdata) {
+        const struct ticket *ticket = userdata;
+
+        events_resume(ticket->follower);
+}
+
+static void on_cancel(void *userdata) {
+        struct ticket *ticket = userdata;
+
+        events_unfollow(ticket->follower);
+        nd_grpc_call_finish(ticket->call, nullptr);
+        free(ticket);
+}
+
+static const struct follower_calls calls = {.ready = is_ready, .tell = on_event, .dismiss = on_dismissed};
+
+static void handle_events(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__get_events_request__descriptor, bytes, length);
+        struct daemon *daemon = userdata;
+        struct ticket *ticket;
+        struct nd_error *error;
+
+        if (!request)
+                return;
+        ticket = nd_new(struct ticket);
+        *ticket = (struct ticket) {.call = call, .daemon = daemon};
+        error = events_follow(daemon->events, &calls, ticket, &ticket->follower);
+        if (error) {
+                free(ticket);
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        nd_grpc_call_on_drained(call, on_drained, ticket);
+        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+        nd_grpc_call_begin(call); /* from here on nothing is missed, and the peer can know it */
+}
+
+const struct nd_grpc_method service_events_methods[] = {
+        {"/runtime.v1.RuntimeService/GetContainerEvents", handle_events},
+        {},
+};
