@@ -30,6 +30,7 @@ BASELINE = "containerd"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--runtime-endpoint", help="a runtime's socket, as unix:///path; default: nodens-cri and containerd, started for the tests")
+    parser.addoption("--runtime", choices=list(parts.KINDS), help="only this one of the two")
     parser.addoption("--registry", help="with --runtime-endpoint: the registry's name and port in image names")
     parser.addoption("--registry-site", help="with --runtime-endpoint: the directory of that registry")
 
@@ -75,7 +76,7 @@ class Subject:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "subject" in metafunc.fixturenames:
-        given = metafunc.config.getoption("--runtime-endpoint")
+        given = metafunc.config.getoption("--runtime-endpoint") or metafunc.config.getoption("--runtime")
         metafunc.parametrize("subject", [given] if given else list(parts.KINDS), indirect=True, scope="session")
 
 

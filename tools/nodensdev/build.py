@@ -56,7 +56,7 @@ def configure(inside: room.Prepared, name: str, options: list[str]) -> None:
         return
     directory.mkdir(parents=True, exist_ok=True)
     wipe = ["--wipe"] if (directory / "meson-private").is_dir() else []
-    command = ["env", f"CC={VARIANTS[name].compiler}", "meson", "setup", *wipe, *options, f"build/{name}"]
+    command = ["env", f"CC=ccache {VARIANTS[name].compiler}", "meson", "setup", *wipe, *options, f"build/{name}"]
     if inside.run(command) != 0:
         raise Failure(f"meson setup failed for build/{name}; its log is build/{name}/meson-logs/meson-log.txt")
     stamp.write_text(wanted)

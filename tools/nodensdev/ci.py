@@ -42,9 +42,10 @@ STEPS = (
     Step("gcc -fanalyzer", ("lint", "analyzer")),
     Step("fuzzing, five minutes in all", ("fuzz", "--seconds", "300")),
     Step("images: a real registry and hostile ones", ("test", "pull")),
-    Step("images: the CRI's cases beside containerd", ("test", "cri")),
+    Step("the CRI's cases on nodens-cri", ("test", "cri-own")),
     Step("testbed: guests and clusters", ("test", "testbed")),
     Step("testbed: upstream's userns tests on containerd", ("e2e", "userns", "--runtime", "containerd")),
+    Step("upstream's userns tests on nodens-cri", ("e2e", "userns", "--runtime", "nodens")),
 )
 
 

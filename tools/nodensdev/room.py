@@ -21,6 +21,8 @@ from . import cache, machine, root
 from .project import INSIDE, TOP
 
 CACHE_INSIDE = Path("/cache")
+# What tools inside remember from one command to the next: the only directories of the cache that a room can write.
+MEMORIES = {"ccache": Path("/root/.cache/ccache"), "tidy": Path("/root/.cache/tidy")}
 KEPT_VARIABLES = ("TERM", "CI", "COLORTERM", "NO_COLOR", "SOURCE_DATE_EPOCH", "NINJA_STATUS", "CFLAGS", "LDFLAGS",
                   "NODENS_MARK")  # the last one: by it the testbed's tests know the processes they have caused
 PIVOT = Path(__file__).with_name("pivot.py")
@@ -83,6 +85,7 @@ class Prepared:
     def binds(self) -> list[Bind]:
         own = [
             Bind(TOP, INSIDE), Bind(cache.top(), CACHE_INSIDE, read_only=True),
+            *(Bind(cache.directory(name), target) for name, target in MEMORIES.items()),
             Bind(self.scratch / "tmp", Path("/var/tmp")), Bind(self.scratch / "lib", Path("/var/lib/nodens-test")),
         ]
         names = [Bind(path, path, read_only=True) for path in (Path("/etc/resolv.conf"), Path("/etc/hosts")) if path.exists()]
@@ -91,7 +94,8 @@ class Prepared:
     def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         kept |= {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
-        fixed = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
+        fixed = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8",
+                 "CCACHE_MAXSIZE": "3G"}
         return kept | fixed | self.room.env
 
 

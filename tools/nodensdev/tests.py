@@ -119,6 +119,7 @@ SUITES = {
     "tools": Suite("tools/dev itself", pytest("tools/tests")),
     "pull": Suite("nodens-pull with a real registry and hostile ones", pytest_of_images("tests/pull"), default=False),
     "cri": Suite("the CRI's cases on nodens-cri and containerd, side by side, and the trees of images", pytest_of_images("tests/cri", place=alone), default=False),
+    "cri-own": Suite("the same without containerd's turn: half the time", pytest_of_images("tests/cri", "--runtime", "nodens-cri", place=alone), default=False),
     "cri-guest": Suite("the same with cgroup controllers, in a guest", pytest_in_guest("tests/cri", "uml"), default=False),
     "cri-debian": Suite("what of it needs Debian's own kernel: host ports and AppArmor", pytest_in_guest("tests/cri", "debian", "-k", "apparmor or hosts_port"),
                         default=False),
