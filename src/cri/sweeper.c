@@ -45,15 +45,14 @@ static bool is_at_rest(const struct sweeper *sweeper) {
         return !sweeper->child && later == SD_EVENT_OFF;
 }
 
-/* Who is told may wake us or wait again. */
+/* Who is told may wake us, wait again, or cancel another's wait. */
 static void tell_waits(struct sweeper *sweeper) {
         while (sweeper->waits && is_at_rest(sweeper)) {
-                struct sweeper_wait *wait = sweeper->waits;
-                sweeper_callback done = wait->done;
-                void *userdata = wait->userdata;
+                struct sweeper_wait *first = sweeper->waits, wait = *first;
 
-                sweeper_wait_cancel(wait);
-                done(userdata);
+                sweeper->waits = wait.next;
+                free(first);
+                wait.done(wait.userdata);
         }
 }
 
