@@ -28,6 +28,7 @@
 #include "cri/network.h"
 #include "cri/pod-files.h"
 #include "cri/record.h"
+#include "cri/stream/server.h"
 #include "sys/worker.h"
 
 static constexpr uint64_t worker_deadline_us = 30 * ND_SECOND_US;
@@ -286,6 +287,7 @@ static struct nd_error *become_stopped(struct sandbox_operation *operation) {
         sandbox->state = SANDBOX_NOTREADY;
         if (was_ready)
                 events_of_sandbox(operation->daemon->events, sandbox, EVENT_STOPPED);
+        stream_server_leave(operation->daemon->streams, sandbox->id);
         return changed ? record_save_sandbox(operation->daemon->records, sandbox, RECORD_HERE) : nullptr;
 }
 

@@ -127,8 +127,40 @@ static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t len
         answer_with(call, &answer.base);
 }
 
+static struct nd_error *offer_forward(struct daemon *daemon, const Runtime__V1__PortForwardRequest *r, char **ret) {
+        struct sandbox *sandbox = nullptr;
+        struct stream_request *request;
+
+        if (*r->pod_sandbox_id == '\0')
+                return nd_error_new(ND_INVALID, 0, "missing required pod_sandbox_id");
+        nd_try(pods_find_sandbox(&daemon->pods, r->pod_sandbox_id, &sandbox));
+        if (sandbox->state != SANDBOX_READY)
+                return nd_error_new(ND_PRECONDITION, 0, "the pod's sandbox %s is stopped", sandbox->id);
+        request = nd_new(struct stream_request);
+        *request = (struct stream_request) {.kind = STREAM_FORWARD, .container = nd_strdup(sandbox->id)};
+        return stream_server_offer(daemon->streams, request, ret);
+}
+
+static void handle_forward(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__port_forward_request__descriptor, bytes, length);
+        Runtime__V1__PortForwardResponse answer = RUNTIME__V1__PORT_FORWARD_RESPONSE__INIT;
+        nd_autofree char *url = nullptr;
+        struct nd_error *error;
+
+        if (!request)
+                return;
+        error = offer_forward(userdata, (const Runtime__V1__PortForwardRequest *) request, &url);
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        answer.url = url;
+        answer_with(call, &answer.base);
+}
+
 const struct nd_grpc_method service_exec_methods[] = {
         {"/runtime.v1.RuntimeService/ExecSync", handle_exec_sync},
         {"/runtime.v1.RuntimeService/Exec", handle_exec},
+        {"/runtime.v1.RuntimeService/PortForward", handle_forward},
         {},
 };

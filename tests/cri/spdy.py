@@ -80,7 +80,10 @@ class Streams:
         self.away = self.over = False
         for name, number in self.numbers.items():
             self.open(number, {"streamtype": name})
-        while self.replied != set(self.data):
+        self.await_replies()
+
+    def await_replies(self) -> None:
+        while self.replied | self.ended < set(self.data):
             self.step()
 
     def close(self) -> None:
@@ -155,3 +158,23 @@ class Streams:
         assert told["reason"] == "NonZeroExitCode", told
         assert told["details"]["causes"][0]["reason"] == "ExitCode", told
         return int(told["details"]["causes"][0]["message"])
+
+
+class Tunnels(Streams):
+    """The streams of port-forward: two for each connection."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, [], ("portforward.k8s.io",))
+
+    def connect(self, port: int | str, identity: str, kinds: tuple[str, ...] = ("error", "data")) -> str:
+        """Opens a connection; the name of its data."""
+        for kind in kinds:
+            number = 2 * len(self.numbers) + 1
+            self.numbers[f"{kind} {identity}"], self.data[number] = number, bytearray()
+            self.open(number, {"streamtype": kind, "port": str(port), "requestid": identity})
+        self.finish(f"error {identity}")
+        self.await_replies()
+        return f"data {identity}"
+
+    def is_ended(self, name: str) -> bool:
+        return self.numbers[name] in self.ended

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exec over the streaming server, as the kubelet asks for it: SPDY/3.1, protocol v4."""
+"""Exec and port-forward over the streaming server, as the kubelet asks for them: SPDY/3.1."""
 import hashlib
 import socket
 import time
@@ -8,8 +8,10 @@ from urllib.parse import urlsplit
 
 import grpc
 import pytest
-from pods import TIMEOUT, Container, Pods, eventually, refused
-from spdy import PING, Refused, Streams, knock, upgrade
+import validation
+from conftest import Subject
+from pods import TIMEOUT, Container, Pod, Pods, eventually, refused
+from spdy import PING, Refused, Streams, Tunnels, knock, upgrade
 
 MIB = 1 << 20
 
@@ -199,3 +201,140 @@ def test_what_is_no_http_is_refused(plain_pods: Pods) -> None:
     connection, head, _ = knock(where, "hello\r\n\r\n")
     assert head.split()[1] == "400"
     connection.close()
+
+
+# Port-forward
+
+ECHO = "nc -lk -p 7000 -e cat"
+
+
+def forward_url(pod: Pod) -> str:
+    return pod.pods.runtime.PortForward(pod.pods.pb.PortForwardRequest(pod_sandbox_id=pod.id), timeout=TIMEOUT).url
+
+
+def listening(one: Container, port: int) -> None:
+    eventually(lambda: f":{port:04X} " in one.output("cat /proc/net/tcp /proc/net/tcp6"), 15, f"a server at port {port}")
+
+
+def exchange(tunnels: Tunnels, name: str, words: bytes) -> bytes:
+    tunnels.write(name, words)
+    tunnels.read(name, until=words)
+    tunnels.finish(name)
+    return tunnels.read(name)
+
+
+def test_a_port_of_the_pod_is_reached(pods: Pods) -> None:
+    pod = pods.run()
+    listening(pod.container(ECHO), 7000)
+    tunnels = Tunnels(forward_url(pod))
+    name = tunnels.connect(7000, "0")
+    assert exchange(tunnels, name, b"hello\n") == b"hello\n" and tunnels.read("error 0") == b""
+
+
+def test_a_server_on_ipv6_only_is_reached(plain_pods: Pods) -> None:
+    pod = plain_pods.run()
+    listening(pod.container("nc -lk -s ::1 -p 7000 -e cat"), 7000)
+    tunnels = Tunnels(forward_url(pod))
+    assert exchange(tunnels, tunnels.connect(7000, "0"), b"hello\n") == b"hello\n"
+
+
+def test_a_port_of_a_pod_on_the_hosts_network_is_reached(plain_pods: Pods) -> None:
+    pod = plain_pods.run(namespaces={"network": plain_pods.pb.NODE})
+    listening(pod.container("nc -lk -s 127.0.0.1 -p 12003 -e cat"), 12003)
+    tunnels = Tunnels(forward_url(pod))
+    assert exchange(tunnels, tunnels.connect(12003, "0"), b"hello\n") == b"hello\n"
+
+
+def test_a_port_where_nobody_listens_is_told_over_the_error_stream(plain_pods: Pods) -> None:
+    pod = plain_pods.run()
+    listening(pod.container(ECHO), 7000)
+    tunnels = Tunnels(forward_url(pod))
+    tunnels.connect(7001, "0")
+    told = tunnels.read("error 0").decode()
+    assert "7001" in told and "refused" in told, told
+    assert tunnels.read("data 0") == b""
+    assert exchange(tunnels, tunnels.connect(7000, "1"), b"still\n") == b"still\n"
+
+
+def test_a_hundred_connections_at_once(subject: Subject, pods: Pods) -> None:
+    pod = pods.run()
+    listening(pod.container(["/agnhost", "netexec", "--http-port=8080", "--udp-port=-1"], image=subject.images.hosted(validation.TOOLS)), 8080)
+    tunnels = Tunnels(forward_url(pod))
+    names = [tunnels.connect(8080, str(number)) for number in range(100)]
+    for number, name in enumerate(names):
+        tunnels.write(name, f"GET /echo?msg=number-{number}-end HTTP/1.1\r\nHost: pod\r\n\r\n".encode())
+    for number, name in enumerate(names):
+        tunnels.read(name, until=f"number-{number}-end".encode())
+    assert not any(tunnels.is_ended(name) for name in names)
+    for name in names:
+        tunnels.finish(name)
+    assert all(tunnels.read(name).startswith(b"HTTP/1.1 200 ") for name in names)
+
+
+def test_a_thousand_connections_one_after_the_other_use_nothing_up(plain_pods: Pods) -> None:
+    pod = plain_pods.run()
+    listening(pod.container(ECHO), 7000)
+    tunnels = Tunnels(forward_url(pod))
+    for number in range(1000):
+        assert exchange(tunnels, tunnels.connect(7000, str(number)), b"x") == b"x"
+
+
+def test_megabytes_go_through_both_ways_and_each_way_ends_by_itself(plain_pods: Pods) -> None:
+    pod = plain_pods.run()
+    listening(pod.container("nc -lk -p 7000 -e sh -c 'sha256sum; head -c 4194304 /dev/zero'"), 7000)
+    tunnels = Tunnels(forward_url(pod))
+    name = tunnels.connect(7000, "0")
+    data = b"".join(number.to_bytes(4, "big") for number in range(8 * MIB // 4))
+    tunnels.write(name, data)
+    tunnels.finish(name)
+    got = tunnels.read(name)
+    assert got[:64].decode() == hashlib.sha256(data).hexdigest() and got.endswith(bytes(4 * MIB))
+
+
+def test_a_client_that_does_not_read_and_a_server_that_does_not_hold_up_nobody_else(plain_pods: Pods) -> None:
+    pod = plain_pods.run()
+    one = pod.container("nc -lk -p 7002 -e yes & nc -lk -p 7003 -e sleep 1000 & " + ECHO)
+    for port in (7000, 7002, 7003):
+        listening(one, port)
+    silent, deaf = Tunnels(forward_url(pod)), Tunnels(forward_url(pod))
+    silent.connect(7002, "0")
+    name = deaf.connect(7003, "0")
+    deaf.socket.settimeout(2)
+    with pytest.raises(TimeoutError):
+        deaf.write(name, bytes(64 * MIB))
+    time.sleep(0.5)
+    tunnels = Tunnels(forward_url(pod))
+    started = time.monotonic()
+    assert exchange(tunnels, tunnels.connect(7000, "0"), b"quick\n") == b"quick\n" and one.output("echo sync") == "sync"
+    assert time.monotonic() - started < 20
+    silent.close()
+    deaf.close()
+
+
+def test_streams_that_make_no_sense_are_refused_and_the_rest_goes_on(plain_pods: Pods) -> None:
+    pod = plain_pods.run()
+    listening(pod.container(ECHO), 7000)
+    tunnels = Tunnels(forward_url(pod))
+    for identity, port in (("a", "0"), ("b", "65536"), ("c", "seven"), ("d", "")):
+        tunnels.connect(port, identity)
+        assert tunnels.is_ended(f"data {identity}") and tunnels.is_ended(f"error {identity}")
+    tunnels.connect(7000, "1")
+    assert exchange(tunnels, tunnels.connect(7000, "2"), b"on\n") == b"on\n"
+
+
+def test_a_pod_that_stops_ends_its_connections(plain_pods: Pods) -> None:
+    pod = plain_pods.run()
+    listening(pod.container(ECHO), 7000)
+    tunnels = Tunnels(forward_url(pod))
+    name = tunnels.connect(7000, "0")
+    tunnels.write(name, b"hello\n")
+    tunnels.read(name, until=b"hello\n")
+    pod.stop()
+    assert tunnels.read(name) == b"hello\n"
+    refused(lambda: forward_url(pod))
+
+
+@pytest.mark.parametrize("identity", ["", "no-such-pod"])
+def test_a_pod_that_is_not_there_has_no_ports(plain_pods: Pods, identity: str) -> None:
+    request = plain_pods.pb.PortForwardRequest(pod_sandbox_id=identity)
+    refused(lambda: plain_pods.runtime.PortForward(request, timeout=TIMEOUT), grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND)

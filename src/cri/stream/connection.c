@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "cri/daemon.h"
 #include "net/http-head.h"
+#include "net/spdy.h"
 
 enum {
         HEAD_S = 10,
@@ -45,6 +46,7 @@ struct connection {
         struct nd_spdy *spdy; /* nullptr before the upgrade */
         const struct session_type *type;
         void *session;
+        char *subject;        /* the container's id, or the sandbox's; nullptr before the upgrade */
         size_t first, length; /* of what is in input */
         char input[INPUT];
 };
@@ -58,6 +60,7 @@ void connection_free(struct connection *connection) {
         sd_event_source_disable_unref(connection->timer);
         nd_spdy_free(connection->spdy);
         nd_text_done(&connection->answer);
+        free(connection->subject);
         nd_close_fd(&connection->fd);
         free(connection);
 }
@@ -66,12 +69,58 @@ bool connection_is_new(const struct connection *connection) {
         return connection->phase == HEAD;
 }
 
+bool connection_is_for(const struct connection *connection, const char *id) {
+        return connection->subject && nd_streq(connection->subject, id);
+}
+
 struct daemon *connection_daemon(const struct connection *connection) {
         return connection->owner->daemon;
 }
 
-struct nd_spdy *connection_spdy(const struct connection *connection) {
-        return connection->spdy;
+/* ---- streams ---- */
+
+void connection_accept(struct connection *connection, uint32_t stream) {
+        nd_spdy_accept(connection->spdy, stream);
+}
+
+void connection_refuse(struct connection *connection, uint32_t stream) {
+        nd_spdy_reset(connection->spdy, stream, ND_SPDY_REFUSED_STREAM);
+}
+
+void connection_attach(struct connection *connection, uint32_t stream, void *attachment) {
+        nd_spdy_attach(connection->spdy, stream, attachment);
+}
+
+size_t connection_room(const struct connection *connection) {
+        return nd_spdy_room(connection->spdy);
+}
+
+void connection_write(struct connection *connection, uint32_t stream, const char *bytes, size_t length) {
+        (void) !nd_spdy_write(connection->spdy, stream, bytes, length);
+}
+
+void connection_end_stream(struct connection *connection, uint32_t stream) {
+        nd_spdy_finish(connection->spdy, stream);
+}
+
+/* False where it is no session's business. */
+static bool translate(const struct nd_spdy_event *event, struct stream_event *ret) {
+        static const enum stream_event_kind kinds[] = {[ND_SPDY_OPENED] = STREAM_OPENED,
+                                                       [ND_SPDY_DATA] = STREAM_DATA,
+                                                       [ND_SPDY_FIN] = STREAM_FIN,
+                                                       [ND_SPDY_RESET] = STREAM_RESET};
+
+        if (event->kind < ND_SPDY_OPENED || event->kind > ND_SPDY_RESET)
+                return false;
+        *ret = (struct stream_event) {.kind = kinds[event->kind],
+                                      .stream = event->stream,
+                                      .attachment = event->attachment,
+                                      .type = nd_spdy_event_header(event, "streamtype") ?: "",
+                                      .port = nd_spdy_event_header(event, "port") ?: "",
+                                      .identity = nd_spdy_event_header(event, "requestid") ?: "",
+                                      .bytes = event->bytes,
+                                      .length = event->length};
+        return true;
 }
 
 static void end(struct connection *connection) {
@@ -213,6 +262,7 @@ static void upgrade(struct connection *connection, const struct session_type *ty
         connection->phase = OPEN;
         set_timer(connection, IDLE_S);
         connection->type = type;
+        connection->subject = nd_strdup(request->container);
         connection->session = type->begin(connection, request, protocol);
 }
 
@@ -272,6 +322,7 @@ static bool take_frames(struct connection *connection) {
         while (connection->phase == OPEN && !connection->paused) {
                 nd_autoerror struct nd_error *error = nullptr;
                 struct nd_spdy_event event;
+                struct stream_event translated;
                 size_t used = 0;
 
                 error = nd_spdy_receive(connection->spdy, connection->input + connection->first,
@@ -281,7 +332,7 @@ static bool take_frames(struct connection *connection) {
                 connection->first += used;
                 if (event.kind == ND_SPDY_NOTHING)
                         return true;
-                if (!connection->type->event(&event, connection->session))
+                if (translate(&event, &translated) && !connection->type->event(&translated, connection->session))
                         connection->paused = true;
         }
         return true;

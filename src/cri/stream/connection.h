@@ -5,10 +5,26 @@
 #include <systemd/sd-event.h>
 
 #include "cri/stream/token.h"
-#include "net/spdy.h"
 
 struct connection;
 struct daemon;
+
+enum stream_event_kind {
+        STREAM_OPENED, /* answer it with connection_accept() or connection_refuse() */
+        STREAM_DATA,
+        STREAM_FIN,   /* the client will send no more on this stream; ours may go on */
+        STREAM_RESET, /* the stream is gone */
+};
+
+/* What a client does. What the pointers point to lives as long as the call. */
+struct stream_event {
+        enum stream_event_kind kind;
+        uint32_t stream;
+        void *attachment;                   /* what connection_attach() gave the stream */
+        const char *type, *port, *identity; /* of OPENED: what the client calls it; "" where it says nothing */
+        const char *bytes;
+        size_t length;
+};
 
 /* What is done over a connection. A session belongs to its connection until either ends it: the session by connection_finish(), the client by going. */
 struct session_type {
@@ -18,7 +34,7 @@ struct session_type {
         /* Takes the request. The protocol is one of the list's strings. */
         void *(*begin)(struct connection *connection, struct stream_request *request, const char *protocol);
         /* False: too busy for more, until connection_resume(). A session that ends here says true. */
-        bool (*event)(const struct nd_spdy_event *event, void *session);
+        bool (*event)(const struct stream_event *event, void *session);
         void (*room)(void *session); /* data that found no room can be written again */
         void (*gone)(void *session); /* the client is: frees the session */
 };
@@ -41,10 +57,22 @@ void connection_free(struct connection *connection); /* with its session */
 /* Has not shown a token yet. */
 [[nodiscard]] bool connection_is_new(const struct connection *connection);
 
+/* The request was for this container or sandbox. */
+[[nodiscard]] bool connection_is_for(const struct connection *connection, const char *id);
+
 /* ---- for sessions ---- */
 
 struct daemon *connection_daemon(const struct connection *connection);
-struct nd_spdy *connection_spdy(const struct connection *connection);
+
+/* Streams. One that is gone may still be spoken to: nothing happens. */
+void connection_accept(struct connection *connection, uint32_t stream);
+void connection_refuse(struct connection *connection, uint32_t stream);
+void connection_attach(struct connection *connection, uint32_t stream, void *attachment);
+size_t connection_room(const struct connection *connection); /* bytes that can be written now, on all streams together */
+void connection_write(struct connection *connection, uint32_t stream, const char *bytes,
+                      size_t length);                                       /* no more than that */
+void connection_end_stream(struct connection *connection, uint32_t stream); /* we write no more; the client may go on */
+
 void connection_flush(struct connection *connection);  /* after anything was said to the streams */
 void connection_resume(struct connection *connection); /* the session is no longer busy */
 

@@ -145,18 +145,17 @@ static void write_verdict(const struct session *session, const struct nd_error *
 /* Sends what has been queued, and the verdict when nothing else is to come. The session may be gone afterwards. */
 static void proceed(struct session *session) {
         struct connection *connection = session->connection;
-        struct nd_spdy *spdy = connection_spdy(connection);
 
         if (!session->ended || session->output.fd >= 0 || session->errors.fd >= 0 ||
-            nd_spdy_room(spdy) < session->verdict.length) {
+            connection_room(connection) < session->verdict.length) {
                 connection_flush(connection);
                 return;
         }
         if (session->verdict.length > 0)
-                (void) !nd_spdy_write(spdy, session->streams[ERROR_STREAM], session->verdict.bytes, session->verdict.length);
+                connection_write(connection, session->streams[ERROR_STREAM], session->verdict.bytes, session->verdict.length);
         for (enum role role = 0; role < ROLES; role++)
                 if (session->streams[role] != 0)
-                        nd_spdy_finish(spdy, session->streams[role]);
+                        connection_end_stream(connection, session->streams[role]);
         session_free(session);
         connection_finish(connection);
 }
@@ -166,9 +165,9 @@ static void proceed(struct session *session) {
 /* Reads one piece, as far as there is room. False when nothing more can be done now. */
 static bool pump_once(struct pump *pump) {
         struct session *session = pump->session;
-        struct nd_spdy *spdy = connection_spdy(session->connection);
+        struct connection *connection = session->connection;
         uint32_t stream = session->streams[pump->role];
-        size_t most = nd_spdy_room(spdy);
+        size_t most = connection_room(connection);
         char piece[PIECE];
         ssize_t n;
 
@@ -184,14 +183,14 @@ static bool pump_once(struct pump *pump) {
         if (n < 0 && errno == EAGAIN && !session->ended)
                 return false;
         if (n > 0 && stream != 0)
-                (void) !nd_spdy_write(spdy, stream, piece, (size_t) n);
+                connection_write(connection, stream, piece, (size_t) n);
         if (n > 0 && (!session->ended || pump->left > (size_t) n)) {
                 pump->left -= session->ended ? (size_t) n : 0;
                 return true;
         }
         pump_done(pump);
         if (stream != 0)
-                nd_spdy_finish(spdy, stream);
+                connection_end_stream(connection, stream);
         return false;
 }
 
@@ -447,29 +446,26 @@ static bool start(struct session *session) {
         return session->pending.length == 0;
 }
 
-static bool take_stream(struct session *session, const struct nd_spdy_event *event) {
-        struct nd_spdy *spdy = connection_spdy(session->connection);
-        const char *type = nd_spdy_event_header(event, "streamtype") ?: "";
-
+static bool take_stream(struct session *session, const struct stream_event *event) {
         for (enum role role = 0; role < ROLES; role++) {
-                if (!nd_streq(type, role_names[role]) || !session->wanted[role] || session->streams[role] != 0 ||
+                if (!nd_streq(event->type, role_names[role]) || !session->wanted[role] || session->streams[role] != 0 ||
                     session->ended)
                         continue;
                 session->streams[role] = event->stream;
-                nd_spdy_accept(spdy, event->stream);
+                connection_accept(session->connection, event->stream);
                 return is_complete(session) ? start(session) : true;
         }
-        nd_spdy_reset(spdy, event->stream, ND_SPDY_REFUSED_STREAM);
+        connection_refuse(session->connection, event->stream);
         return true;
 }
 
-static bool on_event(const struct nd_spdy_event *event, void *userdata) {
+static bool on_event(const struct stream_event *event, void *userdata) {
         struct session *session = userdata;
         bool is_input = event->stream != 0 && event->stream == session->streams[INPUT_STREAM];
 
-        if (event->kind == ND_SPDY_OPENED)
+        if (event->kind == STREAM_OPENED)
                 return take_stream(session, event);
-        if (event->kind == ND_SPDY_DATA && is_input) {
+        if (event->kind == STREAM_DATA && is_input) {
                 take_input(session, event->bytes, event->length);
                 if (session->pending.overflow) { /* of what came before there was a command to give it to */
                         finish(session, nd_error_new(ND_EXHAUSTED, 0, "the client sends input before it opens all streams"),
@@ -477,9 +473,9 @@ static bool on_event(const struct nd_spdy_event *event, void *userdata) {
                         return true;
                 }
         }
-        if (event->kind == ND_SPDY_DATA && event->stream == session->streams[RESIZE_STREAM])
+        if (event->kind == STREAM_DATA && event->stream == session->streams[RESIZE_STREAM])
                 take_size(session, event->bytes, event->length);
-        if ((event->kind == ND_SPDY_FIN || event->kind == ND_SPDY_RESET) && is_input) {
+        if ((event->kind == STREAM_FIN || event->kind == STREAM_RESET) && is_input) {
                 session->input_over = true;
                 if (session->started)
                         write_input(session);

@@ -17,6 +17,7 @@
 #include "cri/daemon.h"
 #include "cri/stream/connection.h"
 #include "cri/stream/exec.h"
+#include "cri/stream/forward.h"
 
 enum {
         STRANGERS = 64,
@@ -33,7 +34,7 @@ struct stream_server {
         nd_vector(struct connection *) connections; /* the oldest first */
 };
 
-static const struct session_type *const types[] = {[STREAM_EXEC] = &stream_exec};
+static const struct session_type *const types[] = {[STREAM_EXEC] = &stream_exec, [STREAM_FORWARD] = &stream_forward};
 
 void stream_server_free(struct stream_server *server) {
         if (!server)
@@ -84,6 +85,12 @@ static struct stream_request *redeem(const char *path, const struct session_type
         return nullptr;
 }
 
+void stream_server_leave(struct stream_server *server, const char *sandbox) {
+        for (size_t i = server ? server->connections.count : 0; i > 0; i--)
+                if (connection_is_for(server->connections.items[i - 1], sandbox))
+                        on_ended(server->connections.items[i - 1], server);
+}
+
 static void make_room(struct stream_server *server) {
         struct connection *oldest = nullptr;
         size_t strangers = 0;
@@ -122,7 +129,7 @@ static struct nd_error *listen_somewhere(struct stream_server *server) {
         server->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (server->fd < 0 || bind(server->fd, (struct sockaddr *) &address, sizeof address) < 0 ||
             listen(server->fd, BACKLOG) < 0 || getsockname(server->fd, (struct sockaddr *) &address, &length) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "listen on 127.0.0.1 for exec");
+                return nd_error_new(nd_code_of_errno(errno), errno, "listen on 127.0.0.1 for streams");
         server->port = ntohs(address.sin_port);
         return nullptr;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server.h - where clients of Exec come with their token: on the loopback only, at a port that the kernel chooses */
+/* server.h - where clients of Exec and PortForward come with their token: on the loopback only, at a port that the kernel chooses */
 #pragma once
 
 #include "cri/stream/token.h"
@@ -12,3 +12,6 @@ void stream_server_free(struct stream_server *server); /* ends what goes over it
 
 /* The address at which a client finds what was asked for; the caller's to free. Takes the request. */
 [[nodiscard]] struct nd_error *stream_server_offer(struct stream_server *server, struct stream_request *request, char **ret);
+
+/* A pod has stopped: no connection into its network is to keep that alive. nullptr is fine. */
+void stream_server_leave(struct stream_server *server, const char *sandbox);

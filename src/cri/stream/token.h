@@ -11,12 +11,13 @@
 
 enum stream_kind {
         STREAM_EXEC,
+        STREAM_FORWARD,
 };
 
 /* A checked request. */
 struct stream_request {
         enum stream_kind kind;
-        char *container; /* its id */
+        char *container; /* its id; the sandbox's for STREAM_FORWARD */
         nd_strings command;
         bool terminal, input, output, errors;
 };

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forward.c - see forward.h
+ *
+ * Theory of operation
+ *   For each of its own connections the client opens two streams with the same identity: "data", and "error", for words about a connection that could not
+ *   be made. The two are a tunnel. When both are there a socket of the pod's network is made and connected to the pod's localhost (@CONNECTING, by IPv4,
+ *   then by IPv6): so no program of the pod, and none of ours, need be in there. Then bytes go both ways (@OPEN). Each direction ends by itself, as TCP's
+ *   do; a tunnel that has ended in both is gone.
+ *   What a slow server has not taken yet waits here. All tunnels of a connection together may keep WAITING bytes so; beyond, nothing more is read from
+ *   that client. A client that does not read stops the reading from its own servers. Other clients notice neither.
+ * Owns       the sockets and the tunnels. Knows the sandbox by its id only. */
+#include "cri/stream/forward.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "cri/daemon.h"
+#include "cri/namespaces.h"
+#include "sys/netns.h"
+
+enum {
+        TUNNELS = 128,
+        SECOND_STREAM_S = 30, /* from the first stream to the second */
+        CONNECT_S = 15,
+        WAITING = 1 << 20,
+        PIECE = 32 << 10,
+        IDENTITY = 64, /* with its end */
+};
+
+enum phase {
+        OPENING,
+        CONNECTING,
+        OPEN,
+};
+
+struct session;
+
+struct tunnel {
+        struct session *session;
+        enum phase phase;
+        char identity[IDENTITY];
+        uint16_t port;
+        uint32_t data, error;   /* streams; 0 = not there yet */
+        sd_event_source *timer; /* for the second one, then for the connection */
+        int family, failure;    /* failure: of the family before */
+        int socket;
+        sd_event_source *source;
+        struct nd_text pending; /* for the server */
+        bool client_over, server_over;
+};
+
+struct session {
+        struct connection *connection;
+        struct stream_request *request;
+        size_t waiting; /* bytes in all tunnels' pending */
+        nd_vector(struct tunnel *) tunnels;
+};
+
+static void tunnel_free(struct tunnel *tunnel) {
+        sd_event_source_disable_unref(tunnel->timer);
+        sd_event_source_disable_unref(tunnel->source);
+        nd_close_fd(&tunnel->socket);
+        nd_text_done(&tunnel->pending);
+        free(tunnel);
+}
+
+static void on_gone(void *userdata) {
+        struct session *session = userdata;
+
+        nd_vector_each (tunnel, &session->tunnels)
+                tunnel_free(*tunnel);
+        nd_vector_done(&session->tunnels);
+        stream_request_free(session->request);
+        free(session);
+}
+
+static bool is_busy(const struct session *session) {
+        return session->waiting > WAITING;
+}
+
+/* Ends both streams; the error stream says why, unless all went well. Takes the error, frees the tunnel. */
+static void tunnel_end(struct tunnel *tunnel, struct nd_error *error) {
+        nd_autoerror struct nd_error *owned = error;
+        struct session *session = tunnel->session;
+        struct connection *connection = session->connection;
+        uint32_t streams[] = {tunnel->data, tunnel->error};
+
+        if (owned && tunnel->error != 0) {
+                nd_autofree char *words = nd_format("error forwarding port %u to pod %s: %s", tunnel->port,
+                                                    session->request->container, nd_error_text(owned));
+
+                connection_write(connection, tunnel->error, words, strlen(words));
+        }
+        for (size_t i = 0; i < nd_count_of(streams); i++) {
+                connection_attach(connection, streams[i], nullptr);
+                connection_end_stream(connection, streams[i]);
+        }
+        session->waiting -= tunnel->pending.length;
+        for (size_t i = 0; i < session->tunnels.count; i++)
+                if (session->tunnels.items[i] == tunnel)
+                        session->tunnels.items[i] = session->tunnels.items[--session->tunnels.count];
+        tunnel_free(tunnel);
+}
+
+/* ---- data ---- */
+
+static void watch_again(struct tunnel *tunnel) {
+        bool room = connection_room(tunnel->session->connection) > 0;
+        uint32_t events = 0;
+
+        if (!tunnel->server_over && room)
+                events |= EPOLLIN;
+        if (tunnel->pending.length > 0)
+                events |= EPOLLOUT;
+        (void) sd_event_source_set_io_events(tunnel->source, events);
+        /* A hangup would be told again and again, although nothing can be done about it: on_room() and the client's data wake it. */
+        (void) sd_event_source_set_enabled(tunnel->source, events == 0 ? SD_EVENT_OFF : SD_EVENT_ON);
+}
+
+/* False when the server takes no more, for good. */
+static bool push(struct tunnel *tunnel) {
+        size_t done = 0;
+        ssize_t n = 0;
+
+        while (done < tunnel->pending.length &&
+               (n = send(tunnel->socket, tunnel->pending.bytes + done, tunnel->pending.length - done, MSG_NOSIGNAL)) > 0)
+                done += (size_t) n;
+        if (done > 0) {
+                memmove(tunnel->pending.bytes, tunnel->pending.bytes + done, tunnel->pending.length - done);
+                tunnel->pending.length -= done;
+                tunnel->session->waiting -= done;
+        }
+        if (n < 0 && errno != EAGAIN && errno != EINTR)
+                return false;
+        if (tunnel->client_over && tunnel->pending.length == 0)
+                (void) shutdown(tunnel->socket, SHUT_WR);
+        return true;
+}
+
+/* False when the server has gone without a word. */
+static bool pull(struct tunnel *tunnel) {
+        struct connection *connection = tunnel->session->connection;
+        size_t most = connection_room(connection);
+        char piece[PIECE];
+        ssize_t n;
+
+        if (most == 0)
+                return true;
+        n = recv(tunnel->socket, piece, most < sizeof piece ? most : sizeof piece, 0);
+        if (n < 0)
+                return errno == EAGAIN || errno == EINTR;
+        if (n > 0) {
+                connection_write(connection, tunnel->data, piece, (size_t) n);
+                return true;
+        }
+        tunnel->server_over = true;
+        connection_end_stream(connection, tunnel->data);
+        return true;
+}
+
+static bool is_over(const struct tunnel *tunnel) {
+        return tunnel->server_over && tunnel->client_over && tunnel->pending.length == 0;
+}
+
+/* The tunnel may be gone afterwards. */
+static void carry(struct tunnel *tunnel, uint32_t events) {
+        bool well = (events & EPOLLOUT) == 0 || push(tunnel);
+
+        if (well && !tunnel->server_over && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
+                well = pull(tunnel);
+        else if ((events & (EPOLLHUP | EPOLLERR)) != 0)
+                well = false;
+        if (!well || is_over(tunnel))
+                tunnel_end(tunnel, nullptr);
+        else
+                watch_again(tunnel);
+}
+
+static void on_room(void *userdata) {
+        struct session *session = userdata;
+
+        nd_vector_each (tunnel, &session->tunnels)
+                if ((*tunnel)->phase == OPEN)
+                        watch_again(*tunnel);
+}
+
+/* ---- the connection into the pod ---- */
+
+static int on_socket(sd_event_source *source, int fd, uint32_t events, void *userdata);
+
+/* Begins to connect by the tunnel's family. */
+static struct nd_error *dial(struct tunnel *tunnel) {
+        struct daemon *daemon = connection_daemon(tunnel->session->connection);
+        struct sockaddr_in four = {
+                .sin_family = AF_INET, .sin_port = htons(tunnel->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        struct sockaddr_in6 six = {
+                .sin6_family = AF_INET6, .sin6_port = htons(tunnel->port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+        bool by_four = tunnel->family == AF_INET;
+        nd_autofree char *network = nullptr;
+        struct sandbox *sandbox = nullptr;
+
+        tunnel->source = sd_event_source_disable_unref(tunnel->source);
+        nd_close_fd(&tunnel->socket);
+        nd_try(pods_find_sandbox(&daemon->pods, tunnel->session->request->container, &sandbox));
+        if (sandbox->state != SANDBOX_READY)
+                return nd_error_new(ND_PRECONDITION, 0, "the pod is stopped");
+        network = namespaces_path(daemon, sandbox, POD_NET);
+        nd_try(nd_netns_socket(network, tunnel->family, SOCK_STREAM, &tunnel->socket));
+        if (connect(tunnel->socket, by_four ? (struct sockaddr *) &four : (struct sockaddr *) &six,
+                    by_four ? sizeof four : sizeof six) < 0 &&
+            errno != EINPROGRESS)
+                return nd_error_new(ND_UNAVAILABLE, errno, "connect to localhost:%u inside of the pod", tunnel->port);
+        if (sd_event_add_io(daemon->loop, &tunnel->source, tunnel->socket, EPOLLOUT, on_socket, tunnel) < 0)
+                return nd_error_new(ND_INTERNAL, 0, "watch a connection");
+        return nullptr;
+}
+
+/* How connecting went. The tunnel may be gone afterwards. */
+static void take_answer(struct tunnel *tunnel) {
+        socklen_t length = sizeof(int);
+        struct nd_error *error = nullptr;
+        int failure = 0;
+
+        (void) getsockopt(tunnel->socket, SOL_SOCKET, SO_ERROR, &failure, &length);
+        if (failure == 0) {
+                tunnel->phase = OPEN;
+                tunnel->timer = sd_event_source_disable_unref(tunnel->timer);
+                (void) setsockopt(tunnel->socket, IPPROTO_TCP, TCP_NODELAY, &(int) {1}, sizeof(int));
+                carry(tunnel, EPOLLOUT);
+                return;
+        }
+        if (tunnel->family == AF_INET) {
+                tunnel->failure = failure;
+                tunnel->family = AF_INET6;
+                error = dial(tunnel);
+                if (!error)
+                        return;
+        }
+        nd_error_free(error); /* what IPv4 said is what people understand */
+        tunnel_end(tunnel,
+                   nd_error_new(ND_UNAVAILABLE, tunnel->failure, "connect to localhost:%u inside of the pod", tunnel->port));
+}
+
+static int on_socket([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, uint32_t events, void *userdata) {
+        struct tunnel *tunnel = userdata;
+        struct session *session = tunnel->session;
+        struct connection *connection = session->connection;
+        bool was_busy = is_busy(session), resume;
+
+        if (tunnel->phase == CONNECTING)
+                take_answer(tunnel);
+        else
+                carry(tunnel, events);
+        resume = was_busy && !is_busy(session);
+        connection_flush(connection);
+        if (resume)
+                connection_resume(connection);
+        return 0;
+}
+
+static int on_late([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        struct tunnel *tunnel = userdata;
+        struct session *session = tunnel->session;
+        bool was_busy = is_busy(session), resume;
+
+        if (tunnel->phase == OPENING)
+                tunnel_end(tunnel,
+                           nd_error_new(ND_DEADLINE, 0, "the second stream did not come within %d s", SECOND_STREAM_S));
+        else
+                tunnel_end(tunnel, nd_error_new(ND_DEADLINE, 0, "localhost:%u inside of the pod did not answer within %d s",
+                                                tunnel->port, CONNECT_S));
+        resume = was_busy && !is_busy(session);
+        connection_flush(session->connection);
+        if (resume)
+                connection_resume(session->connection);
+        return 0;
+}
+
+/* ---- streams ---- */
+
+static struct tunnel *tunnel_find(const struct session *session, const char *identity) {
+        nd_vector_each (tunnel, &session->tunnels)
+                if (nd_streq((*tunnel)->identity, identity))
+                        return *tunnel;
+        return nullptr;
+}
+
+static struct tunnel *tunnel_new(struct session *session, const char *identity, uint16_t port) {
+        struct tunnel *tunnel;
+
+        if (session->tunnels.count >= TUNNELS)
+                return nullptr;
+        tunnel = nd_new(struct tunnel);
+        tunnel->session = session;
+        memcpy(tunnel->identity, identity, strlen(identity));
+        tunnel->port = port;
+        tunnel->family = AF_INET;
+        tunnel->socket = -EBADF;
+        tunnel->pending.ceiling = 2 * WAITING; /* never reached: nothing is read beyond the half of it and one piece */
+        nd_vector_push(&session->tunnels, tunnel);
+        (void) sd_event_add_time_relative(connection_daemon(session->connection)->loop, &tunnel->timer, CLOCK_MONOTONIC,
+                                          SECOND_STREAM_S * ND_SECOND_US, ND_SECOND_US, on_late, tunnel);
+        return tunnel;
+}
+
+/* Clients of old tell no identity: their error stream comes first, and the data stream has the next number. */
+static bool identity_of(const struct stream_event *event, bool is_data, char ret[static IDENTITY]) {
+        nd_autofree char *made =
+                *event->identity ? nd_strdup(event->identity) : nd_format("%u", is_data ? event->stream - 2 : event->stream);
+
+        if (strlen(made) >= IDENTITY)
+                return false;
+        memcpy(ret, made, strlen(made) + 1);
+        return true;
+}
+
+static struct tunnel *tunnel_of(struct session *session, const struct stream_event *event, bool *ret_is_data) {
+        struct tunnel *tunnel;
+        uint64_t number;
+        char identity[IDENTITY];
+
+        *ret_is_data = nd_streq(event->type, "data");
+        if (!*ret_is_data && !nd_streq(event->type, "error"))
+                return nullptr;
+        if (nd_parse_u64(event->port, UINT16_MAX, &number) < 0 || number == 0 || !identity_of(event, *ret_is_data, identity))
+                return nullptr;
+        tunnel = tunnel_find(session, identity) ?: tunnel_new(session, identity, (uint16_t) number);
+        if (!tunnel || tunnel->port != number || (*ret_is_data ? tunnel->data : tunnel->error) != 0)
+                return nullptr;
+        return tunnel;
+}
+
+static void take_stream(struct session *session, const struct stream_event *event) {
+        struct connection *connection = session->connection;
+        struct nd_error *error;
+        bool is_data;
+        struct tunnel *tunnel = tunnel_of(session, event, &is_data);
+
+        if (!tunnel) {
+                connection_refuse(connection, event->stream);
+                return;
+        }
+        *(is_data ? &tunnel->data : &tunnel->error) = event->stream;
+        connection_attach(connection, event->stream, tunnel);
+        connection_accept(connection, event->stream);
+        if (tunnel->data == 0 || tunnel->error == 0)
+                return;
+        tunnel->phase = CONNECTING;
+        (void) sd_event_source_set_time_relative(tunnel->timer, CONNECT_S * ND_SECOND_US);
+        error = dial(tunnel);
+        if (error)
+                tunnel_end(tunnel, error);
+}
+
+/* The tunnel may be gone afterwards. */
+static void take_data(struct tunnel *tunnel, const char *bytes, size_t length) {
+        nd_text_append(&tunnel->pending, bytes, length);
+        tunnel->session->waiting += length;
+        if (tunnel->phase == OPEN)
+                carry(tunnel, EPOLLOUT);
+}
+
+static void take_end(struct tunnel *tunnel) {
+        tunnel->client_over = true;
+        if (tunnel->phase == OPEN)
+                carry(tunnel, EPOLLOUT);
+}
+
+static bool on_event(const struct stream_event *event, void *userdata) {
+        struct session *session = userdata;
+        struct tunnel *tunnel = event->attachment;
+        bool is_data = tunnel && event->stream == tunnel->data;
+
+        if (event->kind == STREAM_OPENED)
+                take_stream(session, event);
+        else if (event->kind == STREAM_DATA && is_data && !tunnel->client_over)
+                take_data(tunnel, event->bytes, event->length);
+        else if (event->kind == STREAM_FIN && is_data)
+                take_end(tunnel);
+        else if (event->kind == STREAM_RESET && tunnel)
+                tunnel_end(tunnel, nullptr);
+        return !is_busy(session);
+}
+
+static void *begin(struct connection *connection, struct stream_request *request, [[maybe_unused]] const char *protocol) {
+        struct session *session = nd_new(struct session);
+
+        session->connection = connection;
+        session->request = request;
+        return session;
+}
+
+static const char *const protocols[] = {"portforward.k8s.io", nullptr};
+
+const struct session_type stream_forward = {
+        .path = "/portforward/",
+        .protocols = protocols,
+        .streams = 2 * TUNNELS,
+        .begin = begin,
+        .event = on_event,
+        .room = on_room,
+        .gone = on_gone,
+};

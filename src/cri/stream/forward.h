@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forward.h - kubectl port-forward: connections into a pod's network, many over one of ours */
+#pragma once
+
+#include "cri/stream/connection.h"
+
+extern const struct session_type stream_forward;
