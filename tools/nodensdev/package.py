@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.lint:
         return 0
     changes = [f"build/package/{path.name}" for path in made if path.suffix == ".changes"]
-    return room.run(["lintian", "--no-tag-display-limit", "--suppress-tags", "bad-distribution-in-changes-file", *changes], room.Room(root="package"))
+    return room.run(["lintian", "--tag-display-limit", "0", "--allow-root", "--suppress-tags", "bad-distribution-in-changes-file", *changes], room.Room(root="package"))
 
 
 COMMANDS = [Command("package", "build the Debian packages", run, options)]
