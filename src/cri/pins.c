@@ -5,7 +5,8 @@
  *   The pins' mount namespace consists of one tmpfs: /<sandbox>/<name>, each a mount of a namespace's file. It is made once per boot: a worker unshares,
  *   changes its root to the new tmpfs and lets everything else go; we mount the worker's mount namespace at <run>/pins/mnt, and it needs no process
  *   any more. The kernel takes such a mount only where mounts are not passed on to other namespaces, so <run>/pins is a private mount of
- *   itself. Both are two lines per node, not per pod.
+ *   itself. Both are two lines per node, not per pod. It is unbindable, too: a volume that holds our directories (hostPath: /) is cloned without it. Else the kernel
+ *   would not let the clone be moved into a container, and crun would then mount the volume without its mapping.
  *   The daemon keeps a descriptor of the tmpfs's root. A path through it (/proc/<daemon>/fd/N/<sandbox>/ipc) can be opened by whoever may look into our
  *   /proc directory, which crun may, without being in that mount namespace.
  * Owns       two descriptors. The pins belong to their sandboxes and outlive us. */
@@ -92,17 +93,18 @@ static bool is_mount(const char *path) {
                status.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
-/* Mounts a directory on itself, where no mount is passed on to others. */
+/* Mounts a directory on itself, where no mount is passed on to others or bound elsewhere. */
 static struct nd_error *make_private(const char *directory) {
-        struct mount_attr attributes = {.propagation = MS_PRIVATE};
+        struct mount_attr attributes = {.propagation = MS_UNBINDABLE};
         nd_autoclose int tree = -EBADF;
 
-        if (is_mount(directory))
-                return nullptr;
-        nd_try(nd_mount_clone(AT_FDCWD, directory, false, &tree));
-        nd_try(nd_mount_attach(tree, AT_FDCWD, directory));
+        if (!is_mount(directory)) {
+                nd_try(nd_mount_clone(AT_FDCWD, directory, false, &tree));
+                nd_try(nd_mount_attach(tree, AT_FDCWD, directory));
+        }
         if (nd_sys->mount_setattr(AT_FDCWD, directory, 0, &attributes, sizeof attributes) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make the mount at '%s' private", directory);
+                return nd_error_new(nd_code_of_errno(errno), errno, "make the mount at '%s' private and unbindable",
+                                    directory);
         return nullptr;
 }
 
@@ -118,7 +120,6 @@ static struct nd_error *make(const char *directory, const char *path, int *ret_f
         nd_autoerror struct nd_error *error = nullptr;
         cpu_set_t cpus;
 
-        nd_try(make_private(directory));
         nd_try(nd_file_unlink(AT_FDCWD, path)); /* of a daemon that ended right here */
         if (sched_getaffinity(0, sizeof cpus, &cpus) < 0)
                 CPU_ZERO(&cpus);
@@ -147,6 +148,7 @@ struct nd_error *pins_open(const struct cri_config *config, struct pins **ret) {
 
         nd_try(nd_dir_make(AT_FDCWD, config->run, 0711));
         nd_try(nd_dir_make(AT_FDCWD, directory, 0700));
+        nd_try(make_private(directory));
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd < 0 || !is_namespace(fd)) {
                 nd_close_fd(&fd);
