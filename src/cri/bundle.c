@@ -298,7 +298,7 @@ static struct nd_error *begin_spec(const struct bundle_plan *plan, const char *d
 }
 
 static struct nd_error *make_spec(const struct bundle_plan *plan, const char *directory, const struct container_user *user,
-                                  const volumes *found) {
+                                  const volumes *found, const declared_volumes *declared) {
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
         const struct container_request *request = request_of(plan);
 
@@ -312,7 +312,7 @@ static struct nd_error *make_spec(const struct bundle_plan *plan, const char *di
         add_proc_and_sys(plan, &spec);
         add_dev(plan, &spec);
         add_files(plan, &spec);
-        volumes_mount(request, found, &spec);
+        volumes_mount(request, found, declared, &spec);
         return write_spec(directory, &spec);
 }
 
@@ -338,12 +338,13 @@ static struct nd_error *mount_images(const struct bundle_plan *plan, const char 
 
 static struct nd_error *make_for_image(const struct bundle_plan *plan, const char *directory, int *ret_fd) {
         nd_cleanup(volumes_done) volumes found = {};
+        nd_cleanup(declared_volumes_done) declared_volumes declared = {};
         nd_cleanup(container_user_done) struct container_user user = {};
         nd_autoclose int userns = -EBADF, tree = -EBADF;
         const struct sandbox_request *pod = pod_of(plan);
 
         nd_try(open_userns(plan, &userns));
-        nd_try(volumes_look(request_of(plan), userns, &found));
+        nd_try(volumes_look(plan->config, request_of(plan), userns, &found));
         nd_try(mount_images(plan, directory, userns, &found));
         nd_try(rootfs_build(&(struct rootfs_plan) {.layers = plan->layers,
                                                    .chains = plan->chains,
@@ -354,7 +355,14 @@ static struct nd_error *make_for_image(const struct bundle_plan *plan, const cha
                                                    .gid = userns >= 0 ? pod->gids.outside : 0},
                             &tree));
         nd_try(user_resolve(tree, request_of(plan), plan->image->user, userns >= 0 ? pod->uids.count : 0, &user));
-        nd_try(make_spec(plan, directory, &user, &found));
+        nd_try(declared_volumes_make(&(struct declared_volumes_plan) {.image = plan->image,
+                                                                      .request = request_of(plan),
+                                                                      .directory = directory,
+                                                                      .tree = tree,
+                                                                      .uid = userns >= 0 ? pod->uids.outside : 0,
+                                                                      .gid = userns >= 0 ? pod->gids.outside : 0},
+                                     &declared));
+        nd_try(make_spec(plan, directory, &user, &found, &declared));
         *ret_fd = nd_take_fd(tree);
         return nullptr;
 }
@@ -428,5 +436,6 @@ struct nd_error *bundle_undo(const char *directory) {
 
         nd_try(rootfs_undo(directory));
         nd_try(image_volumes_undo(directory));
+        nd_try(declared_volumes_undo(directory));
         return nd_file_unlink(AT_FDCWD, path);
 }

@@ -217,13 +217,30 @@ static void sweep_done(struct sweep *sweep) {
         nd_vector_done(&sweep->trees);
 }
 
+/* The writable layer, and the volumes that the image declares beside it: whoever limits what a container writes means both. */
+static void measure(const char *directory, struct tree_usage *ret) {
+        nd_autofree char *upper = nd_format("%s/upper", directory), *volumes = nd_format("%s/volumes", directory);
+        nd_autoerror struct nd_error *error = nullptr, *none = nullptr;
+        struct tree_usage layer = {}, more = {};
+
+        error = usage_of_tree(AT_FDCWD, upper, TREE_S * ND_SECOND_US, &layer);
+        if (error)
+                return;
+        none = usage_of_tree(AT_FDCWD, volumes, TREE_S * ND_SECOND_US, &more);
+        if (none && nd_error_errno(none) != ENOENT)
+                return;
+        layer.bytes += more.bytes;
+        layer.inodes += more.inodes;
+        *ret = layer;
+}
+
 /* In the worker. One tree after the other, and last in the queue for processor and disk. */
 static struct nd_error *walk_trees(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct sweep *sweep = argument;
 
         (void) setpriority(PRIO_PROCESS, 0, NICE);
         for (size_t i = 0; i < sweep->trees.count; i++)
-                nd_error_free(usage_of_tree(AT_FDCWD, sweep->trees.items[i].path, TREE_S * ND_SECOND_US, sweep->found + i));
+                measure(sweep->trees.items[i].path, sweep->found + i);
         return nullptr;
 }
 
@@ -296,14 +313,12 @@ static void start_sweep(struct stats *stats) {
                 return;
         for (size_t at = 0; (slot = nd_map_next(&stats->daemon->pods.containers, &at));) {
                 const struct container *container = slot->value;
-                nd_autofree char *directory = nullptr;
                 struct tree tree = {};
 
                 if (!has_layer(container) || age_of(stats, container) < REFRESH_S)
                         continue;
-                directory = path_of_container(&stats->daemon->config, container);
                 memcpy(tree.id, container->id, sizeof tree.id);
-                tree.path = nd_format("%s/upper", directory);
+                tree.path = path_of_container(&stats->daemon->config, container);
                 nd_vector_push(&sweep->trees, tree);
         }
         sweep->found = sweep->trees.count > 0 ? share(sweep->trees.count * sizeof *sweep->found) : nullptr;

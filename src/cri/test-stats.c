@@ -159,6 +159,24 @@ static void what_was_just_measured_is_not_measured_again([[maybe_unused]] void *
         tear_down(&f);
 }
 
+static void volumes_that_the_image_declares_count_as_written([[maybe_unused]] void **state) {
+        nd_autofree char *directory = nullptr, *volume = nullptr, *name = nullptr;
+        struct container *container;
+        struct fixture f;
+
+        set_up(&f);
+        container = add(&f, 1000);
+        directory = path_of_container(&f.daemon.config, container);
+        volume = nd_format("%s/volumes/0", directory + strlen(f.root) + 1);
+        scratch_mkdir(f.root, volume);
+        name = nd_format("%s/file", volume);
+        scratch_write(f.root, name, "x", 1);
+        (void) ask(&f, true);
+        await_answers(&f, 1);
+        assert_int_equal(f.last.containers.items[0].layer.inodes, 5); /* upper and its file, volumes, 0 and its file */
+        tear_down(&f);
+}
+
 static void a_container_that_goes_meanwhile_is_left_out([[maybe_unused]] void **state) {
         struct container *container;
         struct fixture f;
@@ -223,6 +241,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_question_is_answered_with_what_is_there),
                 cmocka_unit_test(what_was_just_measured_is_not_measured_again),
+                cmocka_unit_test(volumes_that_the_image_declares_count_as_written),
                 cmocka_unit_test(a_container_that_goes_meanwhile_is_left_out),
                 cmocka_unit_test(a_cancelled_question_has_no_answer),
                 cmocka_unit_test(a_list_of_thousands_does_not_keep_the_loop),

@@ -7,6 +7,7 @@
 #include <unit/resources.h>
 #include <unit/scratch.h>
 
+#include "cri/config.h"
 #include "sys/mount.h"
 #include "sys/worker.h"
 
@@ -39,13 +40,16 @@ static struct mount_request mount_of(const char *host, const char *container) {
         return (struct mount_request) {.host_path = (char *) host, .container_path = (char *) container, .image = (char *) ""};
 }
 
+static const struct cri_config config = {
+        .state = (char *) "/var/lib/nodens", .run = (char *) "/run/nodens", .netns = (char *) "/run/netns"};
+
 static struct nd_error *look(struct mount_request mount, int userns) {
         nd_cleanup(volumes_done) volumes found = {};
         struct container_request request = {};
         struct nd_error *error;
 
         nd_vector_push(&request.mounts, mount);
-        error = volumes_look(&request, userns, &found);
+        error = volumes_look(&config, &request, userns, &found);
         nd_vector_done(&request.mounts);
         return error;
 }
@@ -116,7 +120,7 @@ static void bidirectional_mounts_need_a_shared_one([[maybe_unused]] void **state
 static struct nd_error *submounts_work(void *argument, [[maybe_unused]] int *ret_fd) {
         const char *root = argument;
         nd_autofree char *below = nd_format("%s/below", root);
-        nd_cleanup(volumes_done) volumes mapped = {}, mixed = {};
+        nd_cleanup(volumes_done) volumes mapped = {}, mixed = {}, ours = {};
         struct mount_request mount = mount_of(root, "/data");
         struct container_request request = {};
         nd_autoclose int userns = make_userns();
@@ -126,17 +130,19 @@ static struct nd_error *submounts_work(void *argument, [[maybe_unused]] int *ret
         nd_try(nd_mount_namespace_private());
         if (nd_sys->mount("tmpfs", below, "tmpfs", 0, nullptr) < 0)
                 return nd_error_new(ND_ABORTED, errno, "tmpfs");
-        nd_try(volumes_look(&request, userns, &mapped));
+        nd_try(volumes_look(&config, &request, userns, &mapped));
         assert_true(mapped.items[0].submounts);
+        nd_try(volumes_look(&(struct cri_config) {.state = below, .run = below, .netns = below}, &request, userns, &ours));
+        assert_false(ours.items[0].submounts);
         if (nd_sys->mount("proc", below, "proc", 0, nullptr) < 0)
                 return nd_error_new(ND_ABORTED, errno, "proc");
-        nd_try(volumes_look(&request, userns, &mixed));
+        nd_try(volumes_look(&config, &request, userns, &mixed));
         assert_false(mixed.items[0].submounts);
         nd_vector_done(&request.mounts);
         return nullptr;
 }
 
-static void submounts_are_mapped_where_all_of_them_can_be([[maybe_unused]] void **state) {
+static void submounts_are_mapped_where_all_of_them_can_be_and_none_is_ours([[maybe_unused]] void **state) {
         scratch_directory root = nullptr;
 
         needs_privilege();
@@ -149,7 +155,9 @@ static void mounts_come_parents_first_with_their_options([[maybe_unused]] void *
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
         nd_cleanup(volumes_done) volumes found = {};
         struct container_request request = {};
-        static const char *const order[] = {"/b", "/a/b", "/a/b/c"};
+        struct declared_volume own = {.destination = (char *) "/a/b/d", .source = (char *) "/4"};
+        declared_volumes declared = {.items = &own, .count = 1};
+        static const char *const order[] = {"/b", "/a/b", "/a/b/d", "/a/b/c"};
 
         nd_vector_push(&request.mounts, mount_of("/1", "/a/b/c"));
         nd_vector_push(&request.mounts, mount_of("/2", "/a//b/"));
@@ -161,16 +169,17 @@ static void mounts_come_parents_first_with_their_options([[maybe_unused]] void *
         for (size_t i = 0; i < 3; i++)
                 nd_vector_push(&found,
                                ((struct volume) {.source = nd_strdup(request.mounts.items[i].host_path), .submounts = true}));
-        volumes_mount(&request, &found, &spec);
-        assert_int_equal(spec.mounts.count, 3);
-        for (size_t i = 0; i < 3; i++)
+        volumes_mount(&request, &found, &declared, &spec);
+        assert_int_equal(spec.mounts.count, 4);
+        for (size_t i = 0; i < 4; i++)
                 assert_string_equal(spec.mounts.items[i].destination, order[i]);
         assert_true(nd_strings_have(&spec.mounts.items[0].options, "rslave"));
         assert_true(nd_strings_have(&spec.mounts.items[0].options, "rw"));
         assert_true(nd_strings_have(&spec.mounts.items[1].options, "rro"));
         assert_false(nd_strings_have(&spec.mounts.items[1].options, "ridmap"));
-        assert_true(nd_strings_have(&spec.mounts.items[2].options, "ridmap"));
-        assert_int_equal(spec.mounts.items[2].uids.outside, 5);
+        assert_false(spec.mounts.items[2].idmapped);
+        assert_true(nd_strings_have(&spec.mounts.items[3].options, "ridmap"));
+        assert_int_equal(spec.mounts.items[3].uids.outside, 5);
         nd_vector_done(&request.mounts);
 }
 
@@ -181,7 +190,7 @@ int main(void) {
                 cmocka_unit_test(what_cannot_be_mounted_is_told_with_its_reason),
                 cmocka_unit_test(a_filesystem_that_cannot_be_idmapped_is_named_with_a_remedy),
                 cmocka_unit_test(bidirectional_mounts_need_a_shared_one),
-                cmocka_unit_test(submounts_are_mapped_where_all_of_them_can_be),
+                cmocka_unit_test(submounts_are_mapped_where_all_of_them_can_be_and_none_is_ours),
                 cmocka_unit_test(mounts_come_parents_first_with_their_options),
         };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cri/config.h"
 #include "sys/file.h"
 #include "sys/mount.h"
 
@@ -160,31 +161,57 @@ static struct nd_error *explain(struct nd_error *cause, const char *source) {
                 source, filesystem_of(source));
 }
 
-static struct nd_error *probe_idmap(struct volume *volume, int userns) {
-        struct nd_error *error = try_idmap(volume->source, userns, true);
+static bool is_at_or_below(const char *path, const char *directory) {
+        size_t length = strlen(directory);
 
-        volume->submounts = !error;
-        if (!error)
-                return nullptr;
-        nd_error_free(error);
-        error = try_idmap(volume->source, userns, false);
-        return error ? explain(error, volume->source) : nullptr;
+        if (nd_streq(directory, "/"))
+                return true;
+        return nd_has_prefix(path, directory) && (path[length] == '/' || path[length] == '\0');
 }
 
-static struct nd_error *look(const struct mount_request *mount, int userns, struct volume *ret) {
+/* Whether mounts of ours may come and go below: the root of this very container will, before the engine looks. */
+static bool holds_our_mounts(const struct cri_config *config, const char *source) {
+        const char *const places[] = {config->state, config->run, config->netns};
+
+        for (size_t i = 0; i < nd_count_of(places); i++) {
+                nd_autofree char *place = realpath(places[i], nullptr);
+
+                if (place && (is_at_or_below(place, source) || is_at_or_below(source, place)))
+                        return true;
+        }
+        return false;
+}
+
+static struct nd_error *probe_idmap(const struct cri_config *config, struct volume *volume, int userns) {
+        nd_autoerror struct nd_error *error = nullptr;
+
+        if (!holds_our_mounts(config, volume->source)) {
+                error = try_idmap(volume->source, userns, true);
+                volume->submounts = !error;
+                if (!error)
+                        return nullptr;
+                nd_error_free(nd_take_ptr(error));
+        }
+        error = try_idmap(volume->source, userns, false);
+        return error ? explain(nd_take_ptr(error), volume->source) : nullptr;
+}
+
+static struct nd_error *look(const struct cri_config *config, const struct mount_request *mount, int userns,
+                             struct volume *ret) {
         nd_try(check_flags(mount, userns >= 0));
         nd_try(resolve(mount->host_path, &ret->source));
         if (mount->propagation == MOUNT_BIDIRECTIONAL)
                 nd_try(check_shared(ret->source));
-        return mount->idmapped && userns >= 0 ? probe_idmap(ret, userns) : nullptr;
+        return mount->idmapped && userns >= 0 ? probe_idmap(config, ret, userns) : nullptr;
 }
 
-struct nd_error *volumes_look(const struct container_request *request, int userns, volumes *ret) {
+struct nd_error *volumes_look(const struct cri_config *config, const struct container_request *request, int userns,
+                              volumes *ret) {
         nd_vector_each (mount, &request->mounts) {
                 nd_vector_push(ret, (struct volume) {}); /* first, so that the list owns what is found */
                 if (*mount->image)
                         continue; /* image-volumes.c */
-                nd_try(wrap_named(look(mount, userns, &ret->items[ret->count - 1]), mount));
+                nd_try(wrap_named(look(config, mount, userns, &ret->items[ret->count - 1]), mount));
         }
         return nullptr;
 }
@@ -208,6 +235,14 @@ static void mount_one(const struct mount_request *mount, const struct volume *vo
                 nd_spec_mount_option(m, "ridmap");
 }
 
+static void mount_declared(const struct declared_volume *volume, struct nd_spec *spec) {
+        struct nd_spec_mount *m = nd_spec_add_mount(spec, volume->destination, nullptr, volume->source);
+
+        nd_spec_mount_option(m, "bind");
+        nd_spec_mount_option(m, "rprivate");
+        nd_spec_mount_option(m, "rw");
+}
+
 static size_t depth_of(const char *path) {
         size_t depth = 0;
 
@@ -216,18 +251,30 @@ static size_t depth_of(const char *path) {
         return depth;
 }
 
-void volumes_mount(const struct container_request *request, const volumes *found, struct nd_spec *spec) {
+static size_t deeper(size_t depth, const char *path) {
+        return depth_of(path) > depth ? depth_of(path) : depth;
+}
+
+void volumes_mount(const struct container_request *request, const volumes *found, const declared_volumes *declared,
+                   struct nd_spec *spec) {
         nd_cleanup(nd_strings_done) nd_strings paths = {};
         size_t deepest = 0;
 
         nd_vector_each (mount, &request->mounts) {
                 nd_vector_push(&paths, volumes_clean_path(mount->container_path));
-                if (depth_of(paths.items[paths.count - 1]) > deepest)
-                        deepest = depth_of(paths.items[paths.count - 1]);
+                deepest = deeper(deepest, paths.items[paths.count - 1]);
         }
-        /* By depth, and within one depth in the kubelet's order. */
-        for (size_t depth = 0; depth <= deepest; depth++)
+        nd_vector_each (volume, declared) {
+                deepest = deeper(deepest, volume->destination);
+        }
+        /* By depth, and within one depth in the image's and in the kubelet's order. */
+        for (size_t depth = 0; depth <= deepest; depth++) {
+                nd_vector_each (volume, declared) {
+                        if (depth_of(volume->destination) == depth)
+                                mount_declared(volume, spec);
+                }
                 for (size_t i = 0; i < paths.count; i++)
                         if (depth_of(paths.items[i]) == depth && found->items[i].source)
                                 mount_one(&request->mounts.items[i], &found->items[i], paths.items[i], spec);
+        }
 }

@@ -312,6 +312,58 @@ def test_the_status_tells_the_mounts_as_they_were_asked_for(pods: Pods, tmp_path
     assert not found[0].selinux_relabel
 
 
+# Volumes that an image declares
+
+def test_a_volume_that_the_image_declares_can_be_written_where_the_root_cannot(pods: Pods, subject: Subject) -> None:
+    one = pods.run().container(image=subject.images.tag("volume"), security={"readonly_rootfs": True})
+    assert one.execute("touch /data-not").code != 0
+    assert one.output("cat /data/from-image /link/linked && ls /var/empty | wc -l").split() == ["imagelinked0"]
+    assert one.output("stat -c %u:%g:%a /data /data/from-image /var/empty").split() == ["1000:1000:750", "1000:1000:644", "0:0:755"]
+    assert one.output("for place in /data /var/empty /behind; do echo x >$place/new && cat $place/new; done").split() == ["x", "x", "x"]
+    assert "overlay" not in one.output("grep ' /data ' /proc/mounts"), "it is not to be on an overlay, which some programs cannot work on"
+
+
+def test_a_volume_that_the_image_declares_goes_with_its_container(pods: Pods, subject: Subject) -> None:
+    pod = pods.run()
+    one = pod.container(image=subject.images.tag("volume"))
+    one.output("echo written >/data/from-image")
+    source = mount_source(one.pid(), "/data")
+    assert (source / "from-image").read_text() == "written\n"
+    other = pod.container(image=subject.images.tag("volume"), name="other")
+    assert other.output("cat /data/from-image") == "image"
+    one.stop()
+    one.remove()
+    assert not source.exists() and other.output("cat /data/from-image") == "image"
+
+
+def mount_source(pid: int, place: str) -> Path:
+    """The directory of the host's that is mounted at a place of a container's. Tests have it on the disk that holds their scratch directories."""
+    line = next(line.split() for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines() if line.split()[4] == place)
+    for host in (line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()):
+        below = line[3].removeprefix(host[3]) if host[3] != "/" else line[3]
+        if host[2] == line[2] and line[3].startswith(host[3]) and (Path(host[4]) / below.lstrip("/")).is_dir():
+            return Path(host[4]) / below.lstrip("/")
+    raise AssertionError(f"{place} comes from nowhere: {' '.join(line)}")
+
+
+def test_what_the_pod_mounts_counts_more_than_what_the_image_declares(pods: Pods, subject: Subject, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("x")
+    pod = pods.run()
+    one = pod.container(image=subject.images.tag("volume"), mounts=[pod.mount(tmp_path, "/data")])
+    assert one.output("ls /data") == "mine"
+
+
+def test_an_image_cannot_put_its_own_files_in_the_place_of_proc(pods: Pods, subject: Subject) -> None:
+    """CVE-2019-16884: what processes believe to be /proc was the image's."""
+    pod = pods.run()
+    try:
+        one = pod.container(image=subject.images.tag("hostile-volume"))
+    except grpc.RpcError as error:
+        assert "/to-proc" in error.details() or "/proc" in error.details()
+        return
+    assert "proc /proc proc" in one.output("grep ' /proc ' /proc/mounts")
+
+
 # Mount propagation
 
 @pytest.fixture

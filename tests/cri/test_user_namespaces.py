@@ -53,6 +53,20 @@ def test_mounts_below_a_volume_are_mapped_too(pods: Pods, tmp_path: Path) -> Non
         assert owner(below / "made") == (0, 0)
 
 
+def test_a_volume_that_holds_the_runtimes_own_directories_is_mapped(pods: Pods, subject: Subject) -> None:
+    """Roots of containers are below, this one's own among them, and no kernel can idmap an overlay. So nothing below is mapped; the volume itself is."""
+    if subject.runtime is None:
+        pytest.skip("where a runtime has its directories is known only of one that this suite has started")
+    place = subject.runtime.directory
+    (place / "mine").write_text("x")
+    os.chown(place / "mine", 1000, 1000)
+    for _ in range(2):
+        pod = pods.run()
+        one = pod.container(mounts=[pod.mount(place, "/host")])
+        assert one.output("stat -c %u:%g /host/mine /host").split() == ["1000:1000", "0:0"]
+        assert "idmapped" in one.output("grep ' /host ' /proc/self/mountinfo")
+
+
 def test_a_single_file_is_mapped_too(pods: Pods, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     pod = pods.run()

@@ -35,8 +35,11 @@ def stored(site: real.Site, name: str) -> make.Image:
 
 def pod_images(site: real.Site) -> dict[str, make.Image]:
     """What the tests of pods want beyond the testbed's images."""
-    found = {name: stored(site, SHELL) for name in ("volume", "owners", "environment", "signal", "hostile-users")}
-    found["volume"].config["config"]["Volumes"] = {"/data": {}}
+    found = {name: stored(site, SHELL) for name in ("volume", "hostile-volume", "owners", "environment", "signal", "hostile-users")}
+    found["volume"].config["config"]["Volumes"] = {"/data": {}, "/var/empty/": {}, "/link": {}}
+    found["volume"].layer(make.tar(make.directory("behind"), make.symlink("link", "../../behind"), make.entry("behind/linked", b"linked")))
+    found["hostile-volume"].config["config"]["Volumes"] = {"/to-proc": {}}
+    found["hostile-volume"].layer(make.tar(make.directory("proc"), make.symlink("to-proc", "/proc")))
     found["volume"].layer(make.tar(make.directory("data", uid=1000, gid=1000, mode=0o750), make.entry("data/from-image", b"image", uid=1000, gid=1000)))
     found["owners"].layer(make.tar(make.directory("owners"), *(make.entry(f"owners/{n}", b"", uid=n, gid=n) for n in (0, 1000, 65535, 65536, 200000))))
     found["environment"].config["config"] |= {"Env": ["PATH=/bin:/odd", "FROM_IMAGE=1", "BOTH=image"], "WorkingDir": "/made/by/runtime",

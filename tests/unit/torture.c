@@ -23,6 +23,13 @@ static const char *purpose(enum fault_call call) {
                 [FAULT_CLONE3] = "start",
                 [FAULT_UNSHARE] = "namespace",
                 [FAULT_PIPE2] = "pipe",
+                [FAULT_PWRITE] = "write",
+                [FAULT_FTRUNCATE] = "size",
+                [FAULT_FCHMOD] = "mode",
+                [FAULT_FCHOWN] = "owner",
+                [FAULT_FCHOWNAT] = "owner",
+                [FAULT_UTIMENSAT] = "times",
+                [FAULT_SYMLINKAT] = "link",
         };
 
         return words[call];

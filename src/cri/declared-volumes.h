@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* declared-volumes.h - volumes that an image's config declares (VOLUME in a Dockerfile)
+ *
+ * Each is a directory of the container's own, volumes/<number> beside its writable layer: writable even where the root is not, no overlay, gone with the container. It
+ * begins with what the image has at that path. Owners are the pod's IDs on the host, as in the writable layer, so the mount needs no mapping.
+ *
+ * What an image says is not believed. Links on the way to a volume are followed inside of the image only, and the engine is given the path behind them; a volume in
+ * /proc, /sys or /dev is refused, since processes believe what they find there (CVE-2019-16884). Where the pod mounts something itself, that counts. */
+#pragma once
+
+#include "base/vector.h"
+#include "cri/request.h"
+#include "oci/config.h"
+
+struct declared_volume {
+        char *destination; /* in the container, clean */
+        char *source;      /* on the host */
+};
+typedef nd_vector(struct declared_volume) declared_volumes;
+void declared_volumes_done(declared_volumes *list);
+
+struct declared_volumes_plan {
+        const struct nd_image_config *image;
+        const struct container_request *request;
+        const char *directory; /* the container's, absolute */
+        int tree;              /* its root filesystem */
+        uint32_t uid, gid;     /* root of the pod, on the host */
+};
+
+/* For workers. */
+[[nodiscard]] struct nd_error *declared_volumes_make(const struct declared_volumes_plan *plan, declared_volumes *ret);
+
+/* For workers: removes all that was made. Of what is not there, nothing is said. */
+[[nodiscard]] struct nd_error *declared_volumes_undo(const char *directory);
