@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "rootless/control.h"
 #include "rootless/network.h"
+#include "rootless/sockets.h"
 #include "rootless/view.h"
 #include "sys/calls.h"
 #include "sys/file.h"
@@ -37,7 +38,8 @@ struct connection {
         struct init *init;
         int fd;
         sd_event_source *source;
-        pid_t pid; /* 0 = none */
+        pid_t pid;                        /* 0 = none */
+        struct nd_sockets_answer sockets; /* descriptors of the answer that is being made */
 };
 
 struct init {
@@ -46,6 +48,8 @@ struct init {
         size_t count;
         bool has_cgroup;
         bool stopping;
+        bool sockets_tried; /* whether clients' addresses can be kept is known, */
+        bool sockets_keep;  /* and they can */
 };
 
 static void connection_free(struct connection *c) {
@@ -56,6 +60,7 @@ static void connection_free(struct connection *c) {
                         break;
                 }
         sd_event_source_disable_unref(c->source);
+        nd_sockets_answer_done(&c->sockets);
         nd_close_fd(&c->fd);
         free(c);
 }
@@ -189,6 +194,21 @@ static struct nd_error *on_carrier([[maybe_unused]] struct connection *c, [[mayb
         return nullptr;
 }
 
+/* Rules and routes are made when the first socket is asked for: a node without ports does without them. */
+static struct nd_error *on_sockets(struct connection *c, const struct nd_control *message, struct nd_text *answer) {
+        struct init *init = c->init;
+
+        if (!init->sockets_tried || nd_control_get(message, "prepare")) {
+                nd_autoerror struct nd_error *error = nd_sockets_prepare();
+
+                init->sockets_tried = true;
+                init->sockets_keep = !error;
+                if (error)
+                        nd_control_add(answer, "why", nd_error_text(error));
+        }
+        return nd_sockets_serve(message, init->sockets_keep, answer, &c->sockets);
+}
+
 static int on_grace_over([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec,
                          [[maybe_unused]] void *userdata) {
         (void) kill(-1, SIGKILL);
@@ -222,7 +242,8 @@ static const struct {
         const char *verb;
         handler handle;
 } handlers[] = {
-        {"start", on_start}, {"signal", on_signal}, {"network", on_network}, {"carrier", on_carrier}, {"stop", on_stop},
+        {"start", on_start},     {"signal", on_signal},   {"network", on_network},
+        {"carrier", on_carrier}, {"sockets", on_sockets}, {"stop", on_stop},
 };
 
 static struct nd_error *handle(struct connection *c, const struct nd_control *message, struct nd_text *answer) {
@@ -252,7 +273,8 @@ static int on_message([[maybe_unused]] sd_event_source *source, int fd, [[maybe_
                 answer = ND_CONTROL_TEXT;
                 nd_control_add_error(&answer, error);
         }
-        unsent = nd_control_send(fd, &answer, nullptr, 0);
+        unsent = nd_control_send(fd, &answer, c->sockets.descriptors, error ? 0 : c->sockets.count);
+        nd_sockets_answer_done(&c->sockets);
         if (unsent)
                 connection_free(c);
         return 0;

@@ -8,6 +8,7 @@
 #include "sys/netlink.h"
 
 #include <arpa/inet.h>
+#include <linux/fib_rules.h>
 #include <linux/if_addr.h>
 #include <linux/if_tun.h>
 #include <linux/rtnetlink.h>
@@ -370,6 +371,37 @@ struct nd_error *nd_route_remove(struct nd_netlink *netlink, const struct nd_rou
         if (status < 0 && status != -ESRCH)
                 return nd_error_new(nd_code_of_errno(-status), -status, "remove the route to %s/%u",
                                     nd_address_text(&route->to, to), route->to.prefix);
+        return nullptr;
+}
+
+static int add_local_route(struct nd_netlink *netlink, int family, uint32_t table) {
+        struct rtmsg body = {.rtm_family = (uint8_t) family,
+                             .rtm_protocol = RTPROT_STATIC,
+                             .rtm_scope = family == AF_INET ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE,
+                             .rtm_type = RTN_LOCAL};
+        struct request r = request_new(RTM_NEWROUTE, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, &body, sizeof body);
+        unsigned loopback = if_nametoindex("lo");
+
+        request_add(&r, RTA_TABLE, &table, sizeof table);
+        request_add(&r, RTA_OIF, &loopback, sizeof loopback);
+        return transact(netlink, &r, nullptr, nullptr);
+}
+
+struct nd_error *nd_rule_deliver_marked(struct nd_netlink *netlink, int family, uint32_t bits, uint32_t table) {
+        struct fib_rule_hdr body = {.family = (uint8_t) family, .action = FR_ACT_TO_TBL};
+        struct request r = request_new(RTM_NEWRULE, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &body, sizeof body);
+        uint32_t first = 1; /* the kernel's own rule for local addresses is 0 */
+        int status = add_local_route(netlink, family, table);
+
+        request_add(&r, FRA_PRIORITY, &first, sizeof first);
+        request_add(&r, FRA_FWMARK, &bits, sizeof bits);
+        request_add(&r, FRA_FWMASK, &bits, sizeof bits);
+        request_add(&r, FRA_TABLE, &table, sizeof table);
+        if (status == 0)
+                status = transact(netlink, &r, nullptr, nullptr);
+        if (status < 0 && status != -EEXIST)
+                return nd_error_new(nd_code_of_errno(-status), -status,
+                                    "route marked packets of the family %d to this machine", family);
         return nullptr;
 }
 

@@ -70,6 +70,9 @@ void nd_netlink_done(struct nd_netlink *netlink);
 [[nodiscard]] struct nd_error *nd_route_replace(struct nd_netlink *netlink, const struct nd_route *route);
 [[nodiscard]] struct nd_error *nd_route_remove(struct nd_netlink *netlink, const struct nd_route *route);
 
+/* Packets whose mark has these bits go to this machine, whatever their address is: a rule before all others, and a table with one local route. */
+[[nodiscard]] struct nd_error *nd_rule_deliver_marked(struct nd_netlink *netlink, int family, uint32_t bits, uint32_t table);
+
 /* Makes a tap of that name that stays when nobody holds it open. One that is there already is fine. */
 [[nodiscard]] struct nd_error *nd_tap_make(const char *name);
 
