@@ -115,6 +115,7 @@ static struct container *container_new(struct sandbox *sandbox, struct container
         container->message = nd_strdup("");
         container->log_path = join_log_path(&sandbox->request, &container->request);
         container->cgroup = nd_strdup("");
+        container->monitor_cgroup = nd_strdup("");
         container->verdict = nd_strdup("");
         return container;
 }
@@ -275,6 +276,7 @@ static struct nd_error *begin(struct container_operation *operation) {
         struct container *container = operation->container;
         struct creation *creation = operation->creation;
         struct daemon *daemon = operation->daemon;
+        nd_autofree char *home = nullptr;
 
         container->stop_signal = SIGTERM;
         if (!container->internal) {
@@ -283,6 +285,8 @@ static struct nd_error *begin(struct container_operation *operation) {
                 container->stop_signal = process_stop_signal(&container->request, &creation->image);
         }
         nd_try(plan_bundle(operation));
+        nd_try(monitor_home(container->id, &home));
+        nd_strset(&container->monitor_cgroup, home);
         container->made = CONTAINER_MADE_DIRECTORY | CONTAINER_MADE_ROOT | CONTAINER_MADE_ENGINE;
         nd_try(record_new_container(daemon->records, container, container->internal ? nullptr : creation->bytes,
                                     creation->length));
@@ -325,12 +329,11 @@ static struct nd_error *launch(struct container_operation *operation) {
         nd_cleanup(nd_strings_done) nd_strings argv = {};
         nd_autofree char *directory = path_of_container_run(&daemon->config, container->id);
         nd_autofree char *bundle = path_of_container(&daemon->config, container);
-        nd_autofree char *pid_file = nd_format("%s/pid", directory), *console = nullptr, *home = nullptr;
+        nd_autofree char *pid_file = nd_format("%s/pid", directory), *console = nullptr;
 
         if (request->tty)
                 console = nd_format("%s/console", directory);
         nd_try(make_run_directory(directory));
-        nd_try(monitor_home(&home));
         engine_create_argv(&daemon->config, container->id, bundle, pid_file, console, &argv);
         return monitor_start(daemon->loop,
                              &(struct monitor_plan) {
@@ -346,7 +349,7 @@ static struct nd_error *launch(struct container_operation *operation) {
                                      .stdin_once = request->stdin_once,
                                      .uid = outside(pod, &pod->uids, container->user.uid),
                                      .gid = outside(pod, &pod->gids, container->user.gid),
-                                     .cgroup = home,
+                                     .cgroup = container->monitor_cgroup,
                              },
                              &container_monitor_events, container->life, &container->monitor);
 }

@@ -25,6 +25,8 @@
 #include "sys/child.h"
 #include "sys/file.h"
 
+#define MONITORS "monitors"
+
 enum {
         START_S = 30,  /* until a monitor is in the background; it takes a millisecond */
         REOPEN_S = 10, /* until a log is open anew */
@@ -309,16 +311,32 @@ static void build_argv(const struct monitor_plan *plan, struct numbers *numbers,
         nd_vector_push(ret, nullptr);
 }
 
+/* The path with the mount; nullptr where there is none. */
+static struct nd_error *make_home(const char *cgroup, char **ret) {
+        nd_autofree char *path = nullptr, *above = nullptr;
+
+        if (*cgroup == '\0')
+                return nullptr;
+        path = nd_format(ND_CGROUP_MOUNT "%s", cgroup);
+        above = nd_strndup(path, (size_t) (strrchr(path, '/') - path));
+        nd_try(nd_dir_make(AT_FDCWD, above, 0755));
+        nd_try(nd_dir_make(AT_FDCWD, path, 0755));
+        *ret = nd_take_ptr(path);
+        return nullptr;
+}
+
 static struct nd_error *launch(struct monitor *m, const struct monitor_plan *plan, int theirs) {
+        nd_autofree char *home = nullptr;
         words argv = {};
         struct numbers numbers;
         struct nd_error *error;
 
+        nd_try(make_home(plan->cgroup, &home));
         build_argv(plan, &numbers, &argv);
         error = nd_child_start(m->loop,
                                &(struct nd_child_plan) {.argv = argv.items,
                                                         .environment = engine_environment(),
-                                                        .cgroup = *plan->cgroup ? plan->cgroup : nullptr,
+                                                        .cgroup = home,
                                                         .deadline_us = START_S * ND_SECOND_US,
                                                         .output_ceiling = WORDS,
                                                         .descriptors = &theirs,
@@ -409,17 +427,13 @@ struct nd_error *monitor_connect(sd_event *loop, const char *directory, const st
         return nullptr;
 }
 
-struct nd_error *monitor_home(char **ret) {
+struct nd_error *monitor_home(const char *id, char **ret) {
         nd_cleanup(nd_cgroup_done) struct nd_cgroup cgroup = {};
-        nd_autofree char *path = nullptr;
 
         nd_try(nd_cgroup_discover(&cgroup));
-        if (cgroup.layout != ND_CGROUP_UNIFIED || !cgroup.writable) {
+        if (cgroup.layout == ND_CGROUP_UNIFIED && cgroup.writable)
+                *ret = nd_format("%s/" MONITORS "/%s", nd_streq(cgroup.own, "/") ? "" : cgroup.own, id);
+        else
                 *ret = nd_strdup("");
-                return nullptr;
-        }
-        path = nd_format(ND_CGROUP_MOUNT "%s/monitors", nd_streq(cgroup.own, "/") ? "" : cgroup.own);
-        nd_try(nd_dir_make(AT_FDCWD, path, 0755));
-        *ret = nd_take_ptr(path);
         return nullptr;
 }

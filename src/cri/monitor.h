@@ -28,7 +28,7 @@ struct monitor_plan {
         bool stdin_open, stdin_once;
         uid_t uid; /* who owns the streams, as the host sees it: the process's user, who may open /dev/stdout again */
         gid_t gid;
-        const char *cgroup; /* where the monitor lives: monitor_home(); "" = where the daemon does */
+        const char *cgroup; /* where the monitor and the engine live, made here: monitor_home(); "" = where the daemon does */
 };
 
 struct monitor_end {
@@ -83,6 +83,7 @@ void monitor_reopen_log(struct monitor *monitor, monitor_callback callback, void
  * fine. */
 void monitor_free(struct monitor *monitor);
 
-/* The cgroup that monitors live in: "monitors" below the daemon's own, made when it is not there. The path is absolute, with the mount; "" where
- * there is no cgroup v2 of ours to write to. */
-[[nodiscard]] struct nd_error *monitor_home(char **ret);
+/* The cgroup of one container's monitor and of the engine while it creates the container: monitors/<id> below the daemon's own. Whatever becomes of
+ * either, whoever undoes the creation finds both there and needs no process number. Below the mount, with a leading slash; "" where there is no
+ * cgroup v2 of ours to write to. */
+[[nodiscard]] struct nd_error *monitor_home(const char *id, char **ret);

@@ -26,6 +26,7 @@ enum operation_step {
         STEP_ENGINE,  /* start, update: crun */
         STEP_SIGNAL,  /* stop: the stop signal is out */
         STEP_KILL,    /* stop, remove: SIGKILL is out */
+        STEP_QUELL,   /* remove, undo: the worker that ends whatever still lives */
         STEP_DELETE,  /* remove, undo: crun delete */
         STEP_CLEAR,   /* remove, undo: the worker */
 };

@@ -43,6 +43,7 @@ void container_free(struct container *container) {
         nd_vector_done(&container->mounted);
         free(container->log_path);
         free(container->cgroup);
+        free(container->monitor_cgroup);
         free(container->verdict);
         monitor_free(container->monitor);
         container_life_free(container->life);

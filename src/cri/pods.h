@@ -103,8 +103,9 @@ struct container {
                 pid_birth; /* start time of that process in clock ticks (/proc/<pid>/stat, field 22), against reused numbers */
         struct container_user user;
         int stop_signal;
-        char *log_path; /* absolute; "" = none */
-        char *cgroup;   /* below the cgroup mount, with a leading slash; "" = none */
+        char *log_path;       /* absolute; "" = none */
+        char *cgroup;         /* below the cgroup mount, with a leading slash; "" = none */
+        char *monitor_cgroup; /* likewise, its monitor's */
         struct cpu_rate rate;
         char *verdict;               /* JSON of the checks after start; "" = not checked */
         struct monitor *monitor;     /* nullptr when none runs or we are not connected */

@@ -56,6 +56,7 @@ static const struct field container_fields[] = {
         {"stopSignal", KIND_INT, offsetof(struct container, stop_signal)},
         {"logPath", KIND_TEXT, offsetof(struct container, log_path)},
         {"cgroup", KIND_TEXT, offsetof(struct container, cgroup)},
+        {"monitorCgroup", KIND_TEXT, offsetof(struct container, monitor_cgroup)},
         {"verdict", KIND_TEXT, offsetof(struct container, verdict)},
 };
 static_assert(sizeof(pid_t) == sizeof(int));

@@ -2,8 +2,12 @@
 /* removal.c - a container goes, or a creation is undone
  *
  * Theory of operation
- *   What was made is undone backwards: the process is killed (@STEP_KILL), crun's state and the cgroup are deleted (@STEP_DELETE), a worker unmounts the
- *   root and removes the directories (@STEP_CLEAR), the record goes last. So a removal that is cut short anywhere is found again and finished.
+ *   What was made is undone backwards: the process is killed (@STEP_KILL), a worker ends whatever else still lives of it (@STEP_QUELL), crun's state and the
+ *   cgroup are deleted (@STEP_DELETE), a worker unmounts the root and removes the directories (@STEP_CLEAR), the record goes last. So a removal that
+ *   is cut short anywhere is found again and finished.
+ *   A creation may be undone by another daemon than the one that began it, while monitor and crun are still at work, or hang. Both live in a cgroup of
+ *   their own, and what crun has made lives in the container's: two writes end all of it, and only when nobody is left there is anything deleted.
+ *   After an ordinary end crun has deleted everything, and there is nothing to quell.
  *   A removal that fails shows the container again, ended: the kubelet asks once more. */
 #include <fcntl.h>
 #include <string.h>
@@ -14,9 +18,12 @@
 #include "cri/operation.h"
 #include "cri/paths.h"
 #include "cri/record.h"
+#include "cri/resources.h"
+#include "sys/cgroup.h"
 #include "sys/tree.h"
 
 static constexpr uint64_t clear_deadline_us = 300 * ND_SECOND_US;
+static constexpr uint64_t quell_deadline_us = 3 * KILL_PATIENCE_S * ND_SECOND_US; /* it has patience of its own, twice */
 
 static bool undoes(const struct container_operation *operation) {
         return operation->kind != OPERATION_REMOVE;
@@ -67,24 +74,68 @@ static void give_up(struct container_operation *operation, struct nd_error *erro
         operation_finish(operation, nd_take_ptr(operation->error));
 }
 
-/* ---- directories ---- */
+/* ---- what workers do; they have a copy of all our memory, so nothing need outlive the call that starts one ---- */
 
 struct clearing {
         char *directory;
         char *run;
+        char *cgroups[2]; /* the monitor's first: who makes the container must not live longer than what it makes */
 };
 
 static void clearing_done(struct clearing *clearing) {
         free(clearing->directory);
         free(clearing->run);
+        for (size_t i = 0; i < nd_count_of(clearing->cgroups); i++)
+                free(clearing->cgroups[i]);
 }
 
-static struct nd_error *clear_work(void *argument, [[maybe_unused]] int *ret_fd) {
+/* The container's cgroup is known when crun has told of it; until then it is where crun was told to make it. */
+static struct nd_error *plan_clearing(const struct container_operation *operation, struct clearing *ret) {
+        const struct container *container = operation->container;
+        const struct cri_config *config = &operation->daemon->config;
+
+        ret->directory = path_of_container(config, container);
+        ret->run = path_of_container_run(config, container->id);
+        if (!container->sandbox->this_boot)
+                return nullptr;
+        ret->cgroups[0] = nd_strdup(container->monitor_cgroup);
+        if (*container->cgroup == '\0')
+                return resources_cgroup_path(config, container->sandbox->request.cgroup_parent, container->id,
+                                             &ret->cgroups[1]);
+        ret->cgroups[1] = nd_strdup(container->cgroup);
+        return nullptr;
+}
+
+static struct nd_error *quell_work(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct clearing *clearing = argument;
 
+        for (size_t i = 0; i < nd_count_of(clearing->cgroups); i++)
+                if (clearing->cgroups[i] && *clearing->cgroups[i])
+                        nd_try(nd_cgroup_clear(clearing->cgroups[i], KILL_PATIENCE_S * ND_SECOND_US));
+        return nullptr;
+}
+
+static struct nd_error *clear_work(void *argument, int *ret_fd) {
+        const struct clearing *clearing = argument;
+
+        nd_try(quell_work(argument, ret_fd)); /* the monitor's cgroup is there until now */
         nd_try(bundle_undo(clearing->directory));
         return nd_tree_remove(AT_FDCWD, clearing->run);
 }
+
+static void start_worker(struct container_operation *operation, const char *what, nd_worker_function function,
+                         uint64_t deadline_us, nd_worker_callback callback) {
+        nd_cleanup(clearing_done) struct clearing clearing = {};
+        struct nd_error *error = plan_clearing(operation, &clearing);
+
+        if (!error)
+                error = nd_worker_start(operation->daemon->loop, what, function, &clearing, deadline_us, callback, operation,
+                                        &operation->worker);
+        if (error)
+                give_up(operation, error);
+}
+
+/* ---- directories ---- */
 
 static void on_cleared(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
         struct container_operation *operation = userdata;
@@ -99,18 +150,8 @@ static void on_cleared(struct nd_error *error, [[maybe_unused]] int fd, void *us
 }
 
 static void clear(struct container_operation *operation) {
-        struct daemon *daemon = operation->daemon;
-        nd_cleanup(clearing_done) struct clearing clearing = {
-                .directory = path_of_container(&daemon->config, operation->container),
-                .run = path_of_container_run(&daemon->config, operation->container->id)};
-        struct nd_error *error;
-
         operation->step = STEP_CLEAR;
-        /* The worker has a copy of all our memory: the clearing need not outlive the call. */
-        error = nd_worker_start(daemon->loop, "remove the container's files", clear_work, &clearing, clear_deadline_us,
-                                on_cleared, operation, &operation->worker);
-        if (error)
-                give_up(operation, error);
+        start_worker(operation, "remove the container's files", clear_work, clear_deadline_us, on_cleared);
 }
 
 /* ---- the engine ---- */
@@ -127,19 +168,28 @@ static void on_deleted(struct nd_error *error, void *userdata) {
         clear(operation);
 }
 
-static void delete(struct container_operation *operation) {
-        struct container *container = operation->container;
+static void on_quelled(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
+        struct container_operation *operation = userdata;
         struct daemon *daemon = operation->daemon;
-        struct nd_error *error;
 
+        operation->worker = nullptr;
         operation->step = STEP_DELETE;
+        if (!error)
+                error = engine_delete(daemon->loop, &daemon->config, operation->container->id, on_deleted, operation,
+                                      &operation->call);
+        if (error)
+                give_up(operation, error);
+}
+
+static void delete(struct container_operation *operation) {
+        const struct container *container = operation->container;
+
         if (!(container->made & CONTAINER_MADE_ENGINE) || !container->sandbox->this_boot) {
                 clear(operation);
                 return;
         }
-        error = engine_delete(daemon->loop, &daemon->config, container->id, on_deleted, operation, &operation->call);
-        if (error)
-                give_up(operation, error);
+        operation->step = STEP_QUELL;
+        start_worker(operation, "end what is left of the container", quell_work, quell_deadline_us, on_quelled);
 }
 
 /* ---- the beginning ---- */

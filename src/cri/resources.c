@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cri/resources.h"
 
+#include <limits.h>
 #include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "sys/cgroup.h"
 #include "sys/file.h"
 
@@ -81,6 +83,28 @@ struct nd_error *resources_cgroup(const struct cri_config *config, const char *p
         }
         nd_try(slice_of(parent, &slice));
         *ret = nd_format("%s:nodens:%s", slice, id);
+        return nullptr;
+}
+
+/* "a-b.slice" is in "a.slice": systemd's rule. */
+static void add_slice(struct nd_text *path, const char *slice) {
+        for (const char *dash = strchr(slice, '-'); dash; dash = strchr(dash + 1, '-'))
+                nd_text_addf(path, "/%.*s.slice", (int) (dash - slice), slice);
+        nd_text_addf(path, "/%s", slice);
+}
+
+struct nd_error *resources_cgroup_path(const struct cri_config *config, const char *parent, const char *id, char **ret) {
+        nd_autotext path = ND_TEXT(PATH_MAX);
+        const char *slice = nullptr;
+
+        if (!config->systemd_cgroups)
+                return resources_cgroup(config, parent, id, ret);
+        nd_try(slice_of(parent, &slice));
+        add_slice(&path, slice);
+        nd_text_addf(&path, "/nodens-%s.scope", id);
+        if (path.overflow)
+                return nd_error_new(ND_INVALID, 0, "cgroup parent '%s' is too long", parent);
+        *ret = nd_text_steal(&path);
         return nullptr;
 }
 

@@ -14,5 +14,9 @@ void resources_describe(const struct resource_request *request, const char *pare
 [[nodiscard]] struct nd_error *resources_cgroup(const struct cri_config *config, const char *parent, const char *id,
                                                 char **ret);
 
+/* Where crun makes that cgroup: below the mount, with a leading slash. For who must find a container that crun did not come to tell of. */
+[[nodiscard]] struct nd_error *resources_cgroup_path(const struct cri_config *config, const char *parent, const char *id,
+                                                     char **ret);
+
 /* The score that the kernel will take from us: without CAP_SYS_RESOURCE it is no lower than our own. */
 int resources_oom_score(int64_t wanted, uint64_t capabilities);

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <unit/offers.h>
 #include <unit/resources.h>
@@ -19,8 +20,11 @@
 #include "cri/network.h"
 #include "cri/paths.h"
 #include "cri/pins.h"
+#include "cri/record-format.h"
 #include "cri/record.h"
+#include "cri/resources.h"
 #include "cri/sandbox.h"
+#include "sys/cgroup.h"
 #include "sys/file.h"
 
 enum { HOST = 1 << 20, COUNT = 65536 };
@@ -608,6 +612,109 @@ static void an_abandoned_creation_leaves_nothing([[maybe_unused]] void **state) 
         tear_down(f);
 }
 
+/* ---- engines that fail or hang, a daemon that is killed ---- */
+
+/* An engine that does its work, but for one verb, which is done as the given words of a shell do it. */
+static void use_engine(struct fixture *f, const char *verb, const char *words) {
+        nd_autofree char *text =
+                nd_format("#!/bin/sh\ncase \"$*\" in *\" %s \"*) %s ;; esac\nexec crun \"$@\"\n", verb, words);
+        nd_autofree char *path = nd_format("%s/engine", f->root);
+
+        scratch_text(f->root, "engine", text);
+        assert_int_equal(chmod(path, 0755), 0);
+        replace(&f->daemon.config.crun, nd_take_ptr(path));
+}
+
+/* Another daemon creates a container, and is killed when the engine has got as far as to make a file named "now". */
+static void be_killed_while_creating(struct fixture *f) {
+        uint64_t end = nd_clock_us() + 20 * ND_SECOND_US;
+        pid_t pid = fork();
+        int status;
+
+        if (pid == 0) {
+                struct container_request request = request_of(f, ARGUMENTS("sleep", "60"));
+
+                if (sd_event_new(&f->daemon.loop) < 0)
+                        _exit(1);
+                container_create(&f->daemon, f->sandbox, &request, "bytes", 5, on_container, f, nullptr);
+                while (!scratch_has(f->root, "now") && nd_clock_us() < end)
+                        (void) sd_event_run(f->daemon.loop, 10 * ND_MS_US);
+                (void) raise(SIGKILL);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status));
+        assert_true(scratch_has(f->root, "now"));
+}
+
+/* As the next daemon does, but for the request, which is no protobuf here. */
+static struct container *load_container(struct fixture *f) {
+        nd_autofree char *path = nd_format("%s/state/pods/%s/containers", f->root, f->sandbox->id);
+        nd_cleanup(nd_names_done) nd_names ids = {};
+        nd_autofree char *record = nullptr, *json = nullptr;
+        struct container *container = nd_new(struct container);
+        size_t length;
+
+        expect_ok(nd_dir_list(AT_FDCWD, path, 2, &ids));
+        assert_int_equal(ids.count, 1);
+        memcpy(container->id, ids.items[0], POD_ID + 1);
+        container->sandbox = f->sandbox;
+        record = nd_format("%s/%s/container.json", path, container->id);
+        expect_ok(nd_file_read(AT_FDCWD, record, RECORD_CEILING, &json, &length));
+        expect_ok(record_parse_container(json, length, container));
+        pods_add_container(&f->daemon.pods, container);
+        return container;
+}
+
+static bool has_processes(const char *cgroup) {
+        nd_autofree char *text = nd_malloc(ND_CGROUP_FILE);
+        nd_autoerror struct nd_error *error = nullptr;
+        nd_autoclose int fd = -EBADF;
+
+        error = nd_cgroup_open(cgroup, &fd);
+        return !error && nd_cgroup_read(fd, "cgroup.events", text) && strstr(text, "populated 1");
+}
+
+static void undo_what_hangs(const char *create) {
+        struct fixture fixture, *f = &fixture;
+        nd_autofree char *home = nullptr, *own = nullptr, *crun = nullptr;
+        struct container *container;
+        int fd;
+
+        set_up(f);
+        use_engine(f, "create", create);
+        run_pod(f, true, NAMESPACE_CONTAINER);
+        be_killed_while_creating(f);
+        container = load_container(f);
+        assert_int_equal(container->state, CONTAINER_NEW);
+        if (*container->monitor_cgroup == '\0') {
+                print_message("there is no cgroup v2 of ours: nobody finds a monitor\n");
+                remove_pod(f);
+                tear_down(f);
+                return;
+        }
+        home = nd_strdup(container->monitor_cgroup);
+        expect_ok(resources_cgroup_path(&f->daemon.config, f->sandbox->request.cgroup_parent, container->id, &own));
+        crun = nd_format("run/crun/%s", container->id);
+        assert_true(has_processes(home));
+        expect_ok(remove_it(f, container));
+        expect_error(nd_cgroup_open(home, &fd), ND_NOT_FOUND, "monitors");
+        expect_error(nd_cgroup_open(own, &fd), ND_NOT_FOUND, "open the cgroup");
+        assert_false(scratch_has(f->root, crun));
+        assert_int_equal(scratch_entries(f->root, "run/containers"), 0);
+        remove_pod(f);
+        tear_down(f);
+}
+
+static void an_engine_that_hangs_is_ended_by_the_next_daemon([[maybe_unused]] void **state) {
+        needs_engine();
+        undo_what_hangs(": > \"${0%/*}/now\"; sleep 3600");
+}
+
+static void what_an_engine_has_made_before_it_hangs_goes_with_it([[maybe_unused]] void **state) {
+        needs_engine();
+        undo_what_hangs("crun \"$@\"; : > \"${0%/*}/now\"; sleep 3600");
+}
+
 static void a_privileged_container_has_what_the_node_has([[maybe_unused]] void **state) {
         struct fixture fixture, *f = &fixture;
         struct container_request request;
@@ -647,6 +754,8 @@ int main(void) {
                 cmocka_unit_test(who_waits_for_a_container_that_is_removed_is_told),
                 cmocka_unit_test(a_start_that_meets_the_end_of_the_sync_happens_once),
                 cmocka_unit_test(an_abandoned_creation_leaves_nothing),
+                cmocka_unit_test(an_engine_that_hangs_is_ended_by_the_next_daemon),
+                cmocka_unit_test(what_an_engine_has_made_before_it_hangs_goes_with_it),
                 cmocka_unit_test(a_privileged_container_has_what_the_node_has),
         };
 

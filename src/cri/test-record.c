@@ -194,6 +194,7 @@ static void a_container_is_the_same_after_a_restart([[maybe_unused]] void **stat
         assert_int_equal(again->request.resources.hugepages.count, 1);
         assert_string_equal(again->request.name, "main");
         assert_string_equal(again->cgroup, ""); /* strings that nobody set are there */
+        assert_string_equal(again->monitor_cgroup, "");
 }
 
 static void the_pods_init_comes_back_without_a_request([[maybe_unused]] void **state) {

@@ -17,6 +17,27 @@ static void expect_cgroup(bool systemd, const char *parent, const char *expected
         expect_text(path, expected);
 }
 
+static void expect_path(bool systemd, const char *parent, const char *expected) {
+        struct cri_config config = {.systemd_cgroups = systemd};
+        nd_autofree char *path = nullptr;
+
+        expect_ok(resources_cgroup_path(&config, parent, "id", &path));
+        assert_string_equal(path, expected);
+}
+
+static void the_cgroup_is_found_where_either_driver_makes_it([[maybe_unused]] void **state) {
+        struct cri_config config = {.systemd_cgroups = true};
+        nd_autofree char *path = nullptr;
+
+        expect_path(false, "/kubepods/burstable/podX", "/kubepods/burstable/podX/id");
+        expect_path(false, "", "/nodens/id");
+        expect_path(true, "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podX.slice",
+                    "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podX.slice/nodens-id.scope");
+        expect_path(true, "a-b-c.slice", "/a.slice/a-b.slice/a-b-c.slice/nodens-id.scope");
+        expect_path(true, "", "/system.slice/nodens-id.scope");
+        expect_error(resources_cgroup_path(&config, "/kubepods/podX", "id", &path), ND_INVALID, "is no slice");
+}
+
 static void both_cgroup_drivers_get_the_kubelets_parent_in_their_words([[maybe_unused]] void **state) {
         expect_cgroup(false, "/kubepods/burstable/podX", "/kubepods/burstable/podX/id");
         expect_cgroup(false, "kubepods", "/kubepods/id");
@@ -67,6 +88,7 @@ static void a_score_is_bounded_by_what_the_kernel_would_take([[maybe_unused]] vo
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(both_cgroup_drivers_get_the_kubelets_parent_in_their_words),
+                cmocka_unit_test(the_cgroup_is_found_where_either_driver_makes_it),
                 cmocka_unit_test(a_parent_that_does_not_fit_the_driver_is_told),
                 cmocka_unit_test(limits_are_taken_as_they_are_sent),
                 cmocka_unit_test(a_score_is_bounded_by_what_the_kernel_would_take),

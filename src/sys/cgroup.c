@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/statfs.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "sys/calls.h"
 #include "sys/file.h"
@@ -13,8 +14,11 @@
 #define MOUNT ND_CGROUP_MOUNT
 
 enum {
-        DEPTH = 32,      /* of cgroups that are removed; the kernel allows more, nobody needs it */
-        CHILDREN = 4096, /* in one of them */
+        DEPTH = 32,       /* of cgroups that are removed; the kernel allows more, nobody needs it */
+        CHILDREN = 4096,  /* in one of them */
+        QUICK_TURNS = 20, /* most processes have gone within a millisecond or two */
+        QUICK_US = 1000,
+        SLOW_US = 20000,
 };
 
 void nd_cgroup_done(struct nd_cgroup *cgroup) {
@@ -221,4 +225,43 @@ static bool remove_below(int parent, const char *name, int depth) {
 
 bool nd_cgroup_remove(int parent, const char *name) {
         return remove_below(parent, name, DEPTH);
+}
+
+static bool is_absent(const struct nd_error *error) {
+        return nd_error_code(error) == ND_NOT_FOUND;
+}
+
+/* Whoever is born while others are killed is killed in the next turn: true when nobody is left, and the cgroup neither. */
+static bool clear_once(int parent, const char *name) {
+        nd_autoclose int child = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+        if (child < 0)
+                return errno == ENOENT;
+        nd_error_free(nd_cgroup_kill(child));
+        return nd_cgroup_remove(parent, name);
+}
+
+struct nd_error *nd_cgroup_clear(const char *path, uint64_t deadline_us) {
+        uint64_t end = nd_clock_us() + deadline_us;
+        const char *slash = strrchr(path, '/');
+        nd_autofree char *above = nullptr;
+        nd_autoerror struct nd_error *error = nullptr;
+        nd_autoclose int parent = -EBADF;
+
+        if (!slash || slash[1] == '\0')
+                return nd_error_new(ND_INTERNAL, EINVAL, "'%s' is no cgroup that could be cleared", path);
+        above = nd_strndup(path, (size_t) (slash - path));
+        error = nd_cgroup_open(*above ? above : "/", &parent);
+        if (error)
+                return is_absent(error) ? nullptr : nd_take_ptr(error);
+        for (unsigned turn = 0; !clear_once(parent, slash + 1); turn++) {
+                if (nd_clock_us() >= end)
+                        return nd_error_new(
+                                ND_DEADLINE, ETIMEDOUT,
+                                "processes in the cgroup '%s' have not ended %llu s after SIGKILL: see the stacks of "
+                                "those in its cgroup.procs",
+                                path, (unsigned long long) (deadline_us / ND_SECOND_US));
+                (void) usleep(turn < QUICK_TURNS ? QUICK_US : SLOW_US);
+        }
+        return nullptr;
 }

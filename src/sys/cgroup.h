@@ -67,3 +67,7 @@ void nd_cgroup_lift(int parent, const char *name);
 
 /* Removes a child and what is below it, all without processes. False while one still has some. */
 [[nodiscard]] bool nd_cgroup_remove(int parent, const char *name);
+
+/* Kills every process in a cgroup and below, waits until they have gone, and removes it. One that is gone is done. Blocks for as long as the kernel
+ * needs to let go of a process, at most deadline_us: ND_DEADLINE. */
+[[nodiscard]] struct nd_error *nd_cgroup_clear(const char *path, uint64_t deadline_us);

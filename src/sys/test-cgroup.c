@@ -75,40 +75,48 @@ static void no_limit_is_the_highest_number([[maybe_unused]] void **state) {
         assert_false(nd_cgroup_number("-1\n", &value));
 }
 
-/* A process of ours in a cgroup of ours: killed, lifted, removed. */
-static void a_cgroup_of_ours_can_be_killed_lifted_and_removed([[maybe_unused]] void **state) {
+/* Makes a cgroup with another one, "below", in it. */
+static void make_pair(int *ret_parent, char **ret_name, int *ret_child, char **ret_path) {
         nd_cleanup(nd_cgroup_done) struct nd_cgroup cgroup = {};
-        nd_autofree char *name = nullptr, *path = nullptr, *procs = nullptr, *text = nullptr;
-        nd_autoclose int parent = -EBADF, child = -EBADF;
         unsigned number = 0;
-        int status;
-        pid_t pid;
 
         /* Not by our pid: others in another pid namespace may have the same, and the same cgroups. */
         assert_int_equal(getrandom(&number, sizeof number, 0), sizeof number);
-        name = nd_format("nodens-test-%x", number);
         expect_ok(nd_cgroup_discover(&cgroup));
         if (cgroup.layout != ND_CGROUP_UNIFIED || !cgroup.writable || geteuid() != 0)
                 skip_because("there is no cgroup v2 of ours");
-        expect_ok(nd_cgroup_open(cgroup.own, &parent));
-        expect_ok(nd_cgroup_make(parent, name));
-        expect_error(nd_cgroup_make(parent, name), ND_EXISTS, name);
-        path = nd_format("%s/%s", nd_streq(cgroup.own, "/") ? "" : cgroup.own, name);
-        expect_ok(nd_cgroup_open(path, &child));
-        expect_ok(nd_cgroup_make(child, "below"));
+        *ret_name = nd_format("nodens-test-%x", number);
+        expect_ok(nd_cgroup_open(cgroup.own, ret_parent));
+        expect_ok(nd_cgroup_make(*ret_parent, *ret_name));
+        expect_error(nd_cgroup_make(*ret_parent, *ret_name), ND_EXISTS, *ret_name);
+        *ret_path = nd_format("%s/%s", nd_streq(cgroup.own, "/") ? "" : cgroup.own, *ret_name);
+        expect_ok(nd_cgroup_open(*ret_path, ret_child));
+        expect_ok(nd_cgroup_make(*ret_child, "below"));
+}
 
-        pid = fork();
+static pid_t start_process(const char *path, const char *below) {
+        nd_autofree char *procs = nd_format(ND_CGROUP_MOUNT "%s%s/cgroup.procs", path, below), *text = nullptr;
+        nd_autoclose int fd = open(procs, O_WRONLY | O_CLOEXEC);
+        pid_t pid = fork();
+
         if (pid == 0) {
                 (void) pause();
                 _exit(0);
         }
         text = nd_format("%d", pid);
-        procs = nd_format(ND_CGROUP_MOUNT "%s/below/cgroup.procs", path);
-        {
-                nd_autoclose int fd = open(procs, O_WRONLY | O_CLOEXEC);
+        assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+        return pid;
+}
 
-                assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-        }
+/* A process of ours in a cgroup of ours: killed, lifted, removed. */
+static void a_cgroup_of_ours_can_be_killed_lifted_and_removed([[maybe_unused]] void **state) {
+        nd_autofree char *name = nullptr, *path = nullptr;
+        nd_autoclose int parent = -EBADF, child = -EBADF;
+        int status;
+        pid_t pid;
+
+        make_pair(&parent, &name, &child, &path);
+        pid = start_process(path, "/below");
         assert_false(nd_cgroup_remove(parent, name)); /* somebody is in it */
         nd_cgroup_lift(child, "below");
         assert_true(nd_cgroup_remove(child, "below"));
@@ -120,6 +128,27 @@ static void a_cgroup_of_ours_can_be_killed_lifted_and_removed([[maybe_unused]] v
         assert_true(nd_cgroup_remove(parent, name)); /* it is gone already */
         expect_ok(nd_cgroup_kill(child));
         expect_error(nd_cgroup_open(path, &status), ND_NOT_FOUND, name);
+}
+
+static void a_cgroup_is_cleared_with_all_that_live_in_it([[maybe_unused]] void **state) {
+        nd_autofree char *name = nullptr, *path = nullptr, *absent = nullptr;
+        nd_autoclose int parent = -EBADF, child = -EBADF;
+        pid_t pids[2];
+        int status;
+
+        make_pair(&parent, &name, &child, &path);
+        pids[0] = start_process(path, "");
+        pids[1] = start_process(path, "/below");
+        expect_ok(nd_cgroup_clear(path, 10 * ND_SECOND_US));
+        expect_error(nd_cgroup_open(path, &status), ND_NOT_FOUND, name);
+        for (size_t i = 0; i < nd_count_of(pids); i++) {
+                assert_int_equal(waitpid(pids[i], &status, WNOHANG), pids[i]); /* nothing to wait for: it is dead */
+                assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        }
+        expect_ok(nd_cgroup_clear(path, 10 * ND_SECOND_US)); /* it is gone already, and so may be the one above */
+        absent = nd_format("%s/below/deeper", path);
+        expect_ok(nd_cgroup_clear(absent, 10 * ND_SECOND_US));
+        expect_error(nd_cgroup_clear("/", 0), ND_INTERNAL, "no cgroup that could be cleared");
 }
 
 static void what_is_found_here_agrees_with_the_mount([[maybe_unused]] void **state) {
@@ -168,6 +197,7 @@ int main(void) {
                 cmocka_unit_test(a_key_is_summed_over_all_devices),
                 cmocka_unit_test(no_limit_is_the_highest_number),
                 cmocka_unit_test(a_cgroup_of_ours_can_be_killed_lifted_and_removed),
+                cmocka_unit_test(a_cgroup_is_cleared_with_all_that_live_in_it),
                 cmocka_unit_test(what_is_found_here_agrees_with_the_mount),
                 cmocka_unit_test(the_layout_is_told_by_the_filesystem_that_is_mounted),
         };

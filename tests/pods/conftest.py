@@ -15,6 +15,7 @@ import validation    # noqa: E402
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--lives", type=int, default=1000, help="pod lives in the chaos (default: 1000)")
     parser.addoption("--kills", type=int, default=200, help="kills of the daemon that there must be (default: 200)")
+    parser.addoption("--faults", type=int, default=1, help="how many times as often engines fail and hang (default: 1)")
     parser.addoption("--pods", type=int, default=1000, help="pods at once, with two containers each (default: 1000)")
     parser.addoption("--figures", type=Path, help="where to write the figures, as JSON")
     parser.addoption("--seed", type=int, help="for a history that was seen before")

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What pods leave behind: everything on the machine that a runtime makes for them, counted before and after."""
+import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pods
+
+DAEMON = pods.CGROUPS / f"{pods.PARENT}-daemon"
 
 
 @dataclass
@@ -40,8 +44,19 @@ def names_in(directory: Path) -> set[str]:
 
 
 def cgroups() -> set[str]:
-    top = pods.CGROUPS / pods.PARENT
-    return {base for base, _, _ in os.walk(top)} if top.is_dir() else set()
+    """The pods', and the daemon's with those of its monitors."""
+    return {base for top in (pods.CGROUPS / pods.PARENT, DAEMON) if top.is_dir() for base, _, _ in os.walk(top)}
+
+
+@contextlib.contextmanager
+def daemon_cgroup() -> Iterator[list[str]]:
+    """Words that start a daemon in a cgroup of its own, as systemd does: what it makes there is nobody else's."""
+    DAEMON.mkdir()
+    try:
+        yield ["sh", "-c", f'echo $$ > {DAEMON}/cgroup.procs; exec "$@"', "sh"]
+    finally:
+        (DAEMON / "cgroup.kill").write_text("1")
+        pods.remove_cgroup(DAEMON)
 
 
 def addresses(directory: Path) -> set[str]:

@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -180,13 +180,19 @@ def end(chaos: Chaos, pod: Pod) -> None:
     insist(chaos, "RemovePodSandbox", pod.remove)
 
 
+@pytest.fixture
+def wrapper() -> Iterator[list[str]]:
+    with leaks.daemon_cgroup() as words:
+        yield words
+
+
 def test_a_thousand_pod_lives_while_everything_fails(request: pytest.FixtureRequest, directory: Path, messages: parts.Messages, shell: str,
-                                                    site: parts.real.Site) -> None:
+                                                    site: parts.real.Site, wrapper: list[str]) -> None:
     lives, wanted_kills = request.config.getoption("--lives"), request.config.getoption("--kills")
     seed = request.config.getoption("--seed") or random.randrange(1 << 32)
     print(f"seed {seed}")
     parts.make_state_writable()
-    runtime = parts.NodensCri(directory / "r", messages)
+    runtime = parts.NodensCri(directory / "r", messages, wrapper=wrapper)
     parts.trust(site, runtime.certificates)
     fakes = make_fakes(directory, runtime)
     client = runtime.start()
@@ -196,7 +202,7 @@ def test_a_thousand_pod_lives_while_everything_fails(request: pytest.FixtureRequ
     before = leaks.take(directory / "r")
     chaos = Chaos(runtime, random.Random(seed))
     for path, real, faults in fakes:
-        set_faults(path, real, faults)
+        set_faults(path, real, tuple(often * request.config.getoption("--faults") for often in faults))
 
     killer = threading.Thread(target=chaos.kill_at_random)
     killer.start()
