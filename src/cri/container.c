@@ -150,8 +150,10 @@ static void on_started(struct nd_error *error, void *userdata) {
         struct container *container = operation->container;
 
         operation->call = nullptr;
-        if (error && operation->again && container_signal(container, 0)) {
-                nd_error_free(error); /* the daemon before us had started it */
+        if (error && engine_has_started(&operation->daemon->config, container->id)) {
+                nd_log(ND_LOG_NOTICE, "the engine has started a container and failed all the same",
+                       nd_field("container", container->id), nd_field("error", nd_error_text(error)));
+                nd_error_free(error);
                 error = nullptr;
         }
         if (error) {
@@ -217,10 +219,6 @@ void start_begin(struct container_operation *operation) {
 void container_start(struct daemon *daemon, struct container *container, container_callback done, void *userdata,
                      struct container_operation **ret) {
         (void) operation_on(daemon, container, OPERATION_START, done, userdata, ret);
-}
-
-void container_start_again(struct daemon *daemon, struct container *container) {
-        operation_on(daemon, container, OPERATION_START, nullptr, nullptr, nullptr)->again = true;
 }
 
 /* ---- stop ---- */

@@ -273,7 +273,12 @@ void container_resume(struct daemon *daemon, struct container *container) {
                 forget(life, "its monitor died while the daemon was away, so nobody knows how it ended");
         } else if (container->started && container->state == CONTAINER_CREATED) {
                 /* The daemon ended between the record of the start and its success. */
-                container_start_again(daemon, container);
+                if (engine_has_started(&daemon->config, container->id)) {
+                        container->state = CONTAINER_RUNNING;
+                        container_save(daemon, container);
+                } else {
+                        container_start(daemon, container, nullptr, nullptr, nullptr);
+                }
         } else {
                 exec_forget(daemon, container);
         }

@@ -2,6 +2,7 @@
 #include "cri/engine.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cri/paths.h"
@@ -160,6 +161,14 @@ struct nd_error *engine_update(sd_event *loop, const struct cri_config *config, 
         add(&argv, id);
         end(&argv);
         return run(loop, &argv, resources, &like, ret);
+}
+
+bool engine_has_started(const struct cri_config *config, const char *id) {
+        nd_autofree char *root = path_of_crun(config);
+        nd_autofree char *status = nd_format("%s/%s/status", root, id), *fifo = nd_format("%s/%s/exec.fifo", root, id);
+
+        /* Behind the fifo the container's first process waits; whoever opens it takes it away. */
+        return access(status, F_OK) == 0 && access(fifo, F_OK) < 0 && errno == ENOENT;
 }
 
 void engine_cancel(struct engine_call *call) {

@@ -30,6 +30,9 @@ void engine_exec_argv(const struct cri_config *config, const char *id, const cha
 [[nodiscard]] struct nd_error *engine_start(sd_event *loop, const struct cri_config *config, const char *id,
                                             engine_callback callback, void *userdata, struct engine_call **ret);
 
+/* Whether a container that crun has created was let go, whatever the start said of itself: crun may have been killed, or have failed, after that. */
+[[nodiscard]] bool engine_has_started(const struct cri_config *config, const char *id);
+
 /* Kills whatever lives and removes crun's state and the cgroup; a container that crun does not know is gone already. */
 [[nodiscard]] struct nd_error *engine_delete(sd_event *loop, const struct cri_config *config, const char *id,
                                              engine_callback callback, void *userdata, struct engine_call **ret);

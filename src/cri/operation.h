@@ -43,7 +43,6 @@ struct container_operation {
         sd_event_source *timer; /* begins it; then the stop's patience */
         struct nd_worker *worker;
         struct engine_call *call;
-        bool again;                        /* start: the last daemon may have done it */
         int64_t timeout_s;                 /* stop */
         struct resource_request resources; /* update */
         struct creation *creation;         /* create; creation.c's own */
@@ -87,7 +86,6 @@ void removal_ended(struct container_operation *operation);                      
 void removal_undo(struct container_operation *operation, struct nd_error *error); /* of a creation; takes the error */
 void start_begin(struct container_operation *operation);                          /* also the second half of the pod's init */
 void stop_ended(struct container_operation *operation);
-void container_start_again(struct daemon *daemon, struct container *container); /* after a restart */
 
 /* The container's process was seen to end; ending.c. */
 extern const struct monitor_events container_monitor_events;

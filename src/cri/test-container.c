@@ -715,6 +715,42 @@ static void what_an_engine_has_made_before_it_hangs_goes_with_it([[maybe_unused]
         undo_what_hangs("crun \"$@\"; : > \"${0%/*}/now\"; sleep 3600");
 }
 
+static void a_start_that_fails_after_its_work_is_a_start([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+        struct container_request request;
+        nd_autofree char *log = nullptr;
+
+        needs_engine();
+        set_up(f);
+        use_engine(f, "start", "crun \"$@\"; echo broken >&2; exit 94");
+        run_pod(f, true, NAMESPACE_CONTAINER);
+        request = request_of(f, ARGUMENTS("cwd", "exit", "16"));
+        log = run_to_end(f, &request);
+        expect_contains(log, " F cwd /");
+        assert_int_equal(f->container->exit_code, 16);
+        assert_string_equal(f->container->reason, "Error");
+        remove_pod(f);
+        tear_down(f);
+}
+
+static void a_start_that_fails_before_it_is_none([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+        struct container_request request;
+
+        needs_engine();
+        set_up(f);
+        use_engine(f, "start", "echo broken >&2; exit 94");
+        run_pod(f, true, NAMESPACE_CONTAINER);
+        request = request_of(f, ARGUMENTS("exit", "16"));
+        expect_ok(create(f, &request));
+        expect_error(start(f, f->container), ND_INTERNAL, "start the container: crun ended with code 94: broken");
+        wait_for_end(f, f->container);
+        assert_int_equal(f->container->exit_code, 128);
+        assert_string_equal(f->container->reason, "StartError");
+        remove_pod(f);
+        tear_down(f);
+}
+
 static void a_privileged_container_has_what_the_node_has([[maybe_unused]] void **state) {
         struct fixture fixture, *f = &fixture;
         struct container_request request;
@@ -756,6 +792,8 @@ int main(void) {
                 cmocka_unit_test(an_abandoned_creation_leaves_nothing),
                 cmocka_unit_test(an_engine_that_hangs_is_ended_by_the_next_daemon),
                 cmocka_unit_test(what_an_engine_has_made_before_it_hangs_goes_with_it),
+                cmocka_unit_test(a_start_that_fails_after_its_work_is_a_start),
+                cmocka_unit_test(a_start_that_fails_before_it_is_none),
                 cmocka_unit_test(a_privileged_container_has_what_the_node_has),
         };
 
