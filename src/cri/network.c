@@ -332,8 +332,12 @@ void network_remove(struct network *network, struct sandbox *sandbox, network_ca
                 .netns = access(netns, F_OK) == 0 ? netns : "", /* of an earlier boot: only what is elsewhere is given back */
                 .pod = &sandbox->request,
                 .deadline_us = del_deadline_us};
-        struct nd_error *error = sandbox->network_result ? read_note(sandbox, &plan.config, &file, &result) : nullptr;
+        struct nd_error *error = nullptr;
 
+        if (!sandbox->network_result) /* of a record that could not be read: the present configuration is likely that of then */
+                nd_error_free(network_choose(network, sandbox));
+        if (sandbox->network_result)
+                error = read_note(sandbox, &plan.config, &file, &result);
         if (error || !sandbox->network_result) {
                 end_soon(call, error);
                 return;

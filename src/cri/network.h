@@ -27,7 +27,8 @@ typedef void (*network_callback)(struct nd_error *error, void *userdata);
 /* Sets addresses and network_result. After an error the network is still to be removed. */
 void network_add(struct network *network, struct sandbox *sandbox, network_callback callback, void *userdata,
                  struct network_call **ret);
-/* All plugins get their DEL, whatever one of them says; the first error is told. Forgets network_result when all went well. */
+/* All plugins get their DEL, whatever one of them says; the first error is told. Forgets network_result when all went well. Without one, since the record
+ * was damaged, the present configuration serves; where there is none either, there is nobody to ask. */
 void network_remove(struct network *network, struct sandbox *sandbox, network_callback callback, void *userdata,
                     struct network_call **ret);
 

@@ -6,6 +6,9 @@
  *   other way round. So whatever instant we are killed at, a directory without a .json is a leftover in which nothing was made
  *   yet, or any more, and goes when it is found. Directories may be crossed by a pod's mapped root (0711), for its root filesystem is below; the
  *   records in them are for us alone (0600).
+ *   A record that is there and makes no sense is loaded as that of an object which was never acknowledged and for which everything was made: so whoever
+ *   undoes those undoes this one too, by its id, and what is not there is no error. A record that a newer daemon wrote, or that cannot be read
+ *   for another reason than its contents, is left alone.
  * Owns       the descriptor of <state>/pods. */
 #include "cri/record.h"
 
@@ -234,11 +237,27 @@ struct loading {
         nd_strings *problems;
 };
 
-static void tell(struct loading *loading, const char *kind, const char *id, const struct nd_error *error) {
-        nd_autofree char *problem = nd_format("the records of %s %s cannot be used, and what it left is not cleaned up: %s",
-                                              kind, id, nd_error_text(error));
+static void tell(struct loading *loading, const char *kind, const char *id, const char *consequence,
+                 const struct nd_error *error) {
+        nd_autofree char *problem =
+                nd_format("the records of %s %s cannot be used, and %s: %s", kind, id, consequence, nd_error_text(error));
 
         nd_strings_add(loading->problems, problem);
+}
+
+static void tell_left(struct loading *loading, const char *kind, const char *id, const struct nd_error *error) {
+        tell(loading, kind, id, "what it left is not cleaned up", error);
+}
+
+static void tell_removed(struct loading *loading, const char *kind, const char *id, const struct nd_error *error) {
+        tell(loading, kind, id, "it is removed with all that belongs to it", error);
+}
+
+/* What is written there cannot be understood, today or ever; a request that is missing beside its record included. */
+static bool is_damage(const struct nd_error *error) {
+        enum nd_code code = nd_error_code(error);
+
+        return code == ND_INVALID || code == ND_DATA_LOSS || code == ND_NOT_FOUND;
 }
 
 static struct nd_error *read_container(int fd, const char *json, size_t json_length, struct container *container) {
@@ -257,6 +276,14 @@ static void container_done(struct container **container) {
         container_free(*container);
 }
 
+static void condemn_container(struct container *container) {
+        container->state = CONTAINER_NEW;
+        container->made = CONTAINER_MADE_DIRECTORY | CONTAINER_MADE_ROOT | CONTAINER_MADE_ENGINE;
+        container->pid = 0;
+        nd_strset(&container->cgroup, "");
+        nd_strset(&container->monitor_cgroup, "");
+}
+
 static struct nd_error *load_container(struct loading *loading, struct sandbox *sandbox, int containers_fd, const char *id) {
         nd_cleanup(container_done) struct container *container = nd_new(struct container);
         nd_autoerror struct nd_error *error = nullptr;
@@ -271,7 +298,13 @@ static struct nd_error *load_container(struct loading *loading, struct sandbox *
         nd_try(nd_take_ptr(error));
         memcpy(container->id, id, POD_ID + 1);
         container->sandbox = sandbox;
-        nd_try(read_container(fd, json, length, container));
+        error = read_container(fd, json, length, container);
+        if (error && !is_damage(error))
+                return nd_take_ptr(error);
+        if (error) {
+                tell_removed(loading, "container", id, error);
+                condemn_container(container);
+        }
         pods_add_container(loading->pods, nd_take_ptr(container));
         return nullptr;
 }
@@ -289,7 +322,7 @@ static struct nd_error *load_containers(struct loading *loading, struct sandbox 
                         continue;
                 error = load_container(loading, sandbox, fd, *id);
                 if (error)
-                        tell(loading, "container", *id, error);
+                        tell_left(loading, "container", *id, error);
         }
         return nullptr;
 }
@@ -308,6 +341,13 @@ static struct nd_error *read_sandbox(struct record_book *book, int fd, const cha
         return nd_error_wrap(record_parse_sandbox(json, json_length, book->boot_id, sandbox), SANDBOX_JSON);
 }
 
+static void condemn_sandbox(struct sandbox *sandbox) {
+        sandbox_request_fill(&sandbox->request);
+        sandbox->state = SANDBOX_NEW;
+        sandbox->made = SANDBOX_MADE_NAMESPACES | SANDBOX_MADE_FILES | SANDBOX_MADE_NETWORK | SANDBOX_MADE_INIT;
+        sandbox->this_boot = true;
+}
+
 static struct nd_error *load_sandbox(struct loading *loading, const char *id) {
         nd_cleanup(sandbox_done) struct sandbox *sandbox = nd_new(struct sandbox);
         struct sandbox *loaded;
@@ -322,7 +362,13 @@ static struct nd_error *load_sandbox(struct loading *loading, const char *id) {
                 return remove_sandbox(loading->book->pods_fd, id);
         nd_try(nd_take_ptr(error));
         memcpy(sandbox->id, id, POD_ID + 1);
-        nd_try(read_sandbox(loading->book, fd, json, length, sandbox));
+        error = read_sandbox(loading->book, fd, json, length, sandbox);
+        if (error && !is_damage(error))
+                return nd_take_ptr(error);
+        if (error) {
+                tell_removed(loading, "pod sandbox", id, error);
+                condemn_sandbox(sandbox);
+        }
         loaded = nd_take_ptr(sandbox);
         pods_add_sandbox(loading->pods, loaded);
         return load_containers(loading, loaded, fd);
@@ -340,7 +386,7 @@ struct nd_error *record_load(struct record_book *book, struct pods *pods, nd_str
                         continue;
                 error = load_sandbox(&loading, *id);
                 if (error)
-                        tell(&loading, "pod sandbox", *id, error);
+                        tell_left(&loading, "pod sandbox", *id, error);
         }
         return nullptr;
 }

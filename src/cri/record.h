@@ -47,6 +47,6 @@ void record_book_free(struct record_book *book);
 [[nodiscard]] struct nd_error *record_remove_sandbox(struct record_book *book, const struct sandbox *sandbox);
 [[nodiscard]] struct nd_error *record_remove_container(struct record_book *book, const struct container *container);
 
-/* Fills an empty book of pods with what is on disk. A record that cannot be read costs its own pod or container: it is told in problems, in words for
- * the log, and left where it is for a person to look at. */
+/* Fills an empty book of pods with what is on disk. A record that cannot be read costs its own pod or container, and is told in problems, in words for
+ * the log: a damaged one is in the book as something that was never acknowledged, to be undone; one of a newer format is left as it is. */
 [[nodiscard]] struct nd_error *record_load(struct record_book *book, struct pods *pods, nd_strings *problems);

@@ -98,7 +98,10 @@ static struct nd_error *plan_clearing(const struct container_operation *operatio
         ret->run = path_of_container_run(config, container->id);
         if (!container->sandbox->this_boot)
                 return nullptr;
-        ret->cgroups[0] = nd_strdup(container->monitor_cgroup);
+        if (*container->monitor_cgroup == '\0') /* of a record that could not be read */
+                nd_try(monitor_home(container->id, &ret->cgroups[0]));
+        else
+                ret->cgroups[0] = nd_strdup(container->monitor_cgroup);
         if (*container->cgroup == '\0')
                 return resources_cgroup_path(config, container->sandbox->request.cgroup_parent, container->id,
                                              &ret->cgroups[1]);

@@ -40,6 +40,15 @@ void sandbox_request_done(struct sandbox_request *request) {
         *request = (struct sandbox_request) {};
 }
 
+void sandbox_request_fill(struct sandbox_request *request) {
+        char **const texts[] = {&request->name,          &request->uid,           &request->namespace,      &request->hostname,
+                                &request->log_directory, &request->cgroup_parent, &request->runtime_handler};
+
+        for (size_t i = 0; i < nd_count_of(texts); i++)
+                if (!*texts[i])
+                        *texts[i] = nd_strdup("");
+}
+
 void resource_request_done(struct resource_request *resources) {
         free(resources->cpuset_cpus);
         free(resources->cpuset_mems);

@@ -59,6 +59,9 @@ struct sandbox_request {
 
 void sandbox_request_done(struct sandbox_request *request);
 
+/* Texts that are absent become empty: for who must work with a request that could not be read. */
+void sandbox_request_fill(struct sandbox_request *request);
+
 /* ---- a container ---- */
 
 struct mount_request {

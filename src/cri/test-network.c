@@ -228,11 +228,18 @@ static void a_network_without_an_address_is_an_error([[maybe_unused]] void **sta
         tear_down(&f);
 }
 
-static void without_a_note_there_is_nothing_to_give_back([[maybe_unused]] void **state) {
+static void without_a_note_the_present_network_gets_its_del([[maybe_unused]] void **state) {
+        nd_autofree char *log = nullptr;
         struct fixture f;
 
         set_up(&f);
+        expect_ok(remove_it(&f)); /* there is none: nothing can be given back */
+        conflist(&f, "10-x.conflist", "x", "first", "first");
+        plugin(&f, "first", "");
         expect_ok(remove_it(&f));
+        log = scratch_read(f.root, "log");
+        expect_contains(log, "DEL");
+        assert_null(f.sandbox.network_result);
         f.sandbox.network_result = nd_strdup("{}");
         expect_error(remove_it(&f), ND_INTERNAL, "no configuration is noted");
         tear_down(&f);
@@ -258,7 +265,7 @@ int main(void) {
                 cmocka_unit_test(a_plugin_that_refuses_is_quoted_and_all_get_their_del),
                 cmocka_unit_test(a_plugin_that_hangs_is_killed_with_what_it_started),
                 cmocka_unit_test(a_network_without_an_address_is_an_error),
-                cmocka_unit_test(without_a_note_there_is_nothing_to_give_back),
+                cmocka_unit_test(without_a_note_the_present_network_gets_its_del),
                 cmocka_unit_test(a_name_cannot_smuggle_an_argument),
         };
 

@@ -263,27 +263,53 @@ static void a_directory_without_a_record_goes_when_it_is_found([[maybe_unused]] 
         assert_int_equal(scratch_entries(f.directory, "state/pods"), 1);
 }
 
-static void a_damaged_record_costs_one_pod([[maybe_unused]] void **state) {
+static void a_damaged_record_costs_one_pod_which_is_to_be_undone([[maybe_unused]] void **state) {
         nd_cleanup(nd_strings_done) nd_strings problems = {};
         nd_cleanup(fixture_done) struct fixture f = {};
         nd_autofree char *name = nullptr, *other = nullptr;
+        char sandbox_id[POD_ID + 1], container_id[POD_ID + 1];
         struct container *container;
         struct sandbox *damaged;
 
         fixture_init(&f);
         (void) add_sandbox(&f);
         damaged = add_sandbox(&f);
+        memcpy(sandbox_id, damaged->id, sizeof sandbox_id);
         name = nd_format("state/pods/%s/sandbox.json", damaged->id);
         scratch_text(f.directory, name, "{\"version\":1,\"state\":");
         container = add_container(&f, add_sandbox(&f), false);
         other = nd_format("state/pods/%s/containers/%s/container.pb", container->sandbox->id, container->id);
+        memcpy(container_id, container->id, sizeof container_id);
+        container->sandbox->state = SANDBOX_READY;
+        expect_ok(record_save_sandbox(f.book, container->sandbox, RECORD_HERE));
         scratch_text(f.directory, other, "\xff");
         restart(&f, &problems);
 
         assert_int_equal(problems.count, 2);
-        assert_int_equal(f.pods.sandboxes.count, 2);
-        assert_int_equal(f.pods.containers.count, 0);
-        assert_true(scratch_has(f.directory, name)); /* left for a person to look at */
+        assert_int_equal(f.pods.sandboxes.count, 3);
+        assert_int_equal(f.pods.containers.count, 1);
+        damaged = nd_map_get(&f.pods.sandboxes, sandbox_id);
+        assert_int_equal(damaged->state, SANDBOX_NEW);
+        assert_true(damaged->made & SANDBOX_MADE_NETWORK && damaged->made & SANDBOX_MADE_NAMESPACES);
+        container = nd_map_get(&f.pods.containers, container_id);
+        assert_int_equal(container->state, CONTAINER_NEW);
+        assert_true(container->made & CONTAINER_MADE_ENGINE);
+        assert_int_equal(container->sandbox->state, SANDBOX_READY); /* it has nothing to do with it */
+}
+
+static void a_newer_daemons_record_is_left_alone([[maybe_unused]] void **state) {
+        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(fixture_done) struct fixture f = {};
+        nd_autofree char *name = nullptr;
+
+        fixture_init(&f);
+        name = nd_format("state/pods/%s/sandbox.json", add_sandbox(&f)->id);
+        scratch_text(f.directory, name, "{\"version\":2,\"state\":\"ready\"}");
+        restart(&f, &problems);
+        assert_int_equal(problems.count, 1);
+        expect_contains(problems.items[0], "not cleaned up: sandbox.json: written by a newer nodens-cri");
+        assert_int_equal(f.pods.sandboxes.count, 0);
+        assert_true(scratch_has(f.directory, name));
 }
 
 static void a_newer_format_is_told_apart([[maybe_unused]] void **state) {
@@ -326,7 +352,8 @@ int main(void) {
                 cmocka_unit_test(the_pods_init_comes_back_without_a_request),
                 cmocka_unit_test(what_was_removed_is_gone_and_removing_it_again_is_fine),
                 cmocka_unit_test(a_directory_without_a_record_goes_when_it_is_found),
-                cmocka_unit_test(a_damaged_record_costs_one_pod),
+                cmocka_unit_test(a_damaged_record_costs_one_pod_which_is_to_be_undone),
+                cmocka_unit_test(a_newer_daemons_record_is_left_alone),
                 cmocka_unit_test(a_newer_format_is_told_apart),
                 cmocka_unit_test(a_record_of_an_earlier_boot_stays_one),
         };

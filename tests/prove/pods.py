@@ -107,6 +107,11 @@ def chaos_in_a_guest(proof: Proof) -> None:
     proof.figure("chaos", count_line(done.stdout))
 
 
+@check("point 4: what belongs to a damaged record is removed, and nothing else")
+def damage(proof: Proof) -> None:
+    proof.figure("cases", count_line(proof.dev("test", "pods-damage", timeout=900).stdout))
+
+
 @check("point 5: a node full of pods: start rate, lists, memory, mount lines, restart; one more pod takes at most 1.5 x the first one")
 def size(proof: Proof) -> None:
     found = figures_of(proof, "size", "--pods", str(FULL_PODS if proof.full else QUICK_PODS), timeout=3600)

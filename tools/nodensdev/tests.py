@@ -125,6 +125,7 @@ SUITES = {
                         default=False),
     "pods-chaos": Suite("1,000 pod lives while the daemon is killed and its engines fail", pytest_of_images("tests/pods/test_chaos.py", "-s", place=alone), default=False),
     "pods-boot": Suite("what is told of a pod while it runs and after a reboot", pytest_of_images("tests/pods/test_boot.py", place=alone), default=False),
+    "pods-damage": Suite("what becomes of pods whose records are damaged", pytest_of_images("tests/pods/test_damage.py", place=alone), default=False),
     "pods-size": Suite("1,000 pods with 2,000 containers at once", pytest_of_images("tests/pods/test_size.py", "-s", place=alone), default=False),
     "stories": Suite("what people do with a node, on a cluster with nodens-cri", pytest_on_machine("tests/stories"), default=False),
     "stories-systemd": Suite("the same with systemd as the cgroup driver", pytest_on_machine("tests/stories", "--cgroup-driver", "systemd"), default=False),
