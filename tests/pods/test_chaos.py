@@ -140,6 +140,8 @@ def start(chaos: Chaos, one: Container) -> None:
             raise
         if insist(chaos, "ContainerStatus", lambda: one.state) == one.pods.pb.CONTAINER_CREATED:    # otherwise only the answer was lost
             insist_started(chaos, one)
+        if insist(chaos, "ContainerStatus", one.status).reason == "StartError":    # the next daemon tried on its own, and says that it could not
+            raise
 
 
 def insist_started(chaos: Chaos, one: Container) -> None:
