@@ -10,6 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autofree char *text = fuzz_text(data, size);
         struct network_usage network;
         struct pressures pressures = {};
+        struct usage usage = {};
 
         if (usage_parse_pressure(text, &pressures)) {
                 fuzz_require(pressures.known && strncmp(text, "some ", 5) == 0);
@@ -17,6 +18,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 fuzz_require(pressures.full.total <= UINT64_MAX / 1000 * 1000);
         } else {
                 fuzz_require(!pressures.known);
+        }
+
+        usage_parse_devices(text, &usage);
+        fuzz_require(usage.device_count <= USAGE_DEVICES);
+        for (size_t i = 0; i < usage.device_count; i++) {
+                const char *major = usage.devices[i].major, *minor = usage.devices[i].minor;
+
+                fuzz_require(*major && *minor && strspn(major, "0123456789") == strlen(major));
+                fuzz_require(strstr(text, major) && strstr(text, minor));
         }
 
         usage_parse_network(text, &network);

@@ -21,6 +21,8 @@ enum source {
         FROM_INTERFACE, /* struct interface_usage, once for each */
         FROM_RESOURCES, /* struct resource_request; 0 = not set */
         FROM_PROCESSES, /* struct process_usage */
+        FROM_DEVICE,    /* struct device_usage, once for each */
+        FROM_HUGE,      /* struct huge_usage, once for each */
         FROM_CLOCK,     /* now */
         FROM_START,     /* when the container was started */
 };
@@ -40,12 +42,13 @@ struct row {
 #define INTERFACE(field) .source = FROM_INTERFACE, .value = offsetof(struct interface_usage, field), .divisor = 1
 #define RESOURCES(field) .source = FROM_RESOURCES, .value = offsetof(struct resource_request, field), .divisor = 1
 #define PROCESSES(field) .source = FROM_PROCESSES, .value = offsetof(struct process_usage, field), .divisor = 1
+#define DEVICE(field) .source = FROM_DEVICE, .value = offsetof(struct device_usage, field), .divisor = 1
 #define COUNTER(text, words) .metric = {.name = (text), .help = (words), .counter = true}
 #define COUNTER_BY(text, words, ...) .metric = {.name = (text), .help = (words), .counter = true, .more = {__VA_ARGS__}}
 #define GAUGE(text, words) .metric = {.name = (text), .help = (words)}
 #define GAUGE_BY(text, words, ...) .metric = {.name = (text), .help = (words), .more = {__VA_ARGS__}}
 
-/* Rows of one metric stand together. */
+/* Rows of one metric stand together. Of the CRI's list one is not here: container_hugetlb_max_usage_bytes, which cgroup v2 does not tell. */
 static const struct row rows[] = {
         {COUNTER("container_cpu_usage_seconds_total", "Processor time used, in seconds"), USAGE(has_cpu, cpu, SECOND)},
         {COUNTER("container_cpu_user_seconds_total", "Processor time used outside of the kernel, in seconds"),
@@ -89,6 +92,15 @@ static const struct row rows[] = {
          USAGE(has_io, written_bytes, 1)},
         {COUNTER_BY("container_fs_writes_total", "Writes to block devices", "device"), USAGE(has_io, writes, 1)},
 
+        {COUNTER_BY("container_blkio_device_usage_total", "Bytes read from and written to each block device", "device",
+                    "major", "minor", "operation"),
+         DEVICE(read_bytes), .more = {[3] = "Read"}},
+        {COUNTER_BY("container_blkio_device_usage_total", "Bytes read from and written to each block device", "device",
+                    "major", "minor", "operation"),
+         DEVICE(written_bytes), .more = {[3] = "Write"}},
+        {GAUGE_BY("container_hugetlb_usage_bytes", "Huge pages in use", "pagesize"), .source = FROM_HUGE,
+         .value = offsetof(struct huge_usage, bytes), .divisor = 1},
+
         {COUNTER_BY("container_network_receive_bytes_total", "Bytes received", "interface"), INTERFACE(received)},
         {COUNTER_BY("container_network_receive_packets_total", "Packets received", "interface"), INTERFACE(received_packets)},
         {COUNTER_BY("container_network_receive_packets_dropped_total", "Received packets that were dropped", "interface"),
@@ -105,6 +117,8 @@ static const struct row rows[] = {
         {GAUGE("container_processes", "Processes"), PROCESSES(processes)},
         {GAUGE("container_file_descriptors", "Open descriptors of all processes"), PROCESSES(descriptors)},
         {GAUGE("container_sockets", "Those of them that are sockets"), PROCESSES(sockets)},
+        {GAUGE_BY("container_ulimits_soft", "Soft limits of the container's first process", "ulimit"),
+         PROCESSES(descriptors_limit), .more = {"max_open_files"}},
         {GAUGE("container_threads", "Threads and processes"), USAGE(has_pids, pids, 1)},
         {GAUGE("container_threads_max", "Most threads and processes that are allowed; 0 = no limit"),
          USAGE(has_pids, pids_limit, 1)},
@@ -115,6 +129,8 @@ static const struct row rows[] = {
         {GAUGE("container_spec_cpu_quota", "Processor quota in each period, in microseconds"), RESOURCES(cpu_quota)},
         {GAUGE("container_spec_cpu_shares", "Share of the processor"), RESOURCES(cpu_shares)},
         {GAUGE("container_spec_memory_limit_bytes", "Memory limit"), RESOURCES(memory_limit)},
+        {GAUGE("container_spec_memory_reservation_limit_bytes", "Memory that is kept from being reclaimed"),
+         USAGE(has_memory, memory_low, 1)},
         {GAUGE("container_spec_memory_swap_limit_bytes", "Limit of memory and swap"), RESOURCES(memory_swap_limit)},
 
         {COUNTER("container_pressure_cpu_waiting_seconds_total", "Time in which some task waited for a processor"),
@@ -193,6 +209,8 @@ static bool value_of(const struct row *row, const struct container *container, c
                 if (stats->processes.at == 0)
                         return false;
                 *ret = field(&stats->processes, row->value);
+                if (*ret == UINT64_MAX)
+                        *ret = 0; /* no limit */
                 break;
         case FROM_CLOCK:
                 *ret = nd_clock_wall_ns();
@@ -201,7 +219,9 @@ static bool value_of(const struct row *row, const struct container *container, c
                 *ret = container->started_at;
                 break;
         case FROM_INTERFACE:
-                return false;
+        case FROM_DEVICE:
+        case FROM_HUGE:
+                return false; /* these are several */
         }
         *ret /= row->divisor;
         return true;
@@ -215,16 +235,41 @@ static struct metric_sample sample(const struct row *row, uint64_t value) {
         return s;
 }
 
-static_assert(nd_count_of(rows) <= METRIC_SAMPLES);
+static size_t add_devices(const struct row *row, const struct usage *usage, struct metric_sample *ret) {
+        for (size_t i = 0; i < usage->device_count; i++) {
+                const struct device_usage *device = usage->devices + i;
+
+                ret[i] = sample(row, field(device, row->value));
+                ret[i].more[0] = device->name;
+                ret[i].more[1] = device->major;
+                ret[i].more[2] = device->minor;
+        }
+        return usage->device_count;
+}
+
+static size_t add_huge(const struct row *row, const struct usage *usage, struct metric_sample *ret) {
+        for (size_t i = 0; i < usage->huge_count; i++) {
+                ret[i] = sample(row, usage->huge[i].bytes);
+                ret[i].more[0] = usage->huge[i].size;
+        }
+        return usage->huge_count;
+}
+
+static_assert(nd_count_of(rows) + 2 * USAGE_DEVICES + USAGE_HUGE_SIZES <= METRIC_SAMPLES);
 
 size_t metrics_of_container(const struct container *container, const struct container_stats *stats,
                             struct metric_sample ret[static METRIC_SAMPLES]) {
         size_t count = 0;
         uint64_t value = 0;
 
-        for (size_t i = 0; i < nd_count_of(rows); i++)
-                if (value_of(rows + i, container, stats, &value))
-                        ret[count++] = sample(rows + i, value);
+        for (const struct row *row = rows; row < rows + nd_count_of(rows); row++) {
+                if (row->source == FROM_DEVICE)
+                        count += add_devices(row, &stats->usage, ret + count);
+                else if (row->source == FROM_HUGE)
+                        count += add_huge(row, &stats->usage, ret + count);
+                else if (value_of(row, container, stats, &value))
+                        ret[count++] = sample(row, value);
+        }
         return count;
 }
 

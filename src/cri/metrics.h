@@ -9,7 +9,7 @@
 
 enum {
         METRIC_BASE = 6,      /* labels that all have */
-        METRIC_MORE = 2,      /* labels that some have besides */
+        METRIC_MORE = 4,      /* labels that some have besides */
         METRIC_SAMPLES = 128, /* most of one container or pod */
 };
 

@@ -56,7 +56,8 @@ static void a_containers_samples_are_what_was_read([[maybe_unused]] void **state
         assert_int_equal(find(samples, count, "container_spec_cpu_shares", nullptr)->value, 512);
         assert_int_equal(find(samples, count, "container_spec_memory_limit_bytes", nullptr)->value, 0);
         assert_int_equal(find(samples, count, "container_sockets", nullptr)->value, 1);
-        assert_null(find(samples, count, "container_oom_events_total", nullptr)); /* nobody could look */
+        assert_null(find(samples, count, "container_blkio_device_usage_total", nullptr)); /* it used none */
+        assert_null(find(samples, count, "container_oom_events_total", nullptr));         /* nobody could look */
         assert_null(find(samples, count, "container_network_receive_bytes_total", nullptr));
 }
 
@@ -91,12 +92,47 @@ static void a_pods_own_labels_name_no_container([[maybe_unused]] void **state) {
         assert_string_equal(labels[5], "pod");
 }
 
+static void devices_and_huge_pages_have_a_sample_each([[maybe_unused]] void **state) {
+        struct container container = {};
+        struct container_stats stats = {.usage = {.at = 1,
+                                                  .has_memory = true,
+                                                  .memory_low = 4096,
+                                                  .huge_count = 1,
+                                                  .huge = {{.size = "2MB", .bytes = 2 << 20}}},
+                                        .processes = {.at = 1, .descriptors_limit = 1024}};
+        struct metric_sample samples[METRIC_SAMPLES];
+        const struct metric_sample *found;
+        size_t count;
+
+        usage_parse_devices("8:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=0 dios=0\n"
+                            "what is this\n"
+                            "259:1 rbytes=30 wbytes=40 rios=1 wios=2\n"
+                            "7:0\n",
+                            &stats.usage);
+        assert_int_equal(stats.usage.device_count, 2);
+        count = metrics_of_container(&container, &stats, samples);
+        found = find(samples, count, "container_blkio_device_usage_total", nullptr);
+        assert_int_equal(found[0].value, 10);
+        assert_string_equal(found[0].more[1], "8");
+        assert_string_equal(found[0].more[3], "Read");
+        assert_int_equal(found[1].value, 30);
+        assert_string_equal(found[1].more[1], "259");
+        assert_string_equal(found[1].more[2], "1");
+        assert_int_equal(found[2].value, 20);
+        assert_string_equal(found[2].more[3], "Write");
+        found = find(samples, count, "container_hugetlb_usage_bytes", "2MB");
+        assert_int_equal(found->value, 2 << 20);
+        assert_int_equal(find(samples, count, "container_ulimits_soft", "max_open_files")->value, 1024);
+        assert_int_equal(find(samples, count, "container_spec_memory_reservation_limit_bytes", nullptr)->value, 4096);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(every_metric_is_described_once),
                 cmocka_unit_test(a_containers_samples_are_what_was_read),
                 cmocka_unit_test(a_pods_samples_are_its_interfaces),
                 cmocka_unit_test(a_pods_own_labels_name_no_container),
+                cmocka_unit_test(devices_and_huge_pages_have_a_sample_each),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -67,10 +68,78 @@ static void read_memory(int cgroup, char *text, struct usage *u) {
                 u->faults = key(text, "pgfault");
                 u->major_faults = key(text, "pgmajfault");
         }
+        (void) !number(cgroup, "memory.low", text, &u->memory_low);
         u->working_set = u->memory > u->inactive_file ? u->memory - u->inactive_file : 0;
         u->has_swap = number(cgroup, "memory.swap.current", text, &u->swap);
         if (u->has_swap && !number(cgroup, "memory.swap.max", text, &u->swap_limit))
                 u->swap_limit = UINT64_MAX;
+}
+
+/* Takes decimal digits up to a delimiter; false when there are none or too many. */
+static bool take_digits(const char **at, char delimiter, char *ret, size_t size) {
+        size_t length = strspn(*at, "0123456789");
+
+        if (length == 0 || length >= size || (*at)[length] != delimiter)
+                return false;
+        memcpy(ret, *at, length);
+        ret[length] = '\0';
+        *at += length + 1;
+        return true;
+}
+
+void usage_parse_devices(const char *text, struct usage *ret) {
+        char line[512];
+
+        ret->device_count = 0;
+        for (const char *next = text; *next && ret->device_count < USAGE_DEVICES;) {
+                struct device_usage *device = ret->devices + ret->device_count;
+                size_t length = strcspn(next, "\n");
+                const char *at = line;
+
+                *device = (struct device_usage) {};
+                if (length < sizeof line) {
+                        memcpy(line, next, length);
+                        line[length] = '\0';
+                        if (take_digits(&at, ':', device->major, sizeof device->major) &&
+                            take_digits(&at, ' ', device->minor, sizeof device->minor) &&
+                            nd_cgroup_sum(at, "rbytes", &device->read_bytes) &&
+                            nd_cgroup_sum(at, "wbytes", &device->written_bytes))
+                                ret->device_count++;
+                }
+                next += length + (next[length] == '\n');
+        }
+}
+
+/* Where the kernel's link for the numbers leads is called as the device. */
+static void name_device(struct device_usage *device) {
+        nd_autofree char *path = nd_format("/sys/dev/block/%s:%s", device->major, device->minor);
+        char target[256];
+        ssize_t n = readlink(path, target, sizeof target - 1);
+        const char *slash;
+
+        if (n <= 0)
+                return;
+        target[n] = '\0';
+        slash = strrchr(target, '/');
+        if (slash && strlen(slash) + strlen("/dev") < sizeof device->name)
+                (void) snprintf(device->name, sizeof device->name, "/dev%.*s", (int) sizeof device->name - 5, slash);
+}
+
+/* The sizes that the architectures have; a file that is not there is one look. */
+static void read_huge(int cgroup, char *text, struct usage *u) {
+        static const struct {
+                const char *size, *file;
+        } sizes[USAGE_HUGE_SIZES] = {{"64KB", "hugetlb.64KB.current"},
+                                     {"2MB", "hugetlb.2MB.current"},
+                                     {"32MB", "hugetlb.32MB.current"},
+                                     {"1GB", "hugetlb.1GB.current"}};
+
+        for (size_t i = 0; i < nd_count_of(sizes); i++) {
+                struct huge_usage *huge = u->huge + u->huge_count;
+
+                huge->size = sizes[i].size;
+                u->huge_count += number(cgroup, sizes[i].file, text, &huge->bytes);
+        }
 }
 
 static void read_io(int cgroup, char *text, struct usage *u) {
@@ -81,6 +150,9 @@ static void read_io(int cgroup, char *text, struct usage *u) {
         (void) !nd_cgroup_sum(text, "wbytes", &u->written_bytes);
         (void) !nd_cgroup_sum(text, "rios", &u->reads);
         (void) !nd_cgroup_sum(text, "wios", &u->writes);
+        usage_parse_devices(text, u);
+        for (size_t i = 0; i < u->device_count; i++)
+                name_device(u->devices + i);
 }
 
 static void read_pressure(int cgroup, const char *file, char *text, struct pressures *ret) {
@@ -110,6 +182,8 @@ struct nd_error *usage_of_cgroup(const char *cgroup, unsigned parts, struct usag
                             nd_cgroup_key(text, "max", &u.limit_hits);
                 (void) !number(fd, "memory.peak", text, &u.memory_peak);
         }
+        if (parts & USAGE_HUGE)
+                read_huge(fd, text, &u);
         if (parts & USAGE_PRESSURE) {
                 read_pressure(fd, "cpu.pressure", text, &u.cpu_pressure);
                 read_pressure(fd, "memory.pressure", text, &u.memory_pressure);
@@ -325,13 +399,24 @@ static void close_directory(DIR **directory) {
                 (void) closedir(*directory);
 }
 
+static uint64_t limit_of(const char *pid, size_t length) {
+        nd_autofree char *text = nd_strndup(pid, length);
+        struct rlimit limit = {};
+        uint32_t number = 0;
+
+        if (nd_parse_u32(text, &number) < 0 || prlimit((pid_t) number, RLIMIT_NOFILE, nullptr, &limit) < 0)
+                return 0;
+        return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+}
+
 /* What its descriptors are is told by where their links lead. */
 static void look_into_process(const char *pid, size_t length, struct process_usage *u) {
         nd_autofree char *path = nd_format("/proc/%.*s/fd", (int) length, pid);
         nd_cleanup(close_directory) DIR *directory = opendir(path);
         const struct dirent *entry;
 
-        u->processes++;
+        if (u->processes++ == 0)
+                u->descriptors_limit = limit_of(pid, length);
         while (directory && u->descriptors < LINKS && (entry = readdir(directory))) {
                 char target[16];
                 ssize_t n;

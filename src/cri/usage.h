@@ -28,7 +28,24 @@ enum usage_part {
         USAGE_IO = 1 << 3,
         USAGE_OOM = 1 << 4,
         USAGE_PRESSURE = 1 << 5,
-        USAGE_ALL = (1 << 6) - 1,
+        USAGE_HUGE = 1 << 6, /* huge pages */
+        USAGE_ALL = (1 << 7) - 1,
+};
+
+enum {
+        USAGE_DEVICES = 8, /* block devices of one cgroup that are told apart; all of them are in the sums */
+        USAGE_HUGE_SIZES = 4,
+};
+
+struct device_usage {
+        char name[32];             /* "/dev/vda"; "" where the kernel has none for it */
+        char major[12], minor[12]; /* decimal */
+        uint64_t read_bytes, written_bytes;
+};
+
+struct huge_usage {
+        const char *size; /* "2MB" */
+        uint64_t bytes;
 };
 
 struct usage {
@@ -40,7 +57,7 @@ struct usage {
 
         bool has_memory;
         uint64_t memory, memory_limit; /* UINT64_MAX = none */
-        uint64_t memory_peak;
+        uint64_t memory_peak, memory_low;
         uint64_t working_set; /* without inactive files */
         uint64_t anonymous, file, mapped, kernel, active_file, inactive_file;
         uint64_t faults, major_faults;
@@ -52,6 +69,11 @@ struct usage {
 
         bool has_io;
         uint64_t read_bytes, written_bytes, reads, writes;
+        size_t device_count;
+        struct device_usage devices[USAGE_DEVICES];
+
+        size_t huge_count;
+        struct huge_usage huge[USAGE_HUGE_SIZES];
 
         bool has_oom;
         uint64_t oom_kills;
@@ -62,6 +84,9 @@ struct usage {
 
 /* ND_NOT_FOUND when the cgroup is gone. What it does not have (no controller) is not an error: the has_ field is false. */
 [[nodiscard]] struct nd_error *usage_of_cgroup(const char *cgroup, unsigned parts, struct usage *ret);
+
+/* "8:0 rbytes=1 wbytes=2 rios=3 ...", a line per device; fills all but the names, which are not in the text. */
+void usage_parse_devices(const char *text, struct usage *ret);
 
 /* "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull ..." */
 [[nodiscard]] bool usage_parse_pressure(const char *text, struct pressures *ret);
@@ -98,6 +123,7 @@ void usage_parse_network(const char *text, struct network_usage *ret);
 struct process_usage {
         uint64_t at; /* 0 = not known */
         uint64_t processes, descriptors, sockets;
+        uint64_t descriptors_limit; /* of the one that was looked at first; UINT64_MAX = none */
 };
 
 /* Looks into every process of a cgroup and below. Takes long where there are many: for workers. Stops counting at ceilings that nobody reaches who means

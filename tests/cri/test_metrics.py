@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the CRI's validation suite asks of PodSandboxMetrics: the descriptors, and a sample for each."""
+from pathlib import Path
+
 import pytest
-from pods import TIMEOUT, Pods, controllers
+from conftest import Subject
+from pods import TIMEOUT, Pods, controllers, eventually
 
 TOLERATED = {    # that no runtime is held to: the kernel or the container may have none
     "container_hugetlb_max_usage_bytes", "container_hugetlb_usage_bytes", "container_spec_cpu_quota", "container_spec_memory_reservation_limit_bytes",
@@ -25,6 +28,32 @@ def test_every_metric_is_described(plain_pods: Pods) -> None:
     found = {descriptor.name: descriptor for descriptor in answer.descriptors}
     assert NAMES - TOLERATED <= found.keys(), f"missing: {sorted(NAMES - TOLERATED - found.keys())}"
     assert all(descriptor.help for descriptor in found.values())
+
+
+def test_nodens_describes_all_that_the_kernel_can_tell(plain_pods: Pods, subject: Subject) -> None:
+    if subject.name != "nodens-cri":
+        pytest.skip("upstream holds no runtime to these")
+    answer = plain_pods.runtime.ListMetricDescriptors(plain_pods.pb.ListMetricDescriptorsRequest(), timeout=TIMEOUT)
+    assert not TOLERATED - {descriptor.name for descriptor in answer.descriptors} - {"container_hugetlb_max_usage_bytes"}    # cgroup v2 has no such figure
+
+
+def test_nodens_has_a_sample_of_pressure_devices_and_limits(pods: Pods, subject: Subject) -> None:
+    if subject.name != "nodens-cri":
+        pytest.skip("upstream holds no runtime to these")
+    pod = pods.run()
+    pod.container("dd if=/dev/zero of=/file bs=1M count=4; sync; exec sleep 4321")
+    expected = {"container_spec_cpu_quota", "container_spec_memory_reservation_limit_bytes", "container_ulimits_soft"}
+    if "io" in controllers():
+        expected.add("container_blkio_device_usage_total")
+    if Path("/proc/pressure").exists():
+        expected |= {name for name in TOLERATED if name.startswith("container_pressure_")}
+
+    def missing() -> set[str]:
+        answer = pods.runtime.ListPodSandboxMetrics(pods.pb.ListPodSandboxMetricsRequest(), timeout=TIMEOUT)
+        mine = next(one for one in answer.pod_metrics if one.pod_sandbox_id == pod.id)
+        return expected - {metric.name for container in mine.container_metrics for metric in container.metrics}
+
+    eventually(lambda: not missing(), 20, f"a sample of each of {sorted(expected)}")
 
 
 def test_every_metric_that_is_described_has_a_sample_with_its_labels(pods: Pods) -> None:
