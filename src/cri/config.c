@@ -35,6 +35,7 @@ void cri_config_done(struct cri_config *config) {
         free(config->cni_config);
         free(config->cni_plugins);
         free(config->seccomp_profile);
+        free(config->metrics);
         *config = (struct cri_config) {};
 }
 
@@ -57,12 +58,13 @@ void cri_config_init(struct cri_config *ret) {
                 .cni_config = nd_strdup("/etc/cni/net.d"),
                 .cni_plugins = nd_strdup("/opt/cni/bin:/usr/lib/cni"),
                 .seccomp_profile = nd_strdup("/usr/share/containers/seccomp.json"),
+                .metrics = nd_strdup("off"),
         };
 }
 
 struct key {
         const char *name;
-        enum { KEY_PATH, KEY_PROGRAM, KEY_PATHS, KEY_NUMBER, KEY_NAMES, KEY_DRIVER } kind;
+        enum { KEY_PATH, KEY_PROGRAM, KEY_PATHS, KEY_NUMBER, KEY_NAMES, KEY_DRIVER, KEY_ENDPOINT } kind;
         size_t offset;
         uint32_t least, most;
 };
@@ -86,6 +88,7 @@ static const struct key keys[] = {
         {"cniConfig", KEY_PATH, offsetof(struct cri_config, cni_config), 0, 0},
         {"cniPlugins", KEY_PATHS, offsetof(struct cri_config, cni_plugins), 0, 0},
         {"seccompProfile", KEY_PATH, offsetof(struct cri_config, seccomp_profile), 0, 0},
+        {"metrics", KEY_ENDPOINT, offsetof(struct cri_config, metrics), 0, 0},
 };
 
 static struct nd_error *take_path(const struct key *key, yyjson_val *value, void *field) {
@@ -138,6 +141,21 @@ static struct nd_error *take_driver(const struct key *key, yyjson_val *value, vo
         return nullptr;
 }
 
+/* YAML reads a bare off as false. */
+static struct nd_error *take_endpoint(const struct key *key, yyjson_val *value, void *field) {
+        const char *text = yyjson_is_false(value) ? "off" : yyjson_get_str(value);
+        uint64_t port = 0;
+
+        if (text && nd_has_prefix(text, "127.0.0.1:") &&
+            (nd_parse_u64(text + strlen("127.0.0.1:"), UINT16_MAX, &port) < 0 || port == 0))
+                text = nullptr;
+        if (!text || (text[0] != '/' && !port && !nd_streq(text, "off")))
+                return nd_error_new(ND_INVALID, 0, "%s must be off, the absolute path of a socket, or 127.0.0.1:PORT",
+                                    key->name);
+        nd_strset(field, text);
+        return nullptr;
+}
+
 static struct nd_error *take_number(const struct key *key, yyjson_val *value, void *field) {
         if (!yyjson_is_uint(value) || yyjson_get_uint(value) < key->least || yyjson_get_uint(value) > key->most)
                 return nd_error_new(ND_INVALID, 0, "%s must be a number from %u to %u", key->name, key->least, key->most);
@@ -174,6 +192,8 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, struct cri
                         return take_paths(&keys[i], value, field);
                 case KEY_DRIVER:
                         return take_driver(&keys[i], value, field);
+                case KEY_ENDPOINT:
+                        return take_endpoint(&keys[i], value, field);
                 case KEY_NUMBER:
                         return take_number(&keys[i], value, field);
                 case KEY_NAMES:

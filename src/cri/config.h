@@ -29,6 +29,7 @@ struct cri_config {
         char *cni_config;      /* conflists */
         char *cni_plugins;     /* directories, written as PATH is */
         char *seccomp_profile; /* what RuntimeDefault means */
+        char *metrics;         /* "off", a socket's path, or "127.0.0.1:PORT" */
 };
 
 void cri_config_done(struct cri_config *config);

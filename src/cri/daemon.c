@@ -9,24 +9,24 @@
 
 #include <signal.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "cri/events.h"
+#include "cri/listener.h"
 #include "cri/network.h"
 #include "cri/pins.h"
 #include "cri/record.h"
 #include "cri/recovery.h"
+#include "cri/scrape.h"
 #include "cri/selftest.h"
 #include "cri/service.h"
 #include "cri/stats.h"
 #include "cri/stream/server.h"
 #include "cri/sweeper.h"
+#include "cri/telemetry.h"
 #include "cri/verify.h"
-#include "net/unix.h"
 #include "oci/store.h"
 #include "sys/file.h"
 #include "sys/limits.h"
@@ -41,6 +41,7 @@ static const struct nd_grpc_method *const tables[] = {
 
 void daemon_done(struct daemon *daemon) {
         nd_grpc_server_free(daemon->server);
+        scrape_free(daemon->scrape);
         stream_server_free(daemon->streams);
         events_free(daemon->events);
         stats_free(daemon->stats);
@@ -54,6 +55,7 @@ void daemon_done(struct daemon *daemon) {
         sweeper_free(daemon->sweeper);
         nd_image_store_free(daemon->images);
         sd_event_unref(daemon->loop);
+        telemetry_free(daemon->telemetry);
         cri_config_done(&daemon->config);
 }
 
@@ -76,50 +78,6 @@ static struct nd_error *start_loop(struct daemon *daemon) {
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "make an event loop") : nullptr;
 }
 
-/* Another daemon that still listens must not lose its socket to us; a dead one's socket is in the way. */
-static struct nd_error *clear_way(const struct sockaddr_un *address) {
-        nd_autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-        if (fd >= 0 && connect(fd, (const struct sockaddr *) address, sizeof *address) == 0)
-                return nd_error_new(ND_EXISTS, 0, "another nodens-cri listens on '%s'", address->sun_path);
-        if (unlink(address->sun_path) < 0 && errno != ENOENT)
-                return nd_error_new(nd_code_of_errno(errno), errno, "remove '%s'", address->sun_path);
-        return nullptr;
-}
-
-static struct nd_error *make_directory_of(const char *path) {
-        nd_autofree char *directory = nd_strdup(path);
-        char *slash = strrchr(directory, '/');
-
-        if (!slash || slash == directory)
-                return nullptr;
-        *slash = '\0';
-        return nd_dir_make(AT_FDCWD, directory, 0700);
-}
-
-static struct nd_error *listen_at(const char *path, int *ret_fd) {
-        struct sockaddr_un address;
-        nd_autoclose int fd = -EBADF;
-        mode_t mask;
-        int r;
-
-        nd_try(nd_unix_address(path, &address));
-        nd_try(make_directory_of(path));
-        nd_try(clear_way(&address));
-        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket");
-        mask = umask(0177);
-        r = bind(fd, (struct sockaddr *) &address, sizeof address);
-        (void) umask(mask);
-        if (r < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "bind '%s'", path);
-        if (listen(fd, SOMAXCONN) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "listen on '%s'", path);
-        *ret_fd = nd_take_fd(fd);
-        return nullptr;
-}
-
 /* "RunPodSandbox" of "/runtime.v1.RuntimeService/RunPodSandbox". */
 static const char *method_of(const struct nd_grpc_call *call) {
         const char *path = nd_grpc_call_path(call), *slash = strrchr(path, '/');
@@ -128,11 +86,14 @@ static const char *method_of(const struct nd_grpc_call *call) {
 }
 
 /* Requests are logged once, here: failures with their reason, the rest for whoever debugs. */
-static void observe(const struct nd_grpc_call *call, uint64_t duration_us, [[maybe_unused]] void *userdata) {
+static void observe(const struct nd_grpc_call *call, uint64_t duration_us, void *userdata) {
+        struct daemon *daemon = userdata;
         nd_autofree char *duration = nd_format("%llu", (unsigned long long) duration_us), *message = nullptr;
         enum nd_code code = nd_grpc_call_status(call);
         bool well = code == ND_OK || code == ND_NOT_FOUND || code == ND_CANCELLED;
 
+        telemetry_rpc(daemon->telemetry, method_of(call), nd_grpc_method_find(tables, nd_grpc_call_path(call)),
+                      !nd_streq(method_of(call), "GetContainerEvents"), code, duration_us);
         message = code == ND_OK ? nd_strdup(method_of(call))
                                 : nd_format("%s: %s", method_of(call), nd_grpc_call_status_text(call));
         nd_log(well ? ND_LOG_DEBUG : ND_LOG_NOTICE, message, nd_field("rpc", nd_grpc_call_path(call)),
@@ -160,7 +121,8 @@ static struct nd_error *pin_configured(struct daemon *daemon) {
 static struct nd_error *serve(struct daemon *daemon) {
         nd_autoclose int fd = -EBADF;
 
-        nd_try(listen_at(daemon->config.socket, &fd));
+        nd_try(scrape_new(daemon, &daemon->scrape));
+        nd_try(listener_unix(daemon->config.socket, &fd));
         return nd_grpc_server_listen(daemon->server, nd_take_fd(fd));
 }
 
@@ -200,7 +162,7 @@ static void on_tested(void *userdata) {
 static struct nd_error *make_run_directories(const struct cri_config *config) {
         nd_autofree char *pods = nd_format("%s/pods", config->run), *containers = nd_format("%s/containers", config->run);
 
-        nd_try(make_directory_of(config->run));
+        nd_try(listener_make_directory(config->run));
         nd_try(nd_dir_make(AT_FDCWD, config->run, 0711));
         nd_try(nd_dir_make(AT_FDCWD, pods, 0711));
         return nd_dir_make(AT_FDCWD, containers, 0711);
@@ -211,7 +173,7 @@ static struct nd_error *start_images(struct daemon *daemon) {
         report_problems(daemon->images);
         nd_try(pin_configured(daemon));
         nd_try(sweeper_new(daemon->loop, daemon->images, &daemon->pods, &daemon->sweeper));
-        return puller_new(daemon->loop, &daemon->config, daemon->images, daemon->sweeper, &daemon->puller);
+        return puller_new(daemon->loop, &daemon->config, daemon->images, daemon->sweeper, daemon->telemetry, &daemon->puller);
 }
 
 static struct nd_error *start_pods(struct daemon *daemon) {
@@ -231,6 +193,7 @@ struct nd_error *daemon_start(struct daemon *daemon) {
 
         daemon->began = nd_clock_us();
         nd_try(nd_limits_raise()); /* a connection for each container's monitor */
+        daemon->telemetry = telemetry_new();
         nd_try(start_loop(daemon));
         nd_try(start_images(daemon));
         nd_try(start_pods(daemon));

@@ -26,6 +26,8 @@ struct daemon {
         struct verify *verify;
         struct stats *stats;
         struct events *events;
+        struct telemetry *telemetry;
+        struct scrape *scrape;
         struct stream_server *streams;
         struct nd_grpc_server *server;
 };

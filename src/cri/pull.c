@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cri/sweeper.h"
+#include "cri/telemetry.h"
 #include "oci/platform.h"
 #include "oci/reference.h"
 #include "oci/store.h"
@@ -60,6 +61,7 @@ struct puller {
         const struct cri_config *config;
         struct nd_image_store *store;
         struct sweeper *sweeper;
+        struct telemetry *telemetry;
         struct job *jobs; /* in the order in which they came */
         size_t running;
         sd_event_source *starter; /* starts what waits, from the loop: no listener hears of an end before its order returned */
@@ -100,6 +102,7 @@ static void job_end(struct job *job, struct nd_error *error, const nd_strings *i
         struct puller *puller = job->puller;
         struct pull_ticket *tickets = nd_take_ptr(job->tickets);
 
+        telemetry_pull(puller->telemetry, error);
         job_free(job);
         while (tickets) {
                 struct pull_ticket *ticket = tickets;
@@ -413,6 +416,7 @@ void pull_ticket_cancel(struct pull_ticket *ticket) {
         free(ticket);
         if (job->tickets)
                 return;
+        telemetry_pull_abandoned(job->puller->telemetry);
         nd_child_cancel(job->child);
         wake(job->puller);
         sweeper_wake(job->puller->sweeper);
@@ -428,11 +432,12 @@ size_t puller_count(const struct puller *puller) {
 }
 
 struct nd_error *puller_new(sd_event *loop, const struct cri_config *config, struct nd_image_store *store,
-                            struct sweeper *sweeper, struct puller **ret) {
+                            struct sweeper *sweeper, struct telemetry *telemetry, struct puller **ret) {
         struct puller *puller = nd_new(struct puller);
         int r;
 
-        *puller = (struct puller) {.loop = sd_event_ref(loop), .config = config, .store = store, .sweeper = sweeper};
+        *puller = (struct puller) {
+                .loop = sd_event_ref(loop), .config = config, .store = store, .sweeper = sweeper, .telemetry = telemetry};
         r = sd_event_add_defer(loop, &puller->starter, on_starter, puller);
         if (r >= 0)
                 r = sd_event_source_set_enabled(puller->starter, SD_EVENT_OFF);

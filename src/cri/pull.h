@@ -9,6 +9,7 @@
 
 struct nd_image_store;
 struct sweeper;
+struct telemetry;
 
 struct pull_credentials { /* all may be nullptr */
         const char *username, *password, *auth, *server_address, *identity_token, *registry_token;
@@ -25,7 +26,7 @@ struct puller;
 struct pull_ticket; /* one listener's place in a pull */
 
 [[nodiscard]] struct nd_error *puller_new(sd_event *loop, const struct cri_config *config, struct nd_image_store *store,
-                                          struct sweeper *sweeper, struct puller **ret);
+                                          struct sweeper *sweeper, struct telemetry *telemetry, struct puller **ret);
 void puller_free(struct puller *puller); /* pulls under way are killed, their listeners told */
 
 /* Orders a pull. The same reference with the same credentials, ordered again while it is under way, is one pull with two listeners. */

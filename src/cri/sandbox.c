@@ -29,6 +29,7 @@
 #include "cri/pod-files.h"
 #include "cri/record.h"
 #include "cri/stream/server.h"
+#include "cri/telemetry.h"
 #include "sys/worker.h"
 
 static constexpr uint64_t worker_deadline_us = 30 * ND_SECOND_US;
@@ -123,6 +124,7 @@ static void leave_behind(struct sandbox_operation *operation) {
 /* A step did not succeed. A run turns round; what fails while it goes back is only told, for the caller wants the first reason. */
 static void fail(struct sandbox_operation *operation, struct nd_error *error) {
         if (operation->kind == KIND_RUN && !operation->undoing) {
+                telemetry_pod(operation->daemon->telemetry, operation->sandbox->request.user_namespace, false);
                 operation->error = error;
                 operation->undoing = true;
                 operation->step = STEP_STOP_CONTAINERS;
@@ -245,6 +247,7 @@ static struct nd_error *become_ready(struct sandbox_operation *operation) {
                 sandbox->state = SANDBOX_NEW;
                 return error;
         }
+        telemetry_pod(operation->daemon->telemetry, sandbox->request.user_namespace, true);
         events_of_sandbox(operation->daemon->events, sandbox, EVENT_CREATED);
         events_of_sandbox(operation->daemon->events, sandbox, EVENT_STARTED);
         return nullptr;

@@ -386,6 +386,10 @@ void selftest_free(struct selftest *selftest) {
 
 /* ---- what came of it ---- */
 
+const char *selftest_name(enum selftest_feature feature) {
+        return names[feature];
+}
+
 const char *selftest_reason(const struct selftest *selftest, enum selftest_feature feature) {
         return selftest->pending > 0 ? "the self-test has not ended yet" : selftest->trials[feature].reason;
 }

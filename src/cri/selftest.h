@@ -25,6 +25,8 @@ enum selftest_feature {
                                             void *userdata);
 void selftest_free(struct selftest *selftest);
 
+const char *selftest_name(enum selftest_feature feature); /* as verbose Status and the metrics call it */
+
 /* nullptr when the feature works; otherwise why not. */
 const char *selftest_reason(const struct selftest *selftest, enum selftest_feature feature);
 

@@ -16,6 +16,7 @@
 #include "cri/sandbox.h"
 #include "cri/selftest.h"
 #include "cri/service.h"
+#include "cri/telemetry.h"
 
 struct ticket {
         struct nd_grpc_call *call;
@@ -86,6 +87,7 @@ static void handle_run(struct nd_grpc_call *call, const char *bytes, size_t leng
         if (!error)
                 error = nd_error_wrap(check_run(daemon, &request), "pod %s/%s", request.namespace, request.name);
         if (error) {
+                telemetry_pod(daemon->telemetry, request.user_namespace, false);
                 nd_grpc_call_finish(call, error);
                 return;
         }

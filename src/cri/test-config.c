@@ -14,6 +14,7 @@ static void nothing_written_means_defaults([[maybe_unused]] void **state) {
         expect_ok(parse("# only a comment\n", &config));
         assert_string_equal(config.socket, "/run/nodens/cri.sock");
         assert_int_equal(config.pulls, 8);
+        assert_string_equal(config.metrics, "off");
 }
 
 static void every_key_is_taken([[maybe_unused]] void **state) {
@@ -22,7 +23,7 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         expect_ok(parse("socket: /a\nimages: /b\ncertificates: /c\npullHelper: /d\nparallelPulls: 2\nparallelDownloads: 4\n"
                         "noProgressSeconds: 9\npinnedImages:\n- pause:3\n- other\nstate: /e\nrun: /f\nnetworkNamespaces: /g\n"
                         "crun: crun-next\nmonitor: /h\ninit: /i\ncgroupDriver: cgroupfs\ncniConfig: /j\n"
-                        "cniPlugins: [/k, /l]\nseccompProfile: /m\n",
+                        "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\n",
                         &config));
         assert_string_equal(config.socket, "/a");
         assert_string_equal(config.images, "/b");
@@ -42,6 +43,7 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         assert_string_equal(config.cni_config, "/j");
         assert_string_equal(config.cni_plugins, "/k:/l");
         assert_string_equal(config.seccomp_profile, "/m");
+        assert_string_equal(config.metrics, "127.0.0.1:9100");
 }
 
 static void what_is_wrong_is_named([[maybe_unused]] void **state) {
@@ -50,6 +52,9 @@ static void what_is_wrong_is_named([[maybe_unused]] void **state) {
                 const char *words;
         } cases[] = {
                 {"sockets: /a\n", "no key 'sockets'"},
+                {"metrics: 127.0.0.1:0\n", "metrics must be off, the absolute path"},
+                {"metrics: 0.0.0.0:80\n", "metrics must be off, the absolute path"},
+                {"metrics: true\n", "metrics must be off, the absolute path"},
                 {"cgroupDriver: v2\n", "cgroupDriver must be systemd or cgroupfs"},
                 {"crun: bin/crun\n", "crun must be a program's name"},
                 {"crun: \"\"\n", "crun must be a program's name"},

@@ -175,6 +175,8 @@ static const char *status_words(unsigned status) {
         switch (status) {
         case 101:
                 return "Switching Protocols";
+        case 200:
+                return "OK";
         case 400:
                 return "Bad Request";
         case 403:

@@ -266,6 +266,7 @@ class NodensCri(Runtime):
 
     def pod_settings(self) -> dict[str, object]:
         return {"state": self.directory / "state", "run": self.directory / "run", "networkNamespaces": self.directory / "netns", "cniConfig": self.network, "cgroupDriver": "cgroupfs",
+                "metrics": self.directory / "metrics.sock",
                 "monitor": program("src/mon/nodens-mon"), "crun": "/usr/bin/crun" if has_controllers() else WITHOUT_CONTROLLERS}
 
 

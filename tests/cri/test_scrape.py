@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon's own metrics, as Prometheus would read them."""
+import re
+import socket
+import stat
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Subject
+from pods import Pods, eventually, refused
+
+SAMPLE = re.compile(r'^([a-z_]+)(\{[a-z]+="[^"]*"(?:,[a-z]+="[^"]*")*\})? ([0-9.]+)$')
+
+
+@pytest.fixture
+def metrics(subject: Subject) -> Path:
+    if subject.name != "nodens-cri" or subject.runtime is None:
+        pytest.skip("these are nodens-cri's own")
+    return subject.runtime.directory / "metrics.sock"
+
+
+def ask(path: Path, request: str) -> str:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.settimeout(20)
+        one.connect(str(path))
+        one.sendall(request.encode())
+        return b"".join(iter(lambda: one.recv(65536), b"")).decode()
+
+
+def scrape(path: Path) -> dict[str, float]:
+    """Every sample, and a look at the form: each metric is introduced, and is there once."""
+    head, _, body = ask(path, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").partition("\r\n\r\n")
+    assert head.startswith("HTTP/1.1 200 OK\r\n"), head
+    assert f"Content-Length: {len(body)}" in head
+    found: dict[str, float] = {}
+    kinds = {}
+    for line in filter(None, body.splitlines()):
+        if line.startswith("# TYPE "):
+            name, kind = line.split()[2:]
+            assert name not in kinds
+            kinds[name] = kind
+        elif not line.startswith("# HELP "):
+            matched = SAMPLE.match(line)
+            assert matched, line
+            assert kinds.get(matched[1]) or kinds.get(re.sub("_(bucket|sum|count)$", "", matched[1])) == "histogram", line
+            assert matched[1] + (matched[2] or "") not in found, line
+            found[matched[1] + (matched[2] or "")] = float(matched[3])
+    return found
+
+
+def test_calls_pods_and_the_self_test_are_counted(pods: Pods, metrics: Path) -> None:
+    users = "pod" if pods.users else "host"
+    before = scrape(metrics)
+    pod = pods.run()
+    pod.container()
+    refused(lambda: pods.run(linux={"sysctls": {"kernel.core_pattern": "x"}}))
+    after = scrape(metrics)
+
+    def grew(name: str) -> float:
+        return after[name] - before.get(name, 0)
+
+    assert grew('nodens_cri_rpc_total{method="RunPodSandbox",code="OK"}') == 1
+    assert grew('nodens_cri_rpc_duration_seconds_count{method="RunPodSandbox"}') == 2
+    assert grew('nodens_cri_rpc_duration_seconds_bucket{method="RunPodSandbox",le="+Inf"}') == 2
+    assert 0 < grew('nodens_cri_rpc_duration_seconds_sum{method="StartContainer"}') < 60
+    assert grew(f'nodens_cri_pods_started_total{{users="{users}"}}') == 1
+    assert grew(f'nodens_cri_pods_failed_total{{users="{users}"}}') == 1
+    assert grew('nodens_cri_sandboxes{state="ready"}') == 1
+    assert grew('nodens_cri_containers{state="running"}') == 1
+    assert after['nodens_cri_selftest{feature="engine"}'] == 1
+    assert after['nodens_cri_selftest{feature="userNamespaces"}'] == 1
+    assert 1 << 20 < after["process_resident_memory_bytes"] < 64 << 20
+
+
+def test_pulls_are_counted(plain_pods: Pods, metrics: Path, subject: Subject) -> None:
+    before = scrape(metrics)
+    plain_pods.client.pull(subject.images.shell)
+    refused(lambda: plain_pods.client.pull(subject.images.shell + "-which-is-not-there"))
+    after = scrape(metrics)
+    for result in ("pulled", "failed"):
+        name = f'nodens_cri_pulls_total{{result="{result}"}}'
+        assert after[name] == before[name] + 1
+
+
+@pytest.mark.parametrize(("request_text", "status"), [
+    ("GET / HTTP/1.1\r\nHost: x\r\n\r\n", "404"), ("POST /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "405"), ("nonsense\r\n\r\n", "400")])
+def test_only_one_thing_is_served(metrics: Path, request_text: str, status: str) -> None:
+    assert ask(metrics, request_text).split()[1] == status
+
+
+def test_only_root_can_connect(metrics: Path) -> None:
+    assert stat.S_IMODE(metrics.stat().st_mode) == 0o600
+
+
+def test_who_says_nothing_keeps_nobody_out(metrics: Path) -> None:
+    idle = []
+    for _ in range(40):
+        one = socket.socket(socket.AF_UNIX)
+        one.connect(str(metrics))
+        one.sendall(b"GET /metrics HTTP/1.1\r\n")
+        idle.append(one)
+    began = time.monotonic()
+    assert scrape(metrics)
+    assert time.monotonic() - began < 5
+    for one in idle:
+        one.close()
+    eventually(lambda: scrape(metrics), what="an answer")
