@@ -34,6 +34,7 @@ struct row {
         size_t value; /* of a uint64_t (int64_t in resources) */
         uint64_t divisor;
         const char *more[METRIC_MORE];
+        bool core; /* told even when there is no room for all */
 };
 
 #define USAGE(guarded, field, by)                                                                                             \
@@ -46,25 +47,27 @@ struct row {
 #define COUNTER(text, words) .metric = {.name = (text), .help = (words), .counter = true}
 #define COUNTER_BY(text, words, ...) .metric = {.name = (text), .help = (words), .counter = true, .more = {__VA_ARGS__}}
 #define GAUGE(text, words) .metric = {.name = (text), .help = (words)}
+#define CORE .core = true
 #define GAUGE_BY(text, words, ...) .metric = {.name = (text), .help = (words), .more = {__VA_ARGS__}}
 
 /* Rows of one metric stand together. Of the CRI's list one is not here: container_hugetlb_max_usage_bytes, which cgroup v2 does not tell. */
 static const struct row rows[] = {
-        {COUNTER("container_cpu_usage_seconds_total", "Processor time used, in seconds"), USAGE(has_cpu, cpu, SECOND)},
+        {COUNTER("container_cpu_usage_seconds_total", "Processor time used, in seconds"), USAGE(has_cpu, cpu, SECOND), CORE},
         {COUNTER("container_cpu_user_seconds_total", "Processor time used outside of the kernel, in seconds"),
          USAGE(has_cpu, cpu_user, SECOND)},
         {COUNTER("container_cpu_system_seconds_total", "Processor time used in the kernel, in seconds"),
          USAGE(has_cpu, cpu_system, SECOND)},
-        {COUNTER("container_cpu_cfs_periods_total", "Periods in which the quota was enforced"), USAGE(has_cpu, periods, 1)},
+        {COUNTER("container_cpu_cfs_periods_total", "Periods in which the quota was enforced"), USAGE(has_cpu, periods, 1),
+         CORE},
         {COUNTER("container_cpu_cfs_throttled_periods_total", "Periods in which the quota was used up"),
-         USAGE(has_cpu, throttled_periods, 1)},
+         USAGE(has_cpu, throttled_periods, 1), CORE},
         {COUNTER("container_cpu_cfs_throttled_seconds_total", "Time spent waiting for the next period, in seconds"),
          USAGE(has_cpu, throttled, SECOND)},
 
-        {GAUGE("container_memory_usage_bytes", "Memory in use, page cache included"), USAGE(has_memory, memory, 1)},
+        {GAUGE("container_memory_usage_bytes", "Memory in use, page cache included"), USAGE(has_memory, memory, 1), CORE},
         {GAUGE("container_memory_working_set_bytes", "Memory in use without inactive page cache"),
-         USAGE(has_memory, working_set, 1)},
-        {GAUGE("container_memory_rss", "Anonymous memory"), USAGE(has_memory, anonymous, 1)},
+         USAGE(has_memory, working_set, 1), CORE},
+        {GAUGE("container_memory_rss", "Anonymous memory"), USAGE(has_memory, anonymous, 1), CORE},
         {GAUGE("container_memory_cache", "Page cache"), USAGE(has_memory, file, 1)},
         {GAUGE("container_memory_mapped_file", "Page cache that is mapped"), USAGE(has_memory, mapped, 1)},
         {GAUGE("container_memory_kernel_usage", "Memory that the kernel uses on behalf of the container"),
@@ -78,10 +81,10 @@ static const struct row rows[] = {
          .more = {"pgfault", "container"}},
         {COUNTER_BY("container_memory_failures_total", "Page faults", "failure_type", "scope"),
          USAGE(has_memory, major_faults, 1), .more = {"pgmajfault", "container"}},
-        {COUNTER("container_oom_events_total", "Processes that were killed for memory"), USAGE(has_oom, oom_kills, 1)},
+        {COUNTER("container_oom_events_total", "Processes that were killed for memory"), USAGE(has_oom, oom_kills, 1), CORE},
         {COUNTER("container_memory_failcnt", "How often the memory limit was in the way"), USAGE(has_oom, limit_hits, 1)},
 
-        {GAUGE_BY("container_fs_usage_bytes", "Bytes written to the container's own layer", "device"), LAYER(bytes)},
+        {GAUGE_BY("container_fs_usage_bytes", "Bytes written to the container's own layer", "device"), LAYER(bytes), CORE},
         {GAUGE_BY("container_fs_limit_bytes", "Size of the filesystem of that layer", "device"), LAYER(filesystem_bytes)},
         {GAUGE_BY("container_fs_inodes_total", "Inodes of that filesystem", "device"), LAYER(filesystem_inodes)},
         {GAUGE_BY("container_fs_inodes_free", "Inodes of it that are free", "device"), LAYER(free_inodes)},
@@ -101,13 +104,13 @@ static const struct row rows[] = {
         {GAUGE_BY("container_hugetlb_usage_bytes", "Huge pages in use", "pagesize"), .source = FROM_HUGE,
          .value = offsetof(struct huge_usage, bytes), .divisor = 1},
 
-        {COUNTER_BY("container_network_receive_bytes_total", "Bytes received", "interface"), INTERFACE(received)},
+        {COUNTER_BY("container_network_receive_bytes_total", "Bytes received", "interface"), INTERFACE(received), CORE},
         {COUNTER_BY("container_network_receive_packets_total", "Packets received", "interface"), INTERFACE(received_packets)},
         {COUNTER_BY("container_network_receive_packets_dropped_total", "Received packets that were dropped", "interface"),
          INTERFACE(received_dropped)},
         {COUNTER_BY("container_network_receive_errors_total", "Errors while receiving", "interface"),
          INTERFACE(received_errors)},
-        {COUNTER_BY("container_network_transmit_bytes_total", "Bytes sent", "interface"), INTERFACE(sent)},
+        {COUNTER_BY("container_network_transmit_bytes_total", "Bytes sent", "interface"), INTERFACE(sent), CORE},
         {COUNTER_BY("container_network_transmit_packets_total", "Packets sent", "interface"), INTERFACE(sent_packets)},
         {COUNTER_BY("container_network_transmit_packets_dropped_total", "Packets that were dropped instead of sent",
                     "interface"),
@@ -124,13 +127,16 @@ static const struct row rows[] = {
          USAGE(has_pids, pids_limit, 1)},
         {GAUGE("container_last_seen", "When this was read, in seconds since 1970"), .source = FROM_CLOCK, .divisor = SECOND},
         {GAUGE("container_start_time_seconds", "When the container was started, in seconds since 1970"), .source = FROM_START,
-         .divisor = SECOND},
-        {GAUGE("container_spec_cpu_period", "Period of the processor quota, in microseconds"), RESOURCES(cpu_period)},
-        {GAUGE("container_spec_cpu_quota", "Processor quota in each period, in microseconds"), RESOURCES(cpu_quota)},
+         .divisor = SECOND, CORE},
+        {GAUGE("container_spec_cpu_period", "Period of the processor quota, in microseconds"), RESOURCES(cpu_period), CORE},
+        {GAUGE("container_spec_cpu_quota", "Processor quota in each period, in microseconds"), RESOURCES(cpu_quota), CORE},
         {GAUGE("container_spec_cpu_shares", "Share of the processor"), RESOURCES(cpu_shares)},
+<<<<<<< HEAD
         {GAUGE("container_spec_memory_limit_bytes", "Memory limit"), RESOURCES(memory_limit)},
         {GAUGE("container_spec_memory_reservation_limit_bytes", "Memory that is kept from being reclaimed"),
          USAGE(has_memory, memory_low, 1)},
+=======
+        {GAUGE("container_spec_memory_limit_bytes", "Memory limit"), RESOURCES(memory_limit), CORE},
         {GAUGE("container_spec_memory_swap_limit_bytes", "Limit of memory and swap"), RESOURCES(memory_swap_limit)},
 
         {COUNTER("container_pressure_cpu_waiting_seconds_total", "Time in which some task waited for a processor"),
@@ -257,12 +263,18 @@ static size_t add_huge(const struct row *row, const struct usage *usage, struct 
 
 static_assert(nd_count_of(rows) + 2 * USAGE_DEVICES + USAGE_HUGE_SIZES <= METRIC_SAMPLES);
 
-size_t metrics_of_container(const struct container *container, const struct container_stats *stats,
+static bool is_told(const struct row *row, enum metric_detail detail) {
+        return row->core || detail == METRICS_ALL;
+}
+
+size_t metrics_of_container(const struct container *container, const struct container_stats *stats, enum metric_detail detail,
                             struct metric_sample ret[static METRIC_SAMPLES]) {
         size_t count = 0;
         uint64_t value = 0;
 
         for (const struct row *row = rows; row < rows + nd_count_of(rows); row++) {
+                if (!is_told(row, detail))
+                        continue;
                 if (row->source == FROM_DEVICE)
                         count += add_devices(row, &stats->usage, ret + count);
                 else if (row->source == FROM_HUGE)
@@ -273,14 +285,15 @@ size_t metrics_of_container(const struct container *container, const struct cont
         return count;
 }
 
-size_t metrics_of_sandbox(const struct sandbox_stats *stats, struct metric_sample ret[static METRIC_SAMPLES]) {
+size_t metrics_of_sandbox(const struct sandbox_stats *stats, enum metric_detail detail,
+                          struct metric_sample ret[static METRIC_SAMPLES]) {
         size_t count = 0;
 
         for (size_t i = 0; i < stats->network.count; i++) {
                 const struct interface_usage *interface = stats->network.interfaces + i;
 
                 for (size_t k = 0; k < nd_count_of(rows) && count < METRIC_SAMPLES; k++) {
-                        if (rows[k].source != FROM_INTERFACE)
+                        if (rows[k].source != FROM_INTERFACE || !is_told(rows + k, detail))
                                 continue;
                         ret[count] = sample(rows + k, field(interface, rows[k].value));
                         ret[count++].more[0] = interface->name;

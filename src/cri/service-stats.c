@@ -393,7 +393,8 @@ static Runtime__V1__Metric **answer_metrics(struct nd_arena *memory, const struc
 }
 
 static Runtime__V1__ContainerMetrics *answer_container_metrics(struct nd_arena *memory, const struct container *container,
-                                                               const struct container_stats *stats) {
+                                                               const struct container_stats *stats,
+                                                               enum metric_detail detail) {
         Runtime__V1__ContainerMetrics *m =
                 answer_new(memory, Runtime__V1__ContainerMetrics, runtime__v1__container_metrics__descriptor);
         struct metric_sample samples[METRIC_SAMPLES];
@@ -401,13 +402,14 @@ static Runtime__V1__ContainerMetrics *answer_container_metrics(struct nd_arena *
 
         metrics_labels(container->sandbox, container, labels);
         m->container_id = (char *) container->id;
-        m->n_metrics = metrics_of_container(container, stats, samples);
+        m->n_metrics = metrics_of_container(container, stats, detail, samples);
         m->metrics = answer_metrics(memory, samples, m->n_metrics, labels, stats->usage.at);
         return m;
 }
 
 static Runtime__V1__PodSandboxMetrics *answer_pod_metrics(struct nd_arena *memory, const struct sandbox *sandbox,
-                                                          const struct sandbox_stats *stats, const struct nd_map *containers) {
+                                                          const struct sandbox_stats *stats, const struct nd_map *containers,
+                                                          enum metric_detail detail) {
         Runtime__V1__PodSandboxMetrics *m =
                 answer_new(memory, Runtime__V1__PodSandboxMetrics, runtime__v1__pod_sandbox_metrics__descriptor);
         struct metric_sample samples[METRIC_SAMPLES];
@@ -415,62 +417,95 @@ static Runtime__V1__PodSandboxMetrics *answer_pod_metrics(struct nd_arena *memor
 
         metrics_labels(sandbox, nullptr, labels);
         m->pod_sandbox_id = (char *) sandbox->id;
-        m->n_metrics = metrics_of_sandbox(stats, samples);
+        m->n_metrics = metrics_of_sandbox(stats, detail, samples);
         m->metrics = answer_metrics(memory, samples, m->n_metrics, labels, stats->usage.at ?: stats->network.at);
         m->container_metrics = nd_arena_alloc(memory, sandbox->containers.count, sizeof *m->container_metrics);
         nd_vector_each (container, &sandbox->containers) {
                 const struct container_stats *its = nd_map_get(containers, (*container)->id);
 
                 if (its && its->usage.at > 0)
-                        m->container_metrics[m->n_container_metrics++] = answer_container_metrics(memory, *container, its);
+                        m->container_metrics[m->n_container_metrics++] =
+                                answer_container_metrics(memory, *container, its, detail);
         }
         return m;
 }
 
-struct metrics_list {
-        nd_vector(Runtime__V1__PodSandboxMetrics *) items;
-        struct nd_arena memory;
-};
-
-static void metrics_list_done(struct metrics_list *list) {
-        nd_vector_done(&list->items);
-        nd_arena_done(&list->memory);
-}
-
-static void list_metrics(const struct daemon *daemon, const struct stats_answer *answer, struct metrics_list *list) {
+/* Messages are packed pod by pod, so that nothing but their bytes is held for all pods at once: one message after the other is a message with
+ * what is in both. */
+static void pack_pods(const struct daemon *daemon, const struct stats_answer *answer, enum metric_detail detail,
+                      struct nd_text *ret) {
         nd_cleanup(nd_map_done) struct nd_map containers = {};
 
         index_containers(answer, &containers);
         nd_vector_each (stats, &answer->sandboxes) {
+                Runtime__V1__ListPodSandboxMetricsResponse response = RUNTIME__V1__LIST_POD_SANDBOX_METRICS_RESPONSE__INIT;
                 const struct sandbox *sandbox = nd_map_get(&daemon->pods.sandboxes, stats->id);
+                Runtime__V1__PodSandboxMetrics *pod;
+                nd_autoarena memory = {};
+                nd_autotext bytes = {};
 
-                if (sandbox && sandbox_is_shown(sandbox))
-                        nd_vector_push(&list->items, answer_pod_metrics(&list->memory, sandbox, stats, &containers));
+                if (!sandbox || !sandbox_is_shown(sandbox))
+                        continue;
+                pod = answer_pod_metrics(&memory, sandbox, stats, &containers, detail);
+                response.n_pod_metrics = 1;
+                response.pod_metrics = &pod;
+                nd_protobuf_pack(&response.base, &bytes);
+                nd_text_append(ret, nd_text_get(&bytes), bytes.length);
+                if (ret->overflow)
+                        return;
         }
 }
 
+/* What does not fit into one message is told without the details; the stream has room for all. */
 static void tell_metrics(struct ticket *ticket, const struct stats_answer *answer) {
-        Runtime__V1__ListPodSandboxMetricsResponse response = RUNTIME__V1__LIST_POD_SANDBOX_METRICS_RESPONSE__INIT;
-        nd_cleanup(metrics_list_done) struct metrics_list list = {};
+        static const enum metric_detail details[] = {METRICS_ALL, METRICS_CORE};
 
-        list_metrics(ticket->daemon, answer, &list);
-        response.n_pod_metrics = list.items.count;
-        response.pod_metrics = list.items.items;
-        answer_with(ticket->call, &response.base);
+        for (size_t i = 0; i < nd_count_of(details); i++) {
+                nd_autotext bytes = ND_TEXT(ND_GRPC_MESSAGE);
+
+                pack_pods(ticket->daemon, answer, details[i], &bytes);
+                if (bytes.overflow)
+                        continue;
+                nd_grpc_call_send(ticket->call, nd_text_get(&bytes), bytes.length);
+                nd_grpc_call_finish(ticket->call, nullptr);
+                return;
+        }
+        nd_grpc_call_finish(ticket->call,
+                            nd_error_new(ND_EXHAUSTED, 0,
+                                         "the metrics of %zu pods do not fit into one answer of %d bytes: turn on "
+                                         "the kubelet's feature gate CRIListStreaming",
+                                         answer->sandboxes.count, ND_GRPC_MESSAGE));
+}
+
+static void send_stream(struct ticket *ticket, Runtime__V1__PodSandboxMetrics **pods, size_t count) {
+        Runtime__V1__StreamPodSandboxMetricsResponse response = RUNTIME__V1__STREAM_POD_SANDBOX_METRICS_RESPONSE__INIT;
+
+        response.n_pod_sandbox_metrics = count;
+        response.pod_sandbox_metrics = pods;
+        if (count > 0)
+                answer_send(ticket->call, &response.base);
 }
 
 static void stream_metrics(struct ticket *ticket, const struct stats_answer *answer) {
-        nd_cleanup(metrics_list_done) struct metrics_list list = {};
+        nd_cleanup(nd_map_done) struct nd_map containers = {};
+        Runtime__V1__PodSandboxMetrics *pods[METRICS_PER_MESSAGE];
+        nd_autoarena memory = {};
+        size_t count = 0;
 
-        list_metrics(ticket->daemon, answer, &list);
-        for (size_t i = 0; i < list.items.count; i += METRICS_PER_MESSAGE) {
-                Runtime__V1__StreamPodSandboxMetricsResponse response = RUNTIME__V1__STREAM_POD_SANDBOX_METRICS_RESPONSE__INIT;
-                size_t left = list.items.count - i;
+        index_containers(answer, &containers);
+        nd_vector_each (stats, &answer->sandboxes) {
+                const struct sandbox *sandbox = nd_map_get(&ticket->daemon->pods.sandboxes, stats->id);
 
-                response.n_pod_sandbox_metrics = left < METRICS_PER_MESSAGE ? left : METRICS_PER_MESSAGE;
-                response.pod_sandbox_metrics = list.items.items + i;
-                answer_send(ticket->call, &response.base);
+                if (!sandbox || !sandbox_is_shown(sandbox))
+                        continue;
+                pods[count++] = answer_pod_metrics(&memory, sandbox, stats, &containers, METRICS_ALL);
+                if (count < METRICS_PER_MESSAGE)
+                        continue;
+                send_stream(ticket, pods, count);
+                nd_arena_done(&memory);
+                count = 0;
         }
+        send_stream(ticket, pods, count);
         nd_grpc_call_finish(ticket->call, nullptr);
 }
 

@@ -43,7 +43,7 @@ static void a_containers_samples_are_what_was_read([[maybe_unused]] void **state
                                         .layer = {.at = 1, .bytes = 77},
                                         .processes = {.at = 1, .processes = 2, .descriptors = 9, .sockets = 1}};
         struct metric_sample samples[METRIC_SAMPLES];
-        size_t count = metrics_of_container(&container, &stats, samples);
+        size_t count = metrics_of_container(&container, &stats, METRICS_ALL, samples);
 
         assert_int_equal(find(samples, count, "container_cpu_usage_seconds_total", nullptr)->value, 7);
         assert_int_equal(find(samples, count, "container_memory_usage_bytes", nullptr)->value, 100);
@@ -70,9 +70,30 @@ static void a_pods_samples_are_its_interfaces([[maybe_unused]] void **state) {
                 stats.network.interfaces[i].name[0] = (char) ('a' + i);
                 stats.network.interfaces[i].sent = i;
         }
-        count = metrics_of_sandbox(&stats, samples);
+        count = metrics_of_sandbox(&stats, METRICS_ALL, samples);
         assert_int_equal(count, 8 * USAGE_INTERFACES);
         assert_int_equal(find(samples, count, "container_network_transmit_bytes_total", "c")->value, 2);
+}
+
+/* What a full node tells in one message: 2,000 containers of 1,000 pods, with labels as long as they are in practice. */
+static void the_core_of_a_full_node_fits_into_one_answer([[maybe_unused]] void **state) {
+        enum { CONTAINERS = 2000, PODS = 1000, LABELS = 400, REST = 40 }; /* bytes: all labels of a sample, name and numbers */
+        struct container container = {};
+        struct container_stats stats = {
+                .usage = {.at = 1, .has_cpu = true, .has_memory = true, .has_oom = true, .has_io = true, .has_pids = true},
+                .layer = {.at = 1},
+                .processes = {.at = 1}};
+        struct sandbox_stats pod = {.network = {.at = 1, .count = 2}};
+        struct metric_sample samples[METRIC_SAMPLES];
+        size_t core = metrics_of_container(&container, &stats, METRICS_CORE, samples), own;
+
+        assert_non_null(find(samples, core, "container_cpu_usage_seconds_total", nullptr));
+        assert_non_null(find(samples, core, "container_memory_working_set_bytes", nullptr));
+        assert_null(find(samples, core, "container_memory_mapped_file", nullptr));
+        own = metrics_of_sandbox(&pod, METRICS_CORE, samples);
+        assert_int_equal(own, 4);
+        assert_true((CONTAINERS * core + PODS * own) * (LABELS + REST) < 16 << 20);
+        assert_true(metrics_of_container(&container, &stats, METRICS_ALL, samples) > 3 * core);
 }
 
 static void a_pods_own_labels_name_no_container([[maybe_unused]] void **state) {
@@ -110,7 +131,7 @@ static void devices_and_huge_pages_have_a_sample_each([[maybe_unused]] void **st
                             "7:0\n",
                             &stats.usage);
         assert_int_equal(stats.usage.device_count, 2);
-        count = metrics_of_container(&container, &stats, samples);
+        count = metrics_of_container(&container, &stats, METRICS_ALL, samples);
         found = find(samples, count, "container_blkio_device_usage_total", nullptr);
         assert_int_equal(found[0].value, 10);
         assert_string_equal(found[0].more[1], "8");
@@ -131,6 +152,7 @@ int main(void) {
                 cmocka_unit_test(every_metric_is_described_once),
                 cmocka_unit_test(a_containers_samples_are_what_was_read),
                 cmocka_unit_test(a_pods_samples_are_its_interfaces),
+                cmocka_unit_test(the_core_of_a_full_node_fits_into_one_answer),
                 cmocka_unit_test(a_pods_own_labels_name_no_container),
                 cmocka_unit_test(devices_and_huge_pages_have_a_sample_each),
         };
