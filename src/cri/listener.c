@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -10,12 +11,25 @@
 #include "net/unix.h"
 #include "sys/file.h"
 
+/* Who began to listen at the other end; 0 = has ended. A killed daemon's workers have its sockets until the kernel lets go of them too. */
+static pid_t listener_of(int fd) {
+        socklen_t length = sizeof(struct ucred);
+        struct ucred peer = {};
+
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
+                return 0;
+        return kill(peer.pid, 0) == 0 || errno != ESRCH ? peer.pid : 0;
+}
+
 /* Another daemon that still listens must not lose its socket to us; a dead one's socket is in the way. */
 static struct nd_error *clear_way(const struct sockaddr_un *address) {
         nd_autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        pid_t other = 0;
 
         if (fd >= 0 && connect(fd, (const struct sockaddr *) address, sizeof *address) == 0)
-                return nd_error_new(ND_EXISTS, 0, "another nodens-cri listens on '%s'", address->sun_path);
+                other = listener_of(fd);
+        if (other != 0)
+                return nd_error_new(ND_EXISTS, 0, "another process (%d) listens on '%s'", (int) other, address->sun_path);
         if (unlink(address->sun_path) < 0 && errno != ENOENT)
                 return nd_error_new(nd_code_of_errno(errno), errno, "remove '%s'", address->sun_path);
         return nullptr;

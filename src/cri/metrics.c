@@ -131,12 +131,9 @@ static const struct row rows[] = {
         {GAUGE("container_spec_cpu_period", "Period of the processor quota, in microseconds"), RESOURCES(cpu_period), CORE},
         {GAUGE("container_spec_cpu_quota", "Processor quota in each period, in microseconds"), RESOURCES(cpu_quota), CORE},
         {GAUGE("container_spec_cpu_shares", "Share of the processor"), RESOURCES(cpu_shares)},
-<<<<<<< HEAD
-        {GAUGE("container_spec_memory_limit_bytes", "Memory limit"), RESOURCES(memory_limit)},
+        {GAUGE("container_spec_memory_limit_bytes", "Memory limit"), RESOURCES(memory_limit), CORE},
         {GAUGE("container_spec_memory_reservation_limit_bytes", "Memory that is kept from being reclaimed"),
          USAGE(has_memory, memory_low, 1)},
-=======
-        {GAUGE("container_spec_memory_limit_bytes", "Memory limit"), RESOURCES(memory_limit), CORE},
         {GAUGE("container_spec_memory_swap_limit_bytes", "Limit of memory and swap"), RESOURCES(memory_swap_limit)},
 
         {COUNTER("container_pressure_cpu_waiting_seconds_total", "Time in which some task waited for a processor"),
