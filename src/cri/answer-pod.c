@@ -158,7 +158,7 @@ Runtime__V1__Container *answer_container(struct nd_arena *memory, const struct c
         m->image = answer_image(memory, request);
         m->image_ref = answer_image_reference(memory, container);
         m->image_id = answer_image_id(memory, container);
-        m->state = (Runtime__V1__ContainerState) container->state;
+        m->state = (Runtime__V1__ContainerState) container_told_state(container);
         m->created_at = (int64_t) container->created_at;
         m->n_labels = request->labels.count;
         m->labels = answer_entries(memory, &runtime__v1__container__labels_entry__descriptor, &request->labels);
@@ -257,6 +257,13 @@ static Runtime__V1__Signal answer_signal(int number) {
 static void answer_times(const struct container *container, Runtime__V1__ContainerStatus *m) {
         m->created_at = (int64_t) container->created_at;
         m->started_at = (int64_t) container->started_at;
+}
+
+static void answer_end(const struct container *container, Runtime__V1__ContainerStatus *m) {
+        if (container_told_state(container) != container->state)
+                return;
+        m->reason = container->reason;
+        m->message = container->message;
         if (container->state != CONTAINER_EXITED)
                 return;
         m->finished_at = (int64_t) container->finished_at;
@@ -271,13 +278,12 @@ Runtime__V1__ContainerStatus *answer_container_status(struct nd_arena *memory, c
 
         m->id = (char *) container->id;
         m->metadata = answer_container_metadata(memory, request);
-        m->state = (Runtime__V1__ContainerState) container->state;
+        m->state = (Runtime__V1__ContainerState) container_told_state(container);
         answer_times(container, m);
+        answer_end(container, m);
         m->image = answer_image(memory, request);
         m->image_ref = answer_image_reference(memory, container);
         m->image_id = answer_image_id(memory, container);
-        m->reason = container->reason;
-        m->message = container->message;
         m->n_labels = request->labels.count;
         m->labels = answer_entries(memory, &runtime__v1__container_status__labels_entry__descriptor, &request->labels);
         m->n_annotations = request->annotations.count;

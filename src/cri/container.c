@@ -272,9 +272,12 @@ static void stop_begin(struct container_operation *operation) {
         operation_patience(operation, (uint64_t) operation->timeout_s);
 }
 
-/* It has ended; what it left (other processes in a shared pid namespace, the cgroup) is being cleared away, and we wait for that as well. */
+/* It has ended; what it left (other processes in a shared pid namespace, the cgroup) is being cleared away and its end is on its way to the disk, and we
+ * wait for both. */
 void stop_ended(struct container_operation *operation) {
-        if (!operation->container->life->cleanup)
+        const struct container *container = operation->container;
+
+        if (!container_lives(container) && !container->life->cleanup && !container->untold)
                 operation_finish(operation, nullptr);
 }
 

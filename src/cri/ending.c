@@ -2,9 +2,9 @@
 /* ending.c - what containers do by themselves: they end
  *
  * Theory of operation
- *   The monitor says that the first process has ended. The end goes into the record before anybody is told; then crun deletes what is left: other
- *   processes, where the pid namespace is not the container's own, its state and the cgroup. Whoever waits for the end (a stop, a removal) goes on
- *   after that. */
+ *   The monitor says that the first process has ended. The end goes into the record; then crun deletes what is left: other processes, where the pid
+ *   namespace is not the container's own, its state and the cgroup, while a worker sees the record through to the disk. Only then is anybody told
+ *   of the end, and whoever waits for it (a stop) goes on when both are done. A disk that cannot be written to keeps no end secret. */
 #include <signal.h>
 #include <string.h>
 #include <sys/pidfd.h>
@@ -53,6 +53,25 @@ static struct nd_error *sync_work(void *argument, [[maybe_unused]] int *ret_fd) 
         return record_sync_container(life->daemon->records, life->container);
 }
 
+/* A stop or a removal sees for itself whether all that it waits for has come. */
+static void wake(struct container_life *life) {
+        struct container_operation *operation = life->current;
+
+        if (!operation)
+                return;
+        if (operation->kind == OPERATION_STOP)
+                stop_ended(operation);
+        else if (operation->kind == OPERATION_REMOVE)
+                removal_ended(operation);
+}
+
+void container_tell_end(struct container_life *life) {
+        if (!life->container->untold)
+                return;
+        life->container->untold = false;
+        events_of_container(life->daemon->events, life->container, EVENT_STOPPED);
+}
+
 static void on_synced(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
         struct container_life *life = userdata;
         struct container_operation *operation = life->current;
@@ -63,12 +82,15 @@ static void on_synced(struct nd_error *error, [[maybe_unused]] int fd, void *use
         if (error)
                 nd_log(ND_LOG_ERROR, "cannot sync a container's record", nd_field("container", life->container->id),
                        nd_field("error", nd_error_text(error)));
+        container_tell_end(life);
         if (operation && operation->step == STEP_SYNC)
                 start_begin(operation);
+        else
+                wake(life);
 }
 
-/* A pod that is to run once must not run again after a power cut: its record is on the disk before its process runs, and so is its end soon after. The disk
- * is waited for by a worker, while the kubelet gets ready to start what it has created. */
+/* A pod that is to run once must not run again after a power cut: its record is on the disk before its process runs, and so is its end before the
+ * kubelet knows of it. The disk is waited for by a worker, while the kubelet gets ready to start what it has created, or crun clears up. */
 void container_sync(struct container_life *life) {
         nd_worker_cancel(nd_take_ptr(life->sync));
         nd_error_free(life->sync_error);
@@ -119,17 +141,6 @@ void container_kill(const struct container *container) {
 
 /* ---- the end ---- */
 
-static void wake(struct container_life *life) {
-        struct container_operation *operation = life->current;
-
-        if (!operation)
-                return;
-        if (operation->kind == OPERATION_STOP)
-                stop_ended(operation);
-        else if (operation->kind == OPERATION_REMOVE)
-                removal_ended(operation);
-}
-
 static void on_cleaned(struct nd_error *error, void *userdata) {
         struct container_life *life = userdata;
 
@@ -169,11 +180,12 @@ void container_ended(struct container_life *life, const struct monitor_end *end)
         if (out_of_memory)
                 save_charge(life->daemon, container->sandbox);
         container_save(life->daemon, container);
-        events_of_container(life->daemon->events, container, EVENT_STOPPED);
+        container->untold = true;
         container_sync(life);
+        if (!life->sync)
+                container_tell_end(life);
         clean_up(life);
-        if (!life->cleanup)
-                wake(life);
+        wake(life);
 }
 
 /* ---- the monitor's words ---- */

@@ -94,4 +94,5 @@ void container_kill(const struct container *container);                        /
 bool container_signal(const struct container *container, int signal);          /* for its first process; false = it is gone */
 [[nodiscard]] bool container_lives(const struct container *container);         /* CREATED or RUNNING */
 void container_save(struct daemon *daemon, const struct container *container); /* what fails is logged */
+void container_tell_end(struct container_life *life);                          /* from now on the kubelet knows of it */
 void container_sync(struct container_life *life); /* makes the record survive the machine, sooner or later */

@@ -60,6 +60,12 @@ bool container_is_shown(const struct container *container) {
                sandbox_is_shown(container->sandbox);
 }
 
+enum container_state container_told_state(const struct container *container) {
+        if (!container->untold || container->state != CONTAINER_EXITED)
+                return container->state;
+        return container->started ? CONTAINER_RUNNING : CONTAINER_CREATED;
+}
+
 static bool shown_sandbox(const void *object) {
         return sandbox_is_shown(object);
 }

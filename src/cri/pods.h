@@ -90,6 +90,7 @@ struct container {
         unsigned made;
         bool internal;                       /* the pod's init: no list, no status, no count */
         bool started;                        /* crun start was begun */
+        bool untold;                         /* it has ended, and the disk does not know it yet; not recorded */
         struct nd_digest image;              /* its id; none = the image was not found again */
         struct nd_digest top;                /* the topmost layer's chain: the image store keeps it and all below for us */
         nd_vector(struct nd_digest) mounted; /* likewise of the images that are its volumes */
@@ -124,6 +125,10 @@ void container_free(struct container *container);
 /* Whether the kubelet is told of it. */
 [[nodiscard]] bool sandbox_is_shown(const struct sandbox *sandbox);
 [[nodiscard]] bool container_is_shown(const struct container *container);
+
+/* The state that the kubelet is told. An end that a power cut could undo has not happened yet: after it the container would be one that the node's
+ * restart had ended, and a Job that was reported as done would have failed. */
+[[nodiscard]] enum container_state container_told_state(const struct container *container);
 
 /* An id as the kubelet or a person gives it: whole, or at least ND_ID_PREFIX digits that only one object begins with. Objects that nobody is told of
  * are not found. ND_NOT_FOUND with the kind and the id in the text. */

@@ -200,8 +200,10 @@ static void delete(struct container_operation *operation) {
 void removal_ended(struct container_operation *operation) {
         struct container *container = operation->container;
 
-        if (operation->step != STEP_KILL || container->life->cleanup)
+        if (operation->step != STEP_KILL || container_lives(container) || container->life->cleanup)
                 return;
+        nd_worker_cancel(nd_take_ptr(container->life->sync)); /* the record goes */
+        container_tell_end(container->life);
         operation->timer = sd_event_source_disable_unref(operation->timer);
         container->state = CONTAINER_REMOVED;
         container_save(operation->daemon, container);

@@ -288,7 +288,7 @@ static bool wanted(const struct container *container, const Runtime__V1__Contain
                 return false;
         if (!filter)
                 return true;
-        if (filter->state && (int) filter->state->state != (int) container->state)
+        if (filter->state && (int) filter->state->state != (int) container_told_state(container))
                 return false;
         return answer_selects(&container->request.labels, filter->label_selector, filter->n_label_selector);
 }

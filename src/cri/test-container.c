@@ -324,6 +324,36 @@ static void a_container_in_a_user_namespace_sees_the_same_with_ids_of_its_own([[
         see_a_container(true);
 }
 
+static void an_end_is_told_when_the_disk_knows_of_it([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+        struct container_request request;
+        uint64_t end = nd_clock_us() + 20 * ND_SECOND_US;
+
+        needs_engine();
+        set_up(f);
+        run_pod(f, true, NAMESPACE_CONTAINER);
+        request = request_of(f, ARGUMENTS("exit", "3"));
+        expect_ok(create(f, &request));
+        assert_int_equal(container_told_state(f->container), CONTAINER_CREATED);
+        expect_ok(start(f, f->container));
+        wait_for_end(f, f->container);
+        assert_int_equal(container_told_state(f->container), CONTAINER_RUNNING); /* the worker has just been started */
+        while (container_told_state(f->container) != CONTAINER_EXITED) {
+                assert_true(nd_clock_us() < end);
+                assert_true(sd_event_run(f->daemon.loop, 100 * ND_MS_US) >= 0);
+        }
+        assert_int_equal(f->container->exit_code, 3);
+        expect_ok(stop(f, f->container, 0));
+
+        request = request_of(f, ARGUMENTS("sleep", "60"));
+        expect_ok(create(f, &request));
+        expect_ok(start(f, f->container));
+        expect_ok(stop(f, f->container, 0)); /* who waits for the end waits for the disk too */
+        assert_int_equal(container_told_state(f->container), CONTAINER_EXITED);
+        remove_pod(f);
+        tear_down(f);
+}
+
 static void the_stop_signal_comes_first_and_sigkill_after_it([[maybe_unused]] void **state) {
         struct fixture fixture, *f = &fixture;
         struct container_request request;
@@ -782,6 +812,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_container_with_the_hosts_users_sees_what_it_should),
                 cmocka_unit_test(a_container_in_a_user_namespace_sees_the_same_with_ids_of_its_own),
+                cmocka_unit_test(an_end_is_told_when_the_disk_knows_of_it),
                 cmocka_unit_test(the_stop_signal_comes_first_and_sigkill_after_it),
                 cmocka_unit_test(a_program_that_is_not_there_is_told_in_cruns_words),
                 cmocka_unit_test(what_the_node_lacks_is_said_before_anything_is_made),
