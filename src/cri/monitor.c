@@ -241,7 +241,11 @@ static void take_message(struct monitor *m, const struct nd_monitor_message *mes
                 break;
         case ND_MONITOR_REOPEN:
         case ND_MONITOR_RESIZE:
+        case ND_MONITOR_ATTACH:
                 break; /* ours */
+        case ND_MONITOR_ATTACHED:
+        case ND_MONITOR_DROPPED:
+                break; /* for other connections */
         }
 }
 
@@ -379,11 +383,11 @@ struct nd_error *monitor_start(sd_event *loop, const struct monitor_plan *plan, 
 
 /* ---- finding one again ---- */
 
-/* Leaves the descriptor as it is when nobody listens there. */
-static struct nd_error *dial(const char *directory, int *ret_fd) {
+struct nd_error *monitor_dial(const char *directory, int *ret_fd) {
         nd_autoclose int directory_fd = -EBADF, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         struct sockaddr_un address = {.sun_family = AF_UNIX};
 
+        *ret_fd = -EBADF;
         nd_try(nd_dir_open(AT_FDCWD, directory, &directory_fd));
         if (fd < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "make a socket");
@@ -415,7 +419,7 @@ struct nd_error *monitor_connect(sd_event *loop, const char *directory, const st
         struct nd_monitor_record record;
         bool over;
 
-        nd_try(dial(directory, &m->fd));
+        nd_try(monitor_dial(directory, &m->fd));
         nd_try(read_record(directory, &record));
         over = record.phase == ND_MONITOR_EXITED || record.phase == ND_MONITOR_FAILED || m->fd < 0;
         m->created = record.phase == ND_MONITOR_CREATED;

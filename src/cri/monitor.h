@@ -79,6 +79,9 @@ struct monitor;
 typedef void (*monitor_callback)(struct nd_error *error, void *userdata);
 void monitor_reopen_log(struct monitor *monitor, monitor_callback callback, void *userdata);
 
+/* A connection of its own to a monitor, for those who attach (net/monitor-wire.h); -EBADF when it no longer runs. */
+[[nodiscard]] struct nd_error *monitor_dial(const char *directory, int *ret_fd);
+
 /* Disconnects; the monitor goes on. Whoever waits for a log to be opened anew is told now that it will not be; no event comes any more. nullptr is
  * fine. */
 void monitor_free(struct monitor *monitor);

@@ -127,6 +127,41 @@ static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t len
         answer_with(call, &answer.base);
 }
 
+static struct nd_error *offer_attach(struct daemon *daemon, const Runtime__V1__AttachRequest *r, char **ret) {
+        struct container *container = nullptr;
+        struct stream_request *request;
+
+        if (*r->container_id == '\0')
+                return nd_error_new(ND_INVALID, 0, "missing required container_id");
+        nd_try(check_streams(r->tty, r->stdin, r->stdout, r->stderr));
+        nd_try(find_running(daemon, r->container_id, &container));
+        request = nd_new(struct stream_request);
+        *request = (struct stream_request) {.kind = STREAM_ATTACH,
+                                            .container = nd_strdup(container->id),
+                                            .terminal = r->tty,
+                                            .input = r->stdin,
+                                            .output = r->stdout,
+                                            .errors = r->stderr};
+        return stream_server_offer(daemon->streams, request, ret);
+}
+
+static void handle_attach(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        answer_autofree request = answer_decode(call, &runtime__v1__attach_request__descriptor, bytes, length);
+        Runtime__V1__AttachResponse answer = RUNTIME__V1__ATTACH_RESPONSE__INIT;
+        nd_autofree char *url = nullptr;
+        struct nd_error *error;
+
+        if (!request)
+                return;
+        error = offer_attach(userdata, (const Runtime__V1__AttachRequest *) request, &url);
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        answer.url = url;
+        answer_with(call, &answer.base);
+}
+
 static struct nd_error *offer_forward(struct daemon *daemon, const Runtime__V1__PortForwardRequest *r, char **ret) {
         struct sandbox *sandbox = nullptr;
         struct stream_request *request;
@@ -161,6 +196,7 @@ static void handle_forward(struct nd_grpc_call *call, const char *bytes, size_t 
 const struct nd_grpc_method service_exec_methods[] = {
         {"/runtime.v1.RuntimeService/ExecSync", handle_exec_sync},
         {"/runtime.v1.RuntimeService/Exec", handle_exec},
+        {"/runtime.v1.RuntimeService/Attach", handle_attach},
         {"/runtime.v1.RuntimeService/PortForward", handle_forward},
         {},
 };

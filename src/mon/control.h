@@ -9,7 +9,7 @@
 #include "net/monitor-wire.h"
 
 enum {
-        CONTROL_CONNECTIONS = 8,
+        CONTROL_CONNECTIONS = 16,
 };
 
 struct control {
@@ -25,8 +25,15 @@ struct control {
 
 void control_accept(struct control *control);
 
+/* Descriptors that came with a message, -EBADF = none. */
+struct control_gift {
+        int fds[ND_MONITOR_STREAMS];
+};
+void control_gift_done(struct control_gift *gift);
+
 /* Reads one message of a connection; false when there is none that we know. */
-bool control_receive(struct control *control, size_t connection, struct nd_monitor_message *ret);
+bool control_receive(struct control *control, size_t connection, struct nd_monitor_message *ret,
+                     struct control_gift *ret_gift);
 
 void control_answer(struct control *control, size_t connection, const struct nd_monitor_message *message);
 void control_tell(struct control *control, const struct nd_monitor_message *message); /* everybody */

@@ -7,7 +7,7 @@
  *   @ND_MONITOR_CREATING until the engine ends or its deadline passes; with pipes its words come on the container's standard error, which
  *   nothing else can write to before the container is started. Then @ND_MONITOR_CREATED: output goes to the log as it comes. When the first process
  *   ends, what the pipes hold goes to the log, the record is written, and everybody connected is told: whoever knows of the end finds the log
- *   complete. Processes that outlived it may hold the pipes; we stay for them, but not for ever.
+ *   complete. Processes that outlived it may hold the pipes; we stay for them, but not for ever. Those who are attached: attach.h.
  * Invariant  no write but the log's can block, and the log is a plain file. The record is written before anybody is told. */
 #include "mon/monitor.h"
 
@@ -27,7 +27,7 @@
 enum {
         DRAIN = 1024 * 1024, /* most bytes of a stream that the container's end waits for */
         LINGER_S = 10,       /* how long we stay for processes that outlived the container's first one */
-        WATCHES = 8 + CONTROL_CONNECTIONS,
+        WATCHES = 8 + (2 + ATTACH_OUTPUTS) * CONTROL_CONNECTIONS,
 };
 
 /* What the loop waits for, made anew in each turn: there are few, and none can be forgotten. */
@@ -58,6 +58,7 @@ struct nd_error *monitor_prepare(const struct settings *settings, int first, str
         /* Field by field: assigning a whole stream would write to the buffer's pages, which most monitors never need. */
         monitor->out.name = "stdout";
         monitor->errors.name = "stderr";
+        monitor->errors.number = 1;
         monitor->out.fd = monitor->errors.fd = monitor->in = monitor->console = monitor->words_fd = -EBADF;
         monitor->log = LOG_NONE;
         monitor->oom = OOM_NONE;
@@ -73,6 +74,7 @@ struct nd_error *monitor_prepare(const struct settings *settings, int first, str
         monitor->directory = open(settings->directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (monitor->directory < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "open '%s'", settings->directory);
+        attach_begin(&monitor->attach, &monitor->control);
         nd_try(record_make(monitor->directory, &monitor->record));
         return control_open(monitor->directory, first, &monitor->control);
 }
@@ -196,11 +198,13 @@ static void container_ended(struct monitor *monitor, int status) {
         monitor->state.at = nd_clock_wall_ns();
         oom_read(&monitor->oom);
         monitor->state.oom_kills = monitor->oom.kills;
-        stream_drain(&monitor->out, &monitor->log, DRAIN);
-        stream_drain(&monitor->errors, &monitor->log, DRAIN);
+        stream_drain(&monitor->out, DRAIN, &monitor->log, &monitor->attach);
+        stream_drain(&monitor->errors, DRAIN, &monitor->log, &monitor->attach);
         monitor->state.lost = monitor->log.lost;
         record_write(monitor->record, &monitor->state);
         control_tell(&monitor->control, &(struct nd_monitor_message) {.letter = ND_MONITOR_IS_EXITED});
+        for (size_t i = 0; i < CONTROL_CONNECTIONS; i++)
+                attach_forget(&monitor->attach, i);
         monitor->deadline = nd_clock_us() + LINGER_S * ND_SECOND_US;
 }
 
@@ -224,9 +228,46 @@ static void reap(struct monitor *monitor, [[maybe_unused]] size_t which) {
 }
 
 static void read_output(struct monitor *monitor, size_t which) {
-        (void) stream_read(which == 0 ? &monitor->out : &monitor->errors, &monitor->log);
+        struct stream *stream = which == 0 ? &monitor->out : &monitor->errors;
+        size_t most = attach_room(&monitor->attach, which, sizeof stream->buffer.bytes, nd_clock_us());
+
+        if (most > 0)
+                (void) stream_read(stream, most, &monitor->log, &monitor->attach);
+}
+
+static void release_output(struct monitor *monitor, size_t connection) {
+        attach_release(&monitor->attach, connection, nd_clock_us());
+}
+
+static void close_input(struct monitor *monitor) {
+        if (monitor->settings->terminal)
+                monitor->in = -EBADF; /* it is the output, too */
+        else
+                nd_close_fd(&monitor->in);
+}
+
+static void write_input(struct monitor *monitor, [[maybe_unused]] size_t which) {
+        if (monitor->in >= 0 && !attach_write_input(&monitor->attach, monitor->in))
+                close_input(monitor);
+}
+
+static void read_input(struct monitor *monitor, size_t connection) {
+        if (monitor->attach.length > 0)
+                return; /* another client was first in this turn */
+        attach_read_input(&monitor->attach, connection);
+        write_input(monitor, 0);
+}
+
+/* The input of a container that wants it once ends with its first client's. Where there is none, or no more, clients are told by the end of theirs. */
+static void settle_input(struct monitor *monitor) {
+        bool once = monitor->settings->stdin_once && !monitor->settings->terminal;
+
         if (monitor->settings->terminal && monitor->out.fd < 0)
                 monitor->in = -EBADF;
+        if (once && monitor->attach.input_over && monitor->attach.length == 0)
+                close_input(monitor);
+        if (monitor->in < 0)
+                attach_end_input(&monitor->attach);
 }
 
 static void count_kills(struct monitor *monitor, [[maybe_unused]] size_t which) {
@@ -248,11 +289,30 @@ static void reopen_log(struct monitor *monitor, size_t connection) {
         control_answer(&monitor->control, connection, &answer);
 }
 
-static void read_message(struct monitor *monitor, size_t connection) {
-        struct nd_monitor_message message;
-
-        if (!control_receive(&monitor->control, connection, &message))
+static void attach(struct monitor *monitor, size_t connection, unsigned streams, struct control_gift *gift) {
+        if (monitor->state.phase != ND_MONITOR_CREATED) {
+                control_answer(&monitor->control, connection,
+                               &(struct nd_monitor_message) {.letter = ND_MONITOR_ATTACHED, .error_number = ESRCH});
                 return;
+        }
+        attach_take(&monitor->attach, connection, streams, gift);
+        if (monitor->out.fd < 0)
+                attach_end_output(&monitor->attach, 0);
+        if (monitor->errors.fd < 0)
+                attach_end_output(&monitor->attach, 1);
+}
+
+static void read_message(struct monitor *monitor, size_t connection) {
+        nd_cleanup(control_gift_done) struct control_gift gift;
+        struct nd_monitor_message message;
+        bool known = control_receive(&monitor->control, connection, &message, &gift);
+
+        if (monitor->control.connections[connection] < 0)
+                attach_forget(&monitor->attach, connection);
+        if (!known)
+                return;
+        if (message.letter == ND_MONITOR_ATTACH)
+                attach(monitor, connection, message.streams, &gift);
         if (message.letter == ND_MONITOR_REOPEN)
                 reopen_log(monitor, connection);
         else if (message.letter == ND_MONITOR_RESIZE && monitor->settings->terminal && monitor->out.fd >= 0)
@@ -261,6 +321,31 @@ static void read_message(struct monitor *monitor, size_t connection) {
 }
 
 /* ---- the loop ---- */
+
+/* While clients hold it up they are waited for instead. */
+static void watch_output(const struct monitor *monitor, struct turn *turn, const struct stream *stream) {
+        bool held = false;
+
+        for (size_t i = 0; i < CONTROL_CONNECTIONS; i++) {
+                int fd = attach_held(&monitor->attach, i, stream->number);
+
+                turn_add(turn, fd, POLLOUT, release_output, i);
+                held = held || fd >= 0;
+        }
+        if (!held)
+                turn_add(turn, stream->fd, POLLIN, read_output, stream->number);
+}
+
+static void watch_input(const struct monitor *monitor, struct turn *turn) {
+        if (monitor->in < 0)
+                return;
+        if (monitor->attach.length > 0) {
+                turn_add(turn, monitor->in, POLLOUT, write_input, 0);
+                return;
+        }
+        for (size_t i = 0; i < CONTROL_CONNECTIONS; i++)
+                turn_add(turn, monitor->attach.clients[i].in, POLLIN, read_input, i);
+}
 
 static void turn_begin(struct monitor *monitor, struct turn *turn) {
         bool creating = monitor->state.phase == ND_MONITOR_CREATING;
@@ -274,22 +359,26 @@ static void turn_begin(struct monitor *monitor, struct turn *turn) {
                 turn_add(turn, monitor->console, POLLIN, take_terminal, 0);
                 return;
         }
-        turn_add(turn, monitor->out.fd, POLLIN, read_output, 0);
-        turn_add(turn, monitor->errors.fd, POLLIN, read_output, 1);
+        watch_output(monitor, turn, &monitor->out);
+        watch_output(monitor, turn, &monitor->errors);
+        watch_input(monitor, turn);
         turn_add(turn, monitor->oom.fd, POLLPRI, count_kills, 0);
 }
 
 /* Milliseconds to wait; -1 = for ever. */
 static int time_left(const struct monitor *monitor) {
-        uint64_t time = nd_clock_us();
+        uint64_t time = nd_clock_us(), deadline = monitor->deadline, clients = attach_deadline(&monitor->attach);
 
-        if (monitor->deadline == 0)
+        if (clients != 0 && (deadline == 0 || clients < deadline))
+                deadline = clients;
+        if (deadline == 0)
                 return -1;
-        return monitor->deadline <= time ? 0 : (int) ((monitor->deadline - time) / ND_MS_US + 1);
+        return deadline <= time ? 0 : (int) ((deadline - time) / ND_MS_US + 1);
 }
 
-/* Only `create` and the stay after the end have a deadline. */
+/* `create` has a deadline, and the stay after the end, and those who are attached. */
 static void pass_deadline(struct monitor *monitor) {
+        attach_pass_deadline(&monitor->attach, nd_clock_us());
         if (monitor->deadline == 0 || nd_clock_us() < monitor->deadline)
                 return;
         if (monitor->engine > 0) {
@@ -326,6 +415,7 @@ void monitor_run(struct monitor *monitor) {
                 for (nfds_t i = 0; i < turn.count; i++)
                         if (turn.polls[i].revents != 0)
                                 turn.watches[i].run(monitor, turn.watches[i].which);
+                settle_input(monitor);
                 pass_deadline(monitor);
         }
 }

@@ -37,6 +37,7 @@ struct monitor {
         bool late;    /* and was killed at its deadline */
         struct nd_monitor_record state;
         uint64_t deadline; /* of the phase, in microseconds of the monotonic clock; 0 = none */
+        struct attach attach;
 };
 
 /* Makes what the monitor needs and a failure can still be told about: the socket and the record. first is the daemon's connection. */

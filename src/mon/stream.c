@@ -10,12 +10,12 @@
 #include "sys/calls.h"
 
 /* Returns what read() did; a terminal whose last user has gone gives EIO, which is its end. */
-static ssize_t fill(struct stream *stream) {
+static ssize_t fill(struct stream *stream, size_t most) {
         struct line_buffer *buffer = &stream->buffer;
+        size_t room = sizeof buffer->bytes - buffer->length;
         ssize_t n;
 
-        while ((n = read(stream->fd, buffer->bytes + buffer->length, sizeof buffer->bytes - buffer->length)) < 0 &&
-               errno == EINTR)
+        while ((n = read(stream->fd, buffer->bytes + buffer->length, most < room ? most : room)) < 0 && errno == EINTR)
                 ;
         if (n > 0)
                 buffer->length += (size_t) n;
@@ -24,22 +24,26 @@ static ssize_t fill(struct stream *stream) {
         return n;
 }
 
-bool stream_read(struct stream *stream, struct log *log) {
+bool stream_read(struct stream *stream, size_t most, struct log *log, struct attach *attach) {
         ssize_t n;
 
         if (stream->fd < 0)
                 return false;
-        n = fill(stream);
+        n = fill(stream, most);
         if (n < 0 && errno == EAGAIN)
                 return false;
+        if (n > 0)
+                attach_give(attach, stream->number, stream->buffer.bytes + stream->buffer.length - n, (size_t) n);
         log_take(log, stream->name, &stream->buffer, n <= 0);
-        if (n <= 0)
+        if (n <= 0) {
                 nd_close_fd(&stream->fd);
+                attach_end_output(attach, stream->number);
+        }
         return n > 0;
 }
 
-void stream_drain(struct stream *stream, struct log *log, size_t ceiling) {
-        for (size_t taken = 0; taken < ceiling && stream_read(stream, log); taken += sizeof stream->buffer.bytes)
+void stream_drain(struct stream *stream, size_t ceiling, struct log *log, struct attach *attach) {
+        for (size_t taken = 0; taken < ceiling && stream_read(stream, ATTACH_PIECE, log, attach); taken += ATTACH_PIECE)
                 ;
         log_take(log, stream->name, &stream->buffer, true);
 }

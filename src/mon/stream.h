@@ -3,20 +3,23 @@
 #pragma once
 
 #include "base/error.h"
+#include "mon/attach.h"
 #include "mon/log.h"
 
 /* One direction of output, read by us. */
 struct stream {
         int fd; /* -EBADF once it has ended */
         const char *name;
+        size_t number; /* of the output, for those who are attached */
         struct line_buffer buffer;
 };
 
-/* Reads once and gives what is whole to the log; closes the stream at its end. True when there was something to read. */
-bool stream_read(struct stream *stream, struct log *log);
+/* Reads once, at most so many bytes, and gives what is whole to the log, and all to those who are attached; closes the stream at its end. True when there
+ * was something to read. */
+bool stream_read(struct stream *stream, size_t most, struct log *log, struct attach *attach);
 
 /* Reads what is there now, but no more than ceiling bytes, and gives the log also what is no line yet: nobody may be there to end it. */
-void stream_drain(struct stream *stream, struct log *log, size_t ceiling);
+void stream_drain(struct stream *stream, size_t ceiling, struct log *log, struct attach *attach);
 
 /* A pipe whose file belongs to the container's user, who may then open /dev/stdout again. Our end does not block. */
 [[nodiscard]] struct nd_error *stream_pipe_out(uid_t uid, gid_t gid, int *ret_ours, int *ret_theirs);

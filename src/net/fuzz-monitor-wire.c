@@ -17,7 +17,7 @@ static void message(const char *bytes, size_t length) {
         written = nd_monitor_message_write(&first, again);
         fuzz_require(nd_monitor_message_read(again, written, &second));
         fuzz_require(first.letter == second.letter && first.rows == second.rows && first.columns == second.columns);
-        fuzz_require(first.error_number == second.error_number);
+        fuzz_require(first.error_number == second.error_number && first.streams == second.streams);
         fuzz_require(second.length == (first.length < ND_MONITOR_TEXT ? first.length : ND_MONITOR_TEXT));
         fuzz_require(second.length == 0 || memcmp(first.words, second.words, second.length) == 0);
 }

@@ -126,7 +126,11 @@ size_t nd_monitor_message_write(const struct nd_monitor_message *message, char r
                 memcpy(ret + at, &message->rows, sizeof message->rows);
                 memcpy(ret + at + sizeof message->rows, &message->columns, sizeof message->columns);
                 return at + sizeof message->rows + sizeof message->columns;
+        case ND_MONITOR_ATTACH:
+                ret[at] = (char) message->streams;
+                return at + 1;
         case ND_MONITOR_REOPENED:
+        case ND_MONITOR_ATTACHED:
         case ND_MONITOR_IS_FAILED:
                 memcpy(ret + at, &number, sizeof number);
                 at += sizeof number;
@@ -134,6 +138,7 @@ size_t nd_monitor_message_write(const struct nd_monitor_message *message, char r
         case ND_MONITOR_IS_CREATED:
                 break;
         case ND_MONITOR_REOPEN:
+        case ND_MONITOR_DROPPED:
         case ND_MONITOR_IS_EXITED:
                 return at;
         }
@@ -157,7 +162,13 @@ bool nd_monitor_message_read(const char *bytes, size_t length, struct nd_monitor
                 memcpy(&message.rows, bytes + at, sizeof message.rows);
                 memcpy(&message.columns, bytes + at + sizeof message.rows, sizeof message.columns);
                 break;
+        case ND_MONITOR_ATTACH:
+                if (length < at + 1)
+                        return false;
+                message.streams = (uint8_t) bytes[at];
+                break;
         case ND_MONITOR_REOPENED:
+        case ND_MONITOR_ATTACHED:
         case ND_MONITOR_IS_FAILED:
                 if (length < at + sizeof number)
                         return false;
@@ -170,6 +181,7 @@ bool nd_monitor_message_read(const char *bytes, size_t length, struct nd_monitor
                 message.length = length - at;
                 break;
         case ND_MONITOR_REOPEN:
+        case ND_MONITOR_DROPPED:
         case ND_MONITOR_IS_EXITED:
                 break;
         default:

@@ -10,9 +10,9 @@
  *      slot 1  "created PID BIRTH ." or "failed ."      what became of the engine's `create`
  *      slot 2  "exited CODE NANOSECONDS OOM LOST ."     the container's end; OOM is "-" where nobody could look
  *
- * Messages are packets on a unix socket (SOCK_SEQPACKET): a letter and what belongs to it. Letters of the daemon are large. Letters that neither side
- * uses yet are kept for attach: 'A' (make this connection an attach client: a byte of bits, 1 standard input, 2 output, 4 errors), 'I' (input), 'E' (its
- * end), 'o' and 'e' (output and errors), 'd' (bytes were dropped, since the client was too slow). */
+ * Messages are packets on a unix socket (SOCK_SEQPACKET): a letter and what belongs to it. Letters of the daemon are large. A connection that
+ * says 'A' becomes a client of the container's streams: with the message come sockets, one for each bit, over which the bytes go. Such a connection is
+ * told of the container's end like any other one; its own end is the client's. */
 #pragma once
 
 #include <stdint.h>
@@ -53,14 +53,25 @@ unsigned nd_monitor_record_slot(const struct nd_monitor_record *record, char ret
 enum nd_monitor_letter {
         ND_MONITOR_REOPEN = 'L',     /* open the log anew */
         ND_MONITOR_RESIZE = 'W',     /* rows, columns of the terminal */
+        ND_MONITOR_ATTACH = 'A',     /* bits: which streams; as many descriptors, in the bits' order */
+        ND_MONITOR_ATTACHED = 'a',   /* error number, 0 = done; words */
+        ND_MONITOR_DROPPED = 'd',    /* the client took too little, and gets no more */
         ND_MONITOR_REOPENED = 'l',   /* error number, 0 = done; words */
         ND_MONITOR_IS_CREATED = 'c', /* words: what the engine said although it succeeded */
         ND_MONITOR_IS_FAILED = 'f',  /* error number; words: why */
         ND_MONITOR_IS_EXITED = 'x',
 };
 
+enum { /* bits of ND_MONITOR_ATTACH */
+       ND_MONITOR_STDIN = 1,
+       ND_MONITOR_STDOUT = 2,
+       ND_MONITOR_STDERR = 4,
+       ND_MONITOR_STREAMS = 3, /* how many there are */
+};
+
 struct nd_monitor_message {
         enum nd_monitor_letter letter;
+        uint8_t streams;
         uint16_t rows, columns;
         int error_number;
         const char *words; /* not terminated; of a message that was read: points into its bytes */

@@ -91,6 +91,9 @@ static void a_message_is_read_as_it_was_written([[maybe_unused]] void **state) {
                 {.letter = ND_MONITOR_IS_CREATED, .words = "warning", .length = 7},
                 {.letter = ND_MONITOR_IS_FAILED, .error_number = 2, .words = "", .length = 0},
                 {.letter = ND_MONITOR_IS_EXITED},
+                {.letter = ND_MONITOR_ATTACH, .streams = ND_MONITOR_STDIN | ND_MONITOR_STDERR},
+                {.letter = ND_MONITOR_ATTACHED, .error_number = 16, .words = "many", .length = 4},
+                {.letter = ND_MONITOR_DROPPED},
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
@@ -101,6 +104,7 @@ static void a_message_is_read_as_it_was_written([[maybe_unused]] void **state) {
                 assert_true(nd_monitor_message_read(bytes, length, &message));
                 assert_int_equal(message.letter, cases[i].letter);
                 assert_int_equal(message.rows, cases[i].rows);
+                assert_int_equal(message.streams, cases[i].streams);
                 assert_int_equal(message.columns, cases[i].columns);
                 assert_int_equal(message.error_number, cases[i].error_number);
                 assert_int_equal(message.length, cases[i].length);
@@ -123,6 +127,7 @@ static void long_words_are_cut_and_unknown_letters_passed_over([[maybe_unused]] 
         assert_false(nd_monitor_message_read("", 0, &message));
         assert_false(nd_monitor_message_read("l\1\2", 3, &message));
         assert_false(nd_monitor_message_read("W\1\2", 3, &message));
+        assert_false(nd_monitor_message_read("A", 1, &message));
 }
 
 int main(void) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exec and port-forward over the streaming server, as the kubelet asks for them: SPDY/3.1."""
+"""Exec, attach and port-forward over the streaming server, as the kubelet asks for them: SPDY/3.1."""
 import hashlib
 import socket
 import time
@@ -149,6 +149,115 @@ def test_an_older_protocol_is_told_in_words(plain_pods: Pods) -> None:
     one = plain_pods.run().container()
     assert streams_of(one, "exit 0", ("v3.channel.k8s.io",), stdout=True).read("error") == b""
     assert b"exit code 5" in streams_of(one, "exit 5", ("v3.channel.k8s.io",), stdout=True).read("error")
+
+
+# Attach
+
+def attached(one: Container, **more: Any) -> Streams:
+    more = more or {"stdout": True, "stderr": True}
+    url = one.pods.runtime.Attach(one.pods.pb.AttachRequest(container_id=one.id, **more), timeout=TIMEOUT).url
+    names = ["error"] + [name for name in ("stdin", "stdout", "stderr") if more.get(name)] + (["resize"] if more.get("tty") else [])
+    return Streams(url, names)
+
+
+def test_attach_types_into_a_shell_and_sees_what_it_says(pods: Pods) -> None:
+    one = pods.run().container(["sh"], stdin=True)
+    streams = attached(one, stdin=True, stdout=True, stderr=True)
+    streams.write("stdin", b"echo hello\n")
+    streams.read("stdout", until=b"hello\n")
+    streams.write("stdin", b"echo err >&2\n")
+    streams.read("stderr", until=b"err\n")
+    streams.write("stdin", b"exit 7\n")
+    assert streams.read("stdout") == b"hello\n" and streams.read("stderr") == b"err\n" and streams.verdict()["status"] == "Success"
+    assert one.ended().exit_code == 7 and one.log() == [("stdout", "hello"), ("stderr", "err")]
+
+
+def test_attach_to_a_terminal_and_its_size(pods: Pods) -> None:
+    one = pods.run().container(["sh"], stdin=True, tty=True)
+    streams = attached(one, stdin=True, stdout=True, tty=True)
+    streams.write("resize", b'{"Width":101,"Height":37}')
+    time.sleep(0.3)
+    streams.write("stdin", b"test -t 0 && echo is a term''inal; stty size 2>/dev/null || echo 37 101; exit\n")
+    assert b"is a terminal\r\n37 101\r\n" in streams.read("stdout") and streams.verdict()["status"] == "Success"
+
+
+def test_input_that_is_wanted_once_ends_with_its_first_client(plain_pods: Pods) -> None:
+    one = plain_pods.run().container("cat; exit 5", stdin=True, stdin_once=True)
+    streams = attached(one, stdin=True, stdout=True)
+    streams.write("stdin", b"x" * 100_000 + b"\n")
+    streams.finish("stdin")
+    assert len(streams.read("stdout")) == 100_001 and one.ended().exit_code == 5
+
+
+def test_input_that_is_wanted_again_outlives_its_clients(plain_pods: Pods) -> None:
+    one = plain_pods.run().container(["cat"], stdin=True)
+    for words in (b"one\n", b"two\n"):
+        streams = attached(one, stdin=True, stdout=True)
+        streams.write("stdin", words)
+        assert streams.read("stdout", until=words) == words
+        streams.finish("stdin")
+        time.sleep(0.2)
+        streams.close()
+    assert one.state == plain_pods.pb.CONTAINER_RUNNING
+
+
+def test_several_clients_see_the_same(plain_pods: Pods) -> None:
+    one = plain_pods.run().container(["cat"], stdin=True)
+    clients = [attached(one, stdin=True, stdout=True) for _ in range(4)]
+    time.sleep(0.3)
+    for number, client in enumerate(clients):
+        client.write("stdin", f"{number}\n".encode())
+        for other in clients:
+            other.read("stdout", until=f"{number}\n".encode())
+    assert {bytes(client.read("stdout", until=b"3\n")) for client in clients} == {b"0\n1\n2\n3\n"}
+
+
+def test_all_that_a_container_says_before_its_end_arrives(pods: Pods) -> None:
+    one = pods.run().container("read x; head -c 20971520 /dev/zero; echo the end", stdin=True)
+    streams = attached(one, stdin=True, stdout=True)
+    streams.write("stdin", b"\n")
+    time.sleep(0.5)     # as long as a slow client may stand still
+    got = streams.read("stdout")
+    assert len(got) == 20 * MIB + 8 and got.endswith(b"the end\n") and streams.verdict()["status"] == "Success"
+
+
+def test_a_client_that_stands_still_holds_up_neither_the_container_nor_its_log_nor_another_client(plain_pods: Pods) -> None:
+    one = plain_pods.run().container("read x; seq 1000000; echo the end", stdin=True)
+    stuck = attached(one, stdout=True)
+    other = attached(one, stdin=True, stdout=True)
+    started = time.monotonic()
+    other.write("stdin", b"\n")
+    got = other.read("stdout")
+    one.ended()
+    assert time.monotonic() - started < 30
+    wanted = [*map(str, range(1, 1000001)), "the end"]
+    assert got.decode().splitlines() == wanted and [text for _, text in one.log()] == wanted
+    stuck.close()
+
+
+def test_attach_works_after_the_runtime_was_restarted(subject: Subject, plain_pods: Pods) -> None:
+    one = plain_pods.run().container(["cat"], stdin=True)
+    before = attached(one, stdin=True, stdout=True)
+    before.write("stdin", b"before\n")
+    before.read("stdout", until=b"before\n")
+    subject.restart()
+    after = attached(one, stdin=True, stdout=True)
+    after.write("stdin", b"after\n")
+    assert after.read("stdout", until=b"after\n") == b"after\n"
+
+
+def test_clients_that_come_and_go_a_hundred_times_use_nothing_up(plain_pods: Pods) -> None:
+    one = plain_pods.run().container(["cat"], stdin=True)
+    for number in range(100):
+        client = attached(one, stdin=True, stdout=True, stderr=True)
+        client.write("stdin", f"{number}\n".encode())
+        client.read("stdout", until=f"{number}\n".encode())
+        client.close()
+
+
+def test_a_container_that_does_not_run_has_no_attach(plain_pods: Pods) -> None:
+    one = plain_pods.run().container(start=False)
+    refused(lambda: attached(one, stdout=True))
 
 
 # Requests and tokens

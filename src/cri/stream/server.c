@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cri/daemon.h"
+#include "cri/stream/attach.h"
 #include "cri/stream/connection.h"
 #include "cri/stream/exec.h"
 #include "cri/stream/forward.h"
@@ -34,7 +35,8 @@ struct stream_server {
         nd_vector(struct connection *) connections; /* the oldest first */
 };
 
-static const struct session_type *const types[] = {[STREAM_EXEC] = &stream_exec, [STREAM_FORWARD] = &stream_forward};
+static const struct session_type *const types[] = {
+        [STREAM_EXEC] = &stream_exec, [STREAM_ATTACH] = &stream_attach, [STREAM_FORWARD] = &stream_forward};
 
 void stream_server_free(struct stream_server *server) {
         if (!server)

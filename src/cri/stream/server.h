@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server.h - where clients of Exec and PortForward come with their token: on the loopback only, at a port that the kernel chooses */
+/* server.h - where clients of Exec, Attach and PortForward come with their token: on the loopback only, at a port that the kernel chooses */
 #pragma once
 
 #include "cri/stream/token.h"

@@ -11,6 +11,7 @@
 
 enum stream_kind {
         STREAM_EXEC,
+        STREAM_ATTACH,
         STREAM_FORWARD,
 };
 

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attach.c - see attach.h
+ *
+ * Theory of operation
+ *   The container's streams are its monitor's, which outlives us: so each client has a connection to the monitor, over which it hands over one end of a
+ *   socket pair for each stream (mon/attach.h), and needs nothing that an earlier daemon knew. Bytes go over the sockets, whose buffers are the only ones;
+ *   the connection tells of the end, and that the client was too slow.
+ * Owns       the connection; the sockets are the remote's. */
+#include "cri/stream/attach.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "cri/daemon.h"
+#include "cri/monitor.h"
+#include "cri/paths.h"
+#include "cri/stream/remote.h"
+#include "net/monitor-wire.h"
+
+enum {
+        ANSWER_S = 10,
+        BUFFER = 1 << 20, /* of a socket, in which output waits for us */
+};
+
+struct work {
+        struct remote *remote;
+        int fd;
+        sd_event_source *source;
+        sd_event_source *patience; /* until the monitor has answered */
+};
+
+static void cancel(void *userdata) {
+        struct work *work = userdata;
+
+        sd_event_source_disable_unref(work->source);
+        sd_event_source_disable_unref(work->patience);
+        nd_close_fd(&work->fd);
+        free(work);
+}
+
+static void resize(void *userdata, const struct winsize *window) {
+        const struct work *work = userdata;
+        char bytes[ND_MONITOR_MESSAGE];
+        size_t length;
+
+        if (!window)
+                return;
+        length = nd_monitor_message_write(
+                &(struct nd_monitor_message) {.letter = ND_MONITOR_RESIZE, .rows = window->ws_row, .columns = window->ws_col},
+                bytes);
+        (void) send(work->fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* ---- what the monitor says; the work may be gone afterwards ---- */
+
+static void end(struct work *work, struct nd_error *error) {
+        work->source = sd_event_source_disable_unref(work->source);
+        work->patience = sd_event_source_disable_unref(work->patience);
+        remote_end(work->remote, error, 0);
+}
+
+static void take_message(struct work *work, const struct nd_monitor_message *message) {
+        if (message->letter == ND_MONITOR_IS_EXITED) {
+                end(work, nullptr);
+        } else if (message->letter == ND_MONITOR_DROPPED) {
+                end(work, nd_error_new(ND_EXHAUSTED, 0, "the client took the container's output too slowly and was cut off"));
+        } else if (message->letter == ND_MONITOR_ATTACHED && message->error_number != 0) {
+                nd_autofree char *words = nd_strndup(message->words, message->length);
+
+                end(work, nd_error_new(nd_code_of_errno(message->error_number), 0, "%s",
+                                       *words ? words : "the container has ended"));
+        } else if (message->letter == ND_MONITOR_ATTACHED) {
+                work->patience = sd_event_source_disable_unref(work->patience);
+                resize(work, remote_window(work->remote));
+        }
+}
+
+static int on_message([[maybe_unused]] sd_event_source *source, int fd, [[maybe_unused]] uint32_t events, void *userdata) {
+        struct work *work = userdata;
+        struct nd_monitor_message message;
+        char bytes[ND_MONITOR_MESSAGE];
+        ssize_t n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return 0;
+        if (n <= 0)
+                end(work, nd_error_new(ND_UNAVAILABLE, 0, "the container's monitor has gone"));
+        else if (nd_monitor_message_read(bytes, (size_t) n, &message))
+                take_message(work, &message);
+        return 0;
+}
+
+static int on_impatience([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        end(userdata, nd_error_new(ND_DEADLINE, 0, "the container's monitor did not answer within %d s", ANSWER_S));
+        return 0;
+}
+
+/* ---- beginning ---- */
+
+/* The monitor's ends of the streams. */
+struct ends {
+        unsigned streams; /* the wire's bits */
+        size_t count;
+        int fds[ND_MONITOR_STREAMS];
+};
+
+static void ends_done(struct ends *ends) {
+        for (size_t i = 0; i < ends->count; i++)
+                nd_close_fd(&ends->fds[i]);
+}
+
+/* Where a buffer may not be as large as we want it is as large as it may be. */
+static void enlarge(int fd) {
+        const int size = BUFFER;
+
+        if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) < 0)
+                (void) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+}
+
+static struct nd_error *add_stream(struct remote *remote, enum remote_role role, unsigned bit, struct ends *ends) {
+        int pair[2];
+
+        if (!remote_wants(remote, role))
+                return nullptr;
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket pair");
+        ends->fds[ends->count++] = pair[1];
+        ends->streams |= bit;
+        if (role == REMOTE_INPUT)
+                return remote_give_input(remote, pair[0]);
+        enlarge(pair[1]);
+        return remote_give_output(remote, role, pair[0]);
+}
+
+static struct nd_error *ask(const struct work *work, const struct ends *ends) {
+        char bytes[ND_MONITOR_MESSAGE];
+        struct nd_monitor_message question = {.letter = ND_MONITOR_ATTACH, .streams = (uint8_t) ends->streams};
+        struct iovec vector = {.iov_base = bytes, .iov_len = nd_monitor_message_write(&question, bytes)};
+        union {
+                struct cmsghdr header;
+                char bytes[CMSG_SPACE(sizeof ends->fds)];
+        } control = {};
+        struct msghdr message = {.msg_iov = &vector,
+                                 .msg_iovlen = 1,
+                                 .msg_control = &control,
+                                 .msg_controllen = CMSG_SPACE(ends->count * sizeof *ends->fds)};
+
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(ends->count * sizeof *ends->fds);
+        memcpy(CMSG_DATA(&control.header), ends->fds, ends->count * sizeof *ends->fds);
+        if (sendmsg(work->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "ask the container's monitor");
+        return nullptr;
+}
+
+static struct nd_error *launch(struct remote *remote, struct container *container, void **ret) {
+        struct daemon *daemon = remote_daemon(remote);
+        nd_autofree char *directory = path_of_container_run(&daemon->config, container->id);
+        nd_cleanup(ends_done) struct ends ends = {};
+        struct work *work = nd_new(struct work);
+
+        work->remote = remote;
+        work->fd = -EBADF;
+        *ret = work;
+        nd_try(monitor_dial(directory, &work->fd));
+        if (work->fd < 0)
+                return nd_error_new(ND_PRECONDITION, 0, "the container has ended");
+        if (sd_event_add_io(daemon->loop, &work->source, work->fd, EPOLLIN, on_message, work) < 0 ||
+            sd_event_add_time_relative(daemon->loop, &work->patience, CLOCK_MONOTONIC, ANSWER_S * ND_SECOND_US, ND_SECOND_US,
+                                       on_impatience, work) < 0)
+                return nd_error_new(ND_INTERNAL, 0, "listen to a monitor");
+        nd_try(add_stream(remote, REMOTE_INPUT, ND_MONITOR_STDIN, &ends));
+        nd_try(add_stream(remote, REMOTE_OUTPUT, ND_MONITOR_STDOUT, &ends));
+        nd_try(add_stream(remote, REMOTE_ERRORS, ND_MONITOR_STDERR, &ends));
+        return ask(work, &ends);
+}
+
+static void *begin(struct connection *connection, struct stream_request *request, const char *protocol) {
+        static const struct remote_kind kind = {
+                .trouble = "error attaching to container", .launch = launch, .resize = resize, .cancel = cancel};
+
+        return remote_begin(connection, request, protocol, &kind);
+}
+
+const struct session_type stream_attach = {
+        .path = "/attach/",
+        .protocols = remote_protocols,
+        .begin = begin,
+        .event = remote_event,
+        .room = remote_room,
+        .gone = remote_gone,
+};
