@@ -11,6 +11,11 @@ from nodensdev.cluster import Cluster
 BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
 AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
 FOREVER = "sleep 100000"
+MANIFESTS = "/etc/kubernetes/manifests"
+
+
+def is_ready(status: dict[str, Any]) -> bool:
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions", []))
 
 
 def container(command: str | list[str], name: str = "main", image: str = BUSYBOX, **more: Any) -> dict[str, Any]:
@@ -48,7 +53,7 @@ class Person:
         return self.kubectl("logs", name, *more)
 
     def ready(self, name: str, seconds: int = 60) -> None:
-        self.until(lambda: any(one["type"] == "Ready" and one["status"] == "True" for one in self.status(name).get("conditions", [])), name, seconds)
+        self.until(lambda: is_ready(self.status(name)), f"{name} being ready", seconds)
 
     def phase(self, name: str, wanted: str, seconds: int = 90) -> dict[str, Any]:
         self.until(lambda: self.status(name).get("phase") == wanted, f"{name} being {wanted}", seconds)
@@ -63,6 +68,27 @@ class Person:
                 raise AssertionError(f"{what}: not within {seconds:.0f} s\n{events[-3000:]}")
             time.sleep(0.5)
         return found
+
+    def node_says(self, path: str) -> str:
+        """What the kubelet serves, through the API server."""
+        return self.kubectl("get", "--raw", f"/api/v1/nodes/node1/proxy/{path}")
+
+    def images(self) -> str:
+        """The names of the images on the node."""
+        return self.on_node({"nodens": "nodens images", "containerd": "ctr --namespace k8s.io images ls -q"}[self.cluster.record["runtime"]])
+
+    def static_pod(self, name: str, spec: dict[str, Any]) -> None:
+        manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "kube-system"}, "spec": spec}
+        self.on_node(f"cat >{MANIFESTS}/.{name} && mv {MANIFESTS}/.{name} {MANIFESTS}/{name}.json", stdin=json.dumps(manifest))
+
+    def mirror(self, name: str) -> dict[str, Any]:
+        """The status of a static pod, as the API server knows it; empty when it does not."""
+        done = self.cluster.kubectl("--namespace=kube-system", "get", "pod", f"{name}-node1", "-o", "json")
+        return json.loads(done.stdout)["status"] if done.returncode == 0 else {}
+
+    def end_static_pods(self, *names: str) -> None:
+        self.on_node("rm -f " + " ".join(f"{MANIFESTS}/{name}.json" for name in names))
+        self.until(lambda: not any(self.mirror(name) for name in names), "the end of the static pods", 90)
 
     def on_node(self, command: str, timeout: float = 60, stdin: str | None = None) -> str:
         done = self.cluster.node_exec(["sh", "-c", command], timeout=timeout, stdin=stdin)

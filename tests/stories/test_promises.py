@@ -1,35 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stories of the founding documents: privileges that end at the pod's edge, static pods, an API server on the host's network with users of its own."""
-import json
+"""The stories of the founding documents: privileges that end at the pod's edge, static pods, what a restart of the runtime may not touch."""
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
-from people import FOREVER, Person, container, pod_spec
+import pytest
+from people import AGNHOST, FOREVER, Person, container, pod_spec
 
-ADMIN = {"securityContext": {"capabilities": {"add": ["SYS_ADMIN", "NET_ADMIN", "SYS_MODULE", "MKNOD", "DAC_OVERRIDE"]}}}
-MANIFESTS = "/etc/kubernetes/manifests"
+CAPABILITIES = {"capabilities": {"add": ["SYS_ADMIN", "NET_ADMIN", "SYS_MODULE", "SYS_TIME", "MKNOD", "DAC_OVERRIDE"]}}
+INSIDE = {"mounted": "mount -t tmpfs t /tmp", "tunnel": "ip link add t0 type vxlan id 42 dstport 4789 dev eth0 && ip link set t0 up"}
+OUTSIDE = {"core-pattern": "echo x >/proc/sys/kernel/core_pattern", "clock": "date -s @86400", "device": "mknod /tmp/disk b 98 0",
+           "trigger": "echo h >/proc/sysrq-trigger", "module": "! busybox insmod /proc/self/exe 2>&1 | grep -q 'not permitted'"}
+FUSE = "story.nodens/fuse"
 
 
 def test_privileges_inside_a_pod_are_worth_nothing_outside(person: Person) -> None:
     """SYS_ADMIN mounts, NET_ADMIN makes a tunnel, both inside only."""
-    tries = ("mount -t tmpfs t /tmp && echo mounted; ip link add t0 type vxlan id 42 dstport 4789 dev eth0 && ip link set t0 up && echo tunnel; "
-             "echo x >/proc/sys/kernel/core_pattern || echo no-core-pattern; mknod /tmp/disk b 98 0 2>/dev/null || echo no-device; "
-             "cat /host/shadow >/dev/null 2>&1 || echo no-shadow; echo x >/host/planted 2>/dev/null || echo no-write")
-    person.on_node("mkdir -p /var/lib/story-host && cp /etc/shadow /var/lib/story-host/shadow && chown 0:0 /var/lib/story-host/shadow && chmod 600 /var/lib/story-host/shadow "
-                   "&& chown 12345:12345 /var/lib/story-host && chmod 700 /var/lib/story-host")
-    person.pod("admin", container(tries + f"; {FOREVER}", **ADMIN), hostUsers=False)
+    tries = "; ".join(f"({command}) >/dev/null 2>&1 && echo {name}=yes || echo {name}=no" for name, command in (INSIDE | OUTSIDE).items())
+    links, pattern = person.on_node("ip -o link | grep -c t0: || true"), person.on_node("cat /proc/sys/kernel/core_pattern")
+    person.pod("admin", container(f"{tries}; echo end; {FOREVER}", image=AGNHOST, securityContext=CAPABILITIES), hostUsers=False)
     person.ready("admin")
-    person.until(lambda: "no-device" in person.log("admin"), "the end of the tries")
-    log = person.log("admin").split()
-    assert {"mounted", "tunnel", "no-core-pattern", "no-device"} <= set(log), log
-    assert "t0" not in person.on_node("ip -o link") and person.on_node("cat /proc/sys/kernel/core_pattern").strip() != "x"
+    person.until(lambda: "end" in person.log("admin"), "the end of the tries")
+    found = dict(line.split("=") for line in person.log("admin").splitlines() if "=" in line)
+    assert found == {name: "yes" for name in INSIDE} | {name: "no" for name in OUTSIDE}
+    assert person.on_node("ip -o link | grep -c t0: || true") == links and person.on_node("cat /proc/sys/kernel/core_pattern") == pattern
+    assert int(person.on_node("date +%Y")) > 2000
 
 
-def test_fuse_is_mounted_inside(person: Person) -> None:
-    """The device comes with privileges, which a user namespace makes harmless; busybox's mount speaks enough FUSE to mount."""
-    script = ("exec 3<>/dev/fuse && mkdir -p /tmp/f && mount -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 story /tmp/f && grep /tmp/f /proc/mounts; " + FOREVER)
-    person.pod("fuse", container(script, securityContext={"privileged": True}), hostUsers=False)
-    person.ready("fuse")
-    person.until(lambda: "fuse" in person.log("fuse"), "a FUSE mount")
+@pytest.fixture
+def fuse_plugin(person: Person) -> Iterator[None]:
+    """The device comes from a device plugin, as on a real node: nobody needs to be privileged for it."""
+    person.on_node("cat >/run/fuse-plugin.py; chmod 666 /dev/fuse; systemd-run --unit=fuse-plugin --collect python3 -B /run/fuse-plugin.py " + FUSE,
+                   stdin=(Path(__file__).parent / "device_plugin.py").read_text())
+    try:
+        person.until(lambda: person.get("node", "node1")["status"]["allocatable"].get(FUSE) == "4", "the device plugin")
+        yield
+    finally:
+        person.on_node("systemctl stop fuse-plugin")
+
+
+def test_sys_admin_mounts_fuse_inside(person: Person, fuse_plugin: None) -> None:
+    """busybox's mount speaks enough FUSE to mount; the filesystem's server is whoever holds the descriptor."""
+    script = ("exec 3<>/dev/fuse && mkdir -p /tmp/f && mount -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 story /tmp/f && grep /tmp/f /proc/mounts; "
+              f"echo end; {FOREVER}")
+    for name, capabilities in (("fuse", ["SYS_ADMIN"]), ("without", [])):
+        person.pod(name, container(script, securityContext={"capabilities": {"add": capabilities}}, resources={"limits": {FUSE: "1"}}), hostUsers=False)
+    for name in ("fuse", "without"):
+        person.ready(name)
+        person.until(lambda name=name: "end" in person.log(name), "the end of the try")
+    assert "story /tmp/f fuse" in person.log("fuse") and "fuse" not in person.log("without")
     assert "/tmp/f fuse" not in person.on_node("cat /proc/mounts")
 
 
@@ -40,24 +59,14 @@ def test_a_privileged_pod_with_the_hosts_users_is_as_the_first_process(person: P
     assert person.log("privileged").split() == person.on_node(fields).split()
 
 
-def static_pod(person: Person, name: str, spec: dict) -> None:
-    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "kube-system"}, "spec": spec}
-    person.on_node(f"cat >{MANIFESTS}/{name}.json", stdin=json.dumps(manifest))
-
-
-def mirror(person: Person, name: str) -> dict:
-    done = person.cluster.kubectl("--namespace=kube-system", "get", "pod", f"{name}-node1", "-o", "json")
-    return json.loads(done.stdout)["status"] if done.returncode == 0 else {}
-
-
 def test_a_static_pod_has_users_of_its_own(person: Person) -> None:
-    static_pod(person, "static-story", pod_spec(container(f"cat /proc/self/uid_map; {FOREVER}"), hostUsers=False))
+    person.static_pod("static-story", pod_spec(container(f"cat /proc/self/uid_map; {FOREVER}"), hostUsers=False))
     try:
-        person.until(lambda: mirror(person, "static-story").get("phase") == "Running", "the static pod")
+        person.until(lambda: person.mirror("static-story").get("phase") == "Running", "the static pod")
         log = person.cluster.kubectl("--namespace=kube-system", "logs", "static-story-node1").stdout
         assert log.split()[1] != "0" and log.split()[2] == "65536"
     finally:
-        person.on_node(f"rm -f {MANIFESTS}/static-story.json")
+        person.end_static_pods("static-story")
 
 
 def test_pods_and_a_mount_survive_a_restart_of_the_runtime(person: Person) -> None:

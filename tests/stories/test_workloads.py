@@ -102,7 +102,8 @@ def test_a_container_that_fails_is_started_again_and_its_end_is_told(person: Per
     found = person.until(lambda: [one for one in person.status("failing").get("containerStatuses", []) if one["restartCount"] >= 2], "two restarts", 90)
     ended = found[0]["lastState"]["terminated"]
     assert ended["exitCode"] == 3 and ended["reason"] == "Error" and ended["message"].strip() == "last words"
-    assert person.log("failing", "--previous").strip() == "attempt"
+    # The kubelet keeps one dead container: until the next status is out, the one that the API server calls the previous may just have been removed.
+    person.until(lambda: person.log("failing", "--previous").strip() == "attempt", "the log of the attempt before", 30)
 
 
 def test_a_log_that_grows_is_rotated_and_loses_no_line(person: Person, host_users: bool) -> None:
@@ -112,12 +113,16 @@ def test_a_log_that_grows_is_rotated_and_loses_no_line(person: Person, host_user
     person.ready("talking")
     uid = person.get("pod", "talking")["metadata"]["uid"]
     directory = f"/var/log/pods/{person.namespace}_talking_{uid}/main"
-    person.until(lambda: int(person.on_node(f"ls {directory} | wc -l")) >= 2, "a second file", 90)
-    person.until(lambda: "line 5999 " in person.on_node(f"cat {directory}/0.log"), "the last line", 60)
-    numbers = [int(line.split("line ")[1].split()[0]) for line in person.on_node(
-        f"cd {directory}; for f in $(ls -t); do case $f in *.gz) zcat $f;; *) cat $f;; esac; done").splitlines() if "line " in line]
-    found = sorted(numbers)
-    assert found == list(range(found[0], 6000)), "lines are lost or doubled"
+    person.until(lambda: int(person.on_node(f"ls {directory} | wc -l")) >= 3, "a third file", 90)
+    person.until(lambda: "line 5999 " in person.on_node(f"cat {directory}/0.log {directory}/0.log.2*[0-9] 2>/dev/null || true"), "the last line", 60)
+
+    def lines() -> list[int]:
+        text = person.on_node(f"cd {directory}; for f in *; do case $f in *.gz) zcat $f;; *) cat $f;; esac; done")
+        return sorted(int(line.split("line ")[1].split()[0]) for line in text.splitlines() if "line " in line)
+
+    # The kubelet may be at work on the files: what is there in the end counts.
+    person.until(lambda: (found := lines()) == list(range(found[0], 6000)), "a log without lost or doubled lines", 20)
+    assert len(lines()) > 1000, "more of the log is gone than the kubelet's settings say"
 
 
 def test_containers_that_want_too_much_memory_are_oom_killed_and_said_so(person: Person, request: pytest.FixtureRequest) -> None:
@@ -150,20 +155,6 @@ def test_a_running_pod_is_resized(person: Person, host_users: bool) -> None:
     uid = person.get("pod", "resized")["metadata"]["uid"]
     limits = person.on_node(f"find /sys/fs/cgroup -path '*{uid.replace('-', '[-_]')}*' -name memory.max -exec cat {{}} +").split()
     assert str(96 << 20) in limits and person.status("resized")["containerStatuses"][0]["restartCount"] == 0
-
-
-def test_the_kubelet_knows_what_pods_use(person: Person, host_users: bool) -> None:
-    person.pod("busy", container("dd if=/dev/zero of=/file bs=1M count=5; while :; do :; done", resources={"limits": {"cpu": "200m"}}), hostUsers=host_users)
-    person.ready("busy")
-
-    def used() -> bool:
-        node = person.get("node", "node1")["metadata"]["name"]
-        answer = person.kubectl("get", "--raw", f"/api/v1/nodes/{node}/proxy/stats/summary")
-        mine = [pod for pod in json.loads(answer)["pods"] if pod["podRef"]["name"] == "busy" and pod["podRef"]["namespace"] == person.namespace]
-        return bool(mine and mine[0]["containers"] and mine[0]["containers"][0].get("cpu", {}).get("usageNanoCores", 0) > 10_000_000
-                    and mine[0]["containers"][0]["memory"].get("workingSetBytes", 0) > 0 and mine[0].get("network", {}).get("interfaces"))
-
-    person.until(used, "figures of cpu, memory and network in the kubelet's summary", 90)
 
 
 def test_an_image_volume_is_mounted(person: Person, host_users: bool) -> None:
