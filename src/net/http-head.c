@@ -92,6 +92,28 @@ static struct nd_error *refuse_body(const struct nd_http_head *head) {
         return nullptr;
 }
 
+/* The length of the body that a request announces; 0 when it announces none. */
+static struct nd_error *body_length(const struct nd_http_head *head, size_t most, size_t *ret) {
+        uint64_t announced = 0;
+        bool seen = false;
+
+        for (size_t i = 0; i < head->count; i++) {
+                const struct nd_http_field *field = head->fields + i;
+
+                if (strcasecmp(field->name, "Transfer-Encoding") == 0)
+                        return nd_error_new(ND_INVALID, 0, "'%s' is not understood here; send the body's length", field->name);
+                if (strcasecmp(field->name, "Content-Length") != 0)
+                        continue;
+                if (seen || nd_parse_u64(field->value, SIZE_MAX, &announced) < 0)
+                        return nd_error_new(ND_INVALID, 0, "the request's Content-Length is no number, or there are two");
+                seen = true;
+        }
+        if (announced > most)
+                return nd_error_new(ND_EXHAUSTED, 0, "the request's body is longer than %zu bytes", most);
+        *ret = (size_t) announced;
+        return nullptr;
+}
+
 static struct nd_error *read_lines(struct nd_http_head *head, size_t length) {
         char *line = head->bytes;
         char *const end = head->bytes + length - 2; /* the empty line */
@@ -103,10 +125,10 @@ static struct nd_error *read_lines(struct nd_http_head *head, size_t length) {
                 nd_try(line == head->bytes ? read_request_line(line, head) : read_field(line, head));
                 line = stop + 2;
         }
-        return head->method ? refuse_body(head) : nd_error_new(ND_INVALID, 0, "the request has no first line");
+        return head->method ? nullptr : nd_error_new(ND_INVALID, 0, "the request has no first line");
 }
 
-struct nd_error *nd_http_head_read(const char *bytes, size_t length, struct nd_http_head *ret, size_t *ret_used) {
+static struct nd_error *read_head(const char *bytes, size_t length, struct nd_http_head *ret, size_t *ret_used) {
         nd_autohead head = {};
         size_t seen = length < ND_HTTP_HEAD ? length : ND_HTTP_HEAD;
         const char *empty_line = seen > 0 ? memmem(bytes, seen, "\r\n\r\n", 4) : nullptr;
@@ -126,6 +148,39 @@ struct nd_error *nd_http_head_read(const char *bytes, size_t length, struct nd_h
         nd_try(read_lines(&head, used));
         *ret = nd_take(head, (struct nd_http_head) {});
         *ret_used = used;
+        return nullptr;
+}
+
+struct nd_error *nd_http_head_read(const char *bytes, size_t length, struct nd_http_head *ret, size_t *ret_used) {
+        nd_autohead head = {};
+        size_t used;
+
+        *ret = (struct nd_http_head) {};
+        *ret_used = 0;
+        nd_try(read_head(bytes, length, &head, &used));
+        nd_try(refuse_body(&head));
+        *ret = nd_take(head, (struct nd_http_head) {});
+        *ret_used = used;
+        return nullptr;
+}
+
+struct nd_error *nd_http_request_read(const char *bytes, size_t length, size_t body_most, struct nd_http_head *ret,
+                                      const char **ret_body, size_t *ret_body_length, size_t *ret_used) {
+        nd_autohead head = {};
+        size_t used, body = 0;
+
+        *ret = (struct nd_http_head) {};
+        *ret_used = 0;
+        nd_try(read_head(bytes, length, &head, &used));
+        if (used == 0)
+                return nullptr;
+        nd_try(body_length(&head, body_most, &body));
+        if (length - used < body)
+                return nullptr;
+        *ret_body = bytes + used;
+        *ret_body_length = body;
+        *ret = nd_take(head, (struct nd_http_head) {});
+        *ret_used = used + body;
         return nullptr;
 }
 

@@ -34,6 +34,12 @@ void nd_http_head_done(struct nd_http_head *head);
  * whole yet and *ret is empty: call again with more bytes behind these. The error is for the peer: ND_INVALID, or ND_EXHAUSTED past a bound. */
 [[nodiscard]] struct nd_error *nd_http_head_read(const char *bytes, size_t length, struct nd_http_head *ret, size_t *ret_used);
 
+/* For servers that take a body: a whole request. The body points into the bytes; its length is told by Content-Length and nothing else, and is at most
+ * body_most. *ret_used is 0 until the body is whole, too. */
+[[nodiscard]] struct nd_error *nd_http_request_read(const char *bytes, size_t length, size_t body_most,
+                                                    struct nd_http_head *ret, const char **ret_body, size_t *ret_body_length,
+                                                    size_t *ret_used);
+
 /* The first field of that name; nullptr when there is none. */
 const char *nd_http_head_get(const struct nd_http_head *head, const char *name);
 

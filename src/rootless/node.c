@@ -107,6 +107,18 @@ struct nd_error *nd_node_lock(struct nd_node *node) {
         return nullptr;
 }
 
+struct nd_error *nd_node_lock_part(const struct nd_node *node, const char *file, int *ret_fd) {
+        nd_autoclose int fd = nd_sys->openat(node->fd, file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+        if (fd < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s/%s'", node->path, file);
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+                return nd_error_new(ND_EXISTS, errno, "another process serves node '%s' already ('%s/%s' is locked)",
+                                    node->name, node->path, file);
+        *ret_fd = nd_take_fd(fd);
+        return nullptr;
+}
+
 /* ---- the record */
 
 static char *text_of(yyjson_val *object, const char *key) {
@@ -239,7 +251,8 @@ struct nd_error *nd_node_connect(const struct nd_node *node, int *ret_fd) {
 }
 
 void nd_node_clear(const struct nd_node *node) {
-        static const char *const files[] = {"api/child_pid", "api/api.sock", RECORD, "holder.sock", "helper"};
+        static const char *const files[] = {"api/child_pid", "api/api.sock", RECORD,     "holder.sock", "helper",
+                                            "forward.sock",  "forward.lock", "api.lock", "ports.json",  "parts"};
 
         for (size_t i = 0; i < nd_count_of(files); i++)
                 (void) nd_sys->unlinkat(node->fd, files[i], 0);

@@ -6,7 +6,10 @@
  *              node.json       the record: the holder's process and what the node was made of
  *              holder.sock     the holder listens here (control.h)
  *              helper          process and start of the network helper
- *              api/            what the node itself sees of this directory: child_pid, later api.sock
+ *              forward.sock    the forwarder listens here (forward.h); forward.lock is its own
+ *              ports.json      published ports of a node without a data directory; api.lock is the controller's
+ *              parts           processes of the forwarder and the controller, where there is no service manager (parts.h)
+ *              api/            what the node itself sees of this directory: child_pid and api.sock
  *
  * A record is about a living node only if its process still is the one that was recorded: the start time and the boot say so. */
 #pragma once
@@ -46,6 +49,8 @@ void nd_node_record_done(struct nd_node_record *record);
 /* Opens a node's directory; make it if it is not there, otherwise that is ND_NOT_FOUND. */
 [[nodiscard]] struct nd_error *nd_node_open(const char *name, bool make, struct nd_node *ret);
 [[nodiscard]] struct nd_error *nd_node_lock(struct nd_node *node); /* does not wait */
+/* The lock of one of the processes that serve a node, so that there is one of each. */
+[[nodiscard]] struct nd_error *nd_node_lock_part(const struct nd_node *node, const char *file, int *ret_fd);
 
 [[nodiscard]] struct nd_error *nd_node_record_parse(const char *text, size_t length, struct nd_node_record *ret);
 [[nodiscard]] char *nd_node_record_text(const struct nd_node_record *record);

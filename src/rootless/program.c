@@ -35,6 +35,12 @@
                  .offset = FIELD(bind),                                                                                       \
                  .argument = "PATH[:ro],...",                                                                                 \
                  .help = "More of the machine for the node to see, under the same paths"},                                    \
+                {.name = "publish",                                                                                           \
+                 .letter = 'p',                                                                                               \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(publish),                                                                                    \
+                 .argument = "PORT,...",                                                                                      \
+                 .help = "Ports of the machine that lead to the node: [ADDRESS:]PORT:[ADDRESS:]PORT[/udp]"},                  \
                 {.name = "dry-run",                                                                                           \
                  .kind = ND_OPTION_FLAG,                                                                                      \
                  .offset = FIELD(dry_run),                                                                                    \
@@ -61,6 +67,9 @@ static const struct nd_option purge_options[] = {NAME_OPTION,
 static const struct nd_option status_options[] = {
         NAME_OPTION, {.name = "json", .kind = ND_OPTION_FLAG, .offset = FIELD(json), .help = "Print JSON, for machines"}, {}};
 
+static const struct nd_option ports_options[] = {
+        NAME_OPTION, {.name = "json", .kind = ND_OPTION_FLAG, .offset = FIELD(json), .help = "Print JSON, for machines"}, {}};
+
 static const struct nd_command commands[] = {
         {.name = "run",
          .summary = "run a command in a node of its own, which ends with it",
@@ -78,6 +87,18 @@ static const struct nd_command commands[] = {
          .options = status_options,
          .settings_size = sizeof(struct nd_settings),
          .run = rootless_status},
+        {.name = "ports",
+         .summary = "show, publish and withdraw ports of a node that runs",
+         .operands = "[add PORT... | remove ID...]",
+         .options = ports_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_ports},
+        {.name = "logs",
+         .summary = "show what a node's units have said (journalctl)",
+         .operands = "[[--] JOURNALCTL-OPTION...]",
+         .options = name_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_logs},
         {.name = "shell",
          .summary = "run a shell or a command in a node that runs",
          .operands = "[[--] COMMAND [ARGUMENT...]]",
@@ -104,6 +125,16 @@ static const struct nd_command commands[] = {
          .options = name_options,
          .settings_size = sizeof(struct nd_settings),
          .run = rootless_net},
+        {.name = "forward",
+         .summary = "carry connections to a node that runs (nodens-node-forward@.service)",
+         .options = name_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_forward},
+        {.name = "api",
+         .summary = "keep the published ports of a node that runs and serve its API (nodens-node-api@.service)",
+         .options = name_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_api},
         {},
 };
 

@@ -35,6 +35,7 @@ static struct nd_error *remove_data(const struct nd_choice *choice) {
 
         nd_try(empty(choice));
         nd_try(nd_dir_open(AT_FDCWD, choice->data, &fd));
+        (void) nd_sys->unlinkat(fd, "ports.json", 0);
         for (size_t i = 0; i < nd_count_of(parts); i++)
                 if (nd_sys->unlinkat(fd, parts[i], AT_REMOVEDIR) < 0 && errno != ENOENT)
                         return nd_error_new(nd_code_of_errno(errno), errno, "remove '%s/%s'", choice->data, parts[i]);

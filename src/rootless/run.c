@@ -14,6 +14,8 @@
 #include "rootless/commands.h"
 #include "rootless/control.h"
 #include "rootless/launch.h"
+#include "rootless/parts.h"
+#include "rootless/publish.h"
 #include "rootless/supervise.h"
 #include "sys/calls.h"
 
@@ -25,6 +27,7 @@ struct job {
         struct nd_node_record record;
         sd_event *loop;
         struct nd_supervisor *supervisor;
+        struct nd_parts *parts;
         int pidfd;
         int control;
         int code;        /* what we end with */
@@ -34,6 +37,7 @@ struct job {
 static void job_done(struct job *job) {
         struct nd_error *error;
 
+        nd_parts_end(job->parts);
         nd_supervisor_free(job->supervisor);
         if (job->pidfd >= 0) {
                 siginfo_t end;
@@ -139,7 +143,11 @@ static struct nd_error *work(struct job *job, const struct nd_settings *settings
         nd_try(nd_node_open(job->choice.name, true, &job->node));
         nd_try(nd_node_lock(&job->node));
         nd_try(nd_launch(&job->choice, &job->node, way, &job->record, &job->pidfd));
+        if (job->choice.net != ND_NET_HOST)
+                nd_try(nd_parts_start(job->loop, &job->node, &job->parts));
         nd_try(nd_supervisor_start(job->loop, &job->node, &job->record, &job->supervisor));
+        if (settings->publish)
+                nd_try(nd_publish_list(job->choice.name, settings->publish));
         hold_signals();
         error = start_command(job, count, words);
         job->no_program = nd_error_code(error) == ND_NOT_FOUND;

@@ -16,6 +16,7 @@ struct nd_settings {
         const char *net;
         const char *data;
         const char *bind;
+        const char *publish;
         uint32_t mtu;
         bool dry_run;
         bool foreground;

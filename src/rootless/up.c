@@ -5,7 +5,8 @@
  *   hold    launches the holder, hands it to the service manager as the unit's main process, and ends. The unit has no Restart: the
  *           holder's end is the node's end
  *   net     supervises the network helper from a unit of its own; killed or upgraded, it comes back and the node never notices
- *   up --foreground   does both in one process, for machines without a user manager. It may be killed, too: the holder goes on,
+ *   forward, api   are the two that serve ports (forward.h, controller.c)
+ *   up --foreground   does the first two in one process and keeps the others as children, for machines without a user manager. It may be killed, too: the holder goes on,
  *           and the next `up --foreground` takes it up again
  *   up      asks the user's systemd for the units */
 #include <poll.h>
@@ -20,6 +21,8 @@
 #include "rootless/commands.h"
 #include "rootless/control.h"
 #include "rootless/launch.h"
+#include "rootless/parts.h"
+#include "rootless/publish.h"
 #include "rootless/stop.h"
 #include "rootless/supervise.h"
 
@@ -31,11 +34,13 @@ struct keeper {
         struct nd_node_record record;
         sd_event *loop;
         struct nd_supervisor *supervisor;
+        struct nd_parts *parts;
         int pidfd;
         bool told; /* a signal has told us to end */
 };
 
 static void keeper_done(struct keeper *k) {
+        nd_parts_free(k->parts);
         nd_supervisor_free(k->supervisor);
         nd_close_fd(&k->pidfd);
         sd_event_unref(k->loop);
@@ -100,7 +105,11 @@ static struct nd_error *foreground(struct keeper *k, const struct nd_settings *s
                 nd_try(nd_launch(&k->choice, &k->node, way, &k->record, &k->pidfd));
         else
                 nd_log(ND_LOG_NOTICE, "the node runs already; it is taken up again", nd_field("node", k->choice.name));
+        if (k->choice.net != ND_NET_HOST)
+                nd_try(nd_parts_start(k->loop, &k->node, &k->parts));
         nd_try(nd_supervisor_start(k->loop, &k->node, &k->record, &k->supervisor));
+        if (settings->publish)
+                nd_try(nd_publish_list(k->choice.name, settings->publish));
         nd_log(ND_LOG_NOTICE, "the node is up", nd_field("node", k->choice.name));
         nd_try(keep(k));
         if (k->told)
@@ -111,9 +120,11 @@ static struct nd_error *foreground(struct keeper *k, const struct nd_settings *s
 
 static int ask_manager(const char *name) {
         nd_autofree char *node = nd_format("nodens-node@%s.service", name),
-                         *net = nd_format("nodens-node-net@%s.service", name);
+                         *net = nd_format("nodens-node-net@%s.service", name),
+                         *forward = nd_format("nodens-node-forward@%s.service", name),
+                         *api = nd_format("nodens-node-api@%s.service", name);
 
-        (void) execlp("systemctl", "systemctl", "--user", "start", node, net, (char *) nullptr);
+        (void) execlp("systemctl", "systemctl", "--user", "start", node, net, forward, api, (char *) nullptr);
         return rootless_fail(nd_error_new(
                 ND_UNAVAILABLE, errno, "run systemctl --user; without a user manager use 'nodens-rootless up --foreground'"));
 }

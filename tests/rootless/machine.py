@@ -149,15 +149,15 @@ except OSError as error:
 class Node:
     """A node by `up --foreground`."""
 
-    def __init__(self, name: str, *options: str, env: dict[str, str] | None = None) -> None:
-        self.name, self.options, self.env = name, options, env or environment()
+    def __init__(self, name: str, *options: str, env: dict[str, str] | None = None, prefix: tuple[str, ...] = ()) -> None:
+        self.name, self.options, self.env, self.prefix = name, options, env or environment(), prefix
         self.process: subprocess.Popen[str] | None = None
         self.log = Path(f"/tmp/node-{name}.log")
 
     def start(self) -> "Node":
         before = self.log.read_text().count("the node is up") if self.log.exists() else 0
         with self.log.open("a") as log:
-            self.process = subprocess.Popen(as_user(PROGRAM, "up", "--foreground", "--name", self.name, *self.options),
+            self.process = subprocess.Popen(as_user(*self.prefix, PROGRAM, "up", "--foreground", "--name", self.name, *self.options),
                                             stdout=log, stderr=log, env=self.env, cwd="/", start_new_session=True)
         end = time.monotonic() + 20
         while time.monotonic() < end:

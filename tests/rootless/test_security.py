@@ -73,7 +73,7 @@ def test_files_and_sockets_of_the_machine_are_not_there(inside: Node, path: str)
 def test_the_runtime_directory_holds_only_our_own(inside: Node) -> None:
     shown = inside.shell("find", "/run/user", "-mindepth", "1").stdout.split()
     own = f"{RUNTIME}/nodens/{inside.name}/api"
-    assert set(shown) <= {"/run/user/0", str(RUNTIME), f"{RUNTIME}/nodens", f"{RUNTIME}/nodens/{inside.name}", own, f"{own}/child_pid"}
+    assert set(shown) <= {"/run/user/0", str(RUNTIME), f"{RUNTIME}/nodens", f"{RUNTIME}/nodens/{inside.name}", own, f"{own}/child_pid", f"{own}/api.sock"}
     fails(inside, "touch", f"{own}/x")
 
 

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* confine.h - the forwarder's cell: no capability, no new privileges, and only the system calls that moving bytes takes */
+#pragma once
+
+#include "base/error.h"
+
+[[nodiscard]] struct nd_error *nd_confine(void);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ports.h - published ports: what people and programs write about them, and the file that remembers them
+ *
+ *      text    [ADDRESS:]PORT:[ADDRESS:]PORT[/PROTOCOL], as RootlessKit has it; IPv6 addresses in brackets; "80" is "80:80/tcp"
+ *      JSON    {"proto": "tcp", "parentIP": "", "parentPort": 8080, "childIP": "", "childPort": 80}, RootlessKit's
+ *      file    {"next": 3, "ports": [{"id": 1, "spec": {...}}, ...]}
+ *
+ * "parent" is the machine, "child" the node. Nothing here does I/O but load and save. */
+#pragma once
+
+#include "base/json.h"
+#include "sys/netlink.h"
+
+enum {
+        ND_PORTS = 4096,              /* most that may be published: the whole range of node ports, and more */
+        ND_PORTS_BYTES = 1024 * 1024, /* of the file */
+        ND_PORT_TEXT = 2 * ND_ADDRESS_TEXT + 32,
+};
+
+struct nd_port_spec {
+        bool stream;              /* TCP, else UDP */
+        int only;                 /* AF_INET or AF_INET6 for tcp4, udp6 and so on; 0 = both */
+        struct nd_address parent; /* family 0 = all of the machine's */
+        uint16_t parent_port;
+        struct nd_address child; /* family 0 = the node's own */
+        uint16_t child_port;
+};
+
+struct nd_port {
+        uint64_t id;
+        struct nd_port_spec spec;
+        int fds[2];     /* listening sockets, IPv4 and IPv6; -EBADF = none */
+        bool served[2]; /* the forwarder has it */
+        char *why;      /* it cannot be listened on; nullptr = it is */
+        uint64_t connections, active, refused, bytes_in, bytes_out;
+};
+typedef nd_vector(struct nd_port) nd_ports;
+
+void nd_port_done(struct nd_port *port);
+void nd_ports_done(nd_ports *ports);
+
+[[nodiscard]] struct nd_error *nd_port_parse(const char *text, struct nd_port_spec *ret);
+const char *nd_port_text(const struct nd_port_spec *spec, char buffer[static ND_PORT_TEXT]);
+const char *nd_port_protocol(const struct nd_port_spec *spec); /* "tcp", "udp6" */
+[[nodiscard]] struct nd_error *nd_port_read(yyjson_val *object, struct nd_port_spec *ret);
+void nd_port_write(struct nd_json_out *out, const char *key, const struct nd_port_spec *spec);
+[[nodiscard]] bool nd_port_same(const struct nd_port_spec *a, const struct nd_port_spec *b);
+
+[[nodiscard]] struct nd_error *nd_ports_parse(const char *text, size_t length, nd_ports *ret, uint64_t *ret_next);
+[[nodiscard]] char *nd_ports_text(const nd_ports *ports, uint64_t next);
+
+/* A file that is not there is an empty list. */
+[[nodiscard]] struct nd_error *nd_ports_load(int dirfd, nd_ports *ret, uint64_t *ret_next);
+[[nodiscard]] struct nd_error *nd_ports_save(int dirfd, const nd_ports *ports, uint64_t next);
+
+/* The listening socket of one family; -EBADF without an error where a port has none of that family. */
+[[nodiscard]] struct nd_error *nd_port_listen(const struct nd_port_spec *spec, int family, int *ret_fd);

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Published ports: clients of the machine reach servers in the node, which see the clients' own addresses."""
+import json
+import os
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import machine
+import pytest
+from machine import ALPHA4, ALPHA6, HOME, ROUTER4, ROUTER6, RUNTIME, node, rootless
+
+SERVER = 5000   # in the node: says who asks
+FAMILIES = [(ALPHA4, ROUTER4), (ALPHA6, ROUTER6)]
+
+
+def start_server(made: machine.Node, *addresses: str) -> None:
+    words = addresses or (f"0.0.0.0/{SERVER}", f"::/{SERVER}")
+    code = machine.SERVER.replace("s.bind(", "family == socket.AF_INET6 and s.setsockopt(41, 26, 1); s.bind(")
+    made.shell("sh", "-c", 'setsid python3 -c "$0" "$@" >/run/server 2>&1 & while ! grep -q ready /run/server; do sleep 0.02; done', code, *words)
+
+
+def ask(address: str, port: int, kind: str = "tcp", network: str = "router", seconds: float = 3) -> str:
+    """What a server says to a client in another network."""
+    return machine.run(*machine.within(network, *machine.python(machine.client(address, port, kind, seconds)))).stdout.strip()
+
+
+def ports(made: machine.Node) -> list[dict[str, Any]]:
+    return json.loads(rootless("ports", "--json", "--name", made.name).stdout)
+
+
+def add(made: machine.Node, *specs: str) -> list[int]:
+    return [int(word) for word in rootless("ports", "--name", made.name, "add", *specs).stdout.split()]
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[machine.Node]:
+    with node("ports") as made:
+        start_server(made)
+        yield made
+
+
+@pytest.mark.parametrize("kind", ["tcp", "udp"])
+@pytest.mark.parametrize(("address", "client"), FAMILIES)
+def test_a_server_in_the_node_sees_the_clients_address(served: machine.Node, kind: str, address: str, client: str) -> None:
+    port = add(served, f"8100:{SERVER}/{kind}")
+    try:
+        for _ in range(5):
+            assert ask(address, 8100, kind) == client
+    finally:
+        rootless("ports", "--name", served.name, "remove", str(port[0]))
+    assert ask(address, 8100, kind, seconds=0.5) in ("ConnectionRefusedError", "TimeoutError")
+
+
+@pytest.mark.parametrize("kind", ["tcp", "udp"])
+@pytest.mark.parametrize(("address", "client"), FAMILIES)
+def test_so_does_a_pod_behind_dnat(served: machine.Node, kind: str, address: str, client: str) -> None:
+    """As kube-proxy and hostPorts have it: the packet goes on to another network namespace, with its source untouched."""
+    served.shell("sh", "-ec", """
+        test -e /run/pod && exit
+        ip link add br0 type bridge; ip addr add 10.244.0.1/24 dev br0; ip -6 addr add fd44::1/64 dev br0 nodad; ip link set br0 up
+        touch /run/pod; unshare --net=/run/pod true; ip link add veth0 type veth peer name eth0; ip link set veth0 master br0 up
+        (setsid nsenter --net=/run/pod sleep 1000 >/dev/null 2>&1 & echo $! >/run/pod-pid); sleep 0.2; ip link set eth0 netns $(cat /run/pod-pid)
+        nsenter --net=/run/pod sh -ec 'ip addr add 10.244.0.2/24 dev eth0; ip -6 addr add fd44::2/64 dev eth0 nodad; ip link set eth0 up; ip link set lo up
+            ip route add default via 10.244.0.1; ip -6 route add default via fd44::1'
+        nft -f - <<'end'
+        table inet services {
+            chain output { type nat hook output priority dstnat; fib daddr type local meta l4proto { tcp, udp } th dport 31000 jump pod; }
+            chain prerouting { type nat hook prerouting priority dstnat; fib daddr type local meta l4proto { tcp, udp } th dport 31000 jump pod; }
+            chain pod { meta nfproto ipv4 meta l4proto { tcp, udp } dnat ip to 10.244.0.2:5000; meta nfproto ipv6 meta l4proto { tcp, udp } dnat ip6 to [fd44::2]:5000; }
+        }
+end
+        """)
+    served.shell("sh", "-ec", 'test -e /run/pod-server && exit; touch /run/pod-server; setsid nsenter --net=/run/pod python3 -c "$0" 10.244.0.2/5000 fd44::2/5000 >/run/pod-server 2>&1 & '
+                 "while ! grep -q ready /run/pod-server; do sleep 0.02; done", machine.SERVER)
+    port = add(served, f"8101:31000/{kind}")
+    try:
+        for _ in range(5):
+            assert ask(address, 8101, kind) == client
+    finally:
+        rootless("ports", "--name", served.name, "remove", str(port[0]))
+
+
+@pytest.mark.parametrize("kind", ["tcp", "udp"])
+def test_clients_on_the_machine_itself(served: machine.Node, kind: str) -> None:
+    port = add(served, f"8102:{SERVER}/{kind}")
+    for address in ("127.0.0.1", "::1", ALPHA4, ALPHA6):
+        said = ask(address, 8102, kind, network="alpha")
+        assert said in (ALPHA4, ALPHA6), "the node's own address stands for the machine's loopback"
+    rootless("ports", "--name", served.name, "remove", str(port[0]))
+
+
+def test_an_address_of_the_machine_can_be_chosen_and_one_of_the_node(served: machine.Node) -> None:
+    start_server(served, "127.0.0.1/5001")
+    ids = add(served, "127.0.0.1:8103:5000/tcp", f"{ALPHA4}:8104:127.0.0.1:5001/tcp", "[::1]:8105:5000/tcp6")
+    assert ask("127.0.0.1", 8103, network="alpha") == ALPHA4 and ask(ALPHA4, 8103) == "ConnectionRefusedError"
+    assert ask(ALPHA4, 8104) == "127.0.0.1", "a server on the node's loopback only sees the node"
+    assert ask("::1", 8105, network="alpha") == ALPHA6
+    for number in ids:
+        rootless("ports", "--name", served.name, "remove", str(number))
+
+
+def test_what_listens_on_the_nodes_loopback_is_not_published_by_accident(served: machine.Node) -> None:
+    start_server(served, "127.0.0.1/5002")
+    number = add(served, "8106:5002/tcp")
+    assert ask(ALPHA4, 8106) in ("ConnectionResetError", "ConnectionRefusedError")
+    listed = next(port for port in ports(served) if port["id"] == number[0])
+    assert listed["counters"]["refused"] == 1
+    rootless("ports", "--name", served.name, "remove", str(number[0]))
+
+
+BULK = """
+import hashlib, os, socket, sys
+kind, role, address, port, size = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
+if role == "serve":
+    s = socket.create_server(("", port)); print("ready", flush=True)
+    while True:
+        c, _ = s.accept(); h = hashlib.sha256(); n = 0
+        while True:
+            data = c.recv(1 << 20)
+            if not data: break
+            h.update(data); n += len(data)
+        c.sendall(f"{n} {h.hexdigest()}".encode() + b"x" * n); c.close()
+else:
+    s = socket.create_connection((address, port)); data = os.urandom(size); s.sendall(data); s.shutdown(socket.SHUT_WR)
+    got = bytearray()
+    while True:
+        piece = s.recv(1 << 20)
+        if not piece: break
+        got += piece
+    head = f"{size} {hashlib.sha256(data).hexdigest()}".encode()
+    print("same" if got == head + b"x" * size else f"differs: {len(got)} {got[:80]}")
+"""
+
+
+@pytest.mark.parametrize("size", [0, 1, 16383, 16384, 16385, 1 << 20, 40_000_000])
+def test_every_byte_arrives_both_ways_and_half_closed(served: machine.Node, size: int) -> None:
+    served.shell("sh", "-c", 'test -e /run/bulk || { setsid python3 -c "$0" tcp serve - 5003 0 >/run/bulk 2>&1 & }; while ! grep -q ready /run/bulk; do sleep 0.02; done', BULK)
+    number = add(served, "8107:5003")[0]
+    done = machine.run(*machine.within("router", "python3", "-c", BULK, "tcp", "ask", ALPHA4, "8107", str(size)))
+    assert done.stdout == "same\n"
+    machine.wait_for(lambda: next(p for p in ports(served) if p["id"] == number)["counters"]["active"] == 0, what="the connection is over")
+    counters = next(p for p in ports(served) if p["id"] == number)["counters"]
+    assert counters["bytesIn"] == size and counters["bytesOut"] >= size and counters["connections"] == 1
+    rootless("ports", "--name", served.name, "remove", str(number))
+
+
+def test_datagrams_of_many_clients_come_back_to_each(served: machine.Node) -> None:
+    number = add(served, f"8108:{SERVER}/udp")[0]
+    code = f"""
+import socket
+socks = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(200)]
+good = 0
+for s in socks: s.settimeout(3); s.connect(({ALPHA4!r}, 8108)); s.send(b"x")
+for s in socks:
+    try: good += s.recv(100).strip() == {ROUTER4.encode()!r}
+    except OSError: pass
+print(good)
+"""
+    assert machine.run(*machine.within("router", *machine.python(code))).stdout == "200\n"
+    assert next(p for p in ports(served) if p["id"] == number)["counters"]["connections"] == 200
+    rootless("ports", "--name", served.name, "remove", str(number))
+
+
+def test_the_api_is_rootlesskits(served: machine.Node) -> None:
+    api = RUNTIME / "nodens/ports/api/api.sock"
+
+    def call(method: str, path: str, body: str = "") -> tuple[int, Any]:
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(str(api))
+            s.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+            answer = b"".join(iter(lambda: s.recv(65536), b"")).decode()
+        head, content = answer.split("\r\n\r\n", 1)
+        return int(head.split()[1]), json.loads(content) if content else None
+
+    code, info = call("GET", "/v1/info")
+    assert code == 200 and info["apiVersion"] == "1.1.2" and info["networkDriver"]["childIP"] == ALPHA4 and "udp" in info["portDriver"]["protos"]
+    state = served.state()
+    assert state and info["childPID"] == state["pid"]
+    code, made = call("POST", "/v1/ports", json.dumps({"proto": "tcp", "parentIP": "0.0.0.0", "parentPort": 8109, "childPort": SERVER}))
+    assert code == 201 and made["spec"] == {"proto": "tcp", "parentIP": "0.0.0.0", "parentPort": 8109, "childPort": SERVER}
+    assert ask(ALPHA4, 8109) == ROUTER4
+    code, listed = call("GET", "/v1/ports")
+    assert code == 200 and made["id"] in [port["id"] for port in listed]
+    code, error = call("POST", "/v1/ports", json.dumps(made["spec"]))
+    assert code == 400 and "already" in error["message"]
+    assert call("POST", "/v1/ports", "{")[0] == 400
+    assert call("POST", "/v1/ports", '{"proto": "sctp", "parentPort": 1, "childPort": 1}')[0] == 400
+    assert call("DELETE", f"/v1/ports/{made['id']}")[0] == 200
+    assert call("DELETE", f"/v1/ports/{made['id']}")[0] == 400
+    assert call("PUT", "/v1/ports")[0] == 405 and call("GET", "/nowhere")[0] == 404
+
+
+def test_root_of_the_node_can_publish_by_the_same_api(served: machine.Node) -> None:
+    code = """
+import json, os, socket
+s = socket.socket(socket.AF_UNIX); s.connect(os.environ["ROOTLESSKIT_STATE_DIR"] + "/api.sock")
+body = json.dumps({"proto": "tcp", "parentPort": 8110, "childPort": 5000}).encode()
+s.sendall(b"POST /v1/ports HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
+print(s.recv(1000).split()[1].decode())
+"""
+    assert served.python(code) == "201" and ask(ALPHA4, 8110) == ROUTER4
+
+
+def test_a_port_that_somebody_has_is_refused_with_words(served: machine.Node) -> None:
+    with machine.servers("alpha", f"{ALPHA4}/8111"):
+        done = rootless("ports", "--name", served.name, "add", "8111:80", check=False)
+    assert done.returncode != 0 and "8111" in done.stderr and "in use" in done.stderr
+    done = rootless("ports", "--name", served.name, "add", "80:80", check=False)
+    assert done.returncode != 0 and "ip_unprivileged_port_start" in done.stderr
+    for bad in ("x", "0:1", "1:2:3:4:5", "99999", "1:2/sctp", "[::1:80:80"):
+        assert rootless("ports", "--name", served.name, "add", bad, check=False).returncode == 64, bad
+
+
+def test_ports_come_back_with_the_node() -> None:
+    with node("kept-ports") as made:
+        start_server(made)
+        number = add(made, f"8120:{SERVER}", f"8121:{SERVER}/udp")
+        rootless("ports", "--name", made.name, "remove", str(add(made, "8122:1")[0]))
+        assert ask(ALPHA4, 8120) == ROUTER4
+    with node("kept-ports") as made:
+        start_server(made)
+        assert [port["id"] for port in ports(made)] == number
+        assert ask(ALPHA4, 8120) == ROUTER4 and ask(ALPHA4, 8121, "udp") == ROUTER4
+        assert add(made, "8122:1")[0] > 3, "an id is not given twice"
+    rootless("purge", "--name", "kept-ports")
+    assert not (HOME / ".local/share/nodens/kept-ports").exists()
+
+
+def test_run_publishes_for_as_long_as_it_lasts() -> None:
+    command = machine.as_user(machine.PROGRAM, "run", "--publish", f"8130:{SERVER},8130:{SERVER}/udp", "--", "python3", "-c", machine.SERVER, f"0.0.0.0/{SERVER}")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=machine.environment(), cwd="/") as process:
+        assert process.stdout and process.stdout.readline() == "ready\n"
+        assert ask(ALPHA4, 8130) == ROUTER4 and ask(ALPHA4, 8130, "udp") == ROUTER4
+        process.terminate()
+        process.wait(20)
+    assert ask(ALPHA4, 8130) == "ConnectionRefusedError"
+
+
+def test_slirp4netns_has_ports_with_clients_addresses_too() -> None:
+    with node("slirp-ports", "--net", "slirp4netns") as made:
+        start_server(made)
+        add(made, f"8140:{SERVER}", f"8140:{SERVER}/udp")
+        assert ask(ALPHA4, 8140) == ROUTER4 and ask(ALPHA4, 8140, "udp") == ROUTER4
+
+
+def test_a_node_without_a_network_has_ports_on_its_loopback() -> None:
+    with node("lone-ports", "--net", "none") as made:
+        start_server(made)
+        add(made, f"8141:{SERVER}")
+        assert ask(ALPHA4, 8141) == "127.0.0.1"
+
+
+def part(made: machine.Node, name: str) -> int:
+    return int(json.loads((RUNTIME / "nodens" / made.name / "parts").read_text())[name]["pid"])
+
+
+def test_the_forwarder_is_confined(served: machine.Node) -> None:
+    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{part(served, 'forward')}/status").read_text().splitlines() if ":\t" in line)
+    assert status["CapEff"] == status["CapPrm"] == status["CapInh"] == "0" * 16
+    assert status["Seccomp"] == "2" and status["NoNewPrivs"] == "1"
+
+
+def test_no_listener_is_lost_when_descriptors_run_out() -> None:
+    made = machine.Node("few-files", prefix=("prlimit", "--nofile=200:200")).start()
+    try:
+        start_server(made)
+        assert re.search(r"Max open files +200 +200 ", Path(f"/proc/{part(made, 'forward')}/limits").read_text())
+        add(made, f"8150:{SERVER}")
+        code = f"""
+import socket
+held = [socket.socket() for _ in range(300)]
+for s in held: s.settimeout(5); s.connect(({ALPHA4!r}, 8150))
+for s in held[:150]: s.close()
+good = 0
+for s in held[150:]:
+    try: good += s.recv(100).strip() == {ROUTER4.encode()!r}
+    except OSError as e: print(e)
+    s.close()
+print(good)
+"""
+        assert machine.run(*machine.within("router", *machine.python(code)), timeout=60).stdout.split()[-1] == "150"
+        assert ask(ALPHA4, 8150) == ROUTER4
+    finally:
+        made.down()
+
+
+def test_a_port_lives_through_the_death_of_forwarder_and_controller() -> None:
+    with node("mortal") as made:
+        start_server(made)
+        add(made, f"8160:{SERVER}", f"8160:{SERVER}/udp")
+        for name in ("forward", "api", "forward", "api"):
+            before = part(made, name)
+            machine.kill(before)
+            assert ask(ALPHA4, 8160, seconds=10) == ROUTER4, "a client waits in the listening socket's queue"
+            machine.wait_for(lambda: part(made, name) != before and machine.alive(part(made, name)), what=f"{name} is back")
+            machine.wait_for(lambda: ask(ALPHA4, 8160, "udp", seconds=0.3) == ROUTER4, what="and so are datagrams")
+            machine.wait_for(lambda: len(ports(made)) == 2, what="the list is the same")
+
+
+def test_connections_go_on_when_controller_and_launcher_die() -> None:
+    with node("steady") as made:
+        made.shell("sh", "-c", 'setsid python3 -c "$0" >/run/echo 2>&1 & while ! grep -q ready /run/echo; do sleep 0.02; done',
+                   'import socket\ns = socket.create_server(("", 5000)); print("ready", flush=True); c, _ = s.accept()\nwhile True: c.sendall(c.recv(100))')
+        add(made, "127.0.0.1:8170:5000")
+        code = """
+import socket, sys
+s = socket.create_connection(("127.0.0.1", 8170)); s.settimeout(5)
+for line in sys.stdin:
+    s.sendall(line.encode()); print(s.recv(100).decode().strip(), flush=True)
+"""
+        with subprocess.Popen(machine.within("alpha", "python3", "-c", code), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+            def echo(word: str) -> str:
+                assert client.stdin and client.stdout
+                client.stdin.write(word + "\n")
+                client.stdin.flush()
+                return client.stdout.readline().strip()
+
+            assert echo("one") == "one"
+            machine.kill(part(made, "api"))
+            assert echo("two") == "two"
+            assert made.process
+            machine.kill(made.process.pid)
+            made.process.wait()
+            assert echo("three") == "three"
+            forwarder = part(made, "forward")
+            made.start()
+            assert echo("four") == "four" and part(made, "forward") == forwarder, "the same forwarder is taken up"
+            client.kill()
+
+
+def test_many_short_connections_leave_nothing_behind(served: machine.Node) -> None:
+    number = add(served, f"8180:{SERVER}")[0]
+    code = f"""
+import socket
+for _ in range(2000):
+    s = socket.create_connection(({ALPHA4!r}, 8180)); assert s.recv(100); s.close()
+"""
+    forwarder = part(served, "forward")
+    machine.run(*machine.within("router", *machine.python(code)), timeout=120)
+    before = len(os.listdir(f"/proc/{forwarder}/fd"))
+    machine.run(*machine.within("router", *machine.python(code)), timeout=120)
+    machine.wait_for(lambda: next(p for p in ports(served) if p["id"] == number)["counters"]["active"] == 0, what="all are over")
+    assert abs(len(os.listdir(f"/proc/{forwarder}/fd")) - before) < 60
+    rootless("ports", "--name", served.name, "remove", str(number))
