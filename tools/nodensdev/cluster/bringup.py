@@ -41,11 +41,11 @@ def up(options: Options) -> Cluster:
             raise Failure(f"a cluster '{options.name}' is running already; "
                           f"end it with `tools/dev cluster down --name {options.name}`")
         one.end()  # what a killed command may have left on disk
-        base, binaries = node.node_disk(options), gobin.ensure("kubernetes")
+        base, binaries = node.node_disk(options) if options.nodes else None, gobin.ensure("kubernetes")
         started = time.monotonic()
         try:
             site = prepare(one, options, base, binaries)
-            start_and_wait(one, options, site, (base.parent, binaries))
+            start_and_wait(one, options, site, (base.parent, binaries) if base else (binaries,))
         except BaseException:
             save_logs(one)
             one.end()
@@ -54,7 +54,7 @@ def up(options: Options) -> Cluster:
     return one
 
 
-def prepare(one: Cluster, options: Options, base: Path, binaries: Path) -> registry.Site | None:
+def prepare(one: Cluster, options: Options, base: Path | None, binaries: Path) -> registry.Site | None:
     """Fills the state directory."""
     for name in ("pki", "logs", "scratch"):
         (one.state / name).mkdir(parents=True)
@@ -70,6 +70,7 @@ def prepare(one: Cluster, options: Options, base: Path, binaries: Path) -> regis
             work = one.state / addresses.node_name(number)
             work.mkdir()
             node.write(options, number, one.state / "pki", work / kernel.EXCHANGE, site)
+            assert base
             boot = node.boot(options, number, base, STATE / work.name)
             guest.make_disks(inside, kernel.KERNELS[options.kernel], boot, work)
     services = guests(options, base) + registry_services(one, site) + controlplane.services(options, seen_inside(binaries))
@@ -116,8 +117,10 @@ def registry_services(one: Cluster, site: registry.Site | None) -> list[Service]
     return [Service(f"registry-{number}", argv, cwd=str(STATE / "registry")) for number, argv in enumerate(commands, 1)]
 
 
-def guests(options: Options, base: Path) -> list[Service]:
+def guests(options: Options, base: Path | None) -> list[Service]:
     """Guests take longest, so they start first; the kubelet is patient with an API server that is not there yet."""
+    if base is None:
+        return []
     chosen = kernel.KERNELS[options.kernel]
     names = {number: addresses.node_name(number) for number in range(1, options.nodes + 1)}
     return [Service(name, chosen.command(node.boot(options, number, base, STATE / name)), console=True)
@@ -126,7 +129,7 @@ def guests(options: Options, base: Path) -> list[Service]:
 
 def start_and_wait(one: Cluster, options: Options, site: registry.Site | None, holds: tuple[Path, ...]) -> None:
     place = room.Room(root="testbed", binds=(room.Bind(one.state, STATE),), cwd=STATE, new_netns=True,
-                      holds=(*holds, *([kernel.uml_package()] if options.kernel == "uml" else [root.ensure("guest")])))
+                      holds=(*holds, *kernel_of(options)))
     inside = room.furnished(place, root.ensure("testbed"), one.state / "scratch")
     command = inside.command(["python3", "-B", str(SUPERVISOR)], die_with_parent=False)
     with (one.state / "logs/supervisor.log").open("wb") as log:
@@ -139,6 +142,12 @@ def start_and_wait(one: Cluster, options: Options, site: registry.Site | None, h
     process.stdin.write(b"keep\n")
     process.stdin.close()
     process.returncode = 0  # it lives on without us: no warning about that
+
+
+def kernel_of(options: Options) -> list[Path]:
+    if options.nodes == 0:
+        return []
+    return [kernel.uml_package()] if options.kernel == "uml" else [root.ensure("guest")]
 
 
 def wait(one: Cluster, options: Options, process: subprocess.Popen[bytes], site: registry.Site | None) -> None:

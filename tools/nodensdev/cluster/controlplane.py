@@ -52,8 +52,8 @@ def services(options: Options, binaries: Path) -> list[Service]:
     """In the order in which they start."""
     hooks = [Service(f"webhook-{hook.name}", ["sh", "-c", hook.command], env=webhook_environment(hook.name), cwd="/nodens")
              for hook in options.webhooks]
-    return [etcd(), *hooks, api_server(options, binaries), controller_manager(options, binaries), scheduler(options, binaries),
-            proxy(binaries)]
+    plane = [etcd(), *hooks, api_server(options, binaries), controller_manager(options, binaries), scheduler(options, binaries)]
+    return [*plane, proxy(binaries)] if options.nodes else plane
 
 
 def webhook_environment(name: str) -> dict[str, str]:

@@ -50,8 +50,8 @@ class Options:
     def check(self) -> None:
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,29}", self.name):
             raise Failure(f"'{self.name}' is no cluster name; use up to 30 of a-z, 0-9 and '-'")
-        if not 1 <= self.nodes <= MAX_NODES:
-            raise Failure(f"--nodes {self.nodes}: a cluster has 1 to {MAX_NODES} nodes")
+        if not 0 <= self.nodes <= MAX_NODES:
+            raise Failure(f"--nodes {self.nodes}: a cluster has 0 (a control plane alone) to {MAX_NODES} nodes")
         disk.size_in_mebibytes(self.memory)
         for path in (*self.apply, *([self.authorization_config] if self.authorization_config else [])):
             if not path.is_file():
@@ -61,7 +61,7 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runtime", choices=RUNTIMES, default="containerd")
     parser.add_argument("--kernel", choices=list(kernel.KERNELS), default="uml", help="the nodes' kernel (see tools/dev vm)")
-    parser.add_argument("--nodes", type=int, default=1, help=f"1 to {MAX_NODES} (default: 1)")
+    parser.add_argument("--nodes", type=int, default=1, help=f"0, a control plane alone, to {MAX_NODES} (default: 1)")
     parser.add_argument("--memory", default="4G", help="of each node (default: 4G)")
     parser.add_argument("--cpus", type=int, default=2, help="of each node (default: 2; User-mode Linux has one)")
     parser.add_argument("--cgroup-driver", choices=("cgroupfs", "systemd"), default="cgroupfs")
