@@ -2,9 +2,9 @@
 #include "pull/auth.h"
 
 #include <ctype.h>
-#include <nettle/base64.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -173,29 +173,6 @@ struct nd_error *nd_token_parse(const char *bytes, size_t length, char **ret_tok
         if (*ret_seconds > 24 * 3600)
                 *ret_seconds = 24 * 3600;
         *ret_token = nd_strdup(text);
-        return nullptr;
-}
-
-char *nd_base64(const char *bytes, size_t length) {
-        char *text = nd_malloc(BASE64_ENCODE_RAW_LENGTH(length) + 1);
-
-        base64_encode_raw(text, length, (const uint8_t *) bytes);
-        text[BASE64_ENCODE_RAW_LENGTH(length)] = '\0';
-        return text;
-}
-
-struct nd_error *nd_base64_parse(const char *text, char **ret) {
-        size_t length = strlen(text), size = BASE64_DECODE_LENGTH(length);
-        nd_autofree char *bytes = nd_malloc(size + 1);
-        struct base64_decode_ctx context;
-
-        base64_decode_init(&context);
-        if (!base64_decode_update(&context, &size, (uint8_t *) bytes, length, text) || !base64_decode_final(&context))
-                return nd_error_new(ND_INVALID, 0, "not base64");
-        if (memchr(bytes, '\0', size)) /* Docker's client pads with them */
-                size = strnlen(bytes, size);
-        bytes[size] = '\0';
-        *ret = nd_take_ptr(bytes);
         return nullptr;
 }
 

@@ -77,7 +77,3 @@ void nd_auth_free(struct nd_auth *auth);
 
 /* Calls back with every secret that is known: for scrubbing messages. */
 void nd_auth_secrets(const struct nd_auth *auth, void (*each)(void *userdata, const char *secret), void *userdata);
-
-/* Base64 with padding. */
-[[nodiscard]] char *nd_base64(const char *bytes, size_t length);
-[[nodiscard]] struct nd_error *nd_base64_parse(const char *text, char **ret); /* into a text without null bytes */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/base64.h"
 #include "oci/manifest.h"
 #include "oci/member.h"
 

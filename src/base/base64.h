@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base64.h - the standard alphabet, with padding */
+#pragma once
+
+#include "base/error.h"
+
+[[nodiscard]] char *nd_base64(const char *bytes, size_t length);
+
+/* White space may stand anywhere, as files break lines. Bytes are terminated, whatever they are. */
+[[nodiscard]] struct nd_error *nd_base64_decode(const char *text, size_t length, char **ret, size_t *ret_length);
+
+/* The same into a text, which ends at the first null byte: Docker's client pads with them. */
+[[nodiscard]] struct nd_error *nd_base64_parse(const char *text, char **ret);
