@@ -80,13 +80,14 @@ static bool same_pod_context(const struct nd_pod_context *a, const struct nd_pod
 }
 
 /* Whether a constraint left the pod as it was. The annotation about seccomp, which only repeats the field, does not count. */
-static bool is_unchanged(const struct nd_pod *before, const struct nd_pod *after) {
+static bool is_unchanged(const struct nd_pod *before, const struct nd_pod *after, bool ephemeral) {
+        size_t checked = before->spec.init_containers.count + before->spec.containers.count;
         const struct nd_container *a, *b;
 
         if (before->spec.host_users != after->spec.host_users ||
             !same_pod_context(before->spec.security, after->spec.security))
                 return false;
-        for (size_t i = 0; (a = nd_pod_container(&before->spec, i)); i++) {
+        for (size_t i = 0; (!ephemeral || i < checked) && (a = nd_pod_container(&before->spec, i)); i++) {
                 b = nd_pod_container(&after->spec, i);
                 if (!same_context(a->security, b->security))
                         return false;
@@ -126,7 +127,7 @@ static bool try_one(const struct nd_scc_request *request, const struct nd_scc *s
                 why = words ? nd_arena_format(arena, "provider %s: %s", name, nd_error_text(error)) : "";
         else if (errors.items.count > 0)
                 why = words ? errors_text(scc, &errors) : "";
-        else if (request->update && !is_unchanged(pod, changed))
+        else if (request->update && !is_unchanged(pod, changed, request->ephemeral))
                 why = words ? nd_arena_format(arena, "provider %s: would have to change the pod", name) : "";
         else if (words || (request->may_use && !request->may_use(scc, request->userdata)))
                 why = words ? nd_arena_format(arena, "provider \"%s\": Forbidden: not usable by user or serviceaccount", name)

@@ -152,7 +152,8 @@ struct nd_scc_request {
         bool may_set_user_namespace; /* a node could run it */
         bool host_network_gate;      /* UserNamespacesHostNetworkSupport */
         uint32_t window;
-        bool update; /* then the pod must fit as it is */
+        bool update;    /* then the pod must fit as it is */
+        bool ephemeral; /* but for its ephemeral containers, which are new and may be filled */
         /* Asked only about constraints that fit. */
         bool (*may_use)(const struct nd_scc *scc, void *userdata);
         void *userdata;

@@ -35,7 +35,7 @@ VARIANTS = {
                     ("--buildtype=debugoptimized", *SANITIZERS, "-Dfuzzers=true")),
     "release": Variant("what a distribution would ship, hardened", "gcc", ("--buildtype=release",)),
     "analyzer": Variant("gcc -fanalyzer, of what ships", "gcc", ("--buildtype=debugoptimized", f"-Dc_args={ANALYZER}"),
-                        ("nodens", "nodens-cri", "nodens-mon", "nodens-pull", "nodens-rootless")),
+                        ("nodens", "nodens-cri", "nodens-guard", "nodens-mon", "nodens-pull", "nodens-rootless")),
 }
 
 

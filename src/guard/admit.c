@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admit.c - see admit.h
+ *
+ *      what comes              mutating                         validating
+ *      a new pod               filled by the first constraint   must fit a constraint as it is
+ *      a mirror pod            nothing                          must fit as it is: the kubelet's group may use `privileged`
+ *      other metadata          nothing                          passes, but for our own annotations
+ *      another spec, resize    nothing                          must fit as it is
+ *      ephemeral containers    they are filled                  must fit as it is
+ *      exec, attach            nothing                          the pod must fit a constraint of whoever asks
+ *
+ * In a namespace that only warns nothing is filled and nothing refused, and the validating phase says what would be. */
+#include "guard/admit.h"
+
+#include "guard/patch.h"
+
+#define MIRROR "kubernetes.io/config.mirror"
+
+void guard_admission_done(struct guard_admission *admission) {
+        nd_vector_done(&admission->questions);
+}
+
+static bool is_connect(const struct guard_review *review) {
+        return review->operation == GUARD_CONNECT;
+}
+
+/* Reviews that end before policy: not of pods, or of a kind that changes nothing. */
+static bool is_none_of_ours(const struct guard_admission *a) {
+        const struct guard_review *review = a->review;
+
+        if (!nd_streq(review->resource, "pods") || *review->group || review->operation == GUARD_DELETE)
+                return true;
+        if (is_connect(review))
+                return a->phase == GUARD_MUTATING ||
+                       (!nd_streq(review->subresource, "exec") && !nd_streq(review->subresource, "attach"));
+        if (!review->pod)
+                return false; /* is refused */
+        return nd_pod_is_windows(review->pod) || nd_streq(review->subresource, "status") ||
+               nd_streq(review->subresource, "binding") || nd_streq(review->subresource, "eviction");
+}
+
+enum guard_want guard_admission_wants(const struct guard_admission *a) {
+        const struct guard_namespace *namespace;
+
+        if (is_none_of_ours(a))
+                return GUARD_WANTS_NOTHING;
+        namespace = guard_store_namespace(a->store, a->review->namespace);
+        if (!namespace)
+                return GUARD_WANTS_NAMESPACE;
+        return is_connect(a->review) && namespace->mode != GUARD_MODE_OFF && !a->live ? GUARD_WANTS_POD : GUARD_WANTS_NOTHING;
+}
+
+bool guard_admission_is_open(const struct guard_admission *a) {
+        nd_vector_each (question, &a->questions)
+                if (!question->answered)
+                        return true;
+        return false;
+}
+
+/* ---- who may use what */
+
+static bool is_listed(const struct nd_scc *scc, const struct guard_subject *subject) {
+        if (nd_texts_have(&scc->users, subject->name))
+                return true;
+        for (size_t i = 0; i < subject->groups.count; i++)
+                if (nd_texts_have(&scc->groups, subject->groups.items[i]))
+                        return true;
+        return false;
+}
+
+static bool is_known_to_be_allowed(const struct guard_admission *a, const struct nd_scc *scc,
+                                   const struct guard_subject *subject) {
+        return is_listed(scc, subject) ||
+               (a->rbac_is_fresh && guard_rbac_allows(a->rbac, subject, a->review->namespace, scc->metadata.name));
+}
+
+/* What the API server said; a question that was not asked yet is noted. */
+static bool is_answered_with_yes(struct guard_admission *a, const struct nd_scc *scc, bool service_account) {
+        nd_vector_each (question, &a->questions)
+                if (question->service_account == service_account && nd_streq(question->constraint, scc->metadata.name))
+                        return question->answered && question->allowed;
+        if (a->questions.count < GUARD_QUESTIONS)
+                nd_vector_push(&a->questions,
+                               ((struct guard_question) {.service_account = service_account,
+                                                         .constraint = nd_arena_strdup(a->arena, scc->metadata.name)}));
+        return false;
+}
+
+static bool may_use(const struct nd_scc *scc, void *userdata) {
+        struct guard_admission *a = userdata;
+        bool has_account = a->service_account.name != nullptr;
+
+        a->by_service_account = has_account && is_known_to_be_allowed(a, scc, &a->service_account);
+        if (a->by_service_account || is_known_to_be_allowed(a, scc, &a->review->user))
+                return true;
+        if (a->rbac_is_fresh && a->rbac_decides)
+                return false;
+        a->by_service_account = has_account && is_answered_with_yes(a, scc, true);
+        return a->by_service_account || is_answered_with_yes(a, scc, false);
+}
+
+/* The account as which a pod will run. Exec goes by the rights of whoever asks alone. */
+static void set_service_account(struct guard_admission *a, const struct nd_pod *pod) {
+        const char *namespace = a->review->namespace;
+        const char **groups;
+
+        if (a->service_account.name || is_connect(a->review) || nd_or_empty(pod->spec.service_account)[0] == '\0')
+                return;
+        groups = nd_arena_alloc(a->arena, 2, sizeof *groups);
+        groups[0] = "system:serviceaccounts";
+        groups[1] = nd_arena_format(a->arena, "system:serviceaccounts:%s", namespace);
+        a->service_account = (struct guard_subject) {
+                .name = nd_arena_format(a->arena, "system:serviceaccount:%s:%s", namespace, pod->spec.service_account),
+                .uid = "",
+                .groups = {.items = groups, .count = 2}};
+}
+
+/* ---- the choice */
+
+static const char *required_constraint(const struct nd_pod *pod) {
+        const char *ours = nd_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_REQUIRED);
+
+        return nd_or_empty(ours ? ours : nd_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_REQUIRED_OPENSHIFT));
+}
+
+static struct nd_scc_request request_of(struct guard_admission *a, const struct guard_namespace *namespace,
+                                        const struct nd_pod *pod) {
+        struct nd_scc_request request = {.set = guard_store_set(a->store),
+                                         .namespace = {.uid_range = namespace->uid_range,
+                                                       .supplemental_groups = namespace->supplemental_groups,
+                                                       .mcs = namespace->mcs},
+                                         .userns = namespace->userns,
+                                         .may_set_user_namespace =
+                                                 guard_store_offers_user_namespaces(a->store, pod->spec.runtime_class),
+                                         .host_network_gate = a->host_network_gate,
+                                         .window = a->window,
+                                         .may_use = may_use,
+                                         .userdata = a};
+
+        if (is_connect(a->review)) {
+                request.userns = ND_SCC_USERNS_ASKED;
+                request.may_set_user_namespace = false;
+        }
+        return request;
+}
+
+/* One constraint instead of all. */
+static struct nd_scc_set set_of_one(struct guard_admission *a, const struct nd_scc *scc) {
+        return nd_scc_set_make(&scc, 1, a->arena);
+}
+
+static void choose(struct guard_admission *a, const struct nd_scc_request *request, const struct nd_pod *pod,
+                   struct nd_scc_choice *ret) {
+        const char *required = required_constraint(pod), *recorded;
+        struct nd_scc_request narrowed = *request;
+        const struct nd_scc *scc;
+        struct nd_scc_set one;
+
+        if (*required) {
+                scc = guard_store_constraint(a->store, required);
+                if (!scc) {
+                        *ret = (struct nd_scc_choice) {};
+                        ret->refusal = nd_arena_format(
+                                a->arena, "there is no security context constraint '%s', which the pod requires", required);
+                        return;
+                }
+                one = set_of_one(a, scc);
+                narrowed.set = &one;
+                nd_scc_choose(&narrowed, pod, a->arena, ret);
+                return;
+        }
+        /* What was recorded is likely to fit, and asking it first is all that the record is good for. */
+        recorded = nd_or_empty(nd_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_SCC));
+        scc = request->update && *recorded ? guard_store_constraint(a->store, recorded) : nullptr;
+        if (scc) {
+                one = set_of_one(a, scc);
+                narrowed.set = &one;
+                nd_scc_choose(&narrowed, pod, a->arena, ret);
+                if (ret->scc)
+                        return;
+                nd_scc_choice_done(ret);
+        }
+        nd_scc_choose(request, pod, a->arena, ret);
+}
+
+/* A pod that comes before its namespace has its ranges: would it be taken with any? Then it is worth trying again. */
+static bool waits_for_ranges(struct guard_admission *a, const struct nd_scc_request *request, const struct nd_pod *pod) {
+        nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
+        struct nd_scc_request with = *request;
+
+        if (request->namespace.uid_range && request->namespace.mcs)
+                return false;
+        with.namespace = (struct nd_scc_namespace) {.uid_range = "1000000000/10000", .mcs = "s0:c1,c0"};
+        choose(a, &with, pod, &choice);
+        return choice.scc != nullptr;
+}
+
+static void refuse(struct guard_admission *a, const char *text, struct guard_answer *answer) {
+        if (is_connect(a->review))
+                text = nd_arena_format(
+                        a->arena,
+                        "%s operation is not allowed because the pod's security context exceeds your permissions: %s",
+                        a->review->subresource, text);
+        guard_answer_refuse(answer, 403, "Forbidden", text);
+        guard_answer_audit(answer, "refusal", text);
+}
+
+/* ---- phases */
+
+static void enforce(struct guard_admission *a, const struct guard_namespace *namespace, const struct nd_pod *pod,
+                    bool as_it_is, bool ephemeral, struct guard_answer *answer) {
+        nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
+        struct nd_scc_request request = request_of(a, namespace, pod);
+        struct nd_pair annotations[2] = {{.key = GUARD_ANNOTATION_SCC}, {.key = GUARD_ANNOTATION_SUBJECT}};
+        bool records = a->phase == GUARD_MUTATING && a->review->operation == GUARD_CREATE;
+
+        request.update = as_it_is || ephemeral;
+        request.ephemeral = ephemeral;
+        choose(a, &request, pod, &choice);
+        if (!choice.scc) {
+                bool retry = !as_it_is && waits_for_ranges(a, &request, pod);
+
+                refuse(a, choice.refusal, answer);
+                if (retry) {
+                        guard_answer_refuse(answer, 503, "ServiceUnavailable",
+                                            nd_arena_format(a->arena,
+                                                            "namespace '%s' has no ranges of user IDs yet; try again",
+                                                            a->review->namespace));
+                        answer->retry_s = GUARD_RETRY_SECONDS;
+                }
+                return;
+        }
+        annotations[0].value = choice.scc->metadata.name;
+        annotations[1].value = a->by_service_account ? "serviceaccount" : "user";
+        guard_answer_audit(answer, "constraint", choice.scc->metadata.name);
+        guard_answer_audit(answer, "subject-type", annotations[1].value);
+        if (a->phase == GUARD_MUTATING)
+                answer->patch = guard_patch_make(pod, choice.pod, annotations, records ? 2 : 0, a->arena);
+}
+
+static void warn(struct guard_admission *a, const struct guard_namespace *namespace, const struct nd_pod *pod,
+                 struct guard_answer *answer) {
+        nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
+        struct nd_scc_request request = request_of(a, namespace, pod);
+
+        if (a->phase == GUARD_MUTATING)
+                return;
+        request.update = a->review->operation == GUARD_UPDATE;
+        choose(a, &request, pod, &choice);
+        if (choice.scc || waits_for_ranges(a, &request, pod))
+                return;
+        guard_answer_warn(answer, nd_arena_format(a->arena, "would be refused if " GUARD_LABEL_CONSTRAINTS " were enforce: %s",
+                                                  choice.refusal));
+        guard_answer_audit(answer, "would-refuse", choice.refusal);
+}
+
+/* Annotations that say what we found are ours to write, and what a pod requires is said once. */
+static const char *changed_annotation(const struct guard_review *review) {
+        static const char *const ours[] = {GUARD_ANNOTATION_SCC, GUARD_ANNOTATION_SUBJECT, GUARD_ANNOTATION_REQUIRED,
+                                           GUARD_ANNOTATION_REQUIRED_OPENSHIFT};
+
+        for (size_t i = 0; review->old && i < nd_count_of(ours); i++) {
+                const char *before = nd_pairs_get(&review->old->metadata.annotations, ours[i]);
+                const char *after = nd_pairs_get(&review->pod->metadata.annotations, ours[i]);
+
+                if ((before != nullptr) != (after != nullptr) || (before && !nd_streq(before, after)))
+                        return ours[i];
+        }
+        return nullptr;
+}
+
+static void update(struct guard_admission *a, const struct guard_namespace *namespace, struct guard_answer *answer) {
+        const struct guard_review *review = a->review;
+        bool ephemeral = nd_streq(review->subresource, "ephemeralcontainers"), fills = ephemeral && a->phase == GUARD_MUTATING;
+        const char *changed = changed_annotation(review);
+
+        if (changed && namespace->mode == GUARD_MODE_ENFORCE) {
+                guard_answer_refuse(answer, 403, "Forbidden",
+                                    nd_arena_format(a->arena, "the annotation %s of a pod cannot be changed", changed));
+                return;
+        }
+        if (review->same_spec || (a->phase == GUARD_MUTATING && !ephemeral))
+                return;
+        if (namespace->mode == GUARD_MODE_WARN)
+                warn(a, namespace, review->pod, answer);
+        else
+                enforce(a, namespace, review->pod, !fills, fills, answer);
+}
+
+static void create(struct guard_admission *a, const struct guard_namespace *namespace, const struct nd_pod *pod,
+                   struct guard_answer *answer) {
+        bool mirror = nd_pairs_get(&pod->metadata.annotations, MIRROR) && !is_connect(a->review);
+
+        if (mirror && a->phase == GUARD_MUTATING)
+                return;
+        if (namespace->mode == GUARD_MODE_WARN)
+                warn(a, namespace, pod, answer);
+        else
+                enforce(a, namespace, pod, a->phase == GUARD_VALIDATING && !is_connect(a->review), false, answer);
+}
+
+void guard_admission_decide(struct guard_admission *a, struct guard_answer *ret) {
+        const struct guard_namespace *namespace = guard_store_namespace(a->store, a->review->namespace);
+        const struct nd_pod *pod = is_connect(a->review) ? a->live : a->review->pod;
+
+        *ret = (struct guard_answer) {.allowed = true};
+        if (is_none_of_ours(a))
+                return;
+        if (!namespace) {
+                guard_answer_refuse(ret, 503, "ServiceUnavailable", "the namespace is not known yet; try again");
+                ret->retry_s = GUARD_RETRY_SECONDS;
+                return;
+        }
+        if (namespace->mode == GUARD_MODE_OFF || (is_connect(a->review) && (!pod || nd_pod_is_windows(pod))))
+                return; /* a pod that is not there the API server will miss itself */
+        if (!pod) {
+                guard_answer_refuse(ret, 400, "BadRequest", "the object is no pod");
+                return;
+        }
+        set_service_account(a, pod);
+        if (a->review->operation == GUARD_UPDATE)
+                update(a, namespace, ret);
+        else
+                create(a, namespace, pod, ret);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* daemon.c - see daemon.h
+ *
+ * One thread, one loop: watches of the API server fill @store and @rbac, the server hands reviews to reviews.c. Until every list was read
+ * once nothing is admitted or refused on half a picture: /readyz says so, and reviews get a refusal that can be retried. */
+#include "guard/daemon.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/random.h>
+#include <systemd/sd-daemon.h>
+
+#include "base/log.h"
+#include "net/api-objects.h"
+#include "sys/file.h"
+
+enum {
+        NODES_PER_PAGE = 100, /* a node's status is long */
+        PEM_BYTES = 1 << 20,
+};
+
+static struct guard_table *table_of(struct guard *guard, enum guard_kind kind) {
+        switch (kind) {
+        case GUARD_KIND_CONSTRAINT:
+                return &guard->store.constraints;
+        case GUARD_KIND_NAMESPACE:
+                return &guard->store.namespaces;
+        case GUARD_KIND_NODE:
+                return &guard->store.nodes;
+        case GUARD_KIND_RUNTIME_CLASS:
+                return &guard->store.runtime_classes;
+        case GUARD_KIND_ROLE:
+                return &guard->rbac.roles[GUARD_SCOPE_NAMESPACE];
+        case GUARD_KIND_CLUSTER_ROLE:
+                return &guard->rbac.roles[GUARD_SCOPE_CLUSTER];
+        case GUARD_KIND_BINDING:
+                return &guard->rbac.bindings[GUARD_SCOPE_NAMESPACE];
+        case GUARD_KIND_CLUSTER_BINDING:
+                return &guard->rbac.bindings[GUARD_SCOPE_CLUSTER];
+        case GUARD_KINDS:
+                break;
+        }
+        abort();
+}
+
+static void on_begin(void *userdata) {
+        struct guard_watched *w = userdata;
+
+        guard_table_begin(table_of(w->guard, w->kind));
+}
+
+static void on_allocator(const char *what, const struct nd_error *error, [[maybe_unused]] void *userdata) {
+        if (error)
+                nd_log(ND_LOG_WARNING, what, nd_field("error", nd_error_text(error)));
+        else
+                nd_log(ND_LOG_INFO, what);
+}
+
+static void start_allocator(struct guard *guard) {
+        if (guard->config.allocate)
+                guard->allocator = guard_allocator_new(&(struct guard_allocator_settings) {.api = guard->api,
+                                                                                           .store = &guard->store,
+                                                                                           .namespace = guard->namespace,
+                                                                                           .identity = guard->identity,
+                                                                                           .log = on_allocator});
+}
+
+static void on_listed(void *userdata) {
+        struct guard_watched *w = userdata;
+
+        guard_table_listed(table_of(w->guard, w->kind));
+        w->complained = false;
+        if (!w->guard->announced && guard_is_ready(w->guard)) {
+                w->guard->announced = true;
+                nd_log(ND_LOG_INFO, "ready");
+                (void) sd_notify(false, "READY=1");
+                start_allocator(w->guard);
+        }
+}
+
+static void on_put(yyjson_val *object, void *userdata) {
+        struct guard_watched *w = userdata;
+        struct guard *guard = w->guard;
+
+        w->complained = false;
+        switch (w->kind) {
+        case GUARD_KIND_CONSTRAINT:
+                guard_store_put_constraint(&guard->store, object);
+                break;
+        case GUARD_KIND_NAMESPACE:
+                guard_store_put_namespace(&guard->store, object);
+                if (guard->allocator)
+                        guard_allocator_look(guard->allocator);
+                break;
+        case GUARD_KIND_NODE:
+                guard_store_put_node(&guard->store, object);
+                break;
+        case GUARD_KIND_RUNTIME_CLASS:
+                guard_store_put_runtime_class(&guard->store, object);
+                break;
+        case GUARD_KIND_ROLE:
+        case GUARD_KIND_CLUSTER_ROLE:
+                guard_rbac_put_role(&guard->rbac, w->kind == GUARD_KIND_ROLE ? GUARD_SCOPE_NAMESPACE : GUARD_SCOPE_CLUSTER,
+                                    object);
+                break;
+        case GUARD_KIND_BINDING:
+        case GUARD_KIND_CLUSTER_BINDING:
+                guard_rbac_put_binding(&guard->rbac,
+                                       w->kind == GUARD_KIND_BINDING ? GUARD_SCOPE_NAMESPACE : GUARD_SCOPE_CLUSTER, object);
+                break;
+        case GUARD_KINDS:
+                break;
+        }
+}
+
+static void on_removed(yyjson_val *object, void *userdata) {
+        struct guard_watched *w = userdata;
+        struct guard *guard = w->guard;
+
+        if (w->kind == GUARD_KIND_ROLE || w->kind == GUARD_KIND_CLUSTER_ROLE)
+                guard_rbac_remove_role(&guard->rbac, w->kind == GUARD_KIND_ROLE ? GUARD_SCOPE_NAMESPACE : GUARD_SCOPE_CLUSTER,
+                                       object);
+        else if (w->kind == GUARD_KIND_BINDING || w->kind == GUARD_KIND_CLUSTER_BINDING)
+                guard_rbac_remove_binding(&guard->rbac,
+                                          w->kind == GUARD_KIND_BINDING ? GUARD_SCOPE_NAMESPACE : GUARD_SCOPE_CLUSTER, object);
+        else
+                guard_table_remove(table_of(guard, w->kind), nd_api_name(object));
+}
+
+/* Said once, until something comes again: it is tried for as long as it takes. */
+static void on_trouble(const struct nd_error *error, void *userdata) {
+        struct guard_watched *w = userdata;
+
+        if (!w->complained)
+                nd_log(ND_LOG_WARNING, "watch is interrupted", nd_field("path", w->path),
+                       nd_field("error", nd_error_text(error)));
+        w->complained = true;
+}
+
+static void on_complaint(const char *kind, const char *name, const struct nd_error *error, [[maybe_unused]] void *userdata) {
+        nd_log(ND_LOG_WARNING, "an object is not usable and left out", nd_field("kind", kind), nd_field("name", name),
+               nd_field("error", nd_error_text(error)));
+}
+
+static char *path_of(const struct guard *guard, enum guard_kind kind) {
+        static const char *const paths[GUARD_KINDS] = {
+                [GUARD_KIND_NAMESPACE] = "/api/v1/namespaces",
+                [GUARD_KIND_NODE] = "/api/v1/nodes",
+                [GUARD_KIND_RUNTIME_CLASS] = "/apis/node.k8s.io/v1/runtimeclasses",
+                [GUARD_KIND_ROLE] = "/apis/rbac.authorization.k8s.io/v1/roles",
+                [GUARD_KIND_CLUSTER_ROLE] = "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+                [GUARD_KIND_BINDING] = "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+                [GUARD_KIND_CLUSTER_BINDING] = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        };
+
+        if (kind == GUARD_KIND_CONSTRAINT)
+                return nd_format("/apis/%s/v1/securitycontextconstraints", guard->config.group);
+        return nd_strdup(paths[kind]);
+}
+
+static void start_watches(struct guard *guard) {
+        for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++) {
+                struct guard_watched *w = &guard->watched[kind];
+
+                *w = (struct guard_watched) {.guard = guard, .kind = kind, .path = path_of(guard, kind)};
+                w->watch = nd_api_watch_new(
+                        guard->api, &(struct nd_api_watch_settings) {.path = w->path,
+                                                                     .page = kind == GUARD_KIND_NODE ? NODES_PER_PAGE : 0,
+                                                                     .begin = on_begin,
+                                                                     .put = on_put,
+                                                                     .removed = on_removed,
+                                                                     .listed = on_listed,
+                                                                     .trouble = on_trouble,
+                                                                     .userdata = w});
+        }
+}
+
+bool guard_is_ready(const struct guard *guard) {
+        for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++)
+                if (!nd_api_watch_is_synced(guard->watched[kind].watch))
+                        return false;
+        return true;
+}
+
+bool guard_has_fresh_rbac(const struct guard *guard) {
+        for (enum guard_kind kind = GUARD_KIND_ROLE; kind <= GUARD_KIND_CLUSTER_BINDING; kind++)
+                if (!nd_api_watch_is_fresh(guard->watched[kind].watch))
+                        return false;
+        return true;
+}
+
+static void answer_plain(struct guard_exchange *exchange, unsigned status, const char *text) {
+        guard_exchange_answer(exchange, status, "text/plain", text, strlen(text));
+}
+
+static void on_request(struct guard_exchange *exchange, void *userdata) {
+        const char *method = guard_exchange_method(exchange), *path = guard_exchange_path(exchange);
+        struct guard *guard = userdata;
+        bool validate = nd_streq(path, "/validate");
+
+        if (nd_streq(path, "/healthz"))
+                answer_plain(exchange, 200, "ok\n");
+        else if (nd_streq(path, "/readyz"))
+                answer_plain(exchange, guard_is_ready(guard) ? 200 : 503,
+                             guard_is_ready(guard) ? "ok\n" : "lists are being read\n");
+        else if (!validate && !nd_streq(path, "/mutate"))
+                answer_plain(exchange, 404, "not found\n");
+        else if (!nd_streq(method, "POST"))
+                answer_plain(exchange, 405, "an AdmissionReview is sent by POST\n");
+        else if (!guard_is_ready(guard))
+                answer_plain(exchange, 503, "lists are being read\n");
+        else
+                guard_review_begin(guard, exchange, validate);
+}
+
+static struct nd_error *start_server(struct guard *guard) {
+        nd_autofree char *certificate = nullptr, *key = nullptr;
+
+        nd_try(nd_file_read_kernel(guard->config.certificate, PEM_BYTES, &certificate));
+        nd_try(nd_file_read_kernel(guard->config.key, PEM_BYTES, &key));
+        return guard_server_new(guard->loop,
+                                &(struct guard_server_settings) {.address = guard->config.address,
+                                                                 .port = (uint16_t) guard->config.port,
+                                                                 .certificate = certificate,
+                                                                 .key = key,
+                                                                 .body_ceiling = GUARD_REVIEW_BYTES,
+                                                                 .connections = guard->config.connections,
+                                                                 .handle = on_request,
+                                                                 .userdata = guard},
+                                &guard->server);
+}
+
+/* Of the machine's or pod's name and a number that nobody else draws. */
+static struct nd_error *name_guard(struct guard *guard) {
+        char host[65] = "";
+        uint64_t number;
+
+        if (getrandom(&number, sizeof number, 0) != sizeof number)
+                return nd_error_new(ND_INTERNAL, errno, "draw a random number");
+        (void) gethostname(host, sizeof host - 1);
+        guard->identity = nd_format("%s_%016" PRIx64, host, number);
+        return nullptr;
+}
+
+static struct nd_error *start_client(struct guard *guard) {
+        nd_cleanup(nd_kubeconfig_done) struct nd_kubeconfig cluster = {};
+
+        nd_try(nd_kubeconfig_find(guard->config.kubeconfig, &cluster));
+        nd_try(nd_api_new(guard->loop, &cluster, &guard->api));
+        guard->rights = guard_rights_new(guard->api, guard->config.group);
+        guard->namespace = nd_strdup(guard->config.namespace                                         ? guard->config.namespace
+                                     : cluster.token_file && cluster.namespace && *cluster.namespace ? cluster.namespace
+                                                                                                     : "nodens-system");
+        return name_guard(guard);
+}
+
+struct nd_error *guard_start(struct guard *guard) {
+        int r = sd_event_default(&guard->loop);
+
+        guard_store_init(&guard->store);
+        guard->store.complain = on_complaint;
+        guard->store.default_mode = nd_streq(guard->config.default_mode, "off")    ? GUARD_MODE_OFF
+                                    : nd_streq(guard->config.default_mode, "warn") ? GUARD_MODE_WARN
+                                                                                   : GUARD_MODE_ENFORCE;
+        guard_rbac_init(&guard->rbac, guard->config.group);
+        if (r >= 0)
+                r = sd_event_set_signal_exit(guard->loop, true);
+        if (r < 0)
+                return nd_error_new(ND_INTERNAL, -r, "event loop");
+        nd_try(start_client(guard));
+        start_watches(guard);
+        return start_server(guard);
+}
+
+void guard_done(struct guard *guard) {
+        guard_server_free(guard->server);
+        for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++) {
+                nd_api_watch_free(guard->watched[kind].watch);
+                free(guard->watched[kind].path);
+        }
+        guard_allocator_free(guard->allocator);
+        free(guard->identity);
+        free(guard->namespace);
+        guard_rights_free(guard->rights);
+        nd_api_free(guard->api);
+        guard_store_done(&guard->store);
+        guard_rbac_done(&guard->rbac);
+        sd_event_unref(guard->loop);
+        guard_config_done(&guard->config);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* daemon.h - the guard at work: watches fill the store, reviews are answered from it */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include "guard/allocator.h"
+#include "guard/config.h"
+#include "guard/rbac.h"
+#include "guard/rights.h"
+#include "guard/server.h"
+#include "guard/store.h"
+#include "net/api-watch.h"
+
+enum guard_kind { /* what is watched */
+                  GUARD_KIND_CONSTRAINT,
+                  GUARD_KIND_NAMESPACE,
+                  GUARD_KIND_NODE,
+                  GUARD_KIND_RUNTIME_CLASS,
+                  GUARD_KIND_ROLE,
+                  GUARD_KIND_CLUSTER_ROLE,
+                  GUARD_KIND_BINDING,
+                  GUARD_KIND_CLUSTER_BINDING,
+                  GUARD_KINDS,
+};
+
+struct guard;
+
+struct guard_watched {
+        struct guard *guard;
+        enum guard_kind kind;
+        char *path;
+        struct nd_api_watch *watch;
+        bool complained; /* of the trouble that it is in */
+};
+
+struct guard {
+        struct guard_config config;
+        sd_event *loop;
+        struct nd_api *api;
+        struct guard_store store;
+        struct guard_rbac rbac;
+        struct guard_rights *rights;
+        struct guard_allocator *allocator; /* nullptr: not configured, or lists are being read */
+        char *identity;                    /* unlike any other guard's */
+        char *namespace;                   /* of what guards share */
+        struct guard_watched watched[GUARD_KINDS];
+        struct guard_server *server;
+        bool announced; /* that all lists were read */
+};
+
+[[nodiscard]] struct nd_error *guard_start(struct guard *guard); /* config is set */
+void guard_done(struct guard *guard);
+
+bool guard_is_ready(const struct guard *guard); /* all lists were read */
+bool guard_has_fresh_rbac(const struct guard *guard);
+
+/* One review, from its bytes to its answer (reviews.c). */
+void guard_review_begin(struct guard *guard, struct guard_exchange *exchange, bool validating);

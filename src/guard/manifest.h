@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* manifest.h - what a cluster needs for the guard, as objects for `kubectl apply` */
+#pragma once
+
+#include "base/text.h"
+
+struct guard_manifest_settings {
+        const char *group;
+        const char *namespace; /* of the guard's service */
+        const char *service;
+        const char *url;          /* instead of a service: "https://10.0.0.1:9443" */
+        const char *ca;           /* PEM that the API server checks the guard by; nullptr: none is written */
+        const char *default_mode; /* of namespaces without a label, as in the configuration */
+};
+
+enum guard_manifest_part {
+        GUARD_MANIFEST_CRD,
+        GUARD_MANIFEST_CONSTRAINTS, /* the default constraints, a role for each, and who has them */
+        GUARD_MANIFEST_RBAC,        /* what the guard itself may do */
+        GUARD_MANIFEST_WEBHOOKS,
+        GUARD_MANIFEST_PARTS,
+};
+
+extern const char *const guard_manifest_names[GUARD_MANIFEST_PARTS];
+
+/* A stream of YAML documents; they are JSON inside. */
+void guard_manifest_write(enum guard_manifest_part part, const struct guard_manifest_settings *settings, struct nd_text *text);

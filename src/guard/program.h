@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program.h - the commands of nodens-guard */
+#pragma once
+
+#include "base/option.h"
+
+extern const struct nd_program guard_program;

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reviews.c - one review, from its bytes to its answer
+ *
+ * Theory of operation
+ *   Most reviews are answered at once from memory. What is missing is fetched: a namespace that the watch has not told yet, the pod that
+ *   somebody wants to exec into, a right that the index cannot affirm. advance() is called whenever something has come, and begins again
+ *   from the start: deciding twice costs microseconds, and nothing that was true before the wait is relied upon after it.
+ *   Everything of a review is in its arena and goes with it. An answer that had to do without a fact is a refusal that can be retried. */
+#include "guard/admit.h"
+#include "guard/daemon.h"
+
+enum {
+        ROUNDS = 8,
+        ANSWER_BYTES = 8 << 20,
+        OBJECT_BYTES = 8 << 20,
+};
+
+#define FETCH_TIMEOUT_US (2 * UINT64_C(1000000))
+
+struct session {
+        struct guard *guard;
+        struct guard_exchange *exchange;
+        struct nd_arena arena;
+        struct guard_review review;
+        struct guard_admission admission;
+        unsigned pending, rounds;
+        bool fetched_namespace, fetched_pod;
+        const char *failure; /* why something could not be fetched */
+};
+
+struct errand { /* a question on its way */
+        struct session *session;
+        size_t number;
+};
+
+static void advance(struct session *s);
+
+static void session_free(struct session *s) {
+        guard_admission_done(&s->admission);
+        nd_arena_done(&s->arena);
+        free(s);
+}
+
+static void fail(struct session *s, const struct nd_error *error) {
+        s->failure = nd_arena_strdup(&s->arena, nd_error_text(error));
+}
+
+static void finish(struct session *s, struct guard_answer *answer) {
+        nd_autotext text = ND_TEXT(ANSWER_BYTES);
+
+        if (!answer->allowed && s->failure) {
+                guard_answer_refuse(answer, 503, "ServiceUnavailable",
+                                    nd_arena_format(&s->arena, "cannot be decided: %s", s->failure));
+                answer->retry_s = GUARD_RETRY_SECONDS;
+        }
+        guard_answer_write(answer, s->review.uid, &text);
+        guard_exchange_answer(s->exchange, 200, "application/json", nd_text_get(&text), text.length);
+        session_free(s);
+}
+
+/* ---- what is fetched */
+
+static void on_namespace(const struct nd_api_answer *answer, void *userdata) {
+        nd_autoerror struct nd_error *error = nullptr;
+        struct session *s = userdata;
+        nd_autojson doc = nullptr;
+
+        if (!answer->error)
+                error = nd_json_parse(answer->body, answer->length, OBJECT_BYTES, &doc);
+        if (answer->error || error)
+                fail(s, answer->error ? answer->error : error);
+        else if (!guard_store_namespace(&s->guard->store,
+                                        s->review.namespace)) /* the watch may have been faster, and then it knows better */
+                guard_store_put_namespace(&s->guard->store, yyjson_doc_get_root(doc));
+        advance(s);
+}
+
+static void on_pod(const struct nd_api_answer *answer, void *userdata) {
+        nd_autoerror struct nd_error *error = nullptr;
+        struct session *s = userdata;
+        struct nd_pod pod;
+
+        if (!answer->error)
+                error = nd_pod_decode(answer->body, answer->length, &s->arena, &pod);
+        if (!answer->error && !error) {
+                s->admission.live = nd_arena_new(&s->arena, struct nd_pod);
+                *s->admission.live = pod;
+        } else if (answer->status != 404) {
+                fail(s, answer->error ? answer->error : error);
+        }
+        advance(s);
+}
+
+static void fetch(struct session *s, void (*done)(const struct nd_api_answer *answer, void *userdata), bool pod) {
+        nd_autotext path = ND_TEXT(4096);
+
+        nd_text_add(&path, "/api/v1/namespaces/");
+        nd_api_escape(&path, s->review.namespace);
+        if (pod) {
+                nd_text_add(&path, "/pods/");
+                nd_api_escape(&path, s->review.name);
+        }
+        (void) nd_api_send(s->guard->api, &(struct nd_api_request) {.path = nd_text_get(&path),
+                                                                    .timeout_us = FETCH_TIMEOUT_US,
+                                                                    .ceiling = OBJECT_BYTES,
+                                                                    .done = done,
+                                                                    .userdata = s});
+}
+
+static void on_right(bool allowed, const struct nd_error *error, void *userdata) {
+        struct errand *errand = userdata;
+        struct session *s = errand->session;
+        struct guard_question *question = &s->admission.questions.items[errand->number];
+
+        free(errand);
+        question->answered = true;
+        question->allowed = allowed;
+        if (error)
+                fail(s, error);
+        if (--s->pending == 0)
+                advance(s);
+}
+
+/* Answers open questions from memory, and asks about the others. */
+static void ask(struct session *s) {
+        struct guard *guard = s->guard;
+
+        for (size_t i = 0; i < s->admission.questions.count; i++) {
+                struct guard_question *q = &s->admission.questions.items[i];
+                const struct guard_subject *who = q->service_account ? &s->admission.service_account : &s->review.user;
+                struct errand *errand;
+
+                if (q->answered)
+                        continue;
+                q->answered = guard_rights_recall(guard->rights, who, s->review.namespace, q->constraint, guard->rbac.changes,
+                                                  &q->allowed);
+                if (q->answered)
+                        continue;
+                errand = nd_new(struct errand);
+                *errand = (struct errand) {.session = s, .number = i};
+                s->pending++;
+                guard_rights_ask(guard->rights, who, s->review.namespace, q->constraint, on_right, errand);
+        }
+}
+
+/* ---- the way */
+
+static void decide(struct session *s) {
+        struct guard_answer answer;
+
+        for (; s->rounds < ROUNDS; s->rounds++) {
+                s->admission.rbac_is_fresh = guard_has_fresh_rbac(s->guard);
+                s->admission.rbac_decides = s->guard->config.rbac_only;
+                guard_admission_decide(&s->admission, &answer);
+                if (!guard_admission_is_open(&s->admission)) {
+                        finish(s, &answer);
+                        return;
+                }
+                ask(s);
+                if (s->pending > 0)
+                        return; /* on_right() goes on */
+        }
+        s->failure = "the cluster's constraints change too fast";
+        guard_answer_refuse(&answer, 503, "ServiceUnavailable", s->failure);
+        finish(s, &answer);
+}
+
+static void advance(struct session *s) {
+        enum guard_want want = guard_admission_wants(&s->admission);
+
+        if (want == GUARD_WANTS_NAMESPACE && !s->fetched_namespace) {
+                s->fetched_namespace = true;
+                fetch(s, on_namespace, false);
+        } else if (want == GUARD_WANTS_POD && !s->fetched_pod) {
+                s->fetched_pod = true;
+                fetch(s, on_pod, true);
+        } else if (want == GUARD_WANTS_POD && s->failure) {
+                struct guard_answer answer = {};
+
+                finish(s, &answer);
+        } else {
+                decide(s);
+        }
+}
+
+void guard_review_begin(struct guard *guard, struct guard_exchange *exchange, bool validating) {
+        struct session *s = nd_new(struct session);
+        nd_autoerror struct nd_error *error = nullptr;
+        const char *bytes;
+        size_t length;
+
+        s->guard = guard;
+        s->exchange = exchange;
+        bytes = guard_exchange_body(exchange, &length);
+        error = guard_review_decode(bytes, length, &s->arena, &s->review);
+        if (error) {
+                guard_exchange_answer(exchange, 400, "text/plain", nd_error_text(error),
+                                      __builtin_strlen(nd_error_text(error)));
+                session_free(s);
+                return;
+        }
+        s->admission = (struct guard_admission) {.store = &guard->store,
+                                                 .rbac = &guard->rbac,
+                                                 .host_network_gate = guard->config.host_network,
+                                                 .window = guard->config.ids_per_pod,
+                                                 .phase = validating ? GUARD_VALIDATING : GUARD_MUTATING,
+                                                 .review = &s->review,
+                                                 .arena = &s->arena};
+        advance(s);
+}

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api-client.c - see api-client.h
+ *
+ * Theory of operation
+ *   libcurl's multi interface tells which descriptors and which timer it waits for; they become sources of the event loop. libcurl may not
+ *   be changed from within its own callbacks, and those call ours: so sending and cancelling only mark a call, and a deferred source
+ *   (on_settle) hands new ones to libcurl and takes cancelled ones away. A call is freed in one place, end_call().
+ *   Certificates and keys go to the TLS library as files of memory, by their name under /proc/self/fd: GnuTLS in libcurl takes only paths.
+ * Owns       the calls, until done() was called or they were cancelled. */
+#include "net/api-client.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/vector.h"
+#include "net/api-objects.h"
+#include "sys/file.h"
+
+enum {
+        CONNECT_SECONDS = 10,
+        KEEPALIVE_SECONDS = 20,
+        ANSWER_BYTES = 1 << 20,
+        REFUSAL_BYTES = 1 << 20,
+};
+
+#define TOKEN_AGE_US (30 * ND_SECOND_US)
+
+enum state {
+        CALL_NEW,
+        CALL_OPEN, /* libcurl has it */
+        CALL_CANCELLED,
+};
+
+struct nd_api_call {
+        struct nd_api *api;
+        enum state state;
+        bool added;
+        CURL *easy;
+        struct curl_slist *headers;
+        char *body;
+        struct nd_api_request request; /* its texts are not ours any more */
+        struct nd_text answer;
+        struct nd_error *failure; /* of our side */
+        char words[CURL_ERROR_SIZE];
+};
+
+struct nd_api {
+        sd_event *loop;
+        CURLM *multi;
+        sd_event_source *timer, *settle;
+        nd_vector(struct nd_api_call *) calls;
+        char *server;                  /* as it is named in errors and, unless its certificate is for another name, in URLs */
+        char *origin;                  /* of URLs */
+        struct curl_slist *connect_to; /* where that is not the server */
+        char *token, *token_file;
+        uint64_t token_read_us;
+        int ca_fd, certificate_fd, key_fd;
+        bool insecure;
+};
+
+static void end_call(struct nd_api_call *call) {
+        struct nd_api *api = call->api;
+
+        for (size_t i = 0; i < api->calls.count; i++)
+                if (api->calls.items[i] == call) {
+                        api->calls.items[i] = api->calls.items[--api->calls.count];
+                        break;
+                }
+        if (call->added)
+                (void) curl_multi_remove_handle(api->multi, call->easy);
+        curl_easy_cleanup(call->easy);
+        curl_slist_free_all(call->headers);
+        free(call->body);
+        nd_text_done(&call->answer);
+        nd_error_free(call->failure);
+        free(call);
+}
+
+void nd_api_free(struct nd_api *api) {
+        if (!api)
+                return;
+        for (size_t i = api->calls.count; i > 0; i--)
+                end_call(api->calls.items[i - 1]);
+        nd_vector_done(&api->calls);
+        if (api->multi)
+                (void) curl_multi_cleanup(api->multi);
+        sd_event_source_disable_unref(api->timer);
+        sd_event_source_disable_unref(api->settle);
+        sd_event_unref(api->loop);
+        nd_close_fd(&api->ca_fd);
+        nd_close_fd(&api->certificate_fd);
+        nd_close_fd(&api->key_fd);
+        free(api->server);
+        free(api->origin);
+        curl_slist_free_all(api->connect_to);
+        free(api->token);
+        free(api->token_file);
+        free(api);
+}
+
+sd_event *nd_api_loop(struct nd_api *api) {
+        return api->loop;
+}
+
+/* ---- the end of calls */
+
+static void tell(struct nd_api_call *call, CURLcode result) {
+        nd_autoerror struct nd_error *error = nullptr;
+        struct nd_api_answer answer = {.body = nd_text_get(&call->answer), .length = call->answer.length};
+        curl_off_t after = 0;
+
+        (void) curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &answer.status);
+        (void) curl_easy_getinfo(call->easy, CURLINFO_RETRY_AFTER, &after);
+        answer.retry_after_s = after > 0 ? (uint64_t) after : 0;
+        if (call->failure)
+                error = nd_take_ptr(call->failure);
+        else if (call->answer.overflow)
+                error = nd_error_new(ND_EXHAUSTED, 0, "an answer of more than %zu bytes", call->answer.ceiling);
+        else if (result == CURLE_OPERATION_TIMEDOUT)
+                error = nd_error_new(ND_DEADLINE, ETIMEDOUT, "%s", call->api->server);
+        else if (result != CURLE_OK)
+                error = nd_error_new(ND_UNAVAILABLE, 0, "%s: %s", call->api->server,
+                                     call->words[0] ? call->words : curl_easy_strerror(result));
+        else if (answer.status < 200 || answer.status > 299)
+                error = nd_api_refusal(answer.status, answer.body, answer.length);
+        answer.error = error;
+        call->request.done(&answer, call->request.userdata);
+}
+
+static void collect(struct nd_api *api) {
+        CURLMsg *message;
+        int left;
+
+        while ((message = curl_multi_info_read(api->multi, &left))) {
+                struct nd_api_call *call = nullptr;
+                CURLcode result = message->data.result;
+
+                if (message->msg != CURLMSG_DONE)
+                        continue;
+                (void) curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **) &call);
+                if (call->state == CALL_OPEN) {
+                        call->state = CALL_CANCELLED; /* done() may cancel it, which then does nothing */
+                        tell(call, result);
+                }
+                end_call(call);
+        }
+}
+
+/* ---- libcurl in the loop */
+
+static int on_socket_ready([[maybe_unused]] sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        struct nd_api *api = userdata;
+        int flags = 0, running;
+
+        flags |= events & (EPOLLIN | EPOLLHUP) ? CURL_CSELECT_IN : 0;
+        flags |= events & EPOLLOUT ? CURL_CSELECT_OUT : 0;
+        flags |= events & EPOLLERR ? CURL_CSELECT_ERR : 0;
+        (void) curl_multi_socket_action(api->multi, fd, flags, &running);
+        collect(api);
+        return 0;
+}
+
+static int on_timer([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
+        struct nd_api *api = userdata;
+        int running;
+
+        (void) curl_multi_socket_action(api->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+        collect(api);
+        return 0;
+}
+
+static int watch_socket([[maybe_unused]] CURL *easy, curl_socket_t fd, int what, void *userdata, void *of_socket) {
+        uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
+        sd_event_source *source = of_socket;
+        struct nd_api *api = userdata;
+
+        if (what == CURL_POLL_REMOVE) {
+                sd_event_source_disable_unref(source);
+                (void) curl_multi_assign(api->multi, fd, nullptr);
+        } else if (source) {
+                (void) sd_event_source_set_io_events(source, events);
+        } else if (sd_event_add_io(api->loop, &source, fd, events, on_socket_ready, api) >= 0) {
+                (void) curl_multi_assign(api->multi, fd, source);
+        } else {
+                return -1;
+        }
+        return 0;
+}
+
+static int set_timer([[maybe_unused]] CURLM *multi, long milliseconds, void *userdata) {
+        struct nd_api *api = userdata;
+
+        if (milliseconds < 0)
+                return sd_event_source_set_enabled(api->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
+        if (sd_event_source_set_time_relative(api->timer, (uint64_t) milliseconds * ND_MS_US) < 0)
+                return -1;
+        return sd_event_source_set_enabled(api->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
+}
+
+/* Hands new calls to libcurl and takes cancelled ones away. */
+static int on_settle([[maybe_unused]] sd_event_source *source, void *userdata) {
+        struct nd_api *api = userdata;
+
+        for (size_t i = 0; i < api->calls.count;) {
+                struct nd_api_call *call = api->calls.items[i];
+
+                if (call->state == CALL_CANCELLED) {
+                        end_call(call); /* another takes its place */
+                        continue;
+                }
+                if (call->state == CALL_NEW) {
+                        call->state = CALL_OPEN;
+                        call->added = curl_multi_add_handle(api->multi, call->easy) == CURLM_OK;
+                }
+                if (!call->added) {
+                        call->state = CALL_CANCELLED;
+                        tell(call, CURLE_FAILED_INIT);
+                        end_call(call);
+                        continue;
+                }
+                i++;
+        }
+        return 0;
+}
+
+static void settle(struct nd_api *api) {
+        (void) sd_event_source_set_enabled(api->settle, SD_EVENT_ONESHOT);
+}
+
+/* ---- a call */
+
+static size_t on_body(char *bytes, size_t size, size_t count, void *userdata) {
+        struct nd_api_call *call = userdata;
+        size_t length = size * count;
+        long status = 0;
+
+        if (call->state != CALL_OPEN)
+                return CURL_WRITEFUNC_ERROR;
+        (void) curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
+        if (call->request.piece && status >= 200 && status <= 299) {
+                call->failure = call->request.piece(bytes, length, call->request.userdata);
+                return call->failure || call->state != CALL_OPEN ? CURL_WRITEFUNC_ERROR : length;
+        }
+        nd_text_append(&call->answer, bytes, length);
+        return call->answer.overflow ? CURL_WRITEFUNC_ERROR : length;
+}
+
+static void refresh_token(struct nd_api *api) {
+        nd_autoerror struct nd_error *error = nullptr;
+        char *token = nullptr;
+
+        if (!api->token_file || nd_clock_us() - api->token_read_us < TOKEN_AGE_US)
+                return;
+        error = nd_file_read_kernel(api->token_file, ND_KUBECONFIG_TOKEN, &token);
+        if (error)
+                return; /* the old one may still do; if not, the API server says so */
+        if (api->token)
+                explicit_bzero(api->token, strlen(api->token));
+        free(api->token);
+        api->token = token;
+        api->token_read_us = nd_clock_us();
+}
+
+static void append(struct curl_slist **list, const char *line) {
+        struct curl_slist *longer = curl_slist_append(*list, line);
+
+        if (!longer)
+                abort(); /* no memory, as everywhere */
+        *list = longer;
+}
+
+static void add_header(struct nd_api_call *call, const char *name, const char *value) {
+        nd_autofree char *line = nd_format("%s: %.*s", name, (int) strcspn(value, "\r\n"), value);
+
+        append(&call->headers, line);
+        explicit_bzero(line, strlen(line));
+}
+
+/* Of libcurl's options only those with a constant number are checked by the compiler, hence no loop. */
+static const char *path_of(int fd, char path[static 32]) {
+        (void) snprintf(path, 32, "/proc/self/fd/%d", fd);
+        return path;
+}
+
+static void set_certificates(struct nd_api *api, CURL *easy) {
+        char path[32];
+
+        (void) curl_easy_setopt(easy, CURLOPT_CAPATH, (char *) nullptr); /* reading a directory of certificates costs 8 MB */
+        if (api->ca_fd >= 0)
+                (void) curl_easy_setopt(easy, CURLOPT_CAINFO, path_of(api->ca_fd, path));
+        if (api->certificate_fd >= 0)
+                (void) curl_easy_setopt(easy, CURLOPT_SSLCERT, path_of(api->certificate_fd, path));
+        if (api->key_fd >= 0)
+                (void) curl_easy_setopt(easy, CURLOPT_SSLKEY, path_of(api->key_fd, path));
+}
+
+static void set_transport(struct nd_api *api, CURL *easy) {
+        (void) curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+        (void) curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, nd_has_prefix(api->server, "https:") ? "https" : "http");
+        (void) curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_2TLS);
+        (void) curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+        (void) curl_easy_setopt(easy, CURLOPT_USERAGENT, "nodens/" ND_VERSION);
+        (void) curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+        (void) curl_easy_setopt(easy, CURLOPT_PROXY, "");
+        (void) curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long) CONNECT_SECONDS);
+        (void) curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+        (void) curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long) KEEPALIVE_SECONDS);
+        (void) curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, (long) KEEPALIVE_SECONDS);
+        set_certificates(api, easy);
+        if (api->connect_to)
+                (void) curl_easy_setopt(easy, CURLOPT_CONNECT_TO, api->connect_to);
+        if (api->insecure) {
+                (void) curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+                (void) curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+        }
+}
+
+static void set_message(struct nd_api_call *call, const struct nd_api_request *request) {
+        nd_autofree char *url = nd_format("%s%s", call->api->origin, request->path);
+
+        (void) curl_easy_setopt(call->easy, CURLOPT_URL, url);
+        (void) curl_easy_setopt(call->easy, CURLOPT_CUSTOMREQUEST, request->method ? request->method : "GET");
+        if (request->timeout_us > 0)
+                (void) curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, (long) (request->timeout_us / ND_MS_US));
+        if (request->body) {
+                call->body = nd_strdup(request->body);
+                (void) curl_easy_setopt(call->easy, CURLOPT_POSTFIELDS, call->body);
+                (void) curl_easy_setopt(call->easy, CURLOPT_POSTFIELDSIZE, (long) strlen(call->body));
+                add_header(call, "Content-Type", request->content_type ? request->content_type : "application/json");
+        }
+        add_header(call, "Accept", "application/json");
+        refresh_token(call->api);
+        if (call->api->token) {
+                nd_autofree char *bearer = nd_format("Bearer %s", call->api->token);
+
+                add_header(call, "Authorization", bearer);
+                explicit_bzero(bearer, strlen(bearer));
+        }
+        (void) curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, call->headers);
+}
+
+struct nd_api_call *nd_api_send(struct nd_api *api, const struct nd_api_request *request) {
+        struct nd_api_call *call = nd_new(struct nd_api_call);
+
+        call->api = api;
+        call->request = *request;
+        call->answer = ND_TEXT(request->ceiling > 0 ? request->ceiling : ANSWER_BYTES);
+        call->easy = curl_easy_init();
+        if (!call->easy)
+                abort();
+        set_transport(api, call->easy);
+        set_message(call, request);
+        call->request.path = call->request.body = call->request.method = call->request.content_type = nullptr;
+        (void) curl_easy_setopt(call->easy, CURLOPT_PRIVATE, call);
+        (void) curl_easy_setopt(call->easy, CURLOPT_ERRORBUFFER, call->words);
+        (void) curl_easy_setopt(call->easy, CURLOPT_WRITEFUNCTION, on_body);
+        (void) curl_easy_setopt(call->easy, CURLOPT_WRITEDATA, call);
+        nd_vector_push(&api->calls, call);
+        settle(api);
+        return call;
+}
+
+void nd_api_cancel(struct nd_api_call *call) {
+        if (!call)
+                return;
+        call->state = CALL_CANCELLED;
+        settle(call->api);
+}
+
+void nd_api_escape(struct nd_text *text, const char *part) {
+        for (const char *c = part; *c; c++) {
+                bool plain =
+                        (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || strchr("-._~", *c);
+
+                if (plain)
+                        nd_text_append(text, c, 1);
+                else
+                        nd_text_addf(text, "%%%02X", (unsigned) (unsigned char) *c);
+        }
+}
+
+/* ---- the client */
+
+/* A file in memory with this text; none for no text. */
+static struct nd_error *memory_file(const char *text, int *ret) {
+        nd_autoclose int fd = -EBADF;
+        size_t length = text ? strlen(text) : 0;
+
+        if (!text)
+                return nullptr;
+        fd = memfd_create("certificate", MFD_CLOEXEC);
+        if (fd < 0 || write(fd, text, length) != (ssize_t) length)
+                return nd_error_new(ND_INTERNAL, errno, "keep a certificate in memory");
+        *ret = nd_take_fd(fd);
+        return nullptr;
+}
+
+static struct nd_error *prepare(struct nd_api *api, const struct nd_kubeconfig *config) {
+        int r;
+
+        nd_try(memory_file(config->ca, &api->ca_fd));
+        nd_try(memory_file(config->certificate, &api->certificate_fd));
+        nd_try(memory_file(config->key, &api->key_fd));
+        api->multi = curl_multi_init();
+        if (!api->multi)
+                return nd_error_new(ND_INTERNAL, ENOMEM, "start libcurl");
+        r = sd_event_add_time_relative(api->loop, &api->timer, CLOCK_MONOTONIC, 0, 0, on_timer, api);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(api->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_defer(api->loop, &api->settle, on_settle, api);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(api->settle, SD_EVENT_OFF);
+        if (r < 0)
+                return nd_error_new(ND_INTERNAL, -r, "event loop");
+        (void) curl_multi_setopt(api->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+        (void) curl_multi_setopt(api->multi, CURLMOPT_SOCKETDATA, api);
+        (void) curl_multi_setopt(api->multi, CURLMOPT_TIMERFUNCTION, set_timer);
+        (void) curl_multi_setopt(api->multi, CURLMOPT_TIMERDATA, api);
+        return nullptr;
+}
+
+/* A certificate for another name than the address: the name goes into URLs, and libcurl is told where to connect. */
+static void set_server(struct nd_api *api, const struct nd_kubeconfig *config) {
+        const char *host = strstr(config->server, "://") + 3, *path = strchr(host, '/');
+        nd_autofree char *authority = path ? nd_strndup(host, (size_t) (path - host)) : nd_strdup(host);
+        const char *bracket = strrchr(authority, ']'), *colon = strrchr(authority, ':');
+        nd_autofree char *to = nullptr;
+
+        api->server = nd_strdup(config->server);
+        if (!config->tls_server_name) {
+                api->origin = nd_strdup(config->server);
+                return;
+        }
+        to = nd_format("::%s%s", authority, colon && colon > bracket ? "" : ":443");
+        append(&api->connect_to, to);
+        api->origin = nd_format("https://%s%s", config->tls_server_name, path ? path : "");
+}
+
+static void api_done(struct nd_api **api) {
+        nd_api_free(*api);
+}
+
+struct nd_error *nd_api_new(sd_event *loop, const struct nd_kubeconfig *config, struct nd_api **ret) {
+        nd_cleanup(api_done) struct nd_api *api = nd_new(struct nd_api);
+
+        api->ca_fd = api->certificate_fd = api->key_fd = -EBADF;
+        api->loop = sd_event_ref(loop);
+        set_server(api, config);
+        api->token = config->token ? nd_strdup(config->token) : nullptr;
+        api->token_file = config->token_file ? nd_strdup(config->token_file) : nullptr;
+        api->token_read_us = nd_clock_us();
+        api->insecure = config->insecure;
+        nd_try(prepare(api, config));
+        *ret = nd_take_ptr(api);
+        return nullptr;
+}

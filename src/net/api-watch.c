@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api-watch.c - see api-watch.h
+ *
+ * Theory of operation
+ *   @LISTING asks for page after page; the last page's version starts @WATCHING. Every event and bookmark moves that version on, so that a
+ *   watch which ends, as all do after some minutes, is taken up where it was. Only an API server that no longer knows the version (410)
+ *   makes us list again. Whatever fails leads to @PAUSED, for a time that doubles up to @PAUSE_MOST_US and is spread at random, so that
+ *   replicas of us do not come back at once; an answer that brings something sets it back.
+ *   API servers send a bookmark about every minute. A watch on which nothing came for @SILENCE_US hangs on a dead connection: it is ended,
+ *   and until the next one stands what we know does not count as fresh. */
+#include "net/api-watch.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "net/api-objects.h"
+
+enum {
+        PAGE = 500,
+        WATCH_SECONDS = 300, /* and up to as many again, at random */
+};
+
+#define PAUSE_LEAST_US (250 * ND_MS_US)
+#define PAUSE_MOST_US (10 * ND_SECOND_US)
+#define SILENCE_US (80 * ND_SECOND_US)
+#define LIST_TIMEOUT_US (60 * ND_SECOND_US)
+
+struct nd_api_watch {
+        struct nd_api *api;
+        struct nd_api_watch_settings settings;
+        enum { LISTING, WATCHING, PAUSED } step;
+        struct nd_api_call *call;
+        sd_event_source *timer;
+        struct nd_api_lines lines;
+        char *version;      /* where a watch starts */
+        char *continuation; /* of the list; nullptr: at its beginning */
+        uint64_t pause_us, heard_us;
+        bool synced, relist;
+};
+
+static void start(struct nd_api_watch *w);
+
+static uint64_t at_random(uint64_t below) {
+        uint64_t number = 0;
+
+        if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
+                number = nd_clock_ns();
+        return below > 0 ? number % below : 0;
+}
+
+static void arm(struct nd_api_watch *w, uint64_t after_us) {
+        (void) sd_event_source_set_time_relative(w->timer, after_us);
+        (void) sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT);
+}
+
+static void pause_then_start(struct nd_api_watch *w, uint64_t at_least_us) {
+        uint64_t pause = w->pause_us;
+
+        w->step = PAUSED;
+        w->pause_us = pause * 2 < PAUSE_MOST_US ? pause * 2 : PAUSE_MOST_US;
+        pause = pause / 2 + at_random(pause);
+        arm(w, pause > at_least_us ? pause : at_least_us);
+}
+
+static void trouble(struct nd_api_watch *w, const struct nd_error *error) {
+        if (w->settings.trouble)
+                w->settings.trouble(error, w->settings.userdata);
+}
+
+/* ---- the list */
+
+static void take_page(struct nd_api_watch *w, const struct nd_api_page *page) {
+        yyjson_arr_iter items = yyjson_arr_iter_with(page->items);
+        yyjson_val *item;
+
+        if (!w->continuation && w->settings.begin)
+                w->settings.begin(w->settings.userdata);
+        while ((item = yyjson_arr_iter_next(&items)))
+                w->settings.put(item, w->settings.userdata);
+        nd_strset(&w->version, page->version);
+        free(nd_take_ptr(w->continuation));
+        if (*page->continuation) {
+                w->continuation = nd_strdup(page->continuation);
+                return;
+        }
+        w->synced = true;
+        w->relist = false;
+        if (w->settings.listed)
+                w->settings.listed(w->settings.userdata);
+}
+
+static void on_page(const struct nd_api_answer *answer, void *userdata) {
+        nd_cleanup(nd_api_page_done) struct nd_api_page page = {};
+        nd_autoerror struct nd_error *broken = nullptr;
+        struct nd_api_watch *w = userdata;
+
+        w->call = nullptr;
+        if (!answer->error)
+                broken = nd_api_page_parse(answer->body, answer->length, &page);
+        if (answer->error || broken) {
+                free(nd_take_ptr(w->continuation)); /* half a list is none */
+                trouble(w, answer->error ? answer->error : broken);
+                pause_then_start(w, answer->retry_after_s * ND_SECOND_US);
+                return;
+        }
+        w->pause_us = PAUSE_LEAST_US;
+        w->heard_us = nd_clock_us();
+        take_page(w, &page);
+        start(w);
+}
+
+static void list(struct nd_api_watch *w) {
+        nd_autotext path = ND_TEXT(64 << 10);
+
+        w->step = LISTING;
+        nd_text_addf(&path, "%s?limit=%u", w->settings.path, w->settings.page > 0 ? w->settings.page : PAGE);
+        if (w->continuation) {
+                nd_text_add(&path, "&continue=");
+                nd_api_escape(&path, w->continuation);
+        }
+        w->call = nd_api_send(w->api, &(struct nd_api_request) {.path = nd_text_get(&path),
+                                                                .timeout_us = LIST_TIMEOUT_US,
+                                                                .ceiling = ND_API_PAGE_BYTES,
+                                                                .done = on_page,
+                                                                .userdata = w});
+}
+
+/* ---- the watch */
+
+static struct nd_error *on_event(enum nd_api_event event, yyjson_val *object, void *userdata) {
+        struct nd_api_watch *w = userdata;
+        const char *version = nd_api_version(object);
+
+        if (event == ND_API_PUT)
+                w->settings.put(object, w->settings.userdata);
+        else if (event == ND_API_REMOVED)
+                w->settings.removed(object, w->settings.userdata);
+        if (*version)
+                nd_strset(&w->version, version);
+        w->pause_us = PAUSE_LEAST_US;
+        return nullptr;
+}
+
+static struct nd_error *on_piece(const char *bytes, size_t length, void *userdata) {
+        struct nd_api_watch *w = userdata;
+
+        w->heard_us = nd_clock_us();
+        arm(w, SILENCE_US);
+        return nd_api_lines_feed(&w->lines, bytes, length);
+}
+
+static void on_watch_end(const struct nd_api_answer *answer, void *userdata) {
+        struct nd_api_watch *w = userdata;
+
+        w->call = nullptr;
+        nd_api_lines_done(&w->lines);
+        if (answer->error && nd_error_errno(answer->error) == 410)
+                w->relist = true; /* what happened since is forgotten there */
+        else if (answer->error)
+                trouble(w, answer->error);
+        pause_then_start(w, answer->retry_after_s * ND_SECOND_US);
+}
+
+static void watch(struct nd_api_watch *w) {
+        nd_autotext path = ND_TEXT(4096);
+
+        w->step = WATCHING;
+        w->lines = (struct nd_api_lines) {.take = on_event, .userdata = w};
+        nd_text_addf(&path, "%s?watch=true&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", w->settings.path,
+                     (unsigned) (WATCH_SECONDS + at_random(WATCH_SECONDS)));
+        nd_api_escape(&path, w->version);
+        arm(w, SILENCE_US);
+        w->call = nd_api_send(
+                w->api,
+                &(struct nd_api_request) {.path = nd_text_get(&path), .piece = on_piece, .done = on_watch_end, .userdata = w});
+}
+
+static void start(struct nd_api_watch *w) {
+        if (!w->synced || w->continuation || w->relist)
+                list(w);
+        else
+                watch(w);
+}
+
+/* A pause is over, or a watch was silent for too long. */
+static int on_timer([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
+        struct nd_api_watch *w = userdata;
+
+        if (w->step == WATCHING) {
+                nd_autoerror struct nd_error *silence = nd_error_new(ND_DEADLINE, 0, "nothing was heard for %llu s",
+                                                                     (unsigned long long) (SILENCE_US / ND_SECOND_US));
+
+                nd_api_cancel(nd_take_ptr(w->call));
+                nd_api_lines_done(&w->lines);
+                trouble(w, silence);
+        }
+        start(w);
+        return 0;
+}
+
+struct nd_api_watch *nd_api_watch_new(struct nd_api *api, const struct nd_api_watch_settings *settings) {
+        struct nd_api_watch *w = nd_new(struct nd_api_watch);
+
+        w->api = api;
+        w->settings = *settings;
+        w->pause_us = PAUSE_LEAST_US;
+        if (sd_event_add_time_relative(nd_api_loop(api), &w->timer, CLOCK_MONOTONIC, 0, 0, on_timer, w) < 0)
+                abort(); /* no memory, as everywhere */
+        w->step = PAUSED;
+        return w;
+}
+
+void nd_api_watch_free(struct nd_api_watch *w) {
+        if (!w)
+                return;
+        nd_api_cancel(w->call);
+        sd_event_source_disable_unref(w->timer);
+        nd_api_lines_done(&w->lines);
+        free(w->version);
+        free(w->continuation);
+        free(w);
+}
+
+bool nd_api_watch_is_synced(const struct nd_api_watch *w) {
+        return w->synced;
+}
+
+bool nd_api_watch_is_fresh(const struct nd_api_watch *w) {
+        return w->synced && !w->relist && nd_clock_us() - w->heard_us < SILENCE_US + 10 * ND_SECOND_US;
+}

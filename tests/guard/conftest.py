@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nodens-guard beside a stock API server: a control plane without nodes, on the machine itself, as root: `tools/dev test guard`."""
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOP = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(TOP / "tools"))
+
+from nodensdev import cluster, room  # noqa: E402
+from nodensdev.cluster.controlplane import STATE  # noqa: E402
+from nodensdev.cluster.options import Webhook  # noqa: E402
+
+GUARD = "/nodens/build/gcc/src/guard/nodens-guard"
+PORT = 9443
+OBJECTS = {"pod": "pods"}
+
+
+@dataclass
+class Plane:
+    """A control plane with the guard at its side."""
+
+    one: Any
+    inside: room.Prepared
+
+    def kubectl(self, *arguments: str, stdin: str | None = None, user: str | None = None, ok: bool = True) -> str:
+        """kubectl's output, or its complaint where it is to fail."""
+        who = ["--as", user, "--as-group", "system:authenticated"] if user else []
+        done = self.one.kubectl(*who, *arguments, stdin=stdin)
+        assert (done.returncode == 0) == ok, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done.stdout + done.stderr if ok else done.stderr
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        self.kubectl("apply", "-f", "-", stdin="\n---\n".join(json.dumps(one) for one in objects))
+
+    def guard_output(self, *arguments: str) -> str:
+        done = self.inside.capture([GUARD, *arguments])
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def namespace(self, name: str, mode: str | None = "enforce", **annotations: str) -> str:
+        labels = {"security.nodens.io/constraints": mode} if mode else {}
+        self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+            "name": name, "labels": labels, "annotations": {
+                "openshift.io/sa.scc.uid-range": "1000650000/10000", "openshift.io/sa.scc.mcs": "s0:c26,c5", **annotations}}})
+        self.grant(name, "edit", "alice")
+        wait_until(lambda: self.one.kubectl("get", "serviceaccount", "default", "-n", name).returncode == 0, "the service account")
+        return name
+
+    def grant(self, namespace: str, role: str, user: str, name: str | None = None) -> None:
+        self.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+                    "metadata": {"name": name or f"{user}-{role}".replace(":", "-"), "namespace": namespace},
+                    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+                    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]})
+
+    def create(self, namespace: str, spec: dict[str, Any], user: str = "alice", ok: bool = True,
+               annotations: dict[str, str] | None = None, name: str = "p", dry_run: bool = True, context: dict[str, Any] | None = None) -> Any:
+        """The pod as the API server admits it, or its refusal. Unless it is to be kept, a dry run."""
+        container = {"name": "c", "image": "x"} | ({"securityContext": context} if context else {})
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace, "annotations": annotations or {}},
+               "spec": {"containers": [container], "restartPolicy": "Never"} | spec}
+        flags = ["--dry-run=server"] if dry_run else []
+        told = self.kubectl("create", *flags, "-f", "-", "-o", "json", stdin=json.dumps(pod), user=user, ok=ok)
+        return json.loads(told[told.index("{"):told.rindex("}") + 1]) if ok else told
+
+
+def wait_until(condition: Any, what: str, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} was not there within {seconds} s"
+        time.sleep(0.1)
+
+
+def scc(pod: dict[str, Any]) -> str:
+    return pod["metadata"].get("annotations", {}).get("security.nodens.io/scc", "")
+
+
+def guard_kubeconfig(plane: Plane, state: Path) -> None:
+    """The guard talks as its own service account, whose rights come from its manifest."""
+    token = plane.kubectl("create", "token", "nodens-guard", "-n", "nodens-system", "--duration=24h").strip()
+    admin = json.loads((state / "admin.kubeconfig").read_text())
+    admin["users"] = [{"name": "admin", "user": {"tokenFile": "guard.token"}}]
+    (state / "guard.token").write_text(token)
+    (state / "guard.kubeconfig").write_text(json.dumps(admin))
+
+
+def guard_config(state: Path, **more: Any) -> None:
+    (state / "guard.yaml").write_text(json.dumps({
+        "address": "127.0.0.1", "port": PORT, "certificate": f"{STATE}/pki/webhook-guard.crt", "key": f"{STATE}/pki/webhook-guard.key",
+        "kubeconfig": f"{STATE}/guard.kubeconfig", "userNamespacesHostNetwork": True, **more}))
+
+
+@contextlib.contextmanager
+def guard_running(plane: Plane, state: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with (state / "logs/guard.log").open("ab") as log:
+        process = subprocess.Popen(plane.inside.command([GUARD, "serve", "--config", f"{STATE}/guard.yaml"]),
+                                   stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+    ready = ["python3", "-c", "import ssl, sys, urllib.request as r; r.urlopen(sys.argv[1], context=ssl._create_unverified_context(), timeout=2)",
+             f"https://127.0.0.1:{PORT}/readyz"]
+    try:
+        wait_until(lambda: process.poll() is not None or plane.one.run(ready).returncode == 0, "the guard's readiness")
+        assert process.poll() is None, (state / "logs/guard.log").read_text()
+        yield process
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+@pytest.fixture(scope="session")
+def plane() -> Iterator[Plane]:
+    name = os.environ.get("NODENS_GUARD_CLUSTER", "guard-tests")
+    one = cluster.up(cluster.Options(name=name, nodes=0, images=(), webhooks=(Webhook("guard", "exec sleep infinity"),)))
+    try:
+        place = room.Room(root="build", netns=one.netns, binds=(room.Bind(one.state, STATE),))
+        with room.prepared(place) as inside:
+            plane = Plane(one, inside)
+            guard_config(one.state)
+            plane.kubectl("apply", "-f", "-", stdin=plane.guard_output("manifest", "crd"))
+            plane.kubectl("wait", "--for=condition=Established", "crd/securitycontextconstraints.security.nodens.io")
+            plane.kubectl("apply", "-f", "-", stdin=plane.guard_output("manifest", "constraints", "rbac"))
+            guard_kubeconfig(plane, one.state)
+            with guard_running(plane, one.state):
+                plane.kubectl("apply", "-f", "-", stdin=plane.guard_output(
+                    "manifest", "webhooks", "--url", f"https://127.0.0.1:{PORT}", "--ca-file", f"{STATE}/pki/ca.crt"))
+                time.sleep(1)  # the API server reads webhook configurations by a watch of its own
+                yield plane
+    finally:
+        log = one.state / "logs/guard.log"
+        if log.is_file():
+            print(log.read_text()[-4000:])
+        one.end()
+
+
+@pytest.fixture(scope="session")
+def node(plane: Plane) -> str:
+    """A node that offers user namespaces, as far as its object says."""
+    plane.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "offers"}})
+    status = {"status": {"runtimeHandlers": [{"name": "", "features": {"userNamespaces": True}}]}}
+    plane.kubectl("patch", "node", "offers", "--subresource=status", "--type=merge", "-p", json.dumps(status))
+    time.sleep(1)
+    return "offers"

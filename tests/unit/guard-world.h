@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guard-world.h - a store with the default constraints, as a cluster would have them from the guard's own manifest */
+#pragma once
+
+#include "guard/rbac.h"
+#include "guard/store.h"
+
+struct guard_world {
+        struct guard_store store;
+        struct guard_rbac rbac;
+};
+
+void guard_world_make(struct guard_world *ret);
+void guard_world_done(struct guard_world *world);
+
+/* Tells the world an object, by its kind. Text that cannot be read aborts. */
+void guard_world_tell(struct guard_world *world, const char *json);
