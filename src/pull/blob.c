@@ -9,7 +9,11 @@
 
 #include "sys/calls.h"
 
-enum { PIECE = 1024 * 1024, PIECES = 8 }; /* a turn of catching up: some milliseconds */
+enum {
+        PIECE = 1024 * 1024,
+        PIECES = 8,                /* a turn of catching up: some milliseconds */
+        ANNOUNCEMENT = 256 * 1024, /* listeners are woken for so many bytes, not for every record of TLS */
+};
 
 void nd_blob_init(const struct nd_digest *digest, uint64_t size, struct nd_blob *ret) {
         *ret = (struct nd_blob) {.digest = *digest, .size = size, .fd = -EBADF, .reader = -EBADF};
@@ -66,10 +70,15 @@ struct nd_error *nd_blob_open(struct nd_blob *b, int partial_fd, int staging_fd)
         return nullptr;
 }
 
-static void announce(const struct nd_blob *b, uint64_t count) {
+static void announce(struct nd_blob *b) {
+        uint64_t count = b->there - b->announced;
+
+        if (count == 0)
+                return;
         nd_vector_each (fd, &b->listeners) {
                 (void) !write(*fd, &count, sizeof count); /* a counter: it is never full */
         }
+        b->announced = b->there;
 }
 
 struct nd_error *nd_blob_catch_up(struct nd_blob *b, bool *ret_more) {
@@ -83,7 +92,7 @@ struct nd_error *nd_blob_catch_up(struct nd_blob *b, bool *ret_more) {
                         return nd_error_new(ND_INTERNAL, n < 0 ? errno : EIO, "read what an earlier pull left");
                 nd_hash_add(&b->hash, piece, (size_t) n);
                 b->there += (uint64_t) n;
-                announce(b, (uint64_t) n);
+                announce(b);
         }
         *ret_more = b->there < b->on_disk;
         return nullptr;
@@ -104,7 +113,8 @@ struct nd_error *nd_blob_write(struct nd_blob *b, const char *bytes, size_t leng
         }
         nd_hash_add(&b->hash, bytes, length);
         b->there += length;
-        announce(b, length);
+        if (b->there - b->announced >= ANNOUNCEMENT || b->there == b->size)
+                announce(b);
         return nullptr;
 }
 
@@ -120,7 +130,7 @@ struct nd_error *nd_blob_verify(struct nd_blob *b) {
                 b->verified = true;
                 return nullptr;
         }
-        b->there = b->on_disk = 0;
+        b->there = b->announced = b->on_disk = 0;
         if (nd_sys->ftruncate(b->fd, 0) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "empty the file of a download");
         return nd_error_new(ND_DATA_LOSS, 0, "layer %s came with the digest %s", nd_digest_text(&b->digest, wanted),
@@ -128,6 +138,7 @@ struct nd_error *nd_blob_verify(struct nd_blob *b) {
 }
 
 void nd_blob_listen(struct nd_blob *b, int event_fd) {
+        announce(b); /* to those who were there before */
         nd_vector_push(&b->listeners, event_fd);
         if (b->there > 0)
                 (void) !write(event_fd, &b->there, sizeof b->there);

@@ -11,13 +11,14 @@
 struct nd_blob {
         struct nd_digest digest;
         uint64_t size;
-        int fd;           /* for writing; -EBADF before nd_blob_open() */
-        int reader;       /* the same file for unpackers, read only */
-        bool shared;      /* the file is in partial/, and ours to remove there */
-        uint64_t on_disk; /* bytes that an earlier pull left; hashed by nd_blob_catch_up() */
-        uint64_t there;   /* bytes written and hashed */
-        bool resumed;     /* some of them came from an earlier pull */
-        bool verified;    /* complete, and the digest is right */
+        int fd;             /* for writing; -EBADF before nd_blob_open() */
+        int reader;         /* the same file for unpackers, read only */
+        bool shared;        /* the file is in partial/, and ours to remove there */
+        uint64_t on_disk;   /* bytes that an earlier pull left; hashed by nd_blob_catch_up() */
+        uint64_t there;     /* bytes written and hashed */
+        uint64_t announced; /* as many of them as listeners know of */
+        bool resumed;       /* some of them came from an earlier pull */
+        bool verified;      /* complete, and the digest is right */
         struct nd_hash hash;
         nd_vector(int) listeners; /* eventfds, borrowed */
 };

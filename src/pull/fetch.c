@@ -576,25 +576,12 @@ static int shorter_for_delayed(const struct nd_fetcher *fetcher, int timeout_ms)
         return timeout_ms;
 }
 
-struct nd_error *nd_fetcher_wait(struct nd_fetcher *fetcher, struct pollfd *also, size_t count, int timeout_ms) {
-        struct curl_waitfd extra[8] = {};
+/* True when some request has ended. */
+static bool take_messages(struct nd_fetcher *fetcher) {
         CURLMsg *message;
-        CURLMcode code;
-        int running, left;
+        bool any = false;
+        int left;
 
-        for (size_t i = 0; i < count && i < nd_count_of(extra); i++)
-                extra[i] = (struct curl_waitfd) {.fd = also[i].fd, .events = CURL_WAIT_POLLIN};
-        start_delayed(fetcher);
-        code = curl_multi_perform(fetcher->multi, &running);
-        if (code == CURLM_OK)
-                code = curl_multi_poll(fetcher->multi, extra, (unsigned) count, shorter_for_delayed(fetcher, timeout_ms),
-                                       nullptr);
-        if (code == CURLM_OK)
-                code = curl_multi_perform(fetcher->multi, &running);
-        if (code != CURLM_OK)
-                return nd_error_new(ND_INTERNAL, 0, "libcurl: %s", curl_multi_strerror(code));
-        for (size_t i = 0; i < count && i < nd_count_of(extra); i++)
-                also[i].revents = extra[i].revents ? POLLIN : 0;
         while ((message = curl_multi_info_read(fetcher->multi, &left)))
                 if (message->msg == CURLMSG_DONE) {
                         struct fetch *f = nullptr;
@@ -602,7 +589,34 @@ struct nd_error *nd_fetcher_wait(struct nd_fetcher *fetcher, struct pollfd *also
 
                         (void) curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &f);
                         request_ended(f, result);
+                        any = true;
                 }
+        return any;
+}
+
+struct nd_error *nd_fetcher_wait(struct nd_fetcher *fetcher, struct pollfd *also, size_t count, int timeout_ms) {
+        struct curl_waitfd extra[8] = {};
+        CURLMcode code;
+        int running;
+
+        for (size_t i = 0; i < count && i < nd_count_of(extra); i++)
+                extra[i] = (struct curl_waitfd) {.fd = also[i].fd, .events = CURL_WAIT_POLLIN};
+        start_delayed(fetcher);
+        code = curl_multi_perform(fetcher->multi, &running);
+        if (code == CURLM_OK) {
+                /* What ends right here would otherwise be told only after a wait for nothing. */
+                bool ended = take_messages(fetcher);
+
+                code = curl_multi_poll(fetcher->multi, extra, (unsigned) count,
+                                       ended ? 0 : shorter_for_delayed(fetcher, timeout_ms), nullptr);
+        }
+        if (code == CURLM_OK)
+                code = curl_multi_perform(fetcher->multi, &running);
+        if (code != CURLM_OK)
+                return nd_error_new(ND_INTERNAL, 0, "libcurl: %s", curl_multi_strerror(code));
+        for (size_t i = 0; i < count && i < nd_count_of(extra); i++)
+                also[i].revents = extra[i].revents ? POLLIN : 0;
+        (void) take_messages(fetcher);
         return nullptr;
 }
 

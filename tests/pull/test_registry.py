@@ -46,6 +46,20 @@ def test_an_image_of_two_layers_is_pulled_with_a_token(trusted: real.Site, store
         assert about["diffId"] == layer["diffId"] and about["size"] == layer["size"] and about["inodes"] == layer["inodes"]
 
 
+def test_no_pull_waits_for_something_that_has_happened(trusted: real.Site, store: helper.Store) -> None:
+    """An answer that ended before it was waited for was seen a second later."""
+    image = Image()
+    for number in range(4):
+        image.layer(tar(entry(f"file{number}", os.urandom(1 << 20))))
+    reference = trusted.publish(image, "own/quick:1")
+    times = []
+    for _ in range(7):     # nothing is taken into the store, so each begins anew
+        started = time.monotonic()
+        assert helper.pull(store, reference, auth=AUTH)[0].done
+        times.append(time.monotonic() - started)
+    assert sorted(times)[3] < 1, f"{times}"
+
+
 def test_an_image_is_pulled_by_digest_and_has_no_name(trusted: real.Site, store: helper.Store) -> None:
     image = Image().layer(BASE)
     trusted.publish(image, "own/digest:1")
