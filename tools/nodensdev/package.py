@@ -32,15 +32,11 @@ def version() -> str:
     return (TOP / "debian/changelog").read_text().split("(", 1)[1].split(")", 1)[0]
 
 
-def build(version: str | None = None) -> list[Path]:
-    """Builds the packages and returns them; `version` in the place of the changelog's, to try an upgrade."""
+def build() -> list[Path]:
+    """Builds the packages and returns them."""
     machine.need_root("building a package")
     with cache.scratch("package") as scratch:
-        tree = sources(scratch)
-        if version:
-            changelog = tree / "debian/changelog"
-            changelog.write_text(f"nodens ({version}) UNRELEASED; urgency=medium\n\n  * A build to try an upgrade with.\n\n"
-                                 " -- nodens maintainers <maintainers@nodens.invalid>  Sun, 15 Nov 2026 08:00:00 +0000\n\n" + changelog.read_text())
+        sources(scratch)
         place = room.Room(root="package", binds=(room.Bind(scratch, SOURCES),), cwd=SOURCES / "nodens")
         with room.prepared(place) as inside:
             if inside.run(["dpkg-buildpackage", "-us", "-uc", "--no-sign"]) != 0:
@@ -50,13 +46,29 @@ def build(version: str | None = None) -> list[Path]:
         return sorted(Path(shutil.copy2(path, TARGET)) for path in found)
 
 
+def renamed(packages: list[Path], number: str) -> list[Path]:
+    """The same packages under another version, to try an upgrade with."""
+    made = []
+    with cache.scratch("package") as scratch:
+        place = room.Room(root="package", binds=(room.Bind(scratch, SOURCES),), cwd=SOURCES)
+        with room.prepared(place) as inside:
+            for path in packages:
+                shutil.copy2(path, scratch / "old.deb")
+                name = path.name.replace(f"_{version()}_", f"_{number}_")
+                steps = (f"rm -rf tree && dpkg-deb -R old.deb tree && sed -i -e 's/^Version: .*/Version: {number}/' -e 's/(= {version()})/(= {number})/g' "
+                         f"tree/DEBIAN/control && dpkg-deb --root-owner-group -b tree '{name}'")
+                if inside.run(["sh", "-ec", steps]) != 0:
+                    raise Failure(f"cannot make another version of {path.name}")
+                made.append(Path(shutil.copy2(scratch / name, TARGET)))
+    return made
+
+
 def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--version", help="instead of the one in debian/changelog")
     parser.add_argument("--lint", action="store_true", help="let lintian look at the result")
 
 
 def run(args: argparse.Namespace) -> int:
-    made = build(args.version)
+    made = build()
     print("\n".join(str(path) for path in made))
     if not args.lint:
         return 0
