@@ -31,6 +31,7 @@ BASELINE = "containerd"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--runtime-endpoint", help="a runtime's socket, as unix:///path; default: nodens-cri and containerd, started for the tests")
     parser.addoption("--runtime", choices=list(parts.KINDS), help="only this one of the two")
+    parser.addoption("--cgroup-driver", default="cgroupfs", help="of the runtimes that are started for the tests: cgroupfs (default), or systemd where that runs")
     parser.addoption("--registry", help="with --runtime-endpoint: the registry's name and port in image names")
     parser.addoption("--registry-site", help="with --runtime-endpoint: the directory of that registry")
 
@@ -109,7 +110,8 @@ def subject(request: pytest.FixtureRequest, published: tuple[parts.real.Site | N
     assert site, "the registry is given, the runtime is not"
     parts.make_state_writable()
     with parts.scratch() as directory:
-        runtime = parts.KINDS[request.param](directory / "r", messages, pause=names.hosted("pause:3.10.2"))
+        runtime = parts.KINDS[request.param](directory / "r", messages, pause=names.hosted("pause:3.10.2"),
+                                              cgroup_driver=request.config.getoption("--cgroup-driver"))
         parts.trust(site, runtime.certificates)
         client = runtime.start()
         yield Subject(request.param, client, names, str(runtime.socket), runtime)

@@ -56,7 +56,7 @@ disabled_plugins = ['io.containerd.nri.v1.nri']
   runtime_type = 'io.containerd.runc.v2'
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.crun.options]
   BinaryName = '{crun}'
-  SystemdCgroup = false
+  SystemdCgroup = {systemd}
 [plugins.'io.containerd.cri.v1.runtime'.cni]
   bin_dirs = ['/usr/lib/cni']
   conf_dir = '{directory}/cni'
@@ -199,6 +199,7 @@ class Runtime:
     process: subprocess.Popen[bytes] | None = None
     wrapper: list[str] = field(default_factory=list)
     pause: str = "registry.k8s.io/pause:3.10.2"
+    cgroup_driver: str = "cgroupfs"
 
     def __post_init__(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -265,7 +266,7 @@ class NodensCri(Runtime):
         return [str(program("src/nodens-cri")), "--config", str(self.directory / "cri.yaml")]
 
     def pod_settings(self) -> dict[str, object]:
-        return {"state": self.directory / "state", "run": self.directory / "run", "networkNamespaces": self.directory / "netns", "cniConfig": self.network, "cgroupDriver": "cgroupfs",
+        return {"state": self.directory / "state", "run": self.directory / "run", "networkNamespaces": self.directory / "netns", "cniConfig": self.network, "cgroupDriver": self.cgroup_driver,
                 "metrics": self.directory / "metrics.sock",
                 "monitor": program("src/mon/nodens-mon"), "crun": "/usr/bin/crun" if has_controllers() else WITHOUT_CONTROLLERS}
 
@@ -276,7 +277,7 @@ class Containerd(Runtime):
 
     def command(self) -> list[str]:
         (self.directory / "config.toml").write_text(CONTAINERD_CONFIG.format(
-            directory=self.directory, socket=self.socket, certificates=self.certificates, pause=self.pause,
+            directory=self.directory, socket=self.socket, systemd=str(self.cgroup_driver == "systemd").lower(), certificates=self.certificates, pause=self.pause,
             restricted=str(not may_lower_oom_score()).lower(), crun="/usr/bin/crun" if has_controllers() else WITHOUT_CONTROLLERS))
         return [str(real.program("containerd", "containerd")), "--config", str(self.directory / "config.toml")]
 

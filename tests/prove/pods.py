@@ -73,6 +73,11 @@ def cases_in_a_guest(proof: Proof) -> None:
     side_by_side(proof, proof.dev("test", "cri-guest", timeout=3600).stdout)
 
 
+@check("point 2: the same with systemd as the cgroup driver", full_only=True)
+def cases_with_systemd(proof: Proof) -> None:
+    side_by_side(proof, proof.dev("test", "cri-guest-systemd", timeout=3600).stdout)
+
+
 @check("point 2: host ports and AppArmor under Debian's own kernel", full_only=True)
 def cases_on_debian(proof: Proof) -> None:
     done = proof.dev("test", "cri-debian", timeout=3600)

@@ -78,8 +78,8 @@ def pytest_in_guest(directory: str, kernel: str, *arguments: str) -> Callable[[r
 def packages_in_guest(inside: room.Prepared) -> bool:
     """Two versions of the packages, for a node that upgrades."""
     build.ensure(inside, "gcc")
-    made = [path for version in (None, f"{package.version()}+upgraded") for path in package.build(version) if path.suffix == ".deb"]
-    return guest_tests.run("tests/package", extra={"packages": [path for path in made if "dbgsym" not in path.name]})
+    made = [path for path in package.build() if path.suffix == ".deb" and "dbgsym" not in path.name]
+    return guest_tests.run("tests/package", extra={"packages": [*made, *package.renamed(made, f"{package.version()}+upgraded")]})
 
 
 def alone(inside: room.Prepared) -> room.Prepared:
@@ -121,6 +121,7 @@ SUITES = {
     "cri": Suite("the CRI's cases on nodens-cri and containerd, side by side, and the trees of images", pytest_of_images("tests/cri", place=alone), default=False),
     "cri-own": Suite("the same without containerd's turn: half the time", pytest_of_images("tests/cri", "--runtime", "nodens-cri", place=alone), default=False),
     "cri-guest": Suite("the same with cgroup controllers, in a guest", pytest_in_guest("tests/cri", "uml"), default=False),
+    "cri-guest-systemd": Suite("the same with systemd as the cgroup driver", pytest_in_guest("tests/cri", "uml", "--cgroup-driver", "systemd"), default=False),
     "cri-debian": Suite("what of it needs Debian's own kernel: host ports and AppArmor", pytest_in_guest("tests/cri", "debian", "-k", "apparmor or hosts_port"),
                         default=False),
     "pods-chaos": Suite("1,000 pod lives while the daemon is killed and its engines fail", pytest_of_images("tests/pods/test_chaos.py", "-s", place=alone), default=False),
