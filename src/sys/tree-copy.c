@@ -193,8 +193,12 @@ static struct nd_error *copy_entries(int from, int to, const char *path, unsigne
         nd_cleanup(close_directory) DIR *directory = fd < 0 ? nullptr : fdopendir(fd);
         const struct dirent *entry;
 
-        if (!directory)
-                return cannot("read", path);
+        if (!directory) {
+                struct nd_error *error = cannot("read", path);
+
+                nd_close_fd(&fd);
+                return error;
+        }
         while (errno = 0, (entry = readdir(directory)))
                 if (!nd_streq(entry->d_name, ".") && !nd_streq(entry->d_name, ".."))
                         nd_try(nd_error_wrap(copy_entry(from, to, entry->d_name, level + 1), "in '%s'", path));
