@@ -88,9 +88,11 @@ def without_gate(person: Person) -> Iterator[None]:
         restart(before)
 
 
-def test_without_the_gate_names_the_network_and_processes_are_missing_and_nothing_else(person: Person, busy: str, without_gate: None) -> None:
+def test_without_the_gate_containers_names_the_network_and_processes_are_missing(person: Person, busy: str, without_gate: None) -> None:
     settle(person, busy, POD)
     assert [path for path in ONLY_WITH_GATE if figure(summary(person, busy), path)] == []
     text = person.node_says("metrics/cadvisor")
-    assert "container_memory_working_set_bytes{" in text and not samples(text, "container_memory_working_set_bytes", busy)
+    found = samples(text, "container_memory_working_set_bytes", busy)
+    assert found and not [labels for labels in found if labels["container"]], "the pod is named by its cgroup, its containers are not"
+    assert not samples(text, "container_network_receive_bytes_total", busy)
     person.until(lambda: samples(person.node_says("metrics/resource"), "container_memory_working_set_bytes", busy), "what `kubectl top` asks for", 60)
