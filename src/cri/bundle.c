@@ -15,6 +15,7 @@
 #include <sys/utsname.h>
 
 #include "cri/capabilities.h"
+#include "cri/cdi.h"
 #include "cri/config.h"
 #include "cri/devices.h"
 #include "cri/namespaces.h"
@@ -313,6 +314,7 @@ static struct nd_error *make_spec(const struct bundle_plan *plan, const char *di
         add_dev(plan, &spec);
         add_files(plan, &spec);
         volumes_mount(request, found, declared, &spec);
+        nd_try(cdi_describe(plan->config, &request->cdi_devices, &spec)); /* over all that is there */
         return write_spec(directory, &spec);
 }
 

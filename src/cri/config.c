@@ -35,6 +35,7 @@ void cri_config_done(struct cri_config *config) {
         free(config->cni_config);
         free(config->cni_plugins);
         free(config->seccomp_profile);
+        free(config->cdi);
         free(config->metrics);
         *config = (struct cri_config) {};
 }
@@ -58,6 +59,7 @@ void cri_config_init(struct cri_config *ret) {
                 .cni_config = nd_strdup("/etc/cni/net.d"),
                 .cni_plugins = nd_strdup("/opt/cni/bin:/usr/lib/cni"),
                 .seccomp_profile = nd_strdup("/usr/share/containers/seccomp.json"),
+                .cdi = nd_strdup("/etc/cdi:/var/run/cdi"),
                 .metrics = nd_strdup("off"),
         };
 }
@@ -88,6 +90,7 @@ static const struct key keys[] = {
         {"cniConfig", KEY_PATH, offsetof(struct cri_config, cni_config), 0, 0},
         {"cniPlugins", KEY_PATHS, offsetof(struct cri_config, cni_plugins), 0, 0},
         {"seccompProfile", KEY_PATH, offsetof(struct cri_config, seccomp_profile), 0, 0},
+        {"cdi", KEY_PATHS, offsetof(struct cri_config, cdi), 0, 0},
         {"metrics", KEY_ENDPOINT, offsetof(struct cri_config, metrics), 0, 0},
 };
 

@@ -29,6 +29,7 @@ struct cri_config {
         char *cni_config;      /* conflists */
         char *cni_plugins;     /* directories, written as PATH is */
         char *seccomp_profile; /* what RuntimeDefault means */
+        char *cdi;             /* directories with CDI files, written as PATH is; later ones go first */
         char *metrics;         /* "off", a socket's path, or "127.0.0.1:PORT" */
 };
 

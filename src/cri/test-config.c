@@ -23,7 +23,7 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         expect_ok(parse("socket: /a\nimages: /b\ncertificates: /c\npullHelper: /d\nparallelPulls: 2\nparallelDownloads: 4\n"
                         "noProgressSeconds: 9\npinnedImages:\n- pause:3\n- other\nstate: /e\nrun: /f\nnetworkNamespaces: /g\n"
                         "crun: crun-next\nmonitor: /h\ninit: /i\ncgroupDriver: cgroupfs\ncniConfig: /j\n"
-                        "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\n",
+                        "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\ncdi: [/n]\n",
                         &config));
         assert_string_equal(config.socket, "/a");
         assert_string_equal(config.images, "/b");
@@ -44,6 +44,7 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         assert_string_equal(config.cni_plugins, "/k:/l");
         assert_string_equal(config.seccomp_profile, "/m");
         assert_string_equal(config.metrics, "127.0.0.1:9100");
+        assert_string_equal(config.cdi, "/n");
 }
 
 static void what_is_wrong_is_named([[maybe_unused]] void **state) {

@@ -27,7 +27,17 @@ void nd_spec_resources_done(struct nd_spec_resources *resources) {
         *resources = (struct nd_spec_resources) {};
 }
 
+void nd_spec_hook_done(struct nd_spec_hook *hook) {
+        free(hook->path);
+        nd_strings_done(&hook->arguments);
+        nd_strings_done(&hook->environment);
+        *hook = (struct nd_spec_hook) {};
+}
+
 void nd_spec_done(struct nd_spec *spec) {
+        nd_vector_each (hook, &spec->hooks)
+                nd_spec_hook_done(hook);
+        nd_vector_done(&spec->hooks);
         nd_spec_process_done(&spec->process);
         nd_spec_resources_done(&spec->resources);
         nd_vector_each (mount, &spec->mounts) {
@@ -296,6 +306,41 @@ static void put_linux(struct nd_json_out *out, const struct nd_spec *spec) {
         nd_json_close(out, '}');
 }
 
+static const char *const stages[] = {"prestart",       "createRuntime", "createContainer",
+                                     "startContainer", "poststart",     "poststop"};
+
+const char *nd_spec_hook_stage(const char *name) {
+        for (size_t i = 0; i < nd_count_of(stages); i++)
+                if (nd_streq(stages[i], name))
+                        return stages[i];
+        return nullptr;
+}
+
+static void put_hook(struct nd_json_out *out, const struct nd_spec_hook *hook) {
+        nd_json_open(out, nullptr, '{');
+        nd_json_string(out, "path", hook->path);
+        put_strings(out, "args", &hook->arguments);
+        put_strings(out, "env", &hook->environment);
+        if (hook->timeout_s > 0)
+                nd_json_number(out, "timeout", hook->timeout_s);
+        nd_json_close(out, '}');
+}
+
+static void put_hooks(struct nd_json_out *out, const struct nd_spec *spec) {
+        if (spec->hooks.count == 0)
+                return;
+        nd_json_open(out, "hooks", '{');
+        for (size_t i = 0; i < nd_count_of(stages); i++) {
+                nd_json_open(out, stages[i], '[');
+                nd_vector_each (hook, &spec->hooks) {
+                        if (hook->stage == stages[i])
+                                put_hook(out, hook);
+                }
+                nd_json_close(out, ']');
+        }
+        nd_json_close(out, '}');
+}
+
 static struct nd_error *finished(const struct nd_text *text) {
         return text->overflow
                        ? nd_error_new(ND_EXHAUSTED, 0,
@@ -316,6 +361,7 @@ struct nd_error *nd_spec_format(const struct nd_spec *spec, struct nd_text *ret)
         nd_json_bool(&out, "readonly", spec->read_only_root);
         nd_json_close(&out, '}');
         put_mounts(&out, spec);
+        put_hooks(&out, spec);
         put_linux(&out, spec);
         nd_json_close(&out, '}');
         return finished(ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spec.h - OCI's runtime spec (config.json), written from plain structs
  *
- * Only what nodens uses. Nothing here decides anything: whoever fills the structs does. There is no place for annotations or hooks, so
+ * Only what nodens uses. Nothing here decides anything: whoever fills the structs does. There is no place for annotations, so
  * none can reach the engine. Structs own what is in them. */
 #pragma once
 
@@ -95,6 +95,16 @@ struct nd_spec_resources {
 };
 void nd_spec_resources_done(struct nd_spec_resources *resources);
 
+/* Runs on the host at a stage of the container's life; only from files that are root's. */
+struct nd_spec_hook {
+        const char *stage; /* of nd_spec_hook_stage() */
+        char *path;
+        nd_strings arguments, environment;
+        uint64_t timeout_s; /* 0 = none */
+};
+void nd_spec_hook_done(struct nd_spec_hook *hook);
+const char *nd_spec_hook_stage(const char *name); /* OCI's name of a stage, static; nullptr when it has none of that name */
+
 struct nd_spec {
         struct nd_spec_process process;
         char *root;
@@ -105,6 +115,7 @@ struct nd_spec {
         struct nd_id_map uids, gids;
         nd_vector(struct nd_spec_device) devices;
         struct nd_spec_resources resources;
+        nd_vector(struct nd_spec_hook) hooks;
         char *cgroup; /* linux.cgroupsPath, as the engine's cgroup manager wants it */
         nd_strings masked, read_only;
         const char *propagation; /* of the root: "rprivate", "rslave", "rshared"; nullptr = the engine's default. Static */
