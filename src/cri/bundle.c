@@ -72,9 +72,16 @@ static void add_mount(const struct bundle_plan *plan, struct nd_spec *spec, cons
 
 #define OPTIONS(...) ((const char *const[]) {__VA_ARGS__, nullptr})
 
+/* What the container may make is below its own cgroup, where the pod's limits hold; with users of its own, the engine gives it to its root. */
+static bool writes_cgroups(const struct bundle_plan *plan) {
+        struct runtime_handler handler;
+
+        return cri_config_handler(plan->config, pod_of(plan)->runtime_handler, &handler) && handler.writable_cgroups;
+}
+
 static void add_proc_and_sys(const struct bundle_plan *plan, struct nd_spec *spec) {
         bool mapped = plan->namespaces[POD_USER], privileged = request_of(plan)->privileged;
-        const char *access = privileged ? "rw" : "ro";
+        const char *access = privileged ? "rw" : "ro", *cgroups = privileged || writes_cgroups(plan) ? "rw" : "ro";
 
         /* A new instance of proc or sysfs belongs to a pid or network namespace, which the pod's user namespace must own. */
         if (mapped && !plan->pid)
@@ -91,7 +98,7 @@ static void add_proc_and_sys(const struct bundle_plan *plan, struct nd_spec *spe
         } else {
                 add_mount(plan, spec, "/sys", "sysfs", "sysfs", OPTIONS("nosuid", "noexec", "nodev", access));
         }
-        add_mount(plan, spec, "/sys/fs/cgroup", "cgroup", "cgroup", OPTIONS("nosuid", "noexec", "nodev", "relatime", access));
+        add_mount(plan, spec, "/sys/fs/cgroup", "cgroup", "cgroup", OPTIONS("nosuid", "noexec", "nodev", "relatime", cgroups));
 }
 
 static void add_dev(const struct bundle_plan *plan, struct nd_spec *spec) {

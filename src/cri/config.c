@@ -17,6 +17,11 @@ enum {
         PATHS_MOST = 16,
 };
 
+static void runtime_handler_done(struct runtime_handler *handler) {
+        free(handler->name);
+        free(handler->program);
+}
+
 void cri_config_done(struct cri_config *config) {
         free(config->socket);
         free(config->images);
@@ -35,6 +40,9 @@ void cri_config_done(struct cri_config *config) {
         free(config->cni_config);
         free(config->cni_plugins);
         free(config->seccomp_profile);
+        nd_vector_each (handler, &config->handlers)
+                runtime_handler_done(handler);
+        nd_vector_done(&config->handlers);
         free(config->cdi);
         free(config->metrics);
         *config = (struct cri_config) {};
@@ -66,7 +74,7 @@ void cri_config_init(struct cri_config *ret) {
 
 struct key {
         const char *name;
-        enum { KEY_PATH, KEY_PROGRAM, KEY_PATHS, KEY_NUMBER, KEY_NAMES, KEY_DRIVER, KEY_ENDPOINT } kind;
+        enum { KEY_PATH, KEY_PROGRAM, KEY_PATHS, KEY_NUMBER, KEY_NAMES, KEY_DRIVER, KEY_ENDPOINT, KEY_HANDLERS } kind;
         size_t offset;
         uint32_t least, most;
 };
@@ -90,6 +98,7 @@ static const struct key keys[] = {
         {"cniConfig", KEY_PATH, offsetof(struct cri_config, cni_config), 0, 0},
         {"cniPlugins", KEY_PATHS, offsetof(struct cri_config, cni_plugins), 0, 0},
         {"seccompProfile", KEY_PATH, offsetof(struct cri_config, seccomp_profile), 0, 0},
+        {"runtimeHandlers", KEY_HANDLERS, offsetof(struct cri_config, handlers), 0, 0},
         {"cdi", KEY_PATHS, offsetof(struct cri_config, cdi), 0, 0},
         {"metrics", KEY_ENDPOINT, offsetof(struct cri_config, metrics), 0, 0},
 };
@@ -180,6 +189,76 @@ static struct nd_error *take_names(const struct key *key, yyjson_val *value, str
         return nullptr;
 }
 
+bool cri_config_handler(const struct cri_config *config, const char *name, struct runtime_handler *ret) {
+        if (nd_streq(name, "") || nd_streq(name, "crun")) {
+                *ret = (struct runtime_handler) {.name = (char *) "crun", .kind = ENGINE_CRUN, .program = config->crun};
+                return true;
+        }
+        nd_vector_each (handler, &config->handlers) {
+                if (nd_streq(handler->name, name)) {
+                        *ret = *handler;
+                        return true;
+                }
+        }
+        return false;
+}
+
+/* As the API has it for a RuntimeClass: a DNS label. It is also a directory's name. */
+static bool is_label(const char *name) {
+        size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+        return length > 0 && length < 64 && name[length] == '\0' && name[0] != '-' && name[length - 1] != '-';
+}
+
+static struct nd_error *take_handler_member(const char *key, yyjson_val *value, struct runtime_handler *handler) {
+        const char *text = yyjson_get_str(value);
+
+        if (nd_streq(key, "name") && text && is_label(text)) {
+                nd_strset(&handler->name, text);
+        } else if (nd_streq(key, "program") && text && text[0] == '/') {
+                nd_strset(&handler->program, text);
+        } else if (nd_streq(key, "engine") && text && (nd_streq(text, "crun") || nd_streq(text, "runc"))) {
+                handler->kind = nd_streq(text, "runc") ? ENGINE_RUNC : ENGINE_CRUN;
+        } else if (nd_streq(key, "writableCgroups") && yyjson_is_bool(value)) {
+                handler->writable_cgroups = yyjson_get_bool(value);
+        } else {
+                return nd_error_new(ND_INVALID, 0,
+                                    "runtimeHandlers: '%s': a handler has a name (small letters, digits, dashes), an engine "
+                                    "(crun or runc), a program (an absolute path) and writableCgroups (true or false)",
+                                    key);
+        }
+        return nullptr;
+}
+
+static struct nd_error *take_handler(yyjson_val *value, struct cri_config *config) {
+        nd_cleanup(runtime_handler_done) struct runtime_handler handler = {};
+        yyjson_obj_iter members = yyjson_obj_iter_with(value);
+        struct runtime_handler known;
+        yyjson_val *key;
+
+        while ((key = yyjson_obj_iter_next(&members)))
+                nd_try(take_handler_member(yyjson_get_str(key), yyjson_obj_iter_get_val(key), &handler));
+        if (!handler.name)
+                return nd_error_new(ND_INVALID, 0, "runtimeHandlers: a handler has no name");
+        if (cri_config_handler(config, handler.name, &known))
+                return nd_error_new(ND_INVALID, 0, "runtimeHandlers: there are two handlers '%s'", handler.name);
+        if (!handler.program)
+                handler.program = nd_strdup(handler.kind == ENGINE_RUNC ? "runc" : "crun");
+        nd_vector_push(&config->handlers, nd_take(handler, (struct runtime_handler) {}));
+        return nullptr;
+}
+
+static struct nd_error *take_handlers(const struct key *key, yyjson_val *value, struct cri_config *config) {
+        yyjson_arr_iter list = yyjson_arr_iter_with(value);
+        yyjson_val *handler;
+
+        if (!yyjson_is_arr(value) || yyjson_arr_size(value) > HANDLERS_MOST)
+                return nd_error_new(ND_INVALID, 0, "%s must be a list of at most %d handlers", key->name, HANDLERS_MOST);
+        while ((handler = yyjson_arr_iter_next(&list)))
+                nd_try(take_handler(handler, config));
+        return nullptr;
+}
+
 static struct nd_error *take_key(const char *name, yyjson_val *value, struct cri_config *config) {
         for (size_t i = 0; i < nd_count_of(keys); i++) {
                 void *field = (char *) config + keys[i].offset;
@@ -197,6 +276,8 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, struct cri
                         return take_driver(&keys[i], value, field);
                 case KEY_ENDPOINT:
                         return take_endpoint(&keys[i], value, field);
+                case KEY_HANDLERS:
+                        return take_handlers(&keys[i], value, config);
                 case KEY_NUMBER:
                         return take_number(&keys[i], value, field);
                 case KEY_NAMES:

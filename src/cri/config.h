@@ -9,6 +9,18 @@
 
 #define CRI_CONFIG_PATH "/etc/nodens/cri.yaml"
 
+enum {
+        HANDLERS_MOST = 8, /* of the configuration */
+};
+
+/* What a RuntimeClass names: an engine, and how containers of it differ. */
+struct runtime_handler {
+        char *name;
+        enum engine_kind { ENGINE_CRUN, ENGINE_RUNC } kind; /* whose command line it has */
+        char *program;
+        bool writable_cgroups; /* containers with a cgroup namespace may make cgroups of their own */
+};
+
 struct cri_config {
         char *socket;             /* where the kubelet connects */
         char *images;             /* the image store */
@@ -29,14 +41,18 @@ struct cri_config {
         char *cni_config;      /* conflists */
         char *cni_plugins;     /* directories, written as PATH is */
         char *seccomp_profile; /* what RuntimeDefault means */
-        char *cdi;             /* directories with CDI files, written as PATH is; later ones go first */
-        char *metrics;         /* "off", a socket's path, or "127.0.0.1:PORT" */
+        nd_vector(struct runtime_handler) handlers; /* besides the one that is named "" and "crun" */
+        char *cdi;                                  /* directories with CDI files, written as PATH is; later ones go first */
+        char *metrics;                              /* "off", a socket's path, or "127.0.0.1:PORT" */
 };
 
 void cri_config_done(struct cri_config *config);
 
 /* The defaults alone. */
 void cri_config_init(struct cri_config *ret);
+
+/* The handler of that name; its strings are the configuration's. False when there is none. */
+[[nodiscard]] bool cri_config_handler(const struct cri_config *config, const char *name, struct runtime_handler *ret);
 
 /* Reads a file over the defaults. path nullptr = CRI_CONFIG_PATH, which may be missing. */
 [[nodiscard]] struct nd_error *cri_config_read(const char *path, struct cri_config *ret);

@@ -150,7 +150,8 @@ static void on_started(struct nd_error *error, void *userdata) {
         struct container *container = operation->container;
 
         operation->call = nullptr;
-        if (error && engine_has_started(&operation->daemon->config, container->id)) {
+        if (error &&
+            engine_has_started(&operation->daemon->config, container->sandbox->request.runtime_handler, container->id)) {
                 nd_log(ND_LOG_NOTICE, "the engine has started a container and failed all the same",
                        nd_field("container", container->id), nd_field("error", nd_error_text(error)));
                 nd_error_free(error);
@@ -211,7 +212,8 @@ void start_begin(struct container_operation *operation) {
                 error = record_save_container(daemon->records, container, RECORD_HERE);
         }
         if (!error)
-                error = engine_start(daemon->loop, &daemon->config, container->id, on_started, operation, &operation->call);
+                error = engine_start(daemon->loop, &daemon->config, container->sandbox->request.runtime_handler, container->id,
+                                     on_started, operation, &operation->call);
         if (error)
                 start_refused(operation, error);
 }
@@ -355,8 +357,8 @@ static struct nd_error *update_start(struct container_operation *operation) {
                 return nd_error_new(ND_PRECONDITION, 0, "container %.13s does not run", container->id);
         resources_describe(&operation->resources, container->sandbox->request.cgroup_parent, &resources);
         nd_try(nd_spec_resources_format(&resources, &text));
-        return engine_update(daemon->loop, &daemon->config, container->id, nd_text_get(&text), on_updated, operation,
-                             &operation->call);
+        return engine_update(daemon->loop, &daemon->config, container->sandbox->request.runtime_handler, container->id,
+                             nd_text_get(&text), on_updated, operation, &operation->call);
 }
 
 static void update_begin(struct container_operation *operation) {

@@ -334,7 +334,7 @@ static struct nd_error *launch(struct container_operation *operation) {
         if (request->tty)
                 console = nd_format("%s/console", directory);
         nd_try(make_run_directory(directory));
-        engine_create_argv(&daemon->config, container->id, bundle, pid_file, console, &argv);
+        nd_try(engine_create_argv(&daemon->config, pod->runtime_handler, container->id, bundle, pid_file, console, &argv));
         return monitor_start(daemon->loop,
                              &(struct monitor_plan) {
                                      .program = daemon->config.monitor,

@@ -126,20 +126,29 @@ static struct nd_error *serve(struct daemon *daemon) {
         return nd_grpc_server_listen(daemon->server, nd_take_fd(fd));
 }
 
-static void report_ready(const struct daemon *daemon) {
-        static const enum selftest_feature features[] = {SELFTEST_ENGINE, SELFTEST_READ_ONLY, SELFTEST_USERS,
-                                                         SELFTEST_HOST_NETWORK};
-        nd_autofree char *us = nd_format("%llu", (unsigned long long) (nd_clock_us() - daemon->began));
-        static const char *const names[] = {"crun", "recursive read-only mounts", "user namespaces",
-                                            "user namespaces on the host's network"};
+static void report_features(const struct selftest *selftest, const char *handler) {
+        static const char *const words[SELFTEST_FEATURES] = {
+                [SELFTEST_ENGINE] = "containers",
+                [SELFTEST_READ_ONLY] = "recursive read-only mounts",
+                [SELFTEST_USERS] = "user namespaces",
+                [SELFTEST_HOST_NETWORK] = "user namespaces on the host's network",
+        };
 
-        for (size_t i = 0; i < nd_count_of(features); i++) {
-                const char *reason = selftest_reason(daemon->selftest, features[i]);
+        for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++) {
+                const char *reason = selftest_reason(selftest, handler, feature);
 
                 if (reason)
-                        nd_log(i == 0 ? ND_LOG_ERROR : ND_LOG_WARNING, "this node lacks a feature",
-                               nd_field("feature", names[i]), nd_field("reason", reason));
+                        nd_log(feature == SELFTEST_ENGINE ? ND_LOG_ERROR : ND_LOG_WARNING, "this node lacks a feature",
+                               nd_field("handler", handler), nd_field("feature", words[feature]), nd_field("reason", reason));
         }
+}
+
+static void report_ready(const struct daemon *daemon) {
+        nd_autofree char *us = nd_format("%llu", (unsigned long long) (nd_clock_us() - daemon->began));
+        const char *handler;
+
+        for (size_t i = 1; (handler = selftest_handler(daemon->selftest, i)); i++) /* the first has two names */
+                report_features(daemon->selftest, handler);
         nd_log(ND_LOG_INFO, "ready", nd_field("socket", daemon->config.socket), nd_field("images", daemon->config.images),
                nd_field("us", us));
         (void) sd_notify(false, "READY=1");

@@ -161,7 +161,8 @@ static void clean_up(struct container_life *life) {
 
         if (!(life->container->made & CONTAINER_MADE_ENGINE))
                 return;
-        error = engine_delete(daemon->loop, &daemon->config, life->container->id, on_cleaned, life, &life->cleanup);
+        error = engine_delete(daemon->loop, &daemon->config, life->container->sandbox->request.runtime_handler,
+                              life->container->id, on_cleaned, life, &life->cleanup);
         if (error)
                 nd_log(ND_LOG_WARNING, "cannot clear up after a container", nd_field("container", life->container->id),
                        nd_field("error", nd_error_text(error)));
@@ -285,7 +286,7 @@ void container_resume(struct daemon *daemon, struct container *container) {
                 forget(life, "its monitor died while the daemon was away, so nobody knows how it ended");
         } else if (container->started && container->state == CONTAINER_CREATED) {
                 /* The daemon ended between the record of the start and its success. */
-                if (engine_has_started(&daemon->config, container->id)) {
+                if (engine_has_started(&daemon->config, container->sandbox->request.runtime_handler, container->id)) {
                         container->state = CONTAINER_RUNNING;
                         container_save(daemon, container);
                 } else {

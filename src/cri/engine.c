@@ -56,32 +56,44 @@ static void end(nd_strings *list) {
 
 /* What every call begins with; without a verb there is more to come before it. The program is looked up here: a monitor executes what it is
  * given. */
-static void begin(const struct cri_config *config, const char *verb, nd_strings *ret) {
-        nd_autofree char *root = path_of_crun(config), *found = nullptr;
+static struct nd_error *begin(const struct cri_config *config, const char *handler, const char *verb, nd_strings *ret) {
+        nd_autofree char *root = path_of_engine(config, handler), *found = nullptr;
         const char *path = getenv("PATH");
+        struct runtime_handler engine;
 
-        if (!strchr(config->crun, '/'))
-                found = nd_program_find(path ? path : "", config->crun);
-        add(ret, found ? found : config->crun);
+        if (!cri_config_handler(config, handler, &engine))
+                return nd_error_new(
+                        ND_PRECONDITION, 0,
+                        "runtime handler '%s' is not in the configuration any more: put it back until its pods are gone",
+                        handler);
+        if (!strchr(engine.program, '/'))
+                found = nd_program_find(path ? path : "", engine.program);
+        add(ret, found ? found : engine.program);
         add_pair(ret, "--root", root);
-        add(ret, config->systemd_cgroups ? "--cgroup-manager=systemd" : "--cgroup-manager=cgroupfs");
+        if (engine.kind == ENGINE_CRUN)
+                add(ret, config->systemd_cgroups ? "--cgroup-manager=systemd" : "--cgroup-manager=cgroupfs");
+        else if (config->systemd_cgroups)
+                add(ret, "--systemd-cgroup");
         if (verb)
                 add(ret, verb);
+        return nullptr;
 }
 
-void engine_create_argv(const struct cri_config *config, const char *id, const char *bundle, const char *pid_file,
-                        const char *console, nd_strings *ret) {
-        begin(config, "create", ret);
+struct nd_error *engine_create_argv(const struct cri_config *config, const char *handler, const char *id, const char *bundle,
+                                    const char *pid_file, const char *console, nd_strings *ret) {
+        nd_try(begin(config, handler, "create", ret));
         add_pair(ret, "--bundle", bundle);
         add_pair(ret, "--pid-file", pid_file);
         add_pair(ret, "--console-socket", console);
         add(ret, id);
         end(ret);
+        return nullptr;
 }
 
-void engine_exec_argv(const struct cri_config *config, const char *id, const char *process, const char *cgroup,
-                      const char *pid_file, const char *console, bool detach, const char *log, nd_strings *ret) {
-        begin(config, nullptr, ret);
+struct nd_error *engine_exec_argv(const struct cri_config *config, const char *handler, const char *id, const char *process,
+                                  const char *cgroup, const char *pid_file, const char *console, bool detach, const char *log,
+                                  nd_strings *ret) {
+        nd_try(begin(config, handler, nullptr, ret));
         add_pair(ret, "--log", log);
         add(ret, "exec");
         add_pair(ret, "--process", process);
@@ -92,6 +104,7 @@ void engine_exec_argv(const struct cri_config *config, const char *id, const cha
                 add(ret, "--detach");
         add(ret, id);
         end(ret);
+        return nullptr;
 }
 
 /* crun's last line is what went wrong; it says the time and its name before it in some settings, which nobody needs. */
@@ -128,47 +141,50 @@ static struct nd_error *run(sd_event *loop, nd_strings *argv, const char *input,
         return nullptr;
 }
 
-struct nd_error *engine_start(sd_event *loop, const struct cri_config *config, const char *id, engine_callback callback,
-                              void *userdata, struct engine_call **ret) {
+struct nd_error *engine_start(sd_event *loop, const struct cri_config *config, const char *handler, const char *id,
+                              engine_callback callback, void *userdata, struct engine_call **ret) {
         nd_cleanup(nd_strings_done) nd_strings argv = {};
         struct engine_call like = {.verb = "start", .callback = callback, .userdata = userdata};
 
-        begin(config, "start", &argv);
+        nd_try(begin(config, handler, "start", &argv));
         add(&argv, id);
         end(&argv);
         return run(loop, &argv, nullptr, &like, ret);
 }
 
-struct nd_error *engine_delete(sd_event *loop, const struct cri_config *config, const char *id, engine_callback callback,
-                               void *userdata, struct engine_call **ret) {
+struct nd_error *engine_delete(sd_event *loop, const struct cri_config *config, const char *handler, const char *id,
+                               engine_callback callback, void *userdata, struct engine_call **ret) {
         nd_cleanup(nd_strings_done) nd_strings argv = {};
         struct engine_call like = {.verb = "delete", .absent_is_done = true, .callback = callback, .userdata = userdata};
 
-        begin(config, "delete", &argv);
+        nd_try(begin(config, handler, "delete", &argv));
         add(&argv, "--force");
         add(&argv, id);
         end(&argv);
         return run(loop, &argv, nullptr, &like, ret);
 }
 
-struct nd_error *engine_update(sd_event *loop, const struct cri_config *config, const char *id, const char *resources,
-                               engine_callback callback, void *userdata, struct engine_call **ret) {
+struct nd_error *engine_update(sd_event *loop, const struct cri_config *config, const char *handler, const char *id,
+                               const char *resources, engine_callback callback, void *userdata, struct engine_call **ret) {
         nd_cleanup(nd_strings_done) nd_strings argv = {};
         struct engine_call like = {.verb = "update", .callback = callback, .userdata = userdata};
 
-        begin(config, "update", &argv);
+        nd_try(begin(config, handler, "update", &argv));
         add_pair(&argv, "--resources", "/dev/stdin");
         add(&argv, id);
         end(&argv);
         return run(loop, &argv, resources, &like, ret);
 }
 
-bool engine_has_started(const struct cri_config *config, const char *id) {
-        nd_autofree char *root = path_of_crun(config);
-        nd_autofree char *status = nd_format("%s/%s/status", root, id), *fifo = nd_format("%s/%s/exec.fifo", root, id);
+bool engine_has_started(const struct cri_config *config, const char *handler, const char *id) {
+        struct runtime_handler engine = {};
+        bool known = cri_config_handler(config, handler, &engine);
+        nd_autofree char *root = path_of_engine(config, handler);
+        nd_autofree char *status = nd_format("%s/%s/%s", root, id, engine.kind == ENGINE_RUNC ? "state.json" : "status"),
+                         *fifo = nd_format("%s/%s/exec.fifo", root, id);
 
         /* Behind the fifo the container's first process waits; whoever opens it takes it away. */
-        return access(status, F_OK) == 0 && access(fifo, F_OK) < 0 && errno == ENOENT;
+        return known && access(status, F_OK) == 0 && access(fifo, F_OK) < 0 && errno == ENOENT;
 }
 
 void engine_cancel(struct engine_call *call) {

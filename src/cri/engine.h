@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine.h - crun, and how it is called: nothing outside knows its command line
+/* engine.h - crun, or whatever the pod's runtime handler names, and how it is called: nothing outside knows its command line
  *
- * Arguments for crun come as strings with a nullptr at the end, ready for exec. Calls run on the loop with a deadline; their callback gets an
- * error that says what crun said. */
+ * Arguments come as strings with a nullptr at the end, ready for exec. Calls run on the loop with a deadline; their callback gets an error that says
+ * what the engine said. A handler that has gone from the configuration while pods of it are there is an error of every call. */
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -19,27 +19,31 @@ typedef void (*engine_callback)(struct nd_error *error, void *userdata); /* the 
 
 /* `crun create`: for the monitor, which adds nothing. pid_file is where crun writes the container's first process; console is the path of the socket that
  * gets the terminal, nullptr for pipes. */
-void engine_create_argv(const struct cri_config *config, const char *id, const char *bundle, const char *pid_file,
-                        const char *console, nd_strings *ret);
+[[nodiscard]] struct nd_error *engine_create_argv(const struct cri_config *config, const char *handler, const char *id,
+                                                  const char *bundle, const char *pid_file, const char *console,
+                                                  nd_strings *ret);
 
 /* `crun exec`: process is the file with the OCI process; cgroup is a cgroup below the container's, nullptr = its own; console and pid_file may be nullptr.
  * Runs in the foreground unless detach. What crun itself has to say is also in the file log, nullptr = none. */
-void engine_exec_argv(const struct cri_config *config, const char *id, const char *process, const char *cgroup,
-                      const char *pid_file, const char *console, bool detach, const char *log, nd_strings *ret);
+[[nodiscard]] struct nd_error *engine_exec_argv(const struct cri_config *config, const char *handler, const char *id,
+                                                const char *process, const char *cgroup, const char *pid_file,
+                                                const char *console, bool detach, const char *log, nd_strings *ret);
 
-[[nodiscard]] struct nd_error *engine_start(sd_event *loop, const struct cri_config *config, const char *id,
-                                            engine_callback callback, void *userdata, struct engine_call **ret);
+[[nodiscard]] struct nd_error *engine_start(sd_event *loop, const struct cri_config *config, const char *handler,
+                                            const char *id, engine_callback callback, void *userdata,
+                                            struct engine_call **ret);
 
 /* Whether a container that crun has created was let go, whatever the start said of itself: crun may have been killed, or have failed, after that. */
-[[nodiscard]] bool engine_has_started(const struct cri_config *config, const char *id);
+[[nodiscard]] bool engine_has_started(const struct cri_config *config, const char *handler, const char *id);
 
 /* Kills whatever lives and removes crun's state and the cgroup; a container that crun does not know is gone already. */
-[[nodiscard]] struct nd_error *engine_delete(sd_event *loop, const struct cri_config *config, const char *id,
-                                             engine_callback callback, void *userdata, struct engine_call **ret);
+[[nodiscard]] struct nd_error *engine_delete(sd_event *loop, const struct cri_config *config, const char *handler,
+                                             const char *id, engine_callback callback, void *userdata,
+                                             struct engine_call **ret);
 
 /* resources is the JSON of OCI's linux.resources. */
-[[nodiscard]] struct nd_error *engine_update(sd_event *loop, const struct cri_config *config, const char *id,
-                                             const char *resources, engine_callback callback, void *userdata,
+[[nodiscard]] struct nd_error *engine_update(sd_event *loop, const struct cri_config *config, const char *handler,
+                                             const char *id, const char *resources, engine_callback callback, void *userdata,
                                              struct engine_call **ret);
 
 /* The callback will not run; crun is killed. nullptr is fine. */

@@ -346,7 +346,7 @@ static struct nd_error *prepare(struct daemon *daemon, const struct container *c
         return memory_file("process.json", process, length, ret_process);
 }
 
-static struct nd_error *launch(struct daemon *daemon, struct exec *exec, int process, int oom_score_adj,
+static struct nd_error *launch(struct daemon *daemon, const char *handler, struct exec *exec, int process, int oom_score_adj,
                                const struct exec_streams *streams) {
         nd_autofree char *process_path = nd_format("/proc/self/fd/%d", PROCESS_FD),
                          *log_path = nd_format("/proc/self/fd/%d", LOG_FD), *console_path = nullptr;
@@ -355,8 +355,8 @@ static struct nd_error *launch(struct daemon *daemon, struct exec *exec, int pro
 
         if (streams && streams->terminal)
                 console_path = nd_format("/proc/self/fd/%d/%s", CONSOLE_FD, streams->console);
-        engine_exec_argv(&daemon->config, exec->id, process_path, exec->name[0] ? exec->name : nullptr, nullptr, console_path,
-                         false, log_path, &argv);
+        nd_try(engine_exec_argv(&daemon->config, handler, exec->id, process_path, exec->name[0] ? exec->name : nullptr,
+                                nullptr, console_path, false, log_path, &argv));
         return nd_child_start(daemon->loop,
                               &(struct nd_child_plan) {.argv = (const char *const *) argv.items,
                                                        .environment = engine_environment(),
@@ -388,7 +388,7 @@ static struct nd_error *start(struct daemon *daemon, const struct container *con
         nd_try(prepare(daemon, container, command, streams && streams->terminal, &process, &oom_score_adj));
         nd_try(memory_file("crun.log", "", 0, &exec->log));
         nd_try(make_cgroup(exec));
-        error = launch(daemon, exec, process, oom_score_adj, streams);
+        error = launch(daemon, container->sandbox->request.runtime_handler, exec, process, oom_score_adj, streams);
         if (error) {
                 sweep_cgroup(exec->loop, exec->cgroup, exec->name, false);
                 return error;

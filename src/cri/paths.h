@@ -19,7 +19,7 @@
 [[nodiscard]] char *path_of_container(const struct cri_config *config, const struct container *container);
 [[nodiscard]] char *path_of_sandbox_run(const struct cri_config *config, const char *sandbox_id);
 [[nodiscard]] char *path_of_container_run(const struct cri_config *config, const char *container_id);
-[[nodiscard]] char *path_of_crun(const struct cri_config *config);
+[[nodiscard]] char *path_of_engine(const struct cri_config *config, const char *handler); /* its own state */
 [[nodiscard]] char *path_of_netns(const struct cri_config *config, const char *sandbox_id);
 
 /* True for what pods_new_id() gives: the names of our directories, and nothing that could leave them. */

@@ -178,8 +178,8 @@ static void on_quelled(struct nd_error *error, [[maybe_unused]] int fd, void *us
         operation->worker = nullptr;
         operation->step = STEP_DELETE;
         if (!error)
-                error = engine_delete(daemon->loop, &daemon->config, operation->container->id, on_deleted, operation,
-                                      &operation->call);
+                error = engine_delete(daemon->loop, &daemon->config, operation->container->sandbox->request.runtime_handler,
+                                      operation->container->id, on_deleted, operation, &operation->call);
         if (error)
                 give_up(operation, error);
 }

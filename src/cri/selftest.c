@@ -2,11 +2,11 @@
 /* selftest.c - see selftest.h
  *
  * Theory of operation
- *   One worker per feature, all at once. Each makes a directory <state>/selftest/<feature> with a layer that holds one static program (the pods' own
- *   init, asked for its version), builds a root filesystem on it as rootfs.c does for every container, and lets crun run the program there. All
+ *   One worker per runtime handler and feature, all at once. Each makes a directory <state>/selftest/<handler>-<feature> with a layer that holds one static program (the pods' own
+ *   init, asked for its version), builds a root filesystem on it as rootfs.c does for every container, and lets the handler's engine run the program there. All
  *   mounts are in the worker's private mount namespace and end with it; the directory is removed afterwards, and before, should a
  *   killed daemon have left one. A feature works when the program ran and the worker found what it was to find.
- *   When all works, <run>/selftest says of what: this boot, this crun, this program, these filesystems, this nodens-cri. A daemon that finds its
+ *   When all works, <run>/selftest says of what: this boot, these engines, this program, these filesystems, this nodens-cri. A daemon that finds its
  *   own circumstances there is ready at once; whatever failed is tried again at every start. */
 #include "cri/selftest.h"
 
@@ -49,6 +49,7 @@ static const char *const names[SELFTEST_FEATURES] = {
 
 struct trial {
         struct selftest *selftest;
+        const char *handler;
         enum selftest_feature feature;
         struct nd_worker *worker;
         char *reason; /* why it does not work; nullptr = it works */
@@ -56,7 +57,8 @@ struct trial {
 
 struct selftest {
         const struct cri_config *config;
-        struct trial trials[SELFTEST_FEATURES];
+        struct trial trials[HANDLERS_MOST + 1][SELFTEST_FEATURES]; /* the first are of crun, as every node has it */
+        size_t handlers;
         size_t pending;
         char *circumstances; /* what the test is about; nullptr when it cannot be told */
         void (*done)(void *userdata);
@@ -68,6 +70,7 @@ struct selftest {
 
 struct room {
         const struct cri_config *config;
+        struct runtime_handler engine;
         enum selftest_feature feature;
         char *directory;
         char *layers;
@@ -173,22 +176,25 @@ static struct nd_error *write_spec(const struct room *room) {
         return nd_file_replace_unsynced(fd, "config.json", nd_text_get(&text), text.length, 0600);
 }
 
-static struct nd_error *run_crun(const struct room *room) {
-        nd_autofree char *root = nd_format("%s/crun", room->directory),
-                         *id = nd_format("nodens-selftest-%s", names[room->feature]);
-        const char *const argv[] = {room->config->crun, "--root", root,   "--cgroup-manager", "disabled", "run", "--bundle",
-                                    room->directory,    id,       nullptr};
+/* crun can do without a cgroup, runc makes one at the root and removes it. */
+static struct nd_error *run_engine(const struct room *room) {
+        nd_autofree char *root = nd_format("%s/engine", room->directory),
+                         *id = nd_format("nodens-selftest-%s-%s", room->engine.name, names[room->feature]);
+        const char *const crun[] = {room->engine.program, "--root", root,   "--cgroup-manager", "disabled", "run", "--bundle",
+                                    room->directory,      id,       nullptr};
+        const char *const runc[] = {room->engine.program, "--root", root, "run", "--bundle", room->directory, id, nullptr};
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
 
-        nd_try(nd_child_run(
-                &(struct nd_child_plan) {
-                        .argv = argv, .environment = engine_environment(), .deadline_us = deadline_us, .output_ceiling = 4096},
-                &result));
-        nd_try(nd_child_result_error(&result, "crun"));
+        nd_try(nd_child_run(&(struct nd_child_plan) {.argv = room->engine.kind == ENGINE_RUNC ? runc : crun,
+                                                     .environment = engine_environment(),
+                                                     .deadline_us = deadline_us,
+                                                     .output_ceiling = 4096},
+                            &result));
+        nd_try(nd_child_result_error(&result, room->engine.name));
         return result.output && result.output[0]
                        ? nullptr
-                       : nd_error_new(ND_INTERNAL, 0, "crun said that it ran '%s --version', which said nothing",
-                                      room->config->init);
+                       : nd_error_new(ND_INTERNAL, 0, "%s said that it ran '%s --version', which said nothing",
+                                      room->engine.program, room->config->init);
 }
 
 /* The image's files must be the container's root's, or whatever they are to it is not what the image says. */
@@ -228,7 +234,7 @@ static struct nd_error *run_trial(struct room *room) {
         nd_try(rootfs_attach(tree, room->directory));
         nd_try(check_owner(room));
         nd_try(write_spec(room));
-        return run_crun(room);
+        return run_engine(room);
 }
 
 static struct nd_error *remove_room(const struct cri_config *config, const char *name) {
@@ -244,7 +250,8 @@ static struct nd_error *remove_room(const struct cri_config *config, const char 
 static struct nd_error *work(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct trial *trial = argument;
         const struct cri_config *config = trial->selftest->config;
-        nd_autofree char *directory = nd_format("%s/selftest/%s", config->state, names[trial->feature]);
+        nd_autofree char *name = nd_format("%s-%s", trial->handler, names[trial->feature]);
+        nd_autofree char *directory = nd_format("%s/selftest/%s", config->state, name);
         nd_autofree char *layers = nd_format("%s/layers", directory), *root = nd_format("%s/rootfs", directory);
         struct room room = {.config = config,
                             .feature = trial->feature,
@@ -254,12 +261,14 @@ static struct nd_error *work(void *argument, [[maybe_unused]] int *ret_fd) {
                             .userns = -EBADF};
         struct nd_error *error;
 
-        nd_try(remove_room(config, names[trial->feature]));
+        if (!cri_config_handler(config, trial->handler, &room.engine))
+                return nd_error_new(ND_INTERNAL, 0, "no handler '%s'", trial->handler);
+        nd_try(remove_room(config, name));
         nd_try(nd_dir_make(AT_FDCWD, directory, 0711));
         error = run_trial(&room);
         (void) nd_sys->umount2(root, MNT_DETACH);
-        (void) nd_sys->umount2(layers, MNT_DETACH);                /* the mapped view of it, over it */
-        nd_error_free(remove_room(config, names[trial->feature])); /* what stays is removed at the next start */
+        (void) nd_sys->umount2(layers, MNT_DETACH); /* the mapped view of it, over it */
+        nd_error_free(remove_room(config, name));   /* what stays is removed at the next start */
         return error;
 }
 
@@ -278,6 +287,17 @@ static bool add_file(struct nd_text *text, const char *path) {
         return true;
 }
 
+static bool add_engines(struct nd_text *text, const struct cri_config *config) {
+        nd_vector_each (handler, &config->handlers) {
+                nd_autofree char *program = locate(handler->program);
+
+                nd_text_addf(text, "%s %s ", handler->name, handler->kind == ENGINE_RUNC ? "runc" : "crun");
+                if (!add_file(text, program))
+                        return false;
+        }
+        return true;
+}
+
 /* All that the result depends on; nullptr when some of it is not there. */
 static char *circumstances_of(const struct cri_config *config) {
         nd_autofree char *crun = locate(config->crun), *init = locate(config->init), *boot = nullptr;
@@ -288,7 +308,7 @@ static char *circumstances_of(const struct cri_config *config) {
                 return nullptr;
         nd_text_addf(&text, "nodens-cri %s\nboot %s", ND_VERSION, boot);
         if (!add_file(&text, crun) || !add_file(&text, init) || !add_file(&text, config->state) ||
-            !add_file(&text, config->images) || text.overflow)
+            !add_file(&text, config->images) || !add_engines(&text, config) || text.overflow)
                 return nullptr;
         return nd_text_steal(&text);
 }
@@ -308,9 +328,10 @@ static struct nd_error *write_note(const struct selftest *selftest) {
 }
 
 static void note_success(const struct selftest *selftest) {
-        for (size_t i = 0; i < SELFTEST_FEATURES; i++)
-                if (selftest->trials[i].reason)
-                        return;
+        for (size_t i = 0; i < selftest->handlers; i++)
+                for (size_t k = 0; k < SELFTEST_FEATURES; k++)
+                        if (selftest->trials[i][k].reason)
+                                return;
         if (selftest->circumstances)
                 nd_error_free(write_note(selftest)); /* without it the next start takes a little longer */
 }
@@ -341,17 +362,24 @@ static int on_later([[maybe_unused]] sd_event_source *source, void *userdata) {
         return 0;
 }
 
-static void start_trial(sd_event *loop, struct selftest *selftest, enum selftest_feature feature) {
-        struct trial *trial = &selftest->trials[feature];
-        nd_autoerror struct nd_error *error = nullptr;
+static void start_trial(sd_event *loop, struct selftest *selftest, struct trial *trial) {
+        nd_autoerror struct nd_error *error =
+                nd_worker_start(loop, "self-test", work, trial, deadline_us, on_worker, trial, &trial->worker);
 
-        trial->selftest = selftest;
-        trial->feature = feature;
-        error = nd_worker_start(loop, "self-test", work, trial, deadline_us, on_worker, trial, &trial->worker);
         if (!error)
                 return;
         trial->reason = nd_strdup(nd_error_text(error));
         trial_ended(selftest);
+}
+
+static void plan_trials(struct selftest *selftest) {
+        selftest->handlers = selftest->config->handlers.count + 1;
+        for (size_t i = 0; i < selftest->handlers; i++)
+                for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++)
+                        selftest->trials[i][feature] =
+                                (struct trial) {.selftest = selftest,
+                                                .handler = i == 0 ? "crun" : selftest->config->handlers.items[i - 1].name,
+                                                .feature = feature};
 }
 
 struct selftest *selftest_new(sd_event *loop, const struct cri_config *config, void (*done)(void *userdata), void *userdata) {
@@ -361,24 +389,27 @@ struct selftest *selftest_new(sd_event *loop, const struct cri_config *config, v
         selftest->done = done;
         selftest->userdata = userdata;
         selftest->circumstances = circumstances_of(config);
+        plan_trials(selftest);
         if (sd_event_add_defer(loop, &selftest->later, on_later, selftest) < 0)
                 abort(); /* no memory: an event source takes nothing else */
         if (worked_before(selftest))
                 return selftest; /* done is told from the loop */
         (void) sd_event_source_set_enabled(selftest->later, SD_EVENT_OFF);
-        selftest->pending = SELFTEST_FEATURES;
-        for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++)
-                start_trial(loop, selftest, feature);
+        selftest->pending = selftest->handlers * SELFTEST_FEATURES;
+        for (size_t i = 0; i < selftest->handlers; i++)
+                for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++)
+                        start_trial(loop, selftest, &selftest->trials[i][feature]);
         return selftest;
 }
 
 void selftest_free(struct selftest *selftest) {
         if (!selftest)
                 return;
-        for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++) {
-                nd_worker_cancel(selftest->trials[feature].worker);
-                free(selftest->trials[feature].reason);
-        }
+        for (size_t i = 0; i < selftest->handlers; i++)
+                for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++) {
+                        nd_worker_cancel(selftest->trials[i][feature].worker);
+                        free(selftest->trials[i][feature].reason);
+                }
         sd_event_source_disable_unref(selftest->later);
         free(selftest->circumstances);
         free(selftest);
@@ -390,31 +421,49 @@ const char *selftest_name(enum selftest_feature feature) {
         return names[feature];
 }
 
-const char *selftest_reason(const struct selftest *selftest, enum selftest_feature feature) {
-        return selftest->pending > 0 ? "the self-test has not ended yet" : selftest->trials[feature].reason;
+const char *selftest_handler(const struct selftest *selftest, size_t number) {
+        return number == 0 ? "" : number <= selftest->handlers ? selftest->trials[number - 1][0].handler : nullptr;
 }
 
-struct nd_error *selftest_users(const struct selftest *selftest, bool host_network) {
-        const char *reason = selftest_reason(selftest, host_network ? SELFTEST_HOST_NETWORK : SELFTEST_USERS);
+static const struct trial *trials_of(const struct selftest *selftest, const char *handler) {
+        if (!*handler)
+                return selftest->trials[0];
+        for (size_t i = 0; i < selftest->handlers; i++)
+                if (nd_streq(selftest->trials[i][0].handler, handler))
+                        return selftest->trials[i];
+        return nullptr;
+}
+
+const char *selftest_reason(const struct selftest *selftest, const char *handler, enum selftest_feature feature) {
+        const struct trial *trials = trials_of(selftest, handler);
+
+        return !trials                 ? "there is no such runtime handler"
+               : selftest->pending > 0 ? "the self-test has not ended yet"
+                                       : trials[feature].reason;
+}
+
+struct nd_error *selftest_users(const struct selftest *selftest, const char *handler, bool host_network) {
+        const char *reason = selftest_reason(selftest, handler, host_network ? SELFTEST_HOST_NETWORK : SELFTEST_USERS);
 
         if (!reason)
                 return nullptr;
-        return nd_error_new(ND_PRECONDITION, 0, "this node cannot run pods with a user namespace%s: %s",
-                            host_network ? " on the host's network" : "", reason);
-}
-
-const char *const selftest_handlers[] = {"", "crun", nullptr};
-
-bool selftest_has_handler(const char *name) {
-        for (const char *const *handler = selftest_handlers; *handler; handler++)
-                if (nd_streq(*handler, name))
-                        return true;
-        return false;
+        return nd_error_new(ND_PRECONDITION, 0, "this node%s%s cannot run pods with a user namespace%s: %s",
+                            *handler ? " with runtime handler " : "", handler, host_network ? " on the host's network" : "",
+                            reason);
 }
 
 void selftest_describe(const struct selftest *selftest, struct nd_json_out *out) {
         nd_json_open(out, "selftest", '{');
         for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++)
-                nd_json_string(out, names[feature], selftest_reason(selftest, feature) ?: "works");
+                nd_json_string(out, names[feature], selftest_reason(selftest, "", feature) ?: "works");
+        nd_json_close(out, '}');
+        nd_json_open(out, "runtimeHandlers", '{');
+        for (size_t i = 1; i < selftest->handlers; i++) {
+                nd_json_open(out, selftest->trials[i][0].handler, '{');
+                for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++)
+                        nd_json_string(out, names[feature],
+                                       selftest_reason(selftest, selftest->trials[i][0].handler, feature) ?: "works");
+                nd_json_close(out, '}');
+        }
         nd_json_close(out, '}');
 }

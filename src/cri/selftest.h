@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* selftest.h - what this kernel, this filesystem and this crun can do together, found out by doing it
+/* selftest.h - what this kernel, this filesystem and each engine can do together, found out by doing it
  *
  * Status tells the kubelet which features the node has, and the kubelet believes it. So each is tried once at start, with a container of its own that
  * really runs: on an overlay in the state directory, made as every container's is. */
@@ -27,15 +27,14 @@ void selftest_free(struct selftest *selftest);
 
 const char *selftest_name(enum selftest_feature feature); /* as verbose Status and the metrics call it */
 
-/* nullptr when the feature works; otherwise why not. */
-const char *selftest_reason(const struct selftest *selftest, enum selftest_feature feature);
+/* nullptr when the feature works with a runtime handler; otherwise why not. */
+const char *selftest_reason(const struct selftest *selftest, const char *handler, enum selftest_feature feature);
 
 /* An error that a person understands when a pod needs what the node does not have. */
-[[nodiscard]] struct nd_error *selftest_users(const struct selftest *selftest, bool host_network);
+[[nodiscard]] struct nd_error *selftest_users(const struct selftest *selftest, const char *handler, bool host_network);
 
-/* Handlers that a RuntimeClass may name. */
-extern const char *const selftest_handlers[]; /* ends with nullptr */
-[[nodiscard]] bool selftest_has_handler(const char *name);
+/* Handlers that a RuntimeClass may name, from 0; nullptr past the last one. The first is "", for pods that name none; it is called "crun" as well. */
+const char *selftest_handler(const struct selftest *selftest, size_t number);
 
 /* For verbose Status. */
 void selftest_describe(const struct selftest *selftest, struct nd_json_out *out);

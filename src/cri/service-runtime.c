@@ -28,7 +28,7 @@ static void handle_version(struct nd_grpc_call *call, [[maybe_unused]] const cha
 
 static void fill_ready(const struct daemon *daemon, Runtime__V1__RuntimeCondition *runtime,
                        Runtime__V1__RuntimeCondition *network) {
-        const char *engine = selftest_reason(daemon->selftest, SELFTEST_ENGINE), *reason = "", *message = "";
+        const char *engine = selftest_reason(daemon->selftest, "", SELFTEST_ENGINE), *reason = "", *message = "";
 
         runtime->type = (char *) "RuntimeReady";
         runtime->status = !engine;
@@ -42,20 +42,20 @@ static void fill_ready(const struct daemon *daemon, Runtime__V1__RuntimeConditio
 
 /* One per handler that a RuntimeClass may name, and the one named "" for pods that name none. */
 static void fill_handlers(const struct daemon *daemon, struct nd_arena *memory, Runtime__V1__StatusResponse *answer) {
-        enum { HANDLERS = 2 };
+        enum { HANDLERS = HANDLERS_MOST + 2 };
+        const char *name;
 
         answer->runtime_handlers = nd_arena_alloc(memory, HANDLERS, sizeof *answer->runtime_handlers);
-        for (const char *const *name = selftest_handlers; *name; name++) {
+        for (size_t i = 0; i < HANDLERS && (name = selftest_handler(daemon->selftest, i)); i++) {
                 Runtime__V1__RuntimeHandler *handler =
                         answer_new(memory, Runtime__V1__RuntimeHandler, runtime__v1__runtime_handler__descriptor);
 
-                handler->name = (char *) *name;
+                handler->name = (char *) name;
                 handler->features = answer_new(memory, Runtime__V1__RuntimeHandlerFeatures,
                                                runtime__v1__runtime_handler_features__descriptor);
-                handler->features->user_namespaces = !selftest_reason(daemon->selftest, SELFTEST_USERS);
-                handler->features->recursive_read_only_mounts = !selftest_reason(daemon->selftest, SELFTEST_READ_ONLY);
-                if (answer->n_runtime_handlers < HANDLERS)
-                        answer->runtime_handlers[answer->n_runtime_handlers++] = handler;
+                handler->features->user_namespaces = !selftest_reason(daemon->selftest, name, SELFTEST_USERS);
+                handler->features->recursive_read_only_mounts = !selftest_reason(daemon->selftest, name, SELFTEST_READ_ONLY);
+                answer->runtime_handlers[answer->n_runtime_handlers++] = handler;
         }
 }
 
@@ -93,7 +93,7 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         answer.status = &status;
         fill_handlers(daemon, &memory, &answer);
         features.supplemental_groups_policy = true;
-        features.user_namespaces_host_network = !selftest_reason(daemon->selftest, SELFTEST_HOST_NETWORK);
+        features.user_namespaces_host_network = !selftest_reason(daemon->selftest, "", SELFTEST_HOST_NETWORK);
         answer.features = &features;
         if (((const Runtime__V1__StatusRequest *) request)->verbose) {
                 describe(daemon, &text);

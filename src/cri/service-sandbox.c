@@ -71,10 +71,12 @@ static void on_ran(struct nd_error *error, struct sandbox *sandbox, void *userda
 }
 
 static struct nd_error *check_run(struct daemon *daemon, const struct sandbox_request *request) {
-        if (!selftest_has_handler(request->runtime_handler))
+        struct runtime_handler handler;
+
+        if (!cri_config_handler(&daemon->config, request->runtime_handler, &handler))
                 return nd_error_new(ND_INVALID, 0, "no runtime handler '%s'", request->runtime_handler);
         if (request->user_namespace)
-                nd_try(selftest_users(daemon->selftest, request->network == NAMESPACE_NODE));
+                nd_try(selftest_users(daemon->selftest, request->runtime_handler, request->network == NAMESPACE_NODE));
         return request_check_sandbox(&daemon->pods, request);
 }
 

@@ -219,10 +219,13 @@ static void add_objects(const struct daemon *daemon, struct nd_text *text) {
 }
 
 static void add_selftest(const struct daemon *daemon, struct nd_text *text) {
+        const char *handler;
+
         head(text, "nodens_cri_selftest", "gauge", "Whether a feature works on this node, as found out at start.");
-        for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++)
-                nd_text_addf(text, "nodens_cri_selftest{feature=\"%s\"} %d\n", selftest_name(feature),
-                             !selftest_reason(daemon->selftest, feature));
+        for (size_t i = 1; (handler = selftest_handler(daemon->selftest, i)); i++) /* the first has two names */
+                for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++)
+                        nd_text_addf(text, "nodens_cri_selftest{handler=\"%s\",feature=\"%s\"} %d\n", handler,
+                                     selftest_name(feature), !selftest_reason(daemon->selftest, handler, feature));
 }
 
 /* "VmRSS:      2508 kB" */

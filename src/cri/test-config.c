@@ -19,12 +19,14 @@ static void nothing_written_means_defaults([[maybe_unused]] void **state) {
 
 static void every_key_is_taken([[maybe_unused]] void **state) {
         nd_cleanup(cri_config_done) struct cri_config config = {};
+        struct runtime_handler handler;
 
-        expect_ok(parse("socket: /a\nimages: /b\ncertificates: /c\npullHelper: /d\nparallelPulls: 2\nparallelDownloads: 4\n"
-                        "noProgressSeconds: 9\npinnedImages:\n- pause:3\n- other\nstate: /e\nrun: /f\nnetworkNamespaces: /g\n"
-                        "crun: crun-next\nmonitor: /h\ninit: /i\ncgroupDriver: cgroupfs\ncniConfig: /j\n"
-                        "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\ncdi: [/n]\n",
-                        &config));
+        expect_ok(parse(
+                "socket: /a\nimages: /b\ncertificates: /c\npullHelper: /d\nparallelPulls: 2\nparallelDownloads: 4\n"
+                "noProgressSeconds: 9\npinnedImages:\n- pause:3\n- other\nstate: /e\nrun: /f\nnetworkNamespaces: /g\n"
+                "crun: crun-next\nmonitor: /h\ninit: /i\ncgroupDriver: cgroupfs\ncniConfig: /j\n"
+                "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\ncdi: [/n]\nruntimeHandlers:\n- name: runc\n  engine: runc\n  program: /o\n- name: nested\n  writableCgroups: true\n",
+                &config));
         assert_string_equal(config.socket, "/a");
         assert_string_equal(config.images, "/b");
         assert_string_equal(config.certificates, "/c");
@@ -45,6 +47,16 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         assert_string_equal(config.seccomp_profile, "/m");
         assert_string_equal(config.metrics, "127.0.0.1:9100");
         assert_string_equal(config.cdi, "/n");
+        assert_int_equal(config.handlers.count, 2);
+        assert_true(cri_config_handler(&config, "runc", &handler));
+        assert_int_equal(handler.kind, ENGINE_RUNC);
+        assert_string_equal(handler.program, "/o");
+        assert_true(cri_config_handler(&config, "nested", &handler));
+        assert_string_equal(handler.program, "crun");
+        assert_true(handler.writable_cgroups);
+        assert_true(cri_config_handler(&config, "", &handler));
+        assert_string_equal(handler.program, "crun-next");
+        assert_false(cri_config_handler(&config, "kata", &handler));
 }
 
 static void what_is_wrong_is_named([[maybe_unused]] void **state) {
@@ -53,6 +65,15 @@ static void what_is_wrong_is_named([[maybe_unused]] void **state) {
                 const char *words;
         } cases[] = {
                 {"sockets: /a\n", "no key 'sockets'"},
+                {"runtimeHandlers: {}\n", "must be a list"},
+                {"runtimeHandlers: [{name: crun}]\n", "two handlers 'crun'"},
+                {"runtimeHandlers: [{name: a}, {name: a}]\n", "two handlers 'a'"},
+                {"runtimeHandlers: [{name: ../a}]\n", "'name': a handler has a name"},
+                {"runtimeHandlers: [{engine: runc}]\n", "no name"},
+                {"runtimeHandlers: [{name: a, engine: kata}]\n", "'engine': a handler"},
+                {"runtimeHandlers: [{name: a, program: bin/x}]\n", "'program': a handler"},
+                {"runtimeHandlers: [{name: a, color: red}]\n", "'color': a handler"},
+                {"runtimeHandlers: [5]\n", "no name"},
                 {"metrics: 127.0.0.1:0\n", "metrics must be off, the absolute path"},
                 {"metrics: 0.0.0.0:80\n", "metrics must be off, the absolute path"},
                 {"metrics: true\n", "metrics must be off, the absolute path"},

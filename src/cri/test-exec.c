@@ -116,7 +116,7 @@ static void run_container(struct fixture *f) {
         struct engine_call *call;
 
         scratch_mkdir(f->root, run + strlen(f->root) + 1);
-        engine_create_argv(&f->daemon.config, f->container.id, bundle, pid, nullptr, &argv);
+        expect_ok(engine_create_argv(&f->daemon.config, "", f->container.id, bundle, pid, nullptr, &argv));
         expect_ok(monitor_start(f->daemon.loop,
                                 &(struct monitor_plan) {.program = f->daemon.config.monitor,
                                                         .id = f->container.id,
@@ -132,7 +132,7 @@ static void run_container(struct fixture *f) {
         await(f, f->created || f->failure);
         expect_ok(nd_take_ptr(f->failure));
         f->container.cgroup = nd_format("%s/%s", f->parent, f->container.id);
-        expect_ok(engine_start(f->daemon.loop, &f->daemon.config, f->container.id, on_engine, f, &call));
+        expect_ok(engine_start(f->daemon.loop, &f->daemon.config, "", f->container.id, on_engine, f, &call));
         await(f, f->engine_done);
         f->container.state = CONTAINER_RUNNING;
 }
@@ -157,6 +157,7 @@ static void set_up(struct fixture *f, const char *words) {
         pods_new_id(f->sandbox.id);
         pods_new_id(f->container.id);
         f->container.sandbox = &f->sandbox;
+        f->sandbox.request.runtime_handler = (char *) "";
         f->parent = nd_format("/nodens-test-%.12s", f->sandbox.id); /* cgroups may be shared with other pid namespaces */
 
         expect_ok(nd_mount_namespace_private());
@@ -172,7 +173,7 @@ static void tear_down(struct fixture *f) {
         struct engine_call *call;
 
         f->engine_done = false;
-        expect_ok(engine_delete(f->daemon.loop, &f->daemon.config, f->container.id, on_engine, f, &call));
+        expect_ok(engine_delete(f->daemon.loop, &f->daemon.config, "", f->container.id, on_engine, f, &call));
         await(f, f->engine_done);
         await(f, f->exited);
         for (int i = 0; i < 10; i++) /* children that were killed are reaped by the loop */

@@ -68,8 +68,8 @@ def test_calls_pods_and_the_self_test_are_counted(pods: Pods, metrics: Path) -> 
     assert grew(f'nodens_cri_pods_failed_total{{users="{users}"}}') == 1
     assert grew('nodens_cri_sandboxes{state="ready"}') == 1
     assert grew('nodens_cri_containers{state="running"}') == 1
-    assert after['nodens_cri_selftest{feature="engine"}'] == 1
-    assert after['nodens_cri_selftest{feature="userNamespaces"}'] == 1
+    assert after['nodens_cri_selftest{handler="crun",feature="engine"}'] == 1
+    assert after['nodens_cri_selftest{handler="crun",feature="userNamespaces"}'] == 1
     assert 1 << 20 < after["process_resident_memory_bytes"] < 64 << 20
 
 
