@@ -44,6 +44,7 @@ void cri_config_done(struct cri_config *config) {
                 runtime_handler_done(handler);
         nd_vector_done(&config->handlers);
         free(config->cdi);
+        free(config->verifier);
         free(config->metrics);
         *config = (struct cri_config) {};
 }
@@ -68,6 +69,7 @@ void cri_config_init(struct cri_config *ret) {
                 .cni_plugins = nd_strdup("/opt/cni/bin:/usr/lib/cni"),
                 .seccomp_profile = nd_strdup("/usr/share/containers/seccomp.json"),
                 .cdi = nd_strdup("/etc/cdi:/var/run/cdi"),
+                .verifier = nd_strdup(""),
                 .metrics = nd_strdup("off"),
         };
 }
@@ -100,6 +102,7 @@ static const struct key keys[] = {
         {"seccompProfile", KEY_PATH, offsetof(struct cri_config, seccomp_profile), 0, 0},
         {"runtimeHandlers", KEY_HANDLERS, offsetof(struct cri_config, handlers), 0, 0},
         {"cdi", KEY_PATHS, offsetof(struct cri_config, cdi), 0, 0},
+        {"imageVerifier", KEY_PATH, offsetof(struct cri_config, verifier), 0, 0},
         {"metrics", KEY_ENDPOINT, offsetof(struct cri_config, metrics), 0, 0},
 };
 

@@ -43,7 +43,8 @@ struct cri_config {
         char *seccomp_profile; /* what RuntimeDefault means */
         nd_vector(struct runtime_handler) handlers; /* besides the one that is named "" and "crun" */
         char *cdi;                                  /* directories with CDI files, written as PATH is; later ones go first */
-        char *metrics;                              /* "off", a socket's path, or "127.0.0.1:PORT" */
+        char *verifier; /* program that must agree to a pulled image before it is recorded; "" = none */
+        char *metrics;  /* "off", a socket's path, or "127.0.0.1:PORT" */
 };
 
 void cri_config_done(struct cri_config *config);

@@ -4,7 +4,7 @@
  * Theory of operation
  *   An order becomes a job, or joins the job that does the same already. A job waits for its turn (@JOB_WAITING), then nodens-pull runs for
  *   it in a staging directory of its own (@JOB_RUNNING), telling what it does in lines on its standard output. When it has ended well, the
- *   store checks what lies in the staging directory and takes it over. A job ends once, in job_end(): it tells its listeners and goes.
+ *   configured verifier is asked, if there is one, and the store checks what lies in the staging directory and takes it over. A job ends once, in job_end(): it tells its listeners and goes.
  *   A job without listeners is killed: the kubelet's deadline, or a lost connection, ends the download too.
  *   The helper gets its secrets on standard input, never on its command line, and they are wiped here as soon as it has them.
  * Owns       jobs, tickets, the helpers and their staging directories.
@@ -29,7 +29,10 @@ enum {
         REQUEST_CEILING = 64 << 10,
         ERRORS_KEPT = 16 << 10,
         JOBS_MOST = 256, /* waiting ones included */
+        VERIFIER_WORDS = 4 << 10,
 };
+
+static constexpr uint64_t verifier_deadline_us = 60 * ND_SECOND_US;
 
 struct pull_ticket {
         struct pull_ticket *next;
@@ -208,7 +211,7 @@ static struct nd_error *commit(struct job *job, nd_strings *ret_ids) {
         return nullptr;
 }
 
-static struct nd_error *verdict(struct job *job, const struct nd_child_result *result, nd_strings *ret_ids) {
+static struct nd_error *verdict(struct job *job, const struct nd_child_result *result) {
         if (job->failure)
                 return nd_take_ptr(job->failure);
         if (job->has_result && job->result.kind == PULL_ERROR)
@@ -216,20 +219,77 @@ static struct nd_error *verdict(struct job *job, const struct nd_child_result *r
         nd_try(nd_child_result_error(result, "nodens-pull"));
         if (!job->has_result)
                 return nd_error_new(ND_INTERNAL, 0, "nodens-pull ended without a result");
-        return commit(job, ret_ids);
+        return nullptr;
+}
+
+/* Tells what came of it, after the store has taken the images, unless there is an error already. */
+static void conclude(struct job *job, struct nd_error *error) {
+        nd_cleanup(nd_strings_done) nd_strings ids = {};
+
+        if (!error)
+                error = nd_error_wrap(commit(job, &ids), "%s", job->reference ?: "import");
+        job_end(job, error, &ids);
+}
+
+/* ---- whoever must agree ---- */
+
+static void on_verified(struct nd_child_result *result, void *userdata) {
+        struct job *job = userdata;
+        nd_autoerror struct nd_error *error = nd_child_result_error(result, "the verifier");
+
+        job->child = nullptr;
+        if (!error)
+                conclude(job, nullptr);
+        else /* the kubelet knows the first word, when it is the first */
+                conclude(job, nd_error_new(ND_UNKNOWN, 0, "SignatureValidationFailed: %s: %s", job->reference,
+                                           result->output && *result->output ? result->output : nd_error_text(error)));
+}
+
+/* By the digest that was pulled: whatever the tag means a moment later, this is what is recorded. What the program is told is what containerd tells its own. */
+static struct nd_error *verify(struct job *job) {
+        const struct pull_image *image = &job->result.images.items[0];
+        char digest[ND_DIGEST_TEXT];
+        nd_autofree char *descriptor = nullptr;
+        const char *const argv[] = {job->puller->config->verifier,
+                                    "-name",
+                                    job->reference,
+                                    "-digest",
+                                    nd_digest_text(nd_digest_is_set(&image->index) ? &image->index : &image->manifest, digest),
+                                    "-stdin-media-type",
+                                    "application/vnd.oci.descriptor.v1+json",
+                                    nullptr};
+
+        descriptor = nd_format("{\"digest\": \"%s\"}\n", digest);
+        return nd_child_start(job->puller->loop,
+                              &(struct nd_child_plan) {.argv = argv,
+                                                       .input = descriptor,
+                                                       .input_length = strlen(descriptor),
+                                                       .deadline_us = verifier_deadline_us,
+                                                       .output_ceiling = VERIFIER_WORDS,
+                                                       .dies_with_us = true},
+                              on_verified, job, &job->child);
+}
+
+/* An archive that root imports is root's to judge. */
+static bool needs_verifier(const struct job *job) {
+        return *job->puller->config->verifier && job->reference && job->result.images.count > 0;
 }
 
 static void on_child(struct nd_child_result *result, void *userdata) {
         struct job *job = userdata;
-        nd_cleanup(nd_strings_done) nd_strings ids = {};
         struct nd_error *error;
 
         job->child = nullptr;
-        error = nd_error_wrap(verdict(job, result, &ids), "%s", job->reference ?: "import");
+        error = nd_error_wrap(verdict(job, result), "%s", job->reference ?: "import");
         if (result->errors && result->errors[0])
                 nd_log(ND_LOG_DEBUG, "nodens-pull said", nd_field("image", job->reference ?: ""),
                        nd_field("text", result->errors));
-        job_end(job, error, &ids);
+        if (!error && needs_verifier(job)) {
+                error = nd_error_wrap(verify(job), "verify %s", job->reference);
+                if (!error)
+                        return;
+        }
+        conclude(job, error);
 }
 
 /* ---- the start of the helper ---- */

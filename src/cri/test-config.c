@@ -25,7 +25,7 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
                 "socket: /a\nimages: /b\ncertificates: /c\npullHelper: /d\nparallelPulls: 2\nparallelDownloads: 4\n"
                 "noProgressSeconds: 9\npinnedImages:\n- pause:3\n- other\nstate: /e\nrun: /f\nnetworkNamespaces: /g\n"
                 "crun: crun-next\nmonitor: /h\ninit: /i\ncgroupDriver: cgroupfs\ncniConfig: /j\n"
-                "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\ncdi: [/n]\nruntimeHandlers:\n- name: runc\n  engine: runc\n  program: /o\n- name: nested\n  writableCgroups: true\n",
+                "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\ncdi: [/n]\nimageVerifier: /p\nruntimeHandlers:\n- name: runc\n  engine: runc\n  program: /o\n- name: nested\n  writableCgroups: true\n",
                 &config));
         assert_string_equal(config.socket, "/a");
         assert_string_equal(config.images, "/b");
@@ -47,6 +47,7 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         assert_string_equal(config.seccomp_profile, "/m");
         assert_string_equal(config.metrics, "127.0.0.1:9100");
         assert_string_equal(config.cdi, "/n");
+        assert_string_equal(config.verifier, "/p");
         assert_int_equal(config.handlers.count, 2);
         assert_true(cri_config_handler(&config, "runc", &handler));
         assert_int_equal(handler.kind, ENGINE_RUNC);
