@@ -276,8 +276,7 @@ static int dial(struct nd_forwarder *f, struct nd_listener *l, const union nd_so
         enum nd_socket_kind kind;
         int fd;
 
-        if (!nd_listener_target(f, l, &target, &kind))
-                return -EHOSTUNREACH;
+        nd_listener_target(f, l, &target, &kind);
         fd = nd_supply_take(f, kind);
         if (fd < 0)
                 return fd;
@@ -343,7 +342,8 @@ static bool receive_batch(struct nd_forwarder *f, struct nd_listener *l) {
         enum nd_socket_kind kind;
         int n;
 
-        if (nd_listener_target(f, l, &target, &kind) && f->supply.counts[kind] < BATCH) {
+        nd_listener_target(f, l, &target, &kind);
+        if (!nd_supply_has(f, kind, BATCH)) {
                 nd_listener_pause(f, l); /* each datagram may be of a new client; meanwhile they wait in the kernel's queue */
                 return false;
         }

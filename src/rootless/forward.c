@@ -106,14 +106,13 @@ static struct nd_address target_address(const struct nd_forwarder *f, const stru
         return loopback;
 }
 
-bool nd_listener_target(const struct nd_forwarder *f, const struct nd_listener *l, union nd_sockaddr *ret,
+void nd_listener_target(const struct nd_forwarder *f, const struct nd_listener *l, union nd_sockaddr *ret,
                         enum nd_socket_kind *ret_kind) {
         struct nd_address address = target_address(f, l);
         bool v6 = address.family == AF_INET6;
 
         nd_sockaddr_make(&address, l->target_port, ret);
         *ret_kind = l->stream ? (v6 ? ND_SOCKET_TCP6 : ND_SOCKET_TCP4) : (v6 ? ND_SOCKET_UDP6 : ND_SOCKET_UDP4);
-        return true;
 }
 
 static void listener_free(struct nd_listener *l) {
@@ -197,8 +196,8 @@ static struct nd_error *on_listen(struct nd_forwarder *f, struct nd_control *mes
         }
         l->next = f->listeners;
         f->listeners = l;
-        if (nd_listener_target(f, l, &target, &kind))
-                f->supply.used[kind] = true;
+        nd_listener_target(f, l, &target, &kind);
+        f->supply.used[kind] = true;
         return nullptr;
 }
 
@@ -311,10 +310,8 @@ static void on_message(struct nd_forwarder *f, struct nd_watch *watch, [[maybe_u
 static void on_controller(struct nd_forwarder *f, [[maybe_unused]] struct nd_watch *watch, [[maybe_unused]] uint32_t events) {
         static struct controller controllers[CONTROLLERS];
         nd_autoclose int fd = accept4(f->control_fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        struct ucred peer;
-        socklen_t length = sizeof peer;
 
-        if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
+        if (fd < 0)
                 return;
         for (size_t i = 0; i < CONTROLLERS; i++)
                 if (!controllers[i].used) {

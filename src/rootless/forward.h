@@ -99,14 +99,16 @@ struct nd_forwarder {
 void nd_listener_pause(struct nd_forwarder *f, struct nd_listener *l);
 void nd_listeners_resume(struct nd_forwarder *f);
 void nd_listener_unuse(struct nd_listener *l); /* a relay or flow of it is gone */
-/* Where a connection goes, and with which kind of socket. False when the node has no such address. */
-[[nodiscard]] bool nd_listener_target(const struct nd_forwarder *f, const struct nd_listener *l, union nd_sockaddr *ret,
-                                      enum nd_socket_kind *ret_kind);
+/* Where a connection goes, and with which kind of socket. */
+void nd_listener_target(const struct nd_forwarder *f, const struct nd_listener *l, union nd_sockaddr *ret,
+                        enum nd_socket_kind *ret_kind);
 
 /* supply.c */
 [[nodiscard]] struct nd_error *nd_supply_open(struct nd_forwarder *f, int holder_fd);
 void nd_supply_done(struct nd_supply *s);
-void nd_supply_refill(struct nd_forwarder *f);                                      /* asks, when it is time to */
+void nd_supply_refill(struct nd_forwarder *f); /* asks, when it is time to */
+/* Whether so many are there; from now on that kind is kept. */
+[[nodiscard]] bool nd_supply_has(struct nd_forwarder *f, enum nd_socket_kind kind, size_t count);
 [[nodiscard]] int nd_supply_take(struct nd_forwarder *f, enum nd_socket_kind kind); /* -EAGAIN when none is left */
 /* Gives a socket the client's address, if that can be: not that of a loopback or a link. */
 void nd_supply_bind(const struct nd_forwarder *f, int fd, const union nd_sockaddr *client, const union nd_sockaddr *target,

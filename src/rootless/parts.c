@@ -120,14 +120,17 @@ static int on_again([[maybe_unused]] sd_event_source *source, [[maybe_unused]] u
 static int on_ended([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
                     void *userdata) {
         struct part *part = userdata;
-        siginfo_t end;
+        siginfo_t end = {};
+        bool killed;
 
-        (void) waitid(P_PIDFD, (id_t) part->pidfd, &end, WEXITED | WNOHANG); /* ours or not */
+        (void) waitid(P_PIDFD, (id_t) part->pidfd, &end, WEXITED | WNOHANG); /* of one that is not our child it says nothing */
+        killed = end.si_pid == 0 || end.si_code != CLD_EXITED;
         sd_event_source_disable_unref(part->ended);
         part->ended = nullptr;
         nd_close_fd(&part->pidfd);
         part->pid = 0;
-        part->delay_us = nd_clock_us() - part->since_us > STEADY_US ? SOONEST_US : part->delay_us * 2;
+        /* Waiting is for those that cannot start, not for those that somebody kills. */
+        part->delay_us = killed || nd_clock_us() - part->since_us > STEADY_US ? SOONEST_US : part->delay_us * 2;
         if (part->delay_us > SLOWEST_US)
                 part->delay_us = SLOWEST_US;
         sd_event_source_disable_unref(part->again);

@@ -284,8 +284,7 @@ static int dial(struct nd_forwarder *f, struct nd_listener *l, const union nd_so
         enum nd_socket_kind kind;
         int fd, saved;
 
-        if (!nd_listener_target(f, l, &target, &kind))
-                return -EHOSTUNREACH;
+        nd_listener_target(f, l, &target, &kind);
         fd = nd_supply_take(f, kind);
         if (fd < 0)
                 return fd;
@@ -326,7 +325,8 @@ static bool accept_one(struct nd_forwarder *f, struct nd_listener *l) {
         enum nd_socket_kind kind;
         int fd, server;
 
-        if (f->relay_count >= f->relay_most || (nd_listener_target(f, l, &target, &kind) && f->supply.counts[kind] < 2)) {
+        nd_listener_target(f, l, &target, &kind);
+        if (f->relay_count >= f->relay_most || !nd_supply_has(f, kind, 2)) {
                 nd_listener_pause(f, l);
                 return false;
         }

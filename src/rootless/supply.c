@@ -137,6 +137,11 @@ void nd_supply_done(struct nd_supply *s) {
         free(s->why);
 }
 
+bool nd_supply_has(struct nd_forwarder *f, enum nd_socket_kind kind, size_t count) {
+        f->supply.used[kind] = true; /* the node may have got an address of another family since somebody listens */
+        return f->supply.counts[kind] >= count;
+}
+
 int nd_supply_take(struct nd_forwarder *f, enum nd_socket_kind kind) {
         struct nd_supply *s = &f->supply;
 
