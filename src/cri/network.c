@@ -23,6 +23,7 @@
 #include "cri/config.h"
 #include "cri/paths.h"
 #include "sys/file.h"
+#include "sys/namespace.h"
 #include "sys/program.h"
 
 static constexpr uint64_t add_deadline_us = 180 * ND_SECOND_US; /* the kubelet waits four minutes for a sandbox */
@@ -329,7 +330,7 @@ void network_remove(struct network *network, struct sandbox *sandbox, network_ca
         struct cni_plan plan = {
                 .directories = network->config->cni_plugins,
                 .id = sandbox->id,
-                .netns = access(netns, F_OK) == 0 ? netns : "", /* of an earlier boot: only what is elsewhere is given back */
+                .netns = nd_namespace_is_pinned(netns) ? netns : "", /* without one only what is elsewhere is given back */
                 .pod = &sandbox->request,
                 .deadline_us = del_deadline_us};
         struct nd_error *error = nullptr;

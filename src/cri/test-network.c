@@ -245,6 +245,24 @@ static void without_a_note_the_present_network_gets_its_del([[maybe_unused]] voi
         tear_down(&f);
 }
 
+/* A daemon was killed between making the file and mounting the namespace there. */
+static void a_pin_without_a_namespace_is_not_shown_to_plugins([[maybe_unused]] void **state) {
+        nd_autofree char *pin = nullptr, *log = nullptr, *expected = nullptr;
+        struct fixture f;
+
+        set_up(&f);
+        pin = nd_format("nodens-%s", f.sandbox.id);
+        scratch_text(f.root, pin, "");
+        conflist(&f, "10-x.conflist", "x", "first", "first");
+        plugin(&f, "first", "");
+        expect_ok(network_choose(f.network, &f.sandbox));
+        expect_ok(remove_it(&f));
+        log = scratch_read(f.root, "log");
+        expected = nd_format("DEL first %s  eth0", f.sandbox.id);
+        expect_contains(log, expected);
+        tear_down(&f);
+}
+
 static void a_name_cannot_smuggle_an_argument([[maybe_unused]] void **state) {
         static char name[] = "a;K8S_POD_NAMESPACE=kube-system";
         struct fixture f;
@@ -266,6 +284,7 @@ int main(void) {
                 cmocka_unit_test(a_plugin_that_hangs_is_killed_with_what_it_started),
                 cmocka_unit_test(a_network_without_an_address_is_an_error),
                 cmocka_unit_test(without_a_note_the_present_network_gets_its_del),
+                cmocka_unit_test(a_pin_without_a_namespace_is_not_shown_to_plugins),
                 cmocka_unit_test(a_name_cannot_smuggle_an_argument),
         };
 

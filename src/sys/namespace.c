@@ -9,12 +9,14 @@
  *   counted there. */
 #include "sys/namespace.h"
 
+#include <linux/magic.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/statfs.h>
 #include <sys/wait.h>
 
 #include "base/text.h"
@@ -240,6 +242,12 @@ struct nd_error *nd_namespace_pin(int fd, int dirfd, const char *path) {
         if (error)
                 (void) nd_sys->unlinkat(dirfd, path, 0);
         return error;
+}
+
+bool nd_namespace_is_pinned(const char *path) {
+        struct statfs fs;
+
+        return statfs(path, &fs) == 0 && fs.f_type == NSFS_MAGIC;
 }
 
 struct nd_error *nd_namespace_unpin(const char *path) {

@@ -36,5 +36,7 @@ void nd_namespaces_done(struct nd_namespaces *namespaces);
 
 /* Mounts a namespace's descriptor at a file below dirfd, which is made; ND_EXISTS when there is one already. */
 [[nodiscard]] struct nd_error *nd_namespace_pin(int fd, int dirfd, const char *path);
+/* Whether a namespace is mounted there: who was killed while pinning or unpinning leaves an ordinary file. */
+[[nodiscard]] bool nd_namespace_is_pinned(const char *path);
 /* Undoes that. Of what is not there, nothing is said. */
 [[nodiscard]] struct nd_error *nd_namespace_unpin(const char *path);
