@@ -361,7 +361,8 @@ static struct nd_error *make_for_image(const struct bundle_plan *plan, const cha
                                                    .directory = directory,
                                                    .userns = userns,
                                                    .uid = userns >= 0 ? pod->uids.outside : 0,
-                                                   .gid = userns >= 0 ? pod->gids.outside : 0},
+                                                   .gid = userns >= 0 ? pod->gids.outside : 0,
+                                                   .workshop = plan->workshop},
                             &tree));
         nd_try(user_resolve(tree, request_of(plan), plan->image->user, userns >= 0 ? pod->uids.count : 0, &user));
         nd_try(declared_volumes_make(&(struct declared_volumes_plan) {.image = plan->image,

@@ -11,6 +11,7 @@
 #include "oci/config.h"
 
 struct cri_config;
+struct workshop;
 
 /* What the worker tells beside its error: lies in memory that both see. */
 struct bundle_report {
@@ -31,6 +32,7 @@ struct bundle_plan {
         const char *pid;           /* likewise; "" = a new one */
         const char *hostname, *hosts, *resolv, *shm;
         struct bundle_report *report;
+        const struct workshop *workshop;
 };
 
 /* An nd_worker_function; argument is a plan. ret_fd is the root filesystem. */

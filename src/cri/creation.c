@@ -239,6 +239,7 @@ static struct nd_error *plan_bundle(struct container_operation *operation) {
                 .resolv = creation->resolv,
                 .shm = creation->shm,
                 .report = creation->report,
+                .workshop = daemon->workshop,
         };
         for (unsigned i = 0; i < POD_NAMESPACES; i++)
                 creation->plan.namespaces[i] = creation->namespaces[i];

@@ -27,6 +27,7 @@
 #include "cri/sweeper.h"
 #include "cri/telemetry.h"
 #include "cri/verify.h"
+#include "cri/workshop.h"
 #include "oci/store.h"
 #include "sys/file.h"
 #include "sys/limits.h"
@@ -49,6 +50,7 @@ void daemon_done(struct daemon *daemon) {
         selftest_free(daemon->selftest);
         pods_done(&daemon->pods);
         network_free(daemon->network);
+        workshop_free(daemon->workshop);
         pins_free(daemon->pins);
         record_book_free(daemon->records);
         puller_free(daemon->puller);
@@ -186,9 +188,13 @@ static struct nd_error *start_images(struct daemon *daemon) {
 }
 
 static struct nd_error *start_pods(struct daemon *daemon) {
+        nd_autofree char *layers = nullptr;
+
         nd_try(make_run_directories(&daemon->config));
         nd_try(record_book_open(&daemon->config, &daemon->records));
         nd_try(pins_open(&daemon->config, &daemon->pins));
+        layers = nd_format("%s/layers", nd_image_store_root(daemon->images));
+        nd_try(workshop_open(&daemon->config, layers, &daemon->workshop));
         daemon->network = network_new(daemon->loop, &daemon->config);
         nd_try(verify_new(daemon, &daemon->verify));
         nd_try(stats_new(daemon, &daemon->stats));

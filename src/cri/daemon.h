@@ -21,6 +21,7 @@ struct daemon {
         struct pods pods;
         struct record_book *records;
         struct pins *pins;
+        struct workshop *workshop;
         struct network *network;
         struct selftest *selftest;
         struct verify *verify;

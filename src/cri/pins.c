@@ -31,18 +31,6 @@ struct pins {
         int root;
 };
 
-/* Changes the caller's root to a new tmpfs, with nothing else in its mount namespace. */
-static struct nd_error *move_into_tmpfs(const char *directory) {
-        nd_autoclose int tree = -EBADF;
-
-        nd_try(nd_fs_make("tmpfs", (const struct nd_fs_option[]) {{"mode", "0700"}}, 1,
-                          MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &tree));
-        nd_try(nd_mount_attach(tree, AT_FDCWD, directory));
-        if (chdir(directory) < 0 || nd_sys->pivot_root(".", ".") < 0 || nd_sys->umount2(".", MNT_DETACH) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "leave only '%s' in a mount namespace", directory);
-        return nullptr;
-}
-
 struct birth {
         const char *directory;
         int cpu; /* where; -1 = anywhere */
@@ -68,7 +56,7 @@ static struct nd_error *make_namespace(void *argument, int *ret_fd) {
         fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
         if (fd < 0)
                 return nd_error_new(ND_INTERNAL, errno, "open our mount namespace");
-        nd_try(move_into_tmpfs(birth->directory));
+        nd_try(nd_mount_namespace_empty(birth->directory));
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }

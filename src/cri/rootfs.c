@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "base/vector.h"
+#include "cri/workshop.h"
 #include "sys/file.h"
 #include "sys/mount.h"
 #include "sys/tree.h"
@@ -55,9 +56,10 @@ static void add_layers(options *list, const char *layers, const struct nd_digest
 
 struct nd_error *rootfs_build(const struct rootfs_plan *plan, int *ret_fd) {
         nd_cleanup(options_done) options list = {};
+        nd_cleanup(workshop_leave) int home = -EBADF;
 
         nd_try(make_directories(plan));
-        nd_try(nd_mount_namespace_private());
+        nd_try(workshop_enter(plan->workshop, &home));
         if (plan->userns >= 0)
                 nd_try(map_layers(plan->layers, plan->userns));
         add_layers(&list, plan->layers, plan->chains, plan->count);

@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "oci/digest.h"
 
+struct workshop;
+
 struct rootfs_plan {
         const char *layers;             /* the store's directory of layers, absolute */
         const struct nd_digest *chains; /* lowest first; may be none */
@@ -17,12 +19,13 @@ struct rootfs_plan {
         int userns;            /* -EBADF = the host's users */
         uid_t uid;             /* the container's root, as the host sees it */
         gid_t gid;
+        const struct workshop *workshop; /* where it is built; nullptr = in a copy of the caller's mount namespace */
 };
 
-/* For workers: leaves the caller in a mount namespace of its own, where the layers are mapped. ret_fd is the mount. */
+/* For workers, which are where they were afterwards. ret_fd is the mount. */
 [[nodiscard]] struct nd_error *rootfs_build(const struct rootfs_plan *plan, int *ret_fd);
 
-/* For workers, likewise: layers merged read-only, without a container's own, as a detached mount. */
+/* For workers: leaves the caller in a mount namespace of its own, where the layers are mapped. Layers merged read-only, without a container's own, as a detached mount. */
 [[nodiscard]] struct nd_error *rootfs_merge(const char *layers, const struct nd_digest *chains, size_t count, int userns,
                                             int *ret_fd);
 

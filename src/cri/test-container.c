@@ -24,6 +24,7 @@
 #include "cri/record.h"
 #include "cri/resources.h"
 #include "cri/sandbox.h"
+#include "cri/workshop.h"
 #include "sys/cgroup.h"
 #include "sys/file.h"
 
@@ -77,7 +78,7 @@ static void put_image(struct fixture *f) {
 
 static void set_up(struct fixture *f) {
         struct cri_config *config = &f->daemon.config;
-        nd_autofree char *images = nullptr;
+        nd_autofree char *images = nullptr, *layers = nullptr;
 
         *f = (struct fixture) {.root = scratch_make()};
         assert_int_equal(chmod(f->root, 0711), 0);
@@ -98,6 +99,8 @@ static void set_up(struct fixture *f) {
         f->daemon.network = network_new(f->daemon.loop, config);
         images = nd_format("%s/images", f->root);
         expect_ok(nd_image_store_open(images, &f->daemon.images));
+        layers = nd_format("%s/layers", images);
+        expect_ok(workshop_open(config, layers, &f->daemon.workshop));
         put_image(f);
 }
 
@@ -108,6 +111,7 @@ static void tear_down(struct fixture *f) {
         network_free(f->daemon.network);
         record_book_free(f->daemon.records);
         pins_free(f->daemon.pins);
+        workshop_free(f->daemon.workshop);
         nd_image_store_free(f->daemon.images);
         sd_event_unref(f->daemon.loop);
         cri_config_done(&f->daemon.config);

@@ -77,6 +77,17 @@ struct nd_error *nd_fs_make(const char *type, const struct nd_fs_option *options
         return nullptr;
 }
 
+struct nd_error *nd_mount_namespace_empty(const char *directory) {
+        nd_autoclose int tree = -EBADF;
+
+        nd_try(nd_fs_make("tmpfs", (const struct nd_fs_option[]) {{"mode", "0700"}}, 1,
+                          MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &tree));
+        nd_try(nd_mount_attach(tree, AT_FDCWD, directory));
+        if (chdir(directory) < 0 || nd_sys->pivot_root(".", ".") < 0 || nd_sys->umount2(".", MNT_DETACH) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "leave only '%s' in a mount namespace", directory);
+        return nullptr;
+}
+
 struct nd_error *nd_mount_namespace_private(void) {
         if (nd_sys->unshare(CLONE_NEWNS) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "make a mount namespace");

@@ -30,5 +30,8 @@ struct nd_fs_option {
 /* A private mount namespace for the calling process: nothing it mounts is seen outside. */
 [[nodiscard]] struct nd_error *nd_mount_namespace_private(void);
 
+/* Leaves the calling process, which is in a private mount namespace already, with nothing in it but a new tmpfs as its root. Any directory will do. */
+[[nodiscard]] struct nd_error *nd_mount_namespace_empty(const char *directory);
+
 /* "ext4", "tmpfs" ...; the hex magic where the name is not known. The buffer is static per thread of control. */
 const char *nd_fs_name(int fd);
