@@ -22,7 +22,6 @@ from nodensdev.cluster.options import Webhook  # noqa: E402
 
 GUARD = "/nodens/build/gcc/src/guard/nodens-guard"
 PORT = 9443
-OBJECTS = {"pod": "pods"}
 
 
 @dataclass
@@ -93,22 +92,22 @@ def guard_kubeconfig(plane: Plane, state: Path) -> None:
     (state / "guard.kubeconfig").write_text(json.dumps(admin))
 
 
-def guard_config(state: Path, **more: Any) -> None:
-    (state / "guard.yaml").write_text(json.dumps({
+def guard_config(state: Path, name: str = "guard", **more: Any) -> None:
+    (state / f"{name}.yaml").write_text(json.dumps({
         "address": "127.0.0.1", "port": PORT, "certificate": f"{STATE}/pki/webhook-guard.crt", "key": f"{STATE}/pki/webhook-guard.key",
         "kubeconfig": f"{STATE}/guard.kubeconfig", "userNamespacesHostNetwork": True, **more}))
 
 
 @contextlib.contextmanager
-def guard_running(plane: Plane, state: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with (state / "logs/guard.log").open("ab") as log:
-        process = subprocess.Popen(plane.inside.command([GUARD, "serve", "--config", f"{STATE}/guard.yaml"]),
+def guard_running(plane: Plane, state: Path, name: str = "guard", port: int = PORT) -> Iterator[subprocess.Popen[bytes]]:
+    with (state / f"logs/{name}.log").open("ab") as log:
+        process = subprocess.Popen(plane.inside.command([GUARD, "serve", "--config", f"{STATE}/{name}.yaml"]),
                                    stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
     ready = ["python3", "-c", "import ssl, sys, urllib.request as r; r.urlopen(sys.argv[1], context=ssl._create_unverified_context(), timeout=2)",
-             f"https://127.0.0.1:{PORT}/readyz"]
+             f"https://127.0.0.1:{port}/readyz"]
     try:
         wait_until(lambda: process.poll() is not None or plane.one.run(ready).returncode == 0, "the guard's readiness")
-        assert process.poll() is None, (state / "logs/guard.log").read_text()
+        assert process.poll() is None, (state / f"logs/{name}.log").read_text()
         yield process
     finally:
         process.terminate()
@@ -123,7 +122,7 @@ def plane() -> Iterator[Plane]:
         place = room.Room(root="build", netns=one.netns, binds=(room.Bind(one.state, STATE),))
         with room.prepared(place) as inside:
             plane = Plane(one, inside)
-            guard_config(one.state)
+            guard_config(one.state, allocateRanges=False)  # test_ranges.py has guards of its own for that
             plane.kubectl("apply", "-f", "-", stdin=plane.guard_output("manifest", "crd"))
             plane.kubectl("wait", "--for=condition=Established", "crd/securitycontextconstraints.security.nodens.io")
             plane.kubectl("apply", "-f", "-", stdin=plane.guard_output("manifest", "constraints", "rbac"))

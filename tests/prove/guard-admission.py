@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """nodens-guard, first half: its policy, as pure functions and in `nodens lint`, and admission of pods beside a stock API server.
 
-Not there yet: ranges by a leader, pod security under labels of ours, load, the differentials of RBAC and hostUsers against an API server."""
+Not there yet: pod security under labels of ours, load, the differentials of RBAC and hostUsers against an API server."""
 import re
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from nodensdev.prove import Proof, check
 
 PODS, PODS_FULL = 60_000, 240_000
 PROGRAMS = 23
-ADMISSION_TESTS = 17
+ADMISSION_TESTS = 19
 FUZZERS = ("pod", "labels", "scc", "review", "rbac", "api-objects", "kubeconfig")
 MINUTE = 60
 
