@@ -68,14 +68,14 @@ def run_tests(args: argparse.Namespace) -> Verdict:
     directory = new_directory(args)
     machine.say(f"{count} tests on {args.runtime} ({len(verdict.excluded)} excluded), {args.processes} at once; "
                 f"logs: {directory}")
-    started = time.monotonic()
+    started, tested = time.monotonic(), report.commit()     # the tree may go on while the tests run
     with target(args, directory) as where:
         for name, (chosen, _) in parts.items():
             if chosen:
                 judge.judge(suite_of(name, where), chosen, args.processes, directory / name, verdict)
     seconds = time.monotonic() - started
     print(report.summary(f"{args.set or args.focus} on {args.runtime}", verdict, seconds, directory))
-    facts = {"set": args.set, "focus": args.focus, "runtime": args.runtime, "kernel": args.kernel}
+    facts = {"set": args.set, "focus": args.focus, "runtime": args.runtime, "kernel": args.kernel, "commit": tested}
     report.write(directory / "result.json", facts, verdict, seconds)
     return verdict
 

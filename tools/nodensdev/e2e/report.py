@@ -48,7 +48,7 @@ def first_line(outcome: Outcome) -> str:
 def write(path: Path, facts: dict[str, Any], verdict: Verdict, seconds: float) -> None:
     """The whole verdict with what it was taken from."""
     now = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
-    data = facts | {"commit": commit(), "date": now, "seconds": round(seconds), "counts": verdict.counts()}
+    data = {"commit": commit()} | facts | {"date": now, "seconds": round(seconds), "counts": verdict.counts()}
     for name in ("passed", "flaky", "failed", "skipped"):
         data[name] = [asdict(item) for item in getattr(verdict, name)]
     data["missing"] = verdict.missing
