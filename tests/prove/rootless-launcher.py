@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-rootless, first half: a node's namespaces, view and network for an ordinary user. Published ports come later."""
+"""nodens-rootless, first half: a node's namespaces, view, network and published ports for an ordinary user."""
 import re
 from pathlib import Path
 
-from nodensdev import build
+from nodensdev import build, gobin
 from nodensdev.project import BUILD, TESTS
 from nodensdev.prove import Proof, check
 
-FUZZERS = ("control", "node-record", "resolv", "settings")
+FUZZERS = ("api", "control", "node-record", "ports", "resolv", "settings")
 FUZZ_SECONDS = 10 * 60              # each
 SECURITY_LEAST = 90                 # attempts from inside
 
@@ -39,12 +39,25 @@ def security(proof: Proof) -> None:
     proof.expect(count >= SECURITY_LEAST, f"at least {SECURITY_LEAST} of them are tried")
 
 
-@check("helper and launcher are killed 50 times each under traffic: the node lives on, and its network comes back")
+@check("published ports: servers in the node and pods behind DNAT see their clients' addresses, TCP and UDP, IPv4 and IPv6; RootlessKit's API; nothing is lost when descriptors run out")
+def ports(proof: Proof) -> None:
+    pytest(proof, "tests/rootless/test_ports.py")
+
+
+@check("kube-proxy 1.36.3 in nftables mode runs inside, with a pod behind its node port; pods of two machines by VXLAN over two pastas")
+def kubernetes(proof: Proof) -> None:
+    gobin.ensure("kubernetes")
+    output = pytest(proof, "tests/rootless/kubernetes.py")
+    for line in re.findall(r"^(?:Kubernetes v|pods of two).*$", output, re.MULTILINE):
+        proof.figure("seen", line)
+
+
+@check("helper, launcher, forwarder and controller are killed 50 times each under traffic: the node lives on, other connections go on, network and ports come back")
 def kills(proof: Proof) -> None:
     output = pytest(proof, "tests/rootless/kills.py", timeout=1500)
     for line in re.findall(r"^.*\bkills of the .*$", output, re.MULTILINE):
         proof.figure("seen", line.strip("."))
-    proof.expect(len(re.findall(r"50 kills of the ", output)) == 2, "50 kills of each")
+    proof.expect(len(re.findall(r"50 kills of the ", output)) == 5, "50 kills of each")
 
 
 @check("the same by the user's systemd, with delegated controllers, on the quick kernel")
@@ -54,12 +67,13 @@ def systemd(proof: Proof) -> None:
     proof.expect("all of it works" in done.stdout, "the guest's script came to its end")
 
 
-@check("the kernel does what this leans on: persistent taps, roots of cgroup namespaces")
+@check("the kernel does what this leans on: persistent taps, roots of cgroup namespaces, answers to foreign addresses")
 def kernel(proof: Proof) -> None:
     build.ensure(proof.inside, "gcc")
     done = proof.run(["meson", "test", "--no-rebuild", "-C", "build/gcc", "--print-errorlogs",
-                      "a persistent tap keeps its routes when its reader dies", "the root of a cgroup namespace is where its first process began"], timeout=120)
-    proof.expect(re.search(r"^Ok: +2 *$", done.stdout, re.MULTILINE) is not None, "both ran and passed")
+                      "a persistent tap keeps its routes when its reader dies", "the root of a cgroup namespace is where its first process began",
+                      "an answer to a foreign address comes back to the socket that has it"], timeout=120)
+    proof.expect(re.search(r"^Ok: +3 *$", done.stdout, re.MULTILINE) is not None, "all three ran and passed")
 
 
 @check("every parser is fuzzed for ten minutes", full_only=True)
