@@ -139,7 +139,8 @@ class Container:
 
     def pid(self) -> int:
         """Its first process in this pid namespace, found by its cgroup: the CRI does not tell it."""
-        mine = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and self.id in cgroup_of(entry)]
+        mine = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and self.id in cgroup_of(entry)
+                and "/monitors/" not in cgroup_of(entry)]    # nodens-cri has a monitor per container, in a cgroup of that name
         assert mine, f"no process is in a cgroup named after {self.id}"
         return min(mine, key=lambda number: int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[19]))
 
