@@ -215,8 +215,7 @@ def test_a_thousand_pod_lives_while_everything_fails(request: pytest.FixtureRequ
     for path, real, _ in fakes:
         set_faults(path, real, (0, 0, 0, 0))
     if not chaos.wrong:
-        for pod in world.sandboxes():
-            chaos.lie(f"a sandbox is left: {pod}")
+        collect(chaos, world)
     figures = {"lives": chaos.events["lives"], "kills": chaos.kills, "seed": seed, "events": dict(chaos.events.most_common())}
     print(json.dumps(figures, indent=1))
     if path := request.config.getoption("--figures"):
@@ -225,6 +224,16 @@ def test_a_thousand_pod_lives_while_everything_fails(request: pytest.FixtureRequ
     world.clean()
     no_trace(directory / "r", before, runtime)
     assert chaos.kills >= wanted_kills and chaos.events["lives"] >= lives
+
+
+def collect(chaos: Chaos, world: Pods) -> None:
+    """A run whose undoing failed too is shown as not ready, for the kubelet's garbage collection, which is played here. Nothing else may be left."""
+    for item in world.sandboxes():
+        if item.state == world.pb.SANDBOX_READY:
+            chaos.lie(f"a sandbox is left: {item}")
+            continue
+        chaos.note("sandboxes left to the kubelet")
+        end(chaos, Pod(world, item.id, None))
 
 
 def make_fakes(directory: Path, runtime: parts.NodensCri) -> list[tuple[Path, Path | str, tuple[int, ...]]]:
