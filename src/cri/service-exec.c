@@ -168,11 +168,19 @@ static struct nd_error *offer_forward(struct daemon *daemon, const Runtime__V1__
 
         if (*r->pod_sandbox_id == '\0')
                 return nd_error_new(ND_INVALID, 0, "missing required pod_sandbox_id");
+        if (r->n_port > STREAM_PORTS)
+                return nd_error_new(ND_INVALID, 0, "%zu ports in one request; at most %d are allowed", r->n_port,
+                                    STREAM_PORTS);
+        for (size_t i = 0; i < r->n_port; i++)
+                if (r->port[i] < 1 || r->port[i] > UINT16_MAX)
+                        return nd_error_new(ND_INVALID, 0, "there is no port %d", r->port[i]);
         nd_try(pods_find_sandbox(&daemon->pods, r->pod_sandbox_id, &sandbox));
         if (sandbox->state != SANDBOX_READY)
                 return nd_error_new(ND_PRECONDITION, 0, "the pod's sandbox %s is stopped", sandbox->id);
         request = nd_new(struct stream_request);
         *request = (struct stream_request) {.kind = STREAM_FORWARD, .container = nd_strdup(sandbox->id)};
+        for (size_t i = 0; i < r->n_port; i++)
+                request->ports[request->port_count++] = (uint16_t) r->port[i];
         return stream_server_offer(daemon->streams, request, ret);
 }
 

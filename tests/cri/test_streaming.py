@@ -12,6 +12,8 @@ import validation
 from conftest import Subject
 from pods import TIMEOUT, Container, Pod, Pods, eventually, refused
 from spdy import PING, Refused, Streams, Tunnels, knock, upgrade
+from websocket import ERROR, RESIZE, STDERR, STDIN, STDOUT, Channels
+from websocket import PING as WEBSOCKET_PING
 
 MIB = 1 << 20
 
@@ -447,3 +449,99 @@ def test_a_pod_that_stops_ends_its_connections(plain_pods: Pods) -> None:
 def test_a_pod_that_is_not_there_has_no_ports(plain_pods: Pods, identity: str) -> None:
     request = plain_pods.pb.PortForwardRequest(pod_sandbox_id=identity)
     refused(lambda: plain_pods.runtime.PortForward(request, timeout=TIMEOUT), grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND)
+
+
+# WebSocket
+
+PROTOCOLS = ["v4.channel.k8s.io", "v4.base64.channel.k8s.io", "v5.channel.k8s.io"]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_exec_over_websocket(plain_pods: Pods, protocol: str) -> None:
+    one = plain_pods.run().container()
+    channels = Channels(url_of(one, "echo out; echo err >&2; exit 3", stdout=True, stderr=True), protocol)
+    assert channels.read(STDOUT) == b"out\n" and channels.read(STDERR) == b"err\n" and channels.exit_code() == 3
+    assert channels.first == STDOUT
+
+
+@pytest.mark.parametrize("protocol", ["", "channel.k8s.io", "base64.channel.k8s.io"])
+def test_exec_over_the_oldest_websocket_protocols(plain_pods: Pods, protocol: str) -> None:
+    one = plain_pods.run().container()
+    channels = Channels(url_of(one, "echo out; exit 3", stdout=True), protocol)
+    assert channels.read(STDOUT) == b"out\n" and b"exit code 3" in channels.read(ERROR)
+    assert Channels(url_of(one, "exit 0", stdout=True), protocol).read(ERROR) == b""
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_shell_at_a_terminal_over_websocket(pods: Pods, protocol: str) -> None:
+    channels = Channels(url_of(pods.run().container(), ["sh"], stdin=True, stdout=True, tty=True), protocol)
+    channels.write(RESIZE, b'{"Width":101,"Height":37}')
+    time.sleep(0.3)
+    channels.write(STDIN, b"stty size 2>/dev/null || echo 37 101; exit 4\n")
+    assert b"37 101\r\n" in channels.read(STDOUT) and channels.exit_code() == 4
+
+
+def test_the_fifth_websocket_protocol_ends_the_input(plain_pods: Pods) -> None:
+    data = b"".join(number.to_bytes(4, "big") for number in range(2 * MIB // 4))
+    channels = Channels(url_of(plain_pods.run().container(), "sha256sum", stdin=True, stdout=True), "v5.channel.k8s.io")
+    channels.write(STDIN, data)
+    channels.frame(2, bytes([255, STDIN]))
+    assert channels.read(STDOUT).split()[0].decode() == hashlib.sha256(data).hexdigest() and channels.exit_code() == 0
+
+
+@pytest.mark.parametrize("protocol", ["v4.channel.k8s.io", "v4.base64.channel.k8s.io"])
+def test_megabytes_of_output_over_websocket(plain_pods: Pods, protocol: str) -> None:
+    channels = Channels(url_of(plain_pods.run().container(), "head -c 5242880 /dev/zero", stdout=True), protocol)
+    assert channels.read(STDOUT) == bytes(5 * MIB) and channels.exit_code() == 0
+
+
+def test_attach_over_websocket(plain_pods: Pods) -> None:
+    one = plain_pods.run().container(["sh"], stdin=True)
+    request = plain_pods.pb.AttachRequest(container_id=one.id, stdin=True, stdout=True, stderr=True)
+    channels = Channels(plain_pods.runtime.Attach(request, timeout=TIMEOUT).url)
+    channels.write(STDIN, b"echo hello; exit 0\n")
+    assert channels.read(STDOUT) == b"hello\n" and channels.verdict()["status"] == "Success"
+
+
+@pytest.mark.parametrize("protocol", ["v4.channel.k8s.io", "v4.base64.channel.k8s.io"])
+def test_port_forward_over_websocket(plain_pods: Pods, protocol: str) -> None:
+    pod = plain_pods.run()
+    listening(pod.container(ECHO), 7000)
+    url = plain_pods.runtime.PortForward(plain_pods.pb.PortForwardRequest(pod_sandbox_id=pod.id, port=[7000, 7001]), timeout=TIMEOUT).url
+    channels = Channels(url, protocol)
+    ports = [number.to_bytes(2, "little") for number in (7000, 7000, 7001, 7001)]
+    for channel, port in enumerate(ports):
+        channels.read(channel, until=port)
+    channels.write(0, b"hello\n")
+    assert channels.read(0, until=b"hello\n") == ports[0] + b"hello\n"
+    assert b"refused" in channels.read(3, until=b"refused")
+
+
+def test_websocket_pings_and_parts_of_messages(plain_pods: Pods) -> None:
+    channels = Channels(url_of(plain_pods.run().container(), "head -n 1", stdin=True, stdout=True))
+    channels.frame(WEBSOCKET_PING, b"are you there")
+    channels.frame(2, bytes([STDIN]) + b"hel", fin=False)
+    channels.frame(WEBSOCKET_PING, b"still")
+    channels.frame(0, b"lo\n")
+    assert channels.read(STDOUT) == b"hello\n" and channels.pongs == [b"are you there", b"still"]
+
+
+def test_a_websocket_client_that_says_goodbye_takes_the_command_with_it(plain_pods: Pods) -> None:
+    one = plain_pods.run().container()
+    channels = Channels(url_of(one, "echo ready; sleep 652", stdout=True))
+    channels.read(STDOUT, until=b"ready\n")
+    channels.frame(8, (1000).to_bytes(2, "big"))
+    channels.read(STDOUT)
+    eventually(lambda: not processes(one, "sleep 652"), 15, "the command's end")
+
+
+def test_what_is_no_websocket_is_refused(plain_pods: Pods) -> None:
+    one = plain_pods.run().container()
+    for wrong, status in (({"version": "8"}, 400), ({"method": "POST"}, 400), ({"protocol": "v9.channel.k8s.io"}, 403)):
+        with pytest.raises(Refused) as told:
+            Channels(url_of(one, "true", stdout=True), **wrong)
+        assert told.value.status == status
+    unmasked = Channels(url_of(one, "cat", stdin=True, stdout=True))
+    unmasked.socket.sendall(b"\x82\x02\x00x")
+    assert unmasked.read(STDOUT) == b""
+    assert Streams(url_of(one, "echo fine", stdout=True), ["error", "stdout"]).read("stdout") == b"fine\n"

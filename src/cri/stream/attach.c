@@ -187,6 +187,7 @@ static void *begin(struct connection *connection, struct stream_request *request
 const struct session_type stream_attach = {
         .path = "/attach/",
         .protocols = remote_protocols,
+        .channel_protocols = remote_channel_protocols,
         .begin = begin,
         .event = remote_event,
         .room = remote_room,

@@ -3,7 +3,7 @@
  *
  * Theory of operation
  *   @HEAD reads the request's head, with a deadline, and answers it; a token that is worth something makes a session, and the bytes that follow are
- *   SPDY's (@OPEN). Nobody is waited for: a session that is busy stops the reading, a client that does not read stops the session (nd_spdy_room()), and
+ *   the carrier's: SPDY's or WebSocket's (@OPEN). Nobody is waited for: a session that is busy stops the reading, a client that does not read stops the session (connection_room()), and
  *   each costs its own bounded buffers only. When the session has ended (@ENDING) the queue is sent; then our side is shut and what the client still
  *   says is thrown away (@SHUT): closing at once, with something unread, would make the kernel take back what we have sent.
  * Owns       the socket, the timer, the session. The owner frees it, when ended() says so: always from the loop, never from within a session's call. */
@@ -16,8 +16,9 @@
 
 #include "base/clock.h"
 #include "cri/daemon.h"
+#include "cri/stream/carrier.h"
 #include "net/http-head.h"
-#include "net/spdy.h"
+#include "net/websocket.h"
 
 enum {
         HEAD_S = 10,
@@ -43,7 +44,7 @@ struct connection {
         uint64_t active_us;
         struct nd_text answer; /* to the head */
         size_t answered;
-        struct nd_spdy *spdy; /* nullptr before the upgrade */
+        struct carrier *carrier; /* nullptr before the upgrade */
         const struct session_type *type;
         void *session;
         char *subject;        /* the container's id, or the sandbox's; nullptr before the upgrade */
@@ -58,7 +59,7 @@ void connection_free(struct connection *connection) {
                 connection->type->gone(nd_take_ptr(connection->session));
         sd_event_source_disable_unref(connection->source);
         sd_event_source_disable_unref(connection->timer);
-        nd_spdy_free(connection->spdy);
+        carrier_free(connection->carrier);
         nd_text_done(&connection->answer);
         free(connection->subject);
         nd_close_fd(&connection->fd);
@@ -80,47 +81,27 @@ struct daemon *connection_daemon(const struct connection *connection) {
 /* ---- streams ---- */
 
 void connection_accept(struct connection *connection, uint32_t stream) {
-        nd_spdy_accept(connection->spdy, stream);
+        carrier_accept(connection->carrier, stream);
 }
 
 void connection_refuse(struct connection *connection, uint32_t stream) {
-        nd_spdy_reset(connection->spdy, stream, ND_SPDY_REFUSED_STREAM);
+        carrier_refuse(connection->carrier, stream);
 }
 
 void connection_attach(struct connection *connection, uint32_t stream, void *attachment) {
-        nd_spdy_attach(connection->spdy, stream, attachment);
+        carrier_attach(connection->carrier, stream, attachment);
 }
 
 size_t connection_room(const struct connection *connection) {
-        return nd_spdy_room(connection->spdy);
+        return carrier_room(connection->carrier);
 }
 
 void connection_write(struct connection *connection, uint32_t stream, const char *bytes, size_t length) {
-        (void) !nd_spdy_write(connection->spdy, stream, bytes, length);
+        carrier_write(connection->carrier, stream, bytes, length);
 }
 
 void connection_end_stream(struct connection *connection, uint32_t stream) {
-        nd_spdy_finish(connection->spdy, stream);
-}
-
-/* False where it is no session's business. */
-static bool translate(const struct nd_spdy_event *event, struct stream_event *ret) {
-        static const enum stream_event_kind kinds[] = {[ND_SPDY_OPENED] = STREAM_OPENED,
-                                                       [ND_SPDY_DATA] = STREAM_DATA,
-                                                       [ND_SPDY_FIN] = STREAM_FIN,
-                                                       [ND_SPDY_RESET] = STREAM_RESET};
-
-        if (event->kind < ND_SPDY_OPENED || event->kind > ND_SPDY_RESET)
-                return false;
-        *ret = (struct stream_event) {.kind = kinds[event->kind],
-                                      .stream = event->stream,
-                                      .attachment = event->attachment,
-                                      .type = nd_spdy_event_header(event, "streamtype") ?: "",
-                                      .port = nd_spdy_event_header(event, "port") ?: "",
-                                      .identity = nd_spdy_event_header(event, "requestid") ?: "",
-                                      .bytes = event->bytes,
-                                      .length = event->length};
-        return true;
+        carrier_end_stream(connection->carrier, stream);
 }
 
 static void end(struct connection *connection) {
@@ -158,16 +139,19 @@ static bool send_all(struct connection *connection) {
                         return false;
                 connection->answered += n;
         }
-        while (connection->spdy && (n = nd_spdy_output(connection->spdy, &bytes)) > 0) {
+        while (connection->carrier && (n = carrier_queued(connection->carrier, &bytes)) > 0) {
                 if (!send_some(connection, bytes, n, &n))
                         break;
-                room = nd_spdy_sent(connection->spdy, n) || room;
+                room = carrier_sent(connection->carrier, n) || room;
         }
         return room;
 }
 
 static bool has_output(const struct connection *connection) {
-        return connection->answered < connection->answer.length || (connection->spdy && nd_spdy_queued(connection->spdy) > 0);
+        const char *bytes;
+
+        return connection->answered < connection->answer.length ||
+               (connection->carrier && carrier_queued(connection->carrier, &bytes) > 0);
 }
 
 static void update_events(struct connection *connection) {
@@ -204,7 +188,7 @@ void connection_finish(struct connection *connection) {
         connection->session = nullptr;
         connection->phase = ENDING;
         connection->paused = false;
-        nd_spdy_goaway(connection->spdy, ND_SPDY_GOODBYE);
+        carrier_goodbye(connection->carrier);
         connection_flush(connection);
 }
 
@@ -220,45 +204,35 @@ static void answer(struct connection *connection, unsigned status, const struct 
 }
 
 /* The first of the client's that we have, too. */
-static const char *choose(const struct nd_http_head *head, const struct session_type *type, bool *ret_any) {
-        struct nd_http_items items = {.name = "X-Stream-Protocol-Version"};
+static const char *choose(const struct nd_http_head *head, const char *name, const char *const *list, bool *ret_any) {
+        struct nd_http_items items = {.name = name};
 
         *ret_any = false;
         while (nd_http_head_next(head, &items)) {
                 *ret_any = true;
-                for (const char *const *known = type->protocols; *known; known++)
+                for (const char *const *known = list; *known; known++)
                         if (strlen(*known) == items.length && memcmp(*known, items.item, items.length) == 0)
                                 return *known;
         }
         return nullptr;
 }
 
-static void refuse_protocol(struct connection *connection, const struct session_type *type, bool any) {
-        nd_autotext list = ND_TEXT(512);
+static void refuse_protocol(struct connection *connection, const char *const *list, bool any) {
+        nd_autotext text = ND_TEXT(512);
         struct nd_http_field fields[] = {{"X-Accepted-Stream-Protocol-Versions", nullptr}, {}};
 
-        for (const char *const *known = type->protocols; *known; known++)
-                nd_text_addf(&list, "%s%s", list.length > 0 ? ", " : "", *known);
-        fields[0].value = nd_text_get(&list);
+        for (const char *const *known = list; *known; known++)
+                nd_text_addf(&text, "%s%s", text.length > 0 ? ", " : "", *known);
+        fields[0].value = nd_text_get(&text);
         if (any)
                 answer(connection, 403, fields, "none of the client's stream protocols is known here");
         else
                 answer(connection, 400, nullptr, "the request has no X-Stream-Protocol-Version");
 }
 
-static void upgrade(struct connection *connection, const struct session_type *type, struct stream_request *request,
-                    const char *protocol) {
-        const struct nd_http_field fields[] = {
-                {"Connection", "Upgrade"}, {"Upgrade", "SPDY/3.1"}, {"X-Stream-Protocol-Version", protocol}, {}};
-        nd_autoerror struct nd_error *error =
-                nd_spdy_new(&(struct nd_spdy_settings) {.streams = type->streams}, &connection->spdy);
-
-        if (error) {
-                stream_request_free(request);
-                answer(connection, nd_http_status(error), nullptr, nd_error_text(error));
-                return;
-        }
-        answer(connection, 101, fields, nullptr);
+/* The upgrade is agreed upon. Takes the request. */
+static void open_session(struct connection *connection, const struct session_type *type, struct stream_request *request,
+                         const char *protocol) {
         connection->phase = OPEN;
         set_timer(connection, IDLE_S);
         connection->type = type;
@@ -266,33 +240,79 @@ static void upgrade(struct connection *connection, const struct session_type *ty
         connection->session = type->begin(connection, request, protocol);
 }
 
+static void upgrade_to_spdy(struct connection *connection, const struct nd_http_head *head, const struct session_type *type,
+                            struct stream_request *request) {
+        struct nd_http_field fields[] = {
+                {"Connection", "Upgrade"}, {"Upgrade", "SPDY/3.1"}, {"X-Stream-Protocol-Version", nullptr}, {}};
+        nd_autoerror struct nd_error *error = nullptr;
+        bool any;
+        const char *protocol = choose(head, "X-Stream-Protocol-Version", type->protocols, &any);
+
+        if (!protocol) {
+                stream_request_free(request);
+                refuse_protocol(connection, type->protocols, any);
+                return;
+        }
+        error = carrier_new_spdy(type, &connection->carrier);
+        if (error) {
+                stream_request_free(request);
+                answer(connection, nd_http_status(error), nullptr, nd_error_text(error));
+                return;
+        }
+        fields[2].value = protocol;
+        answer(connection, 101, fields, nullptr);
+        open_session(connection, type, request, protocol);
+}
+
+/* A client that asks for no protocol gets the oldest. */
+static void upgrade_to_websocket(struct connection *connection, const struct nd_http_head *head,
+                                 const struct session_type *type, struct stream_request *request) {
+        const char *version = nd_http_head_get(head, "Sec-WebSocket-Version"),
+                   *key = nd_http_head_get(head, "Sec-WebSocket-Key");
+        char accept[ND_WEBSOCKET_ACCEPT];
+        struct nd_http_field fields[] = {
+                {"Connection", "Upgrade"}, {"Upgrade", "websocket"}, {"Sec-WebSocket-Accept", accept}, {}, {}};
+        bool any;
+        const char *protocol = choose(head, "Sec-WebSocket-Protocol", type->channel_protocols, &any);
+
+        if (!version || !nd_streq(version, "13") || !key || !nd_websocket_accept(key, accept)) {
+                stream_request_free(request);
+                answer(connection, 400, nullptr, "the request is no WebSocket handshake of version 13");
+                return;
+        }
+        if (!protocol && any) {
+                stream_request_free(request);
+                refuse_protocol(connection, type->channel_protocols, true);
+                return;
+        }
+        if (protocol)
+                fields[3] = (struct nd_http_field) {"Sec-WebSocket-Protocol", protocol};
+        connection->carrier = carrier_new_websocket(request, protocol ?: "");
+        answer(connection, 101, fields, nullptr);
+        open_session(connection, type, request, protocol ?: "");
+}
+
 static void serve(struct connection *connection, const struct nd_http_head *head) {
         const struct session_type *type = nullptr;
         struct stream_request *request;
-        const char *protocol;
-        bool any;
+        bool get = nd_streq(head->method, "GET");
 
-        if (strcmp(head->method, "GET") != 0 && strcmp(head->method, "POST") != 0) {
+        if (!get && !nd_streq(head->method, "POST")) {
                 answer(connection, 405, nullptr, nullptr);
                 return;
         }
         request = connection->owner->redeem(head->path, &type, connection->owner->userdata);
         if (!request) {
                 answer(connection, 404, nullptr, nullptr);
-                return;
-        }
-        if (!nd_http_head_lists(head, "Connection", "Upgrade") || !nd_http_head_lists(head, "Upgrade", "SPDY/3.1")) {
+        } else if (nd_http_head_lists(head, "Connection", "Upgrade") && nd_http_head_lists(head, "Upgrade", "SPDY/3.1")) {
+                upgrade_to_spdy(connection, head, type, request);
+        } else if (get && nd_http_head_lists(head, "Connection", "Upgrade") &&
+                   nd_http_head_lists(head, "Upgrade", "websocket")) {
+                upgrade_to_websocket(connection, head, type, request);
+        } else {
                 stream_request_free(request);
-                answer(connection, 400, nullptr, "the request is no upgrade to SPDY/3.1");
-                return;
+                answer(connection, 400, nullptr, "the request is no upgrade to SPDY/3.1 or WebSocket");
         }
-        protocol = choose(head, type, &any);
-        if (!protocol) {
-                stream_request_free(request);
-                refuse_protocol(connection, type, any);
-                return;
-        }
-        upgrade(connection, type, request, protocol);
 }
 
 static void take_head(struct connection *connection) {
@@ -317,22 +337,32 @@ static void take_head(struct connection *connection) {
 
 /* ---- in ---- */
 
-/* Gives the session what has come, until it is busy. False: the peer does not speak SPDY as it should. */
+/* The client has said goodbye: so do we. */
+static void part(struct connection *connection) {
+        connection->type->gone(nd_take_ptr(connection->session));
+        connection->phase = ENDING;
+        set_timer(connection, SHUT_S);
+}
+
+/* Gives the session what has come, until it is busy. False: the peer does not speak the protocol as it should. */
 static bool take_frames(struct connection *connection) {
         while (connection->phase == OPEN && !connection->paused) {
                 nd_autoerror struct nd_error *error = nullptr;
-                struct nd_spdy_event event;
-                struct stream_event translated;
+                struct stream_event event;
                 size_t used = 0;
+                bool any;
 
-                error = nd_spdy_receive(connection->spdy, connection->input + connection->first,
-                                        connection->length - connection->first, &used, &event);
+                error = carrier_receive(connection->carrier, connection->input + connection->first,
+                                        connection->length - connection->first, &used, &any, &event);
                 if (error)
                         return false;
                 connection->first += used;
-                if (event.kind == ND_SPDY_NOTHING)
+                if (!any) {
+                        if (carrier_is_over(connection->carrier))
+                                part(connection);
                         return true;
-                if (translate(&event, &translated) && !connection->type->event(&translated, connection->session))
+                }
+                if (!connection->type->event(&event, connection->session))
                         connection->paused = true;
         }
         return true;
@@ -397,7 +427,7 @@ static int on_time([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
         struct connection *connection = userdata;
         uint64_t quiet_us = nd_clock_us() - connection->active_us;
 
-        if (connection->spdy && connection->phase != SHUT && quiet_us < IDLE_S * ND_SECOND_US)
+        if (connection->carrier && connection->phase == OPEN && quiet_us < IDLE_S * ND_SECOND_US)
                 set_timer(connection, IDLE_S - quiet_us / ND_SECOND_US);
         else
                 end(connection);

@@ -28,10 +28,11 @@ struct stream_event {
 
 /* What is done over a connection. A session belongs to its connection until either ends it: the session by connection_finish(), the client by going. */
 struct session_type {
-        const char *path;             /* "/exec/" */
-        const char *const *protocols; /* ends with nullptr */
-        size_t streams;               /* open at once */
-        /* Takes the request. The protocol is one of the list's strings. */
+        const char *path;                     /* "/exec/" */
+        const char *const *protocols;         /* over SPDY; ends with nullptr */
+        const char *const *channel_protocols; /* over WebSocket; likewise */
+        size_t streams;                       /* open at once */
+        /* Takes the request. The protocol is one of the lists' strings, or "". */
         void *(*begin)(struct connection *connection, struct stream_request *request, const char *protocol);
         /* False: too busy for more, until connection_resume(). A session that ends here says true. */
         bool (*event)(const struct stream_event *event, void *session);

@@ -136,6 +136,7 @@ static void *begin(struct connection *connection, struct stream_request *request
 const struct session_type stream_exec = {
         .path = "/exec/",
         .protocols = remote_protocols,
+        .channel_protocols = remote_channel_protocols,
         .begin = begin,
         .event = remote_event,
         .room = remote_room,

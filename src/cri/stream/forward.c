@@ -394,10 +394,12 @@ static void *begin(struct connection *connection, struct stream_request *request
 }
 
 static const char *const protocols[] = {"portforward.k8s.io", nullptr};
+static const char *const channel_protocols[] = {"v4.channel.k8s.io", "v4.base64.channel.k8s.io", nullptr};
 
 const struct session_type stream_forward = {
         .path = "/portforward/",
         .protocols = protocols,
+        .channel_protocols = channel_protocols,
         .streams = 2 * TUNNELS,
         .begin = begin,
         .event = on_event,

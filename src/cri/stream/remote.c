@@ -59,6 +59,8 @@ struct remote {
 
 const char *const remote_protocols[] = {"v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io",
                                         nullptr};
+const char *const remote_channel_protocols[] = {"v5.channel.k8s.io",     "v4.channel.k8s.io", "v4.base64.channel.k8s.io",
+                                                "base64.channel.k8s.io", "channel.k8s.io",    nullptr};
 
 /* ---- the end ---- */
 

@@ -31,7 +31,7 @@ struct remote_kind {
 
 /* ---- for session types ---- */
 
-extern const char *const remote_protocols[];
+extern const char *const remote_protocols[], *const remote_channel_protocols[];
 void *remote_begin(struct connection *connection, struct stream_request *request, const char *protocol,
                    const struct remote_kind *kind);
 bool remote_event(const struct stream_event *event, void *remote);

@@ -15,12 +15,18 @@ enum stream_kind {
         STREAM_FORWARD,
 };
 
+enum {
+        STREAM_PORTS = 64, /* most ports of a request */
+};
+
 /* A checked request. */
 struct stream_request {
         enum stream_kind kind;
         char *container; /* its id; the sandbox's for STREAM_FORWARD */
         nd_strings command;
         bool terminal, input, output, errors;
+        uint16_t ports[STREAM_PORTS]; /* of port-forward, for clients that cannot say which one they want */
+        size_t port_count;
 };
 
 void stream_request_free(struct stream_request *request);

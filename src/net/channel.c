@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* channel.c - see channel.h
+ *
+ * Theory of operation
+ *   A message comes in pieces. The first byte of it says the channel (@NUMBER); what follows is data (@DATA), or, where the protocol can end a channel and the
+ *   first byte was 255, the number of the one that ends (@ENDING). Base64 is decoded piece by piece, over the piece itself: what comes out is shorter. */
+#include "net/channel.h"
+
+#include <nettle/base64.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum {
+        END = 255,
+        DECODED_AT_ONCE = 1024,
+        MESSAGE = ND_WEBSOCKET_DATA_FRAME,
+};
+
+enum step {
+        NUMBER,
+        DATA,
+        ENDING,
+};
+
+struct nd_channels {
+        struct nd_websocket *websocket;
+        bool base64, ends; /* what the protocol has */
+        enum step step;
+        unsigned channel;
+        struct base64_decode_ctx decoder; /* of the message */
+};
+
+struct nd_channels *nd_channels_new(const char *protocol, size_t output) {
+        struct nd_channels *channels = nd_new(struct nd_channels);
+
+        channels->websocket = nd_websocket_new(output);
+        channels->base64 = nd_streq(protocol, "base64.channel.k8s.io") || nd_streq(protocol, "v4.base64.channel.k8s.io");
+        channels->ends = nd_streq(protocol, "v5.channel.k8s.io");
+        return channels;
+}
+
+void nd_channels_free(struct nd_channels *channels) {
+        if (!channels)
+                return;
+        nd_websocket_free(channels->websocket);
+        free(channels);
+}
+
+struct nd_websocket *nd_channels_websocket(const struct nd_channels *channels) {
+        return channels->websocket;
+}
+
+/* ---- input ---- */
+
+static struct nd_error *fail(const struct nd_channels *channels, const char *words) {
+        nd_websocket_close(channels->websocket, ND_WEBSOCKET_PROTOCOL_ERROR);
+        return nd_error_new(ND_INVALID, 0, "%s", words);
+}
+
+static struct nd_error *take_number(struct nd_channels *channels, unsigned char byte) {
+        if (channels->base64 && (byte < '0' || byte > '9'))
+                return fail(channels, "the client's message does not begin with a channel's digit");
+        channels->channel = channels->base64 ? byte - '0' : byte;
+        channels->step = channels->ends && byte == END ? ENDING : DATA;
+        base64_decode_init(&channels->decoder);
+        return nullptr;
+}
+
+static struct nd_error *decode(struct nd_channels *channels, char *bytes, size_t length, size_t *ret_length) {
+        uint8_t plain[BASE64_DECODE_LENGTH(DECODED_AT_ONCE)];
+        size_t done = 0;
+
+        for (size_t at = 0, n; at < length; at += n) {
+                size_t got = sizeof plain;
+
+                n = length - at < DECODED_AT_ONCE ? length - at : DECODED_AT_ONCE;
+                if (!base64_decode_update(&channels->decoder, &got, plain, n, bytes + at))
+                        return fail(channels, "the client's message is no base64");
+                memcpy(bytes + done, plain, got);
+                done += got;
+        }
+        *ret_length = done;
+        return nullptr;
+}
+
+/* A piece of a message, which may be nothing but the number. */
+static struct nd_error *take_piece(struct nd_channels *channels, const struct nd_websocket_event *piece, char *bytes,
+                                   struct nd_channel_event *ret) {
+        size_t length = piece->length;
+
+        if (piece->begins)
+                channels->step = NUMBER;
+        if (channels->step == NUMBER && length > 0) {
+                nd_try(take_number(channels, (unsigned char) *bytes));
+                bytes++;
+                length--;
+        }
+        if (channels->step == ENDING && length > 0) {
+                *ret = (struct nd_channel_event) {.kind = ND_CHANNEL_FIN, .channel = (unsigned char) *bytes};
+                channels->step = DATA; /* of a channel that there is not, should more follow */
+                return nullptr;
+        }
+        if (channels->step != DATA || length == 0)
+                return nullptr;
+        if (channels->base64)
+                nd_try(decode(channels, bytes, length, &length));
+        *ret = (struct nd_channel_event) {.kind = length > 0 ? ND_CHANNEL_DATA : ND_CHANNEL_NOTHING,
+                                          .channel = channels->channel,
+                                          .bytes = bytes,
+                                          .length = length};
+        return nullptr;
+}
+
+struct nd_error *nd_channels_receive(struct nd_channels *channels, char *bytes, size_t length, size_t *ret_used,
+                                     struct nd_channel_event *ret) {
+        *ret = (struct nd_channel_event) {};
+        *ret_used = 0;
+        while (ret->kind == ND_CHANNEL_NOTHING) {
+                struct nd_websocket_event event;
+                size_t used;
+
+                nd_try(nd_websocket_receive(channels->websocket, bytes + *ret_used, length - *ret_used, &used, &event));
+                *ret_used += used;
+                if (event.kind == ND_WEBSOCKET_NOTHING)
+                        return nullptr;
+                if (event.kind == ND_WEBSOCKET_CLOSED)
+                        ret->kind = ND_CHANNEL_CLOSED;
+                else
+                        nd_try(take_piece(channels, &event, bytes + (event.bytes - bytes), ret));
+        }
+        return nullptr;
+}
+
+/* ---- output ---- */
+
+size_t nd_channels_room(const struct nd_channels *channels) {
+        size_t room = nd_websocket_room(channels->websocket);
+
+        if (room < 8)
+                return 0;
+        return channels->base64 ? (room - 1) / 4 * 3 : room - 1;
+}
+
+static void write_message(struct nd_channels *channels, unsigned channel, const char *bytes, size_t length) {
+        char message[MESSAGE + 8];
+
+        message[0] = (char) (channels->base64 ? '0' + channel : channel);
+        if (channels->base64)
+                base64_encode_raw(message + 1, length, (const uint8_t *) bytes);
+        else if (length > 0)
+                memcpy(message + 1, bytes, length);
+        nd_websocket_send(channels->websocket, channels->base64, message,
+                          1 + (channels->base64 ? BASE64_ENCODE_RAW_LENGTH(length) : length));
+}
+
+void nd_channels_write(struct nd_channels *channels, unsigned channel, const char *bytes, size_t length) {
+        size_t most = channels->base64 ? (MESSAGE - 1) / 4 * 3 : MESSAGE - 1, n;
+
+        do {
+                n = length < most ? length : most;
+                write_message(channels, channel, bytes, n);
+                bytes += n;
+                length -= n;
+        } while (length > 0);
+}

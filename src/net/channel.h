@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* channel.h - several streams over one WebSocket connection, as Kubernetes does it; without any I/O
+ *
+ * A message is the number of a channel and bytes for it. By the subprotocol it is
+ *      "", "channel.k8s.io", "v4.channel.k8s.io"            a byte, then the bytes
+ *      "v5.channel.k8s.io"                                  likewise; a byte 255 and a number end that channel, from the client's side
+ *      "base64.channel.k8s.io", "v4.base64.channel.k8s.io"  a text: a digit, then the bytes in base64 */
+#pragma once
+
+#include "net/websocket.h"
+
+enum nd_channel_kind {
+        ND_CHANNEL_NOTHING, /* all bytes are taken, none gave an event */
+        ND_CHANNEL_DATA,
+        ND_CHANNEL_FIN,    /* the peer will send no more on this one */
+        ND_CHANNEL_CLOSED, /* nor on any */
+};
+
+struct nd_channel_event {
+        enum nd_channel_kind kind;
+        unsigned channel;
+        const char *bytes; /* within those that were given */
+        size_t length;
+};
+
+struct nd_channels;
+
+struct nd_channels *nd_channels_new(const char *protocol,
+                                    size_t output); /* one of the above; output as in nd_websocket_new() */
+void nd_channels_free(struct nd_channels *channels);
+static inline void nd_channels_done(struct nd_channels **channels) {
+        nd_channels_free(*channels);
+        *channels = nullptr;
+}
+
+/* As nd_websocket_receive(): the bytes are changed where they are. */
+[[nodiscard]] struct nd_error *nd_channels_receive(struct nd_channels *channels, char *bytes, size_t length, size_t *ret_used,
+                                                   struct nd_channel_event *ret);
+
+size_t nd_channels_room(const struct nd_channels *channels); /* bytes that nd_channels_write() takes now */
+void nd_channels_write(struct nd_channels *channels, unsigned channel, const char *bytes, size_t length);
+
+/* For what concerns the whole connection: nd_websocket_close(), nd_websocket_queued(), nd_websocket_sent(). */
+struct nd_websocket *nd_channels_websocket(const struct nd_channels *channels);

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unit/expect.h>
+
+#include "base/text.h"
+#include "net/channel.h"
+
+/* A client's frame. */
+static void add_frame(struct nd_text *out, unsigned first, const char *bytes, size_t length) {
+        static const char mask[4] = {1, 2, 3, 4};
+        char header[4] = {(char) first, (char) (0x80 | (length < 126 ? length : 126)), (char) (length >> 8), (char) length};
+
+        nd_text_append(out, header, length < 126 ? 2 : 4);
+        nd_text_append(out, mask, sizeof mask);
+        for (size_t i = 0; i < length; i++) {
+                char byte = (char) (bytes[i] ^ mask[i % 4]);
+
+                nd_text_append(out, &byte, 1);
+        }
+}
+
+/* What a client's bytes say, as words; pieces of the given size. */
+static char *told(struct nd_channels *channels, const struct nd_text *sent, size_t piece) {
+        struct nd_text text = ND_TEXT(1 << 20);
+
+        for (size_t at = 0; at < sent->length; at += piece) {
+                size_t length = sent->length - at < piece ? sent->length - at : piece, done = 0, used;
+                nd_autofree char *copy = nd_malloc(length);
+                struct nd_channel_event event;
+
+                memcpy(copy, sent->bytes + at, length);
+                do {
+                        struct nd_error *error = nd_channels_receive(channels, copy + done, length - done, &used, &event);
+
+                        if (error) {
+                                nd_error_free(error);
+                                nd_text_add(&text, "(error)");
+                                return nd_text_steal(&text);
+                        }
+                        done += used;
+                        if (event.kind == ND_CHANNEL_DATA) {
+                                nd_text_addf(&text, "%u:", event.channel);
+                                nd_text_append(&text, event.bytes, event.length);
+                                nd_text_add(&text, " ");
+                        } else if (event.kind != ND_CHANNEL_NOTHING) {
+                                nd_text_addf(&text, "%s%u ", event.kind == ND_CHANNEL_FIN ? "end" : "over", event.channel);
+                        }
+                } while (event.kind != ND_CHANNEL_NOTHING && event.kind != ND_CHANNEL_CLOSED);
+                assert_true(event.kind == ND_CHANNEL_CLOSED || done == length);
+        }
+        return text.bytes ? nd_text_steal(&text) : nd_strdup("");
+}
+
+static size_t queued(const struct nd_channels *channels, const char **ret) {
+        return nd_websocket_queued(nd_channels_websocket(channels), ret);
+}
+
+static void the_key_of_the_standard_is_answered_as_the_standard_says([[maybe_unused]] void **state) {
+        char accept[ND_WEBSOCKET_ACCEPT];
+
+        assert_true(nd_websocket_accept("dGhlIHNhbXBsZSBub25jZQ==", accept));
+        assert_string_equal(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert_false(nd_websocket_accept("dGhlIHNhbXBsZSBub25jZQ", accept));
+        assert_false(nd_websocket_accept("", accept));
+}
+
+static void messages_say_their_channel_however_they_are_cut([[maybe_unused]] void **state) {
+        static const struct {
+                const char *protocol;
+                const char *first, *second;
+        } cases[] = {{"v4.channel.k8s.io", "\1abcd", "\2xy"}, {"v4.base64.channel.k8s.io", "1YWJjZA==", "2eHk="}};
+
+        for (size_t i = 0; i < nd_count_of(cases); i++) {
+                nd_autotext sent = ND_TEXT(1 << 16);
+
+                add_frame(&sent, 0x82, cases[i].first, strlen(cases[i].first));
+                add_frame(&sent, 0x82, cases[i].second, strlen(cases[i].second));
+                for (size_t piece = 1; piece <= sent.length; piece++) {
+                        nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new(cases[i].protocol, 0);
+                        nd_autofree char *got = told(channels, &sent, piece);
+                        nd_autotext first = ND_TEXT(100), second = ND_TEXT(100);
+
+                        for (const char *at = got; *at; at += strcspn(at, " ") + 1)
+                                nd_text_append(*at == '1' ? &first : &second, at + 2, strcspn(at, " ") - 2);
+                        assert_string_equal(nd_text_get(&first), "abcd");
+                        assert_string_equal(nd_text_get(&second), "xy");
+                }
+        }
+}
+
+static void a_message_may_be_several_frames_with_a_ping_between_them([[maybe_unused]] void **state) {
+        nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new("v4.channel.k8s.io", 0);
+        nd_autotext sent = ND_TEXT(1 << 16);
+        const char *bytes;
+
+        add_frame(&sent, 0x02, "\1ab", 3);
+        add_frame(&sent, 0x89, "ping", 4);
+        add_frame(&sent, 0x00, "", 0);
+        add_frame(&sent, 0x80, "cd", 2);
+        expect_text(told(channels, &sent, sent.length), "1:ab 1:cd ");
+        assert_int_equal(queued(channels, &bytes), 6);
+        assert_memory_equal(bytes, "\x8a\4ping", 6);
+}
+
+static void the_fifth_protocol_ends_channels_and_the_others_do_not([[maybe_unused]] void **state) {
+        nd_cleanup(nd_channels_done) struct nd_channels *five = nd_channels_new("v5.channel.k8s.io", 0),
+                                                        *four = nd_channels_new("v4.channel.k8s.io", 0);
+        nd_autotext sent = ND_TEXT(1 << 16);
+
+        add_frame(&sent, 0x82, "\xff\0", 2);
+        expect_text(told(five, &sent, sent.length), "end0 ");
+        sent.length = 0;
+        add_frame(&sent, 0x82, "\xffx", 2);
+        expect_text(told(four, &sent, sent.length), "255:x ");
+}
+
+static void a_goodbye_is_answered_and_ends_everything([[maybe_unused]] void **state) {
+        nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new("", 0);
+        nd_autotext sent = ND_TEXT(1 << 16);
+        const char *bytes;
+
+        add_frame(&sent, 0x88, "\x03\xe8", 2);
+        add_frame(&sent, 0x82, "\1late", 5);
+        expect_text(told(channels, &sent, sent.length), "over0 ");
+        assert_int_equal(queued(channels, &bytes), 4);
+        assert_memory_equal(bytes, "\x88\2\x03\xe8", 4);
+        nd_channels_write(channels, 1, "x", 1);
+        assert_int_equal(queued(channels, &bytes), 4);
+}
+
+static void what_breaks_the_protocol_is_an_error([[maybe_unused]] void **state) {
+        static const struct {
+                const char *protocol;
+                unsigned first;
+                const char *bytes;
+        } cases[] = {
+                {"", 0xc2, "\1x"},                        /* an extension that nobody agreed to */
+                {"", 0x83, "\1x"},                        /* no such kind of frame */
+                {"", 0x80, "\1x"},                        /* goes on with a message that there is not */
+                {"", 0x09, "x"},                          /* a control frame in parts */
+                {"base64.channel.k8s.io", 0x81, "xYWJj"}, /* no digit */
+                {"base64.channel.k8s.io", 0x81, "1*&^"},
+        };
+
+        for (size_t i = 0; i < nd_count_of(cases); i++) {
+                nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new(cases[i].protocol, 0);
+                nd_autotext sent = ND_TEXT(1 << 16);
+
+                add_frame(&sent, cases[i].first, cases[i].bytes, strlen(cases[i].bytes));
+                expect_text(told(channels, &sent, sent.length), "(error)");
+        }
+        {
+                nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new("", 0);
+                nd_autotext sent = ND_TEXT(100);
+
+                nd_text_append(&sent, "\x82\2\1x", 4); /* without a mask */
+                expect_text(told(channels, &sent, sent.length), "(error)");
+        }
+}
+
+static void what_waits_is_bounded_and_who_only_asks_is_cut_off([[maybe_unused]] void **state) {
+        nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new("base64.channel.k8s.io", 0);
+        nd_autofree char *zeros = nd_calloc(1, 1 << 16), *got = nullptr;
+        nd_autotext sent = ND_TEXT(1 << 24);
+        const char *bytes;
+        size_t room;
+
+        while ((room = nd_channels_room(channels)) > 0)
+                nd_channels_write(channels, 1, zeros, room);
+        assert_true(queued(channels, &bytes) <= ND_WEBSOCKET_OUTPUT);
+        assert_true(queued(channels, &bytes) > ND_WEBSOCKET_OUTPUT - 64);
+        for (size_t i = 0; i < 1000; i++)
+                add_frame(&sent, 0x89, zeros, ND_WEBSOCKET_CONTROL);
+        got = told(channels, &sent, sent.length);
+        assert_string_equal(got, "(error)");
+        assert_true(queued(channels, &bytes) <= ND_WEBSOCKET_OUTPUT + ND_WEBSOCKET_ANSWERS);
+}
+
+static void a_message_of_ours_has_its_length_before_it([[maybe_unused]] void **state) {
+        nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new("v4.channel.k8s.io", 0);
+        struct nd_websocket *websocket = nd_channels_websocket(channels);
+        nd_autofree char *zeros = nd_calloc(1, 1000);
+        const char *bytes;
+
+        nd_channels_write(channels, 3, "hi", 2);
+        assert_int_equal(queued(channels, &bytes), 5);
+        assert_memory_equal(bytes, "\x82\3\3hi", 5);
+        assert_false(nd_websocket_sent(websocket, 5));
+        nd_channels_write(channels, 1, zeros, 999);
+        assert_int_equal(queued(channels, &bytes), 1004);
+        assert_memory_equal(bytes, "\x82\x7e\x03\xe8\1", 5);
+        assert_false(nd_websocket_sent(websocket, 1004));
+        nd_channels_write(channels, 1, nullptr, 0);
+        assert_int_equal(queued(channels, &bytes), 3);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_key_of_the_standard_is_answered_as_the_standard_says),
+                cmocka_unit_test(messages_say_their_channel_however_they_are_cut),
+                cmocka_unit_test(a_message_may_be_several_frames_with_a_ping_between_them),
+                cmocka_unit_test(the_fifth_protocol_ends_channels_and_the_others_do_not),
+                cmocka_unit_test(a_goodbye_is_answered_and_ends_everything),
+                cmocka_unit_test(what_breaks_the_protocol_is_an_error),
+                cmocka_unit_test(what_waits_is_bounded_and_who_only_asks_is_cut_off),
+                cmocka_unit_test(a_message_of_ours_has_its_length_before_it),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* websocket.c - the server's side of one WebSocket connection, without any I/O
+ *
+ * Theory of operation
+ *   Input is a walk over frames: @STEP_HEADER collects the bytes that each begins with (how many there are is in the first two), a data frame is then
+ *   passed on in the pieces it comes in (@STEP_DATA), a control frame is collected whole (@STEP_CONTROL, it is small). A message may be several frames, with
+ *   control frames between them.
+ *   Output is one queue of bytes. Data stops being taken at the owner's bound; answers have ND_WEBSOCKET_ANSWERS more. Only the peer's frames cause
+ *   them, so a peer that goes on without reading is found out here.
+ * Why not a library: the one that Debian has stores whole messages, and its queue is not bounded in bytes; what is left of it is what is here.
+ * Invariant  what has come is unmasked once, in place, and never read again. */
+#include "net/websocket.h"
+
+#include <endian.h>
+#include <nettle/base64.h>
+#include <nettle/sha1.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum {
+        HEADER_LEAST = 2,
+        MASK = 4,
+        HEADER_MOST = HEADER_LEAST + 8 + MASK,
+        KEY = 24,
+        FLAG_FIN = 0x80,
+        FLAGS_RESERVED = 0x70,
+        FLAG_MASK = 0x80,
+        COMPACT = 64 << 10, /* sent bytes that the queue may keep at its front */
+        OUTPUT_LEAST = 4 << 10,
+};
+
+enum opcode {
+        CONTINUATION = 0,
+        TEXT = 1,
+        BINARY = 2,
+        CLOSE = 8,
+        PING = 9,
+        PONG = 10,
+};
+
+enum step {
+        STEP_HEADER,
+        STEP_DATA,
+        STEP_CONTROL,
+};
+
+struct nd_websocket {
+        size_t bound; /* on data that goes out */
+        enum step step;
+        unsigned char part[ND_WEBSOCKET_CONTROL]; /* of a header, which is shorter, or of a control frame */
+        size_t part_length;
+        enum opcode opcode;
+        bool fin;
+        uint64_t remaining; /* of the frame */
+        unsigned char mask[MASK];
+        size_t mask_at;
+        bool in_message;     /* its last frame has not come */
+        bool begins;         /* no piece of the message was given yet */
+        bool closed, failed; /* we have said goodbye */
+        struct nd_text out;
+        size_t out_first;
+};
+
+struct nd_websocket *nd_websocket_new(size_t output) {
+        struct nd_websocket *websocket = nd_new(struct nd_websocket);
+
+        websocket->bound = output == 0 ? ND_WEBSOCKET_OUTPUT : output < OUTPUT_LEAST ? OUTPUT_LEAST : output;
+        websocket->out = ND_TEXT(websocket->bound + ND_WEBSOCKET_ANSWERS + COMPACT);
+        return websocket;
+}
+
+void nd_websocket_free(struct nd_websocket *websocket) {
+        if (!websocket)
+                return;
+        nd_text_done(&websocket->out);
+        free(websocket);
+}
+
+/* ---- the handshake ---- */
+
+bool nd_websocket_accept(const char *key, char ret[static ND_WEBSOCKET_ACCEPT]) {
+        static const char suffix[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+        uint8_t hash[SHA1_DIGEST_SIZE];
+        struct sha1_ctx context;
+
+        if (strlen(key) != KEY || strcmp(key + KEY - 2, "==") != 0)
+                return false;
+        sha1_init(&context);
+        sha1_update(&context, KEY, (const uint8_t *) key);
+        sha1_update(&context, sizeof suffix - 1, (const uint8_t *) suffix);
+        sha1_digest(&context, sizeof hash, hash);
+        base64_encode_raw(ret, sizeof hash, hash);
+        ret[ND_WEBSOCKET_ACCEPT - 1] = '\0';
+        return true;
+}
+
+/* ---- output ---- */
+
+static size_t waiting(const struct nd_websocket *websocket) {
+        return websocket->out.length - websocket->out_first;
+}
+
+static void queue_frame(struct nd_websocket *websocket, enum opcode opcode, const char *bytes, size_t length) {
+        unsigned char header[ND_WEBSOCKET_HEADER] = {(unsigned char) (FLAG_FIN | opcode)};
+        size_t header_length = HEADER_LEAST;
+
+        if (length < 126) {
+                header[1] = (unsigned char) length;
+        } else if (length <= UINT16_MAX) {
+                uint16_t size = htobe16((uint16_t) length);
+
+                header[1] = 126;
+                memcpy(header + HEADER_LEAST, &size, sizeof size);
+                header_length += sizeof size;
+        } else {
+                uint64_t size = htobe64(length);
+
+                header[1] = 127;
+                memcpy(header + HEADER_LEAST, &size, sizeof size);
+                header_length += sizeof size;
+        }
+        if (websocket->closed || waiting(websocket) + header_length + length > websocket->bound + ND_WEBSOCKET_ANSWERS) {
+                websocket->failed = websocket->failed || !websocket->closed;
+                return;
+        }
+        nd_text_append(&websocket->out, (const char *) header, header_length);
+        if (length > 0)
+                nd_text_append(&websocket->out, bytes, length);
+}
+
+void nd_websocket_send(struct nd_websocket *websocket, bool text, const char *bytes, size_t length) {
+        queue_frame(websocket, text ? TEXT : BINARY, bytes, length);
+}
+
+size_t nd_websocket_room(const struct nd_websocket *websocket) {
+        size_t used = waiting(websocket) + ND_WEBSOCKET_HEADER;
+
+        if (websocket->closed || used >= websocket->bound)
+                return 0;
+        return websocket->bound - used < ND_WEBSOCKET_DATA_FRAME ? websocket->bound - used : ND_WEBSOCKET_DATA_FRAME;
+}
+
+void nd_websocket_close(struct nd_websocket *websocket, enum nd_websocket_status status) {
+        uint16_t number = htobe16((uint16_t) status);
+
+        queue_frame(websocket, CLOSE, (const char *) &number, sizeof number);
+        websocket->closed = true;
+}
+
+size_t nd_websocket_queued(const struct nd_websocket *websocket, const char **ret_bytes) {
+        *ret_bytes = waiting(websocket) > 0 ? websocket->out.bytes + websocket->out_first : nullptr;
+        return waiting(websocket);
+}
+
+bool nd_websocket_sent(struct nd_websocket *websocket, size_t length) {
+        bool was_full = waiting(websocket) > websocket->bound / 2;
+
+        websocket->out_first += length;
+        if (websocket->out_first == websocket->out.length || websocket->out_first > COMPACT) {
+                if (waiting(websocket) > 0)
+                        memmove(websocket->out.bytes, websocket->out.bytes + websocket->out_first, waiting(websocket));
+                websocket->out.length = waiting(websocket);
+                websocket->out_first = 0;
+        }
+        return was_full && waiting(websocket) <= websocket->bound / 2;
+}
+
+/* ---- input ---- */
+
+static struct nd_error *fail(struct nd_websocket *websocket, enum nd_websocket_status status, const char *words) {
+        nd_websocket_close(websocket, status);
+        websocket->failed = true;
+        return nd_error_new(ND_INVALID, 0, "%s", words);
+}
+
+/* How long the header is, as far as its first bytes tell. */
+static size_t header_length(const struct nd_websocket *websocket) {
+        unsigned size = websocket->part_length < HEADER_LEAST ? 0 : websocket->part[1] & ~FLAG_MASK;
+
+        if (websocket->part_length < HEADER_LEAST)
+                return HEADER_LEAST;
+        return HEADER_LEAST + MASK + (size == 127 ? 8 : size == 126 ? 2 : 0);
+}
+
+static struct nd_error *check_header(struct nd_websocket *websocket) {
+        bool control = websocket->opcode >= CLOSE;
+
+        if ((websocket->part[0] & FLAGS_RESERVED) != 0 || websocket->opcode > PONG ||
+            (websocket->opcode > BINARY && websocket->opcode < CLOSE))
+                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR,
+                            "the client sent a kind of frame that was not agreed upon");
+        if (control && (!websocket->fin || websocket->remaining > ND_WEBSOCKET_CONTROL))
+                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR, "the client sent a long or broken control frame");
+        if (!control && websocket->in_message != (websocket->opcode == CONTINUATION))
+                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR, "the client mixed up the frames of its messages");
+        if (websocket->remaining > ND_WEBSOCKET_FRAME)
+                return fail(websocket, ND_WEBSOCKET_TOO_BIG, "the client sent too large a frame");
+        return nullptr;
+}
+
+static struct nd_error *take_header(struct nd_websocket *websocket) {
+        const unsigned char *part = websocket->part;
+        size_t length = header_length(websocket);
+        uint16_t two;
+        uint64_t eight;
+
+        websocket->fin = (part[0] & FLAG_FIN) != 0;
+        websocket->opcode = (enum opcode)(part[0] & 0x0f);
+        websocket->remaining = part[1] & ~FLAG_MASK;
+        if (websocket->remaining == 126) {
+                memcpy(&two, part + HEADER_LEAST, sizeof two);
+                websocket->remaining = be16toh(two);
+        } else if (websocket->remaining == 127) {
+                memcpy(&eight, part + HEADER_LEAST, sizeof eight);
+                websocket->remaining = be64toh(eight);
+        }
+        memcpy(websocket->mask, part + length - MASK, MASK);
+        websocket->mask_at = 0;
+        nd_try(check_header(websocket));
+        websocket->part_length = 0;
+        websocket->step = websocket->opcode >= CLOSE ? STEP_CONTROL : STEP_DATA;
+        if (websocket->step == STEP_DATA) {
+                websocket->begins = websocket->begins || websocket->opcode != CONTINUATION;
+                websocket->in_message = !websocket->fin;
+        }
+        return nullptr;
+}
+
+static void unmask(struct nd_websocket *websocket, char *bytes, size_t length) {
+        for (size_t i = 0; i < length; i++)
+                bytes[i] = (char) (bytes[i] ^ websocket->mask[websocket->mask_at++ % MASK]);
+}
+
+/* True when it gave an event. */
+static bool take_control(struct nd_websocket *websocket, struct nd_websocket_event *ret) {
+        websocket->step = STEP_HEADER;
+        if (websocket->opcode == PING)
+                queue_frame(websocket, PONG, (const char *) websocket->part, websocket->part_length);
+        websocket->part_length = 0;
+        if (websocket->opcode != CLOSE)
+                return false;
+        nd_websocket_close(websocket, ND_WEBSOCKET_NORMAL);
+        ret->kind = ND_WEBSOCKET_CLOSED;
+        return true;
+}
+
+static size_t collect(struct nd_websocket *websocket, char *bytes, size_t length, size_t wanted) {
+        size_t n = wanted - websocket->part_length < length ? wanted - websocket->part_length : length;
+
+        if (websocket->step == STEP_CONTROL)
+                unmask(websocket, bytes, n);
+        if (n > 0)
+                memcpy(websocket->part + websocket->part_length, bytes, n);
+        websocket->part_length += n;
+        return n;
+}
+
+/* A piece of a data frame; an empty frame is one, too. */
+static size_t take_data(struct nd_websocket *websocket, char *bytes, size_t length, struct nd_websocket_event *ret) {
+        size_t n = websocket->remaining < length ? (size_t) websocket->remaining : length;
+
+        unmask(websocket, bytes, n);
+        websocket->remaining -= n;
+        *ret = (struct nd_websocket_event) {.kind = ND_WEBSOCKET_DATA,
+                                            .begins = websocket->begins,
+                                            .ends = websocket->remaining == 0 && !websocket->in_message,
+                                            .bytes = bytes,
+                                            .length = n};
+        websocket->begins = false;
+        if (websocket->remaining == 0)
+                websocket->step = STEP_HEADER;
+        return n;
+}
+
+struct nd_error *nd_websocket_receive(struct nd_websocket *websocket, char *bytes, size_t length, size_t *ret_used,
+                                      struct nd_websocket_event *ret) {
+        size_t used = 0;
+
+        *ret = (struct nd_websocket_event) {};
+        *ret_used = length;
+        while (!websocket->closed && !websocket->failed) {
+                bool more = used < length;
+
+                if (websocket->step == STEP_DATA && (more || websocket->remaining == 0)) {
+                        *ret_used = used + take_data(websocket, bytes + used, length - used, ret);
+                        return nullptr;
+                }
+                if (websocket->step == STEP_HEADER) {
+                        used += collect(websocket, bytes + used, length - used, header_length(websocket));
+                        if (websocket->part_length >= HEADER_LEAST && (websocket->part[1] & FLAG_MASK) == 0)
+                                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR, "the client sent a frame without a mask");
+                        if (websocket->part_length < header_length(websocket) && used == length)
+                                return nullptr;
+                        if (websocket->part_length == header_length(websocket) && websocket->part_length > HEADER_LEAST)
+                                nd_try(take_header(websocket));
+                        continue;
+                }
+                if (websocket->step == STEP_CONTROL) {
+                        used += collect(websocket, bytes + used, length - used, (size_t) websocket->remaining);
+                        if (websocket->part_length == websocket->remaining && take_control(websocket, ret)) {
+                                *ret_used = used;
+                                return nullptr;
+                        }
+                        if (websocket->step == STEP_CONTROL)
+                                return nullptr;
+                        continue;
+                }
+                return nullptr;
+        }
+        if (websocket->failed)
+                return nd_error_new(ND_INVALID, 0, "the client does not read what it asks for");
+        return nullptr; /* what follows a goodbye is thrown away */
+}
