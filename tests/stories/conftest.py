@@ -26,6 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--runtime", default="nodens", help="of the cluster that is started (default: nodens)")
     parser.addoption("--cgroup-driver", default="cgroupfs", help="likewise (default: cgroupfs)")
     parser.addoption("--kernel", default="uml", help="likewise (default: uml)")
+    parser.addoption("--copy-mib", type=int, default=64, help="how much kubectl cp copies each way (default: 64)")
     parser.addoption("--ooms", type=int, default=100, help="containers that are killed for their memory (default: 100)")
 
 
