@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/vector.h"
 
 enum {
         IDLE_SECONDS = 120, /* of a kept connection; longer than the API server's own */
@@ -27,6 +28,7 @@ struct guard_server {
         struct MHD_Daemon *daemon;
         sd_event_source *ready, *timer;
         struct guard_server_settings settings;
+        nd_vector(struct guard_exchange *) waiting; /* whose connections are suspended */
         uint16_t port;
         int fd;
 };
@@ -56,6 +58,16 @@ const char *guard_exchange_body(const struct guard_exchange *exchange, size_t *r
         return nd_text_get(&exchange->body);
 }
 
+static void stop_waiting(struct guard_exchange *exchange) {
+        struct guard_server *server = exchange->server;
+
+        for (size_t i = 0; i < server->waiting.count; i++)
+                if (server->waiting.items[i] == exchange) {
+                        server->waiting.items[i] = server->waiting.items[--server->waiting.count];
+                        return;
+                }
+}
+
 void guard_exchange_answer(struct guard_exchange *exchange, unsigned status, const char *content_type, const char *text,
                            size_t length) {
         if (exchange->response)
@@ -68,6 +80,7 @@ void guard_exchange_answer(struct guard_exchange *exchange, unsigned status, con
         nd_text_done(&exchange->body);
         if (exchange->suspended) {
                 exchange->suspended = false;
+                stop_waiting(exchange);
                 MHD_resume_connection(exchange->connection);
                 (void) sd_event_source_set_time_relative(exchange->server->timer, 0);
                 (void) sd_event_source_set_enabled(exchange->server->timer, SD_EVENT_ONESHOT);
@@ -114,6 +127,7 @@ static enum MHD_Result accept_part(void *userdata, struct MHD_Connection *connec
         if (exchange->response)
                 return send_answer(exchange);
         exchange->suspended = true;
+        nd_vector_push(&exchange->server->waiting, exchange);
         MHD_suspend_connection(connection);
         return MHD_YES;
 }
@@ -160,6 +174,12 @@ static int on_timer([[maybe_unused]] sd_event_source *source, [[maybe_unused]] u
 void guard_server_free(struct guard_server *server) {
         if (!server)
                 return;
+        while (server->waiting.count > 0) /* libmicrohttpd does not stop before every connection goes on */
+                guard_exchange_answer(server->waiting.items[server->waiting.count - 1], MHD_HTTP_SERVICE_UNAVAILABLE,
+                                      "text/plain", "stopping\n", 9);
+        if (server->daemon)
+                (void) MHD_run(server->daemon);
+        nd_vector_done(&server->waiting);
         sd_event_source_disable_unref(server->ready);
         sd_event_source_disable_unref(server->timer);
         if (server->daemon)

@@ -24,7 +24,7 @@ struct guard_server_settings {
 
 [[nodiscard]] struct nd_error *guard_server_new(sd_event *loop, const struct guard_server_settings *settings,
                                                 struct guard_server **ret);
-void guard_server_free(struct guard_server *server); /* all requests must have been answered, or never will be */
+void guard_server_free(struct guard_server *server); /* requests that were not answered are told to come again, and are gone */
 uint16_t guard_server_port(const struct guard_server *server);
 
 const char *guard_exchange_method(const struct guard_exchange *exchange);

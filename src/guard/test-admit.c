@@ -235,6 +235,20 @@ static void user_namespaces_are_set_where_a_node_offers_them([[maybe_unused]] vo
         expect_words(admitted(&world, root), "unable to validate");
 }
 
+static void a_pod_that_comes_before_its_ranges_may_try_again([[maybe_unused]] void **state) {
+        nd_cleanup(guard_world_done) struct guard_world world = {};
+
+        guard_world_make(&world);
+        guard_world_tell(
+                &world,
+                "{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"n\",\"labels\":{\"security.nodens.io/constraints\":\"enforce\"}}}");
+        expect_words(admitted(&world, (struct asking) {.pod = POD(C), .rbac_decides = true}),
+                     "has no ranges of user IDs yet; try again");
+        /* what would be refused with any range is refused */
+        expect_words(admitted(&world, (struct asking) {.pod = POD("\"hostPID\":true," C), .rbac_decides = true}),
+                     "unable to validate");
+}
+
 static void a_namespace_that_is_not_known_is_wanted([[maybe_unused]] void **state) {
         nd_cleanup(guard_world_done) struct guard_world world = {};
         nd_autoarena arena = {};
@@ -260,6 +274,7 @@ int main(void) {
                 cmocka_unit_test(off_windows_and_mirrors_are_left_alone),
                 cmocka_unit_test(a_word_that_nobody_knows_enforces),
                 cmocka_unit_test(user_namespaces_are_set_where_a_node_offers_them),
+                cmocka_unit_test(a_pod_that_comes_before_its_ranges_may_try_again),
                 cmocka_unit_test(a_namespace_that_is_not_known_is_wanted),
         };
 
