@@ -130,7 +130,11 @@ struct node {
 static struct nd_error *node_type(const char *type, char *ret) {
         if (type && (strlen(type) != 1 || !strchr("bcup", *type)))
                 return nd_error_new(ND_INVALID, 0, "no device has type '%.20s'", type);
-        *ret = !type ? '\0' : *type == 'u' ? 'c' : *type;
+        *ret = '\0';
+        if (type)
+                *ret = *type;
+        if (*ret == 'u') /* another name for it */
+                *ret = 'c';
         return nullptr;
 }
 
