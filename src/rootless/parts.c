@@ -160,6 +160,8 @@ static void start(struct part *part) {
                 return;
         }
         error = nd_process_started(part->pid, &part->started);
+        if (error)
+                part->started = 0; /* it has ended already; nobody will take it up */
         save(part->parts);
         watch(part);
 }
