@@ -63,6 +63,11 @@ def stories_with_systemd(proof: Proof) -> None:
     proof.figure("stories", count_line(proof.dev("test", "stories-systemd", timeout=2400).stdout))
 
 
+@check("recovery: after a reboot and after a power cut a pod that runs once does not run twice, and a finished one keeps its log")
+def reboot(proof: Proof) -> None:
+    proof.figure("reboot", count_line(proof.dev("test", "reboot", timeout=1200).stdout))
+
+
 @check("point 2: the CRI's cases, natively, with containerd beside")
 def cases(proof: Proof) -> None:
     side_by_side(proof, proof.dev("test", "cri", timeout=2400).stdout)

@@ -30,6 +30,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--ooms", type=int, default=100, help="containers that are killed for their memory (default: 100)")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "reboot: starts the node anew; `tools/dev test reboot`")
+
+
 @pytest.fixture(scope="session")
 def running(request: pytest.FixtureRequest) -> Iterator[cluster.Cluster]:
     given = request.config.getoption("--cluster")

@@ -124,6 +124,21 @@ class Cluster:
         """Runs a command on a node, as root."""
         return self.run([*self.ssh_command(node), "--", shell_words(argv)], timeout, stdin)
 
+    def power_cycle(self, node: int = 1, cut: bool = False, timeout: float = 240) -> None:
+        """Powers a node off, in order or at once (`cut`), and on again, with its disk as it was left. It is not up yet when this returns."""
+        name, again = addresses.node_name(node), self.state / f"again-{addresses.node_name(node)}"
+        self.node_exec(["sh", "-c", f"(sleep 1; systemctl poweroff {'--force --force' if cut else ''}) >/dev/null 2>&1 </dev/null &"], node)
+        ssh = self.ssh_command(node)
+        self.run([*ssh[:-1], "-O", "exit", ssh[-1]])    # the connection that is kept for everybody would not notice for a minute
+        deadline = time.monotonic() + timeout
+        while name not in self.status()["ended"]:
+            if time.monotonic() > deadline:
+                raise Failure(f"{name} did not power off within {timeout:.0f} s")
+            time.sleep(0.2)
+        again.touch()
+        while again.exists():
+            time.sleep(0.1)
+
     def ready_nodes(self) -> list[str]:
         done = self.kubectl("get", "nodes", "-o", "json", timeout=20)
         if done.returncode != 0:

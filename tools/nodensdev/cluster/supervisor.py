@@ -6,7 +6,8 @@ Theory of operation
   one before it is ready. What happens is told in status.json: `starting` -> `up`, with the names of the services that have
   ended since. Until the caller writes `keep` to our standard input the cluster is on trial: when a service ends, or
   the caller does (end of file), we end, and the pid namespace with everything in it goes with us. Afterwards we stay
-  until somebody kills the namespace, so that the logs and the rest of a broken cluster can be looked at.
+  until somebody kills the namespace, so that the logs and the rest of a broken cluster can be looked at. A service that has ended is started again
+  when a file again-NAME is put beside the plan: so a node that was powered off comes back with its disk.
 """
 import contextlib
 import json
@@ -36,10 +37,10 @@ def write_status(state: str, ended: dict[str, int]) -> None:
 
 def start(service: dict[str, Any]) -> subprocess.Popen[bytes]:
     """Starts a service; a guest's console is kept apart from its job's output."""
-    with open(f"{LOGS}/{service['name']}.log", "wb") as output, contextlib.ExitStack() as stack:
+    with open(f"{LOGS}/{service['name']}.log", "ab") as output, contextlib.ExitStack() as stack:
         errors: IO[bytes] | int = subprocess.STDOUT
         if service["console"]:
-            errors = stack.enter_context(open(f"{LOGS}/{service['name']}-console.log", "wb"))
+            errors = stack.enter_context(open(f"{LOGS}/{service['name']}-console.log", "ab"))
         return subprocess.Popen(service["argv"], stdin=subprocess.DEVNULL, stdout=output, stderr=errors, cwd=service["cwd"],
                                 env=os.environ | service["env"])
 
@@ -76,6 +77,17 @@ def look_after(running: dict[str, subprocess.Popen[bytes]], ended: dict[str, int
     return on_trial
 
 
+def start_again(services: list[dict[str, Any]], running: dict[str, subprocess.Popen[bytes]], ended: dict[str, int]) -> None:
+    """Those that have ended and are asked for."""
+    for service in services:
+        name = service["name"]
+        if name in ended and os.path.exists(f"again-{name}"):
+            running[name] = start(service)
+            del ended[name]
+            write_status("up", ended)
+            os.unlink(f"again-{name}")
+
+
 def supervise(plan: dict[str, Any]) -> None:
     for command in plan["setup"]:
         subprocess.run(command, check=True)
@@ -90,6 +102,7 @@ def supervise(plan: dict[str, Any]) -> None:
     write_status("up", ended)
     while True:
         on_trial = look_after(running, ended, on_trial)
+        start_again(plan["services"], running, ended)
         time.sleep(POLL if on_trial else 1)
 
 
