@@ -172,6 +172,7 @@ void container_ended(struct container_life *life, const struct monitor_end *end)
         struct container *container = life->container;
         bool out_of_memory = verdict_out_of_memory(container, end);
 
+        container->before = container->state;
         container->state = CONTAINER_EXITED;
         container->exit_code = nd_streq(container->reason, "StartError") ? NEVER_STARTED : end->code;
         container->finished_at = end->at > container->started_at ? end->at : container->started_at;

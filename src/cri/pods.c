@@ -61,9 +61,7 @@ bool container_is_shown(const struct container *container) {
 }
 
 enum container_state container_told_state(const struct container *container) {
-        if (!container->untold || container->state != CONTAINER_EXITED)
-                return container->state;
-        return container->started ? CONTAINER_RUNNING : CONTAINER_CREATED;
+        return container->untold && container->state == CONTAINER_EXITED ? container->before : container->state;
 }
 
 static bool shown_sandbox(const void *object) {

@@ -91,6 +91,7 @@ struct container {
         bool internal;                       /* the pod's init: no list, no status, no count */
         bool started;                        /* crun start was begun */
         bool untold;                         /* it has ended, and the disk does not know it yet; not recorded */
+        enum container_state before;         /* then: the state that it ended in */
         struct nd_digest image;              /* its id; none = the image was not found again */
         struct nd_digest top;                /* the topmost layer's chain: the image store keeps it and all below for us */
         nd_vector(struct nd_digest) mounted; /* likewise of the images that are its volumes */

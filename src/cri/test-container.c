@@ -779,6 +779,8 @@ static void a_start_that_fails_before_it_is_none([[maybe_unused]] void **state) 
         expect_ok(create(f, &request));
         expect_error(start(f, f->container), ND_INTERNAL, "start the container: crun ended with code 94: broken");
         wait_for_end(f, f->container);
+        assert_int_equal(container_told_state(f->container),
+                         CONTAINER_CREATED); /* never RUNNING, not even until the disk knows */
         assert_int_equal(f->container->exit_code, 128);
         assert_string_equal(f->container->reason, "StartError");
         remove_pod(f);
