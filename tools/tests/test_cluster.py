@@ -10,7 +10,7 @@ from nodensdev.cluster.handle import Process, shell_words
 from nodensdev.command import Failure
 
 
-@pytest.mark.parametrize("wrong", [{"name": "Not/a name"}, {"nodes": 4}, {"nodes": 0}, {"memory": "lots"}])
+@pytest.mark.parametrize("wrong", [{"name": "Not/a name"}, {"nodes": 4}, {"nodes": -1}, {"memory": "lots"}])
 def test_what_cannot_be_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(Failure):
         Options(**wrong).check()  # type: ignore[arg-type]
