@@ -78,7 +78,7 @@ static void on_namespace(const struct nd_api_answer *answer, void *userdata) {
 static void on_pod(const struct nd_api_answer *answer, void *userdata) {
         nd_autoerror struct nd_error *error = nullptr;
         struct session *s = userdata;
-        struct nd_pod pod;
+        struct nd_pod pod = {};
 
         if (!answer->error)
                 error = nd_pod_decode(answer->body, answer->length, &s->arena, &pod);

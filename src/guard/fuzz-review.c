@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An AdmissionReview, in a world of the default constraints: every one that can be read is decided in both phases, and the answer is JSON;
+ * nothing is patched that is refused, and nothing in the validating phase. */
+#include <string.h>
+
+#include <unit/fuzz.h>
+#include <unit/guard-world.h>
+
+#include "guard/admit.h"
+
+enum {
+        CEILING = 1 << 18,
+};
+
+static struct guard_world world;
+
+static void make_world(void) {
+        static bool made;
+
+        if (made)
+                return;
+        made = true;
+        guard_world_make(&world);
+        guard_world_tell(
+                &world,
+                "{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"n\",\"labels\":{\"security.nodens.io/constraints\":\"enforce\"},"
+                "\"annotations\":{\"openshift.io/sa.scc.uid-range\":\"1000650000/10000\",\"openshift.io/sa.scc.mcs\":\"s0:c26,c5\"}}}");
+        guard_world_tell(&world, "{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"w\"}}");
+        guard_world_tell(
+                &world,
+                "{\"kind\":\"Node\",\"metadata\":{\"name\":\"a\"},\"status\":{\"runtimeHandlers\":[{\"name\":\"\",\"features\":"
+                "{\"userNamespaces\":true}}]}}");
+}
+
+static void decide(const struct guard_review *review, enum guard_phase phase, bool yes, struct nd_arena *arena,
+                   struct guard_answer *ret) {
+        nd_cleanup(guard_admission_done) struct guard_admission a = {.store = &world.store,
+                                                                     .rbac = &world.rbac,
+                                                                     .rbac_is_fresh = true,
+                                                                     .window = ND_SCC_WINDOW,
+                                                                     .phase = phase,
+                                                                     .review = review,
+                                                                     .arena = arena};
+
+        for (int round = 0; round < 3; round++) {
+                guard_admission_decide(&a, ret);
+                nd_vector_each (question, &a.questions) {
+                        question->answered = true;
+                        question->allowed = yes;
+                }
+        }
+}
+
+static void check_answer(const struct guard_answer *answer, const struct guard_review *review) {
+        nd_autotext text = ND_TEXT(32 << 20);
+        nd_autoerror struct nd_error *error = nullptr;
+        nd_autojson doc = nullptr;
+        nd_autojson patch = nullptr;
+
+        guard_answer_write(answer, review->uid, &text);
+        error = nd_json_parse(nd_text_get(&text), text.length, 32 << 20, &doc);
+        fuzz_require(!error);
+        if (!answer->patch)
+                return;
+        fuzz_require(answer->allowed);
+        error = nd_json_parse(answer->patch, strlen(answer->patch), 32 << 20, &patch);
+        fuzz_require(!error && yyjson_is_arr(yyjson_doc_get_root(patch)));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        nd_autoarena arena = {};
+        nd_autoerror struct nd_error *error = nullptr;
+        struct guard_review review;
+        struct guard_answer answer;
+
+        if (size > CEILING)
+                return 0;
+        make_world();
+        error = guard_review_decode((const char *) data, size, &arena, &review);
+        if (error)
+                return 0;
+        for (int yes = 0; yes < 2; yes++) {
+                decide(&review, GUARD_MUTATING, yes, &arena, &answer);
+                check_answer(&answer, &review);
+                decide(&review, GUARD_VALIDATING, yes, &arena, &answer);
+                check_answer(&answer, &review);
+                fuzz_require(!answer.patch);
+        }
+        return 0;
+}
