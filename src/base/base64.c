@@ -17,8 +17,8 @@ char *nd_base64(const char *bytes, size_t length) {
 
                 *out++ = alphabet[word >> 18];
                 *out++ = alphabet[word >> 12 & 63];
-                *out++ = left > 1 ? alphabet[word >> 6 & 63] : '=';
-                *out++ = left > 2 ? alphabet[word & 63] : '=';
+                *out++ = (char) (left > 1 ? alphabet[word >> 6 & 63] : '=');
+                *out++ = (char) (left > 2 ? alphabet[word & 63] : '=');
         }
         *out = '\0';
         return text;

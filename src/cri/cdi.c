@@ -79,7 +79,7 @@ static yyjson_val *find_device(const struct cdi_file *file, const char *device) 
         if (strncmp(device, file->kind, kind) != 0 || device[kind] != '=')
                 return nullptr;
         while ((one = yyjson_arr_iter_next(&devices)))
-                if (nd_streq(yyjson_get_str(yyjson_obj_get(one, "name")), device + kind + 1))
+                if (yyjson_equals_str(yyjson_obj_get(one, "name"), device + kind + 1))
                         return one;
         return nullptr;
 }
@@ -305,7 +305,7 @@ static struct nd_error *check_keys(yyjson_val *edits) {
                 bool known = yyjson_is_null(yyjson_obj_iter_get_val(key));
 
                 for (size_t i = 0; !known && i < nd_count_of(kinds); i++)
-                        known = nd_streq(yyjson_get_str(key), kinds[i].key);
+                        known = yyjson_equals_str(key, kinds[i].key);
                 if (!known)
                         return nd_error_new(ND_UNIMPLEMENTED, 0, "it needs '%.100s', which nodens-cri does not do",
                                             yyjson_get_str(key));
@@ -386,7 +386,9 @@ static void read_all(const char *directories, struct library *library) {
                 read_directory(library, directory, number);
 }
 
-static struct nd_error *find_in(struct library *library, const char *device, const char *directories, struct found **ret) {
+/* nullptr: the error says why. */
+static struct found *find_in(struct library *library, const char *device, const char *directories,
+                             struct nd_error **ret_error) {
         struct found *best = nullptr;
         bool twice = false;
 
@@ -398,12 +400,11 @@ static struct nd_error *find_in(struct library *library, const char *device, con
                         best = found;
         }
         if (!best)
-                return nd_error_new(ND_PRECONDITION, 0, "no file in %s describes it%s", directories,
-                                    nd_text_get(&library->complaints));
-        if (twice)
-                return nd_error_new(ND_PRECONDITION, 0, "two files of one directory describe it: remove one");
-        *ret = best;
-        return nullptr;
+                *ret_error = nd_error_new(ND_PRECONDITION, 0, "no file in %s describes it%s", directories,
+                                          nd_text_get(&library->complaints));
+        else if (twice)
+                *ret_error = nd_error_new(ND_PRECONDITION, 0, "two files of one directory describe it: remove one");
+        return *ret_error ? nullptr : best;
 }
 
 static int look(const char *path, struct stat *ret) {
@@ -411,9 +412,11 @@ static int look(const char *path, struct stat *ret) {
 }
 
 static struct nd_error *add(struct library *library, const char *device, const char *directories, struct nd_spec *spec) {
-        struct found *found = nullptr;
+        struct nd_error *error = nullptr;
+        struct found *found = find_in(library, device, directories, &error);
 
-        nd_try(find_in(library, device, directories, &found));
+        if (!found)
+                return error;
         if (!found->used)
                 nd_try(cdi_file_edit(&found->file, nullptr, look, spec));
         found->used = true;

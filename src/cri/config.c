@@ -240,7 +240,7 @@ static struct nd_error *take_handler(yyjson_val *value, struct cri_config *confi
         yyjson_val *key;
 
         while ((key = yyjson_obj_iter_next(&members)))
-                nd_try(take_handler_member(yyjson_get_str(key), yyjson_obj_iter_get_val(key), &handler));
+                nd_try(take_handler_member(yyjson_get_str(key) ?: "", yyjson_obj_iter_get_val(key), &handler));
         if (!handler.name)
                 return nd_error_new(ND_INVALID, 0, "runtimeHandlers: a handler has no name");
         if (cri_config_handler(config, handler.name, &known))

@@ -66,6 +66,7 @@ static struct nd_error *path_behind(int fd, char **ret) {
         if (n <= 0 || n >= PATH_MAX)
                 return nd_error_new(ND_INTERNAL, n < 0 ? errno : ENAMETOOLONG, "follow its links");
         path[n] = '\0';
+        free(*ret);
         *ret = volumes_clean_path(path);
         return nullptr;
 }
@@ -74,12 +75,12 @@ static struct nd_error *path_behind(int fd, char **ret) {
 static struct nd_error *find_in_image(int tree, const char *path, char **ret_destination, int *ret_fd) {
         struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
                                .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-        int fd = nd_sys->openat2(tree, path, &how, sizeof how);
+        int fd;
 
-        if (fd < 0 && errno == ENOENT) {
-                *ret_destination = volumes_clean_path(path);
+        *ret_destination = volumes_clean_path(path);
+        fd = nd_sys->openat2(tree, path, &how, sizeof how);
+        if (fd < 0 && errno == ENOENT)
                 return nullptr;
-        }
         if (fd < 0)
                 return nd_error_new(errno == ENOTDIR ? ND_INVALID : nd_code_of_errno(errno), errno,
                                     "what the image has there cannot be used as a directory");

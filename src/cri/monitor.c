@@ -242,10 +242,9 @@ static void take_message(struct monitor *m, const struct nd_monitor_message *mes
         case ND_MONITOR_REOPEN:
         case ND_MONITOR_RESIZE:
         case ND_MONITOR_ATTACH:
-                break; /* ours */
         case ND_MONITOR_ATTACHED:
         case ND_MONITOR_DROPPED:
-                break; /* for other connections */
+                break; /* what we say ourselves, and what is said on other connections */
         }
 }
 

@@ -95,7 +95,7 @@ static void add_slice(struct nd_text *path, const char *slice) {
 
 struct nd_error *resources_cgroup_path(const struct cri_config *config, const char *parent, const char *id, char **ret) {
         nd_autotext path = ND_TEXT(PATH_MAX);
-        const char *slice = nullptr;
+        const char *slice = "";
 
         if (!config->systemd_cgroups)
                 return resources_cgroup(config, parent, id, ret);

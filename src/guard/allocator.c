@@ -256,18 +256,18 @@ static void read_again(struct guard_allocator *a) {
 
 /* The watch will tell the same soon; until then nobody need wait, and nothing is told twice. */
 static void note_told(struct guard_allocator *a, const struct errand *errand) {
-        struct guard_namespace *namespace = nd_map_get(&a->settings.store->namespaces.map, errand->name);
+        struct guard_namespace *known = nd_map_get(&a->settings.store->namespaces.map, errand->name);
         char text[GUARD_RANGE_TEXT];
 
-        if (!namespace || namespace->uid_range)
+        if (!known || known->uid_range)
                 return;
         guard_ranges_uids(errand->block, text);
-        namespace->uid_range = nd_strdup(text);
-        if (!namespace->supplemental_groups)
-        namespace->supplemental_groups = nd_strdup(text);
+        known->uid_range = nd_strdup(text);
+        if (!known->supplemental_groups)
+                known->supplemental_groups = nd_strdup(text);
         guard_ranges_mcs(errand->block, text);
-        if (!namespace->mcs)
-        namespace->mcs = nd_strdup(text);
+        if (!known->mcs)
+                known->mcs = nd_strdup(text);
 }
 
 static void on_told(const struct nd_api_answer *answer, void *userdata) {

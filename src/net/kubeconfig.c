@@ -172,7 +172,6 @@ struct nd_error *nd_kubeconfig_of_pod(const char *directory, struct nd_kubeconfi
         const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
         nd_cleanup(nd_kubeconfig_done) struct nd_kubeconfig config = {};
         nd_autofree char *namespace_file = nullptr;
-        nd_autoerror struct nd_error *error = nullptr;
 
         directory = directory ? directory : POD_DIRECTORY;
         if (!host || !*host || !port || !*port)
@@ -183,7 +182,7 @@ struct nd_error *nd_kubeconfig_of_pod(const char *directory, struct nd_kubeconfi
         nd_try(nd_file_read_kernel(config.token_file, ND_KUBECONFIG_TOKEN, &config.token));
         nd_try(nd_file_read_kernel(config.ca_file, ND_KUBECONFIG_PEM, &config.ca));
         namespace_file = nd_format("%s/namespace", directory);
-        error = nd_file_read_kernel(namespace_file, 256, &config.namespace); /* it need not be there */
+        nd_error_free(nd_file_read_kernel(namespace_file, 256, &config.namespace)); /* it need not be there */
         *ret = nd_take(config, (struct nd_kubeconfig) {});
         return nullptr;
 }

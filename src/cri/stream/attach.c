@@ -106,7 +106,7 @@ struct ends {
 };
 
 static void ends_done(struct ends *ends) {
-        for (size_t i = 0; i < ends->count; i++)
+        for (size_t i = 0; i < nd_count_of(ends->fds) && i < ends->count; i++)
                 nd_close_fd(&ends->fds[i]);
 }
 

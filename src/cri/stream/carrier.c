@@ -131,10 +131,12 @@ static bool tell_stream(struct carrier *carrier, struct stream_event *ret) {
 
 static struct nd_error *receive_channels(struct carrier *carrier, char *bytes, size_t length, size_t *ret_used, bool *ret_any,
                                          struct stream_event *ret) {
-        struct nd_channel_event event;
+        struct nd_channel_event event = {};
 
         *ret_used = 0;
         *ret_any = tell_stream(carrier, ret);
+        if (*ret_any)
+                return nullptr;
         while (!*ret_any) {
                 size_t used;
 
@@ -145,8 +147,6 @@ static struct nd_error *receive_channels(struct carrier *carrier, char *bytes, s
                         return nullptr;
                 *ret_any = event.channel < carrier->count;
         }
-        if (ret->kind == STREAM_OPENED && ret->stream != 0)
-                return nullptr;
         *ret = (struct stream_event) {.kind = event.kind == ND_CHANNEL_FIN ? STREAM_FIN : STREAM_DATA,
                                       .stream = event.channel + 1,
                                       .attachment = carrier->attachments[event.channel],

@@ -76,7 +76,7 @@ static struct nd_error *make_pipe(const struct container *container, int ours, i
 
 static struct nd_error *open_pipes(const struct work *work, const struct container *container, int theirs[static 3]) {
         struct remote *remote = work->remote;
-        int ours;
+        int ours = -EBADF;
 
         if (remote_wants(remote, REMOTE_INPUT)) {
                 nd_try(make_pipe(container, 1, &ours, &theirs[0]));
