@@ -8,6 +8,7 @@
 
 #include "mon/control.h"
 #include "sys/calls.h"
+#include "sys/terminal.h"
 
 /* Returns what read() did; a terminal whose last user has gone gives EIO, which is its end. */
 static ssize_t fill(struct stream *stream, size_t most) {
@@ -87,23 +88,6 @@ struct nd_error *stream_console_listen(int directory, const char *name, int *ret
 
 int stream_console_take(int listener) {
         nd_autoclose int connection = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-        union {
-                struct cmsghdr header;
-                char bytes[CMSG_SPACE(sizeof(int))];
-        } control = {};
-        char name[4096];
-        struct iovec vector = {.iov_base = name, .iov_len = sizeof name};
-        struct msghdr message = {
-                .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-        int fd;
 
-        if (connection < 0)
-                return -errno;
-        if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) < 0)
-                return -errno;
-        if (message.msg_controllen < CMSG_LEN(sizeof fd) || control.header.cmsg_type != SCM_RIGHTS)
-                return -EPROTO;
-        memcpy(&fd, CMSG_DATA(&control.header), sizeof fd);
-        (void) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-        return fd;
+        return connection < 0 ? -errno : nd_terminal_receive(connection);
 }

@@ -9,6 +9,7 @@
 
 #include "sys/calls.h"
 #include "sys/file.h"
+#include "sys/terminal.h"
 
 struct console {
         int directory;
@@ -63,33 +64,13 @@ static bool take_connection(struct console *console) {
         return watch(console, loop) >= 0;
 }
 
-static int take_terminal(const struct console *console) {
-        union {
-                struct cmsghdr header;
-                char bytes[CMSG_SPACE(sizeof(int))];
-        } control = {};
-        char name[4096];
-        struct iovec vector = {.iov_base = name, .iov_len = sizeof name};
-        struct msghdr message = {
-                .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-        int fd;
-
-        if (recvmsg(console->socket, &message, MSG_CMSG_CLOEXEC) < 0)
-                return -errno;
-        if (message.msg_controllen < CMSG_LEN(sizeof fd) || control.header.cmsg_type != SCM_RIGHTS)
-                return -EPROTO;
-        memcpy(&fd, CMSG_DATA(&control.header), sizeof fd);
-        (void) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-        return fd;
-}
-
 void console_look(struct console *console) {
         console_callback callback = console->callback;
         int fd;
 
         if (!console->source || (!console->connected && !take_connection(console)))
                 return;
-        fd = take_terminal(console);
+        fd = nd_terminal_receive(console->socket);
         if (fd == -EAGAIN)
                 return;
         console->source = sd_event_source_disable_unref(console->source);
