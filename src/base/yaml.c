@@ -234,3 +234,20 @@ struct nd_error *nd_yaml_each(const char *bytes, size_t length, size_t ceiling,
 
         return read_stream(&r, bytes, length, ceiling);
 }
+
+struct nd_error *nd_yaml_members(const char *bytes, size_t length, size_t ceiling, nd_yaml_member member, void *userdata) {
+        nd_autojson doc = nullptr;
+        yyjson_obj_iter members;
+        yyjson_val *root, *key;
+
+        nd_try(nd_yaml_parse(bytes, length, ceiling, &doc));
+        root = yyjson_doc_get_root(doc);
+        if (yyjson_is_null(root))
+                return nullptr;
+        if (!yyjson_is_obj(root))
+                return nd_error_new(ND_INVALID, 0, "not a list of keys and values");
+        members = yyjson_obj_iter_with(root);
+        while ((key = yyjson_obj_iter_next(&members)))
+                nd_try(member(unsafe_yyjson_get_str(key), yyjson_obj_iter_get_val(key), userdata));
+        return nullptr;
+}

@@ -75,7 +75,9 @@ static struct nd_error *take_text(const struct key *key, yyjson_val *value, char
         return nullptr;
 }
 
-static struct nd_error *take_key(const char *name, yyjson_val *value, struct guard_config *config) {
+static struct nd_error *take_key(const char *name, yyjson_val *value, void *userdata) {
+        struct guard_config *config = userdata;
+
         for (size_t i = 0; i < nd_count_of(keys); i++) {
                 void *field = (char *) config + keys[i].offset;
 
@@ -99,20 +101,7 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, struct gua
 }
 
 struct nd_error *guard_config_parse(const char *text, size_t length, struct guard_config *config) {
-        nd_autojson doc = nullptr;
-        yyjson_obj_iter members;
-        yyjson_val *root, *key;
-
-        nd_try(nd_yaml_parse(text, length, CONFIG_CEILING, &doc));
-        root = yyjson_doc_get_root(doc);
-        if (yyjson_is_null(root))
-                return nullptr;
-        if (!yyjson_is_obj(root))
-                return nd_error_new(ND_INVALID, 0, "not a list of keys and values");
-        members = yyjson_obj_iter_with(root);
-        while ((key = yyjson_obj_iter_next(&members)))
-                nd_try(take_key(unsafe_yyjson_get_str(key), yyjson_obj_iter_get_val(key), config));
-        return nullptr;
+        return nd_yaml_members(text, length, CONFIG_CEILING, take_key, config);
 }
 
 struct nd_error *guard_config_read(const char *path, struct guard_config *ret) {
