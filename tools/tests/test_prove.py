@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from nodensdev import prove
-from nodensdev.prove import Check, Proof
+from nodensdev.prove import Check, Miss, Proof, Refuted
 
 
 def proof(tmp_path: Path) -> Proof:
@@ -42,3 +42,19 @@ def _in_tree(tmp_path: Path) -> Proof:
 def test_figures_stand_beside_the_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert prove.try_check(Check("it is quick", lambda proof: proof.figure("p99", "1 us"), False), proof(tmp_path))
     assert "it is quick  [p99: 1 us]" in capsys.readouterr().out
+
+
+def test_a_missed_aim_fails_the_check_unless_its_reason_is_known(tmp_path: Path) -> None:
+    tried = proof(tmp_path)
+    tried.aim("start", 0.24, most=0.25, unit=" x")
+    tried.aim("rate", 12, least=10)
+    assert tried.missed == []
+    with pytest.raises(Refuted, match="start: 0.37 x"):
+        tried.aim("start", 0.37, most=0.25, unit=" x")
+    known = Miss(worst=0.4, limit="the engines alone take 0.36 x")
+    tried.aim("start", 0.37, most=0.25, unit=" x", known=known)
+    assert tried.missed == ["start: 0.37 x (aim: at most 0.25 x); the engines alone take 0.36 x"]
+    with pytest.raises(Refuted):
+        tried.aim("start", 0.41, most=0.25, unit=" x", known=known)
+    with pytest.raises(Refuted):
+        tried.aim("rate", 8, least=10, known=Miss(worst=9, limit="one core"))
