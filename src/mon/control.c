@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include "sys/calls.h"
+#include "sys/parcel.h"
 
 enum {
         BACKLOG = 16,
@@ -64,37 +65,18 @@ void control_gift_done(struct control_gift *gift) {
                 nd_close_fd(&gift->fds[i]);
 }
 
-static void take_gift(const struct msghdr *message, struct control_gift *ret) {
-        const struct cmsghdr *header = CMSG_FIRSTHDR(message);
-        size_t length;
-
-        if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
-                return;
-        length = header->cmsg_len - CMSG_LEN(0);
-        memcpy(ret->fds, CMSG_DATA(header), length < sizeof ret->fds ? length : sizeof ret->fds);
-}
-
 bool control_receive(struct control *control, size_t connection, struct nd_monitor_message *ret,
                      struct control_gift *ret_gift) {
         static char bytes[ND_MONITOR_MESSAGE]; /* what is read points into it until the next call */
-        union {
-                struct cmsghdr header;
-                char bytes[CMSG_SPACE(sizeof ret_gift->fds)]; /* the kernel closes what has no room here */
-        } ancillary = {};
-        struct iovec vector = {.iov_base = bytes, .iov_len = sizeof bytes};
-        struct msghdr message = {
-                .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof ancillary};
-        ssize_t n = recvmsg(control->connections[connection], &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        ssize_t n = nd_parcel_receive(control->connections[connection], bytes, sizeof bytes, ret_gift->fds,
+                                      nd_count_of(ret_gift->fds), MSG_DONTWAIT);
 
-        for (size_t i = 0; i < nd_count_of(ret_gift->fds); i++)
-                ret_gift->fds[i] = -EBADF;
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        if (n == -EAGAIN)
                 return false;
         if (n <= 0) {
                 nd_close_fd(&control->connections[connection]);
                 return false;
         }
-        take_gift(&message, ret_gift);
         return nd_monitor_message_read(bytes, (size_t) n, ret);
 }
 

@@ -25,6 +25,7 @@
 #include "pull/settle.h"
 #include "pull/unpack.h"
 #include "sys/file.h"
+#include "sys/parcel.h"
 
 enum {
         INPUT = 256 * 1024,
@@ -265,23 +266,13 @@ static void cancel(const struct keeper *k, uint32_t id) {
 /* One job with its descriptors; false when the other side is gone. */
 static bool take_job(struct keeper *k) {
         static struct job job;
-        union {
-                struct cmsghdr header;
-                char bytes[CMSG_SPACE(2 * sizeof(int))];
-        } control = {};
-        struct iovec vector = {.iov_base = &job, .iov_len = sizeof job};
-        struct msghdr message = {
-                .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-        ssize_t n = recvmsg(k->fd, &message, MSG_CMSG_CLOEXEC);
-        struct cmsghdr *header = n > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
-        int fds[2] = {-EBADF, -EBADF};
+        int fds[2];
+        ssize_t n = nd_parcel_receive(k->fd, &job, sizeof job, fds, nd_count_of(fds), 0);
 
-        if (n < 0)
-                return errno == EINTR || errno == EAGAIN;
+        if (n == -EAGAIN)
+                return true;
         if (n < (ssize_t) offsetof(struct job, lower))
                 return false;
-        if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof fds))
-                memcpy(fds, CMSG_DATA(header), sizeof fds);
         if (job.kind == CANCEL)
                 cancel(k, job.id);
         else
@@ -405,24 +396,12 @@ int nd_unpacker_fd(const struct nd_unpacker *u) {
 }
 
 static struct nd_error *send_job(struct nd_unpacker *u, const struct job *job, int blob, int available) {
-        union {
-                struct cmsghdr header;
-                char bytes[CMSG_SPACE(2 * sizeof(int))];
-        } control = {};
         int fds[2] = {blob, available};
-        struct iovec vector = {.iov_base = (void *) job,
-                               .iov_len = offsetof(struct job, lower) + job->lower_count * sizeof job->lower[0]};
-        struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
+        size_t length = offsetof(struct job, lower) + job->lower_count * sizeof job->lower[0];
+        ssize_t n = nd_parcel_send(u->fd, job, length, fds, blob >= 0 ? nd_count_of(fds) : 0, 0);
 
-        if (blob >= 0) {
-                message.msg_control = &control;
-                message.msg_controllen = sizeof control;
-                control.header =
-                        (struct cmsghdr) {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fds)};
-                memcpy(CMSG_DATA(&control.header), fds, sizeof fds);
-        }
-        if (sendmsg(u->fd, &message, MSG_NOSIGNAL) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "the unpacker is gone");
+        if (n < 0)
+                return nd_error_new(ND_INTERNAL, (int) -n, "the unpacker is gone");
         return nullptr;
 }
 

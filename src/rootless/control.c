@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "sys/parcel.h"
 
 #define GREETING "nodens/1 "
 
@@ -95,32 +96,17 @@ struct nd_error *nd_control_error(const struct nd_control *message) {
 
 /* ---- sockets */
 
-union control_space {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(ND_CONTROL_DESCRIPTORS * sizeof(int))];
-};
+static_assert((int) ND_CONTROL_DESCRIPTORS <= (int) ND_PARCEL_DESCRIPTORS);
 
 struct nd_error *nd_control_send(int fd, const struct nd_text *text, const int *descriptors, size_t count) {
-        union control_space control = {};
-        struct iovec vector = {.iov_base = text->bytes, .iov_len = text->length};
-        struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
         ssize_t n;
 
         if (text->overflow || count > ND_CONTROL_DESCRIPTORS)
                 return nd_error_new(ND_INVALID, E2BIG, "a message of more than %d bytes or %d descriptors", ND_CONTROL_BYTES,
                                     ND_CONTROL_DESCRIPTORS);
-        if (count > 0) {
-                message.msg_control = &control;
-                message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-                control.header = (struct cmsghdr) {
-                        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(count * sizeof(int))};
-                memcpy(CMSG_DATA(&control.header), descriptors, count * sizeof(int));
-        }
-        do
-                n = sendmsg(fd, &message, MSG_NOSIGNAL);
-        while (n < 0 && errno == EINTR);
+        n = nd_parcel_send(fd, text->bytes, text->length, descriptors, count, 0);
         if (n < 0)
-                return nd_error_new(errno == EPIPE || errno == ECONNRESET ? ND_CANCELLED : nd_code_of_errno(errno), errno,
+                return nd_error_new(n == -EPIPE || n == -ECONNRESET ? ND_CANCELLED : nd_code_of_errno((int) -n), (int) -n,
                                     "send a message");
         return nullptr;
 }
@@ -146,29 +132,18 @@ static struct nd_error *await(int fd, uint64_t deadline_us) {
 struct nd_error *nd_control_receive(int fd, uint64_t deadline_us, struct nd_control *ret) {
         nd_autofree char *bytes = nd_malloc(ND_CONTROL_BYTES);
         nd_cleanup(nd_control_done) struct nd_control message = {}, parsed = {};
-        union control_space control = {};
-        struct iovec vector = {.iov_base = bytes, .iov_len = ND_CONTROL_BYTES};
-        struct msghdr header = {
-                .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
         ssize_t n;
 
         nd_try(await(fd, deadline_us));
-        n = recvmsg(fd, &header, MSG_CMSG_CLOEXEC);
-        if (n < 0 && errno != ECONNRESET)
-                return nd_error_new(nd_code_of_errno(errno), errno, "receive a message");
-        if (n <= 0)
+        n = nd_parcel_receive(fd, bytes, ND_CONTROL_BYTES, message.descriptors, ND_CONTROL_DESCRIPTORS, 0);
+        if (n == 0 || n == -ECONNRESET)
                 return nd_error_new(ND_CANCELLED, ECONNRESET, "the other side is gone");
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(&header); c; c = CMSG_NXTHDR(&header, c)) {
-                size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
-                    message.descriptor_count + count > ND_CONTROL_DESCRIPTORS)
-                        continue; /* the kernel cuts at the size of our buffer, so there cannot be more */
-                memcpy(message.descriptors + message.descriptor_count, CMSG_DATA(c), count * sizeof(int));
-                message.descriptor_count += count;
-        }
-        if (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+        if (n == -EMSGSIZE)
                 return nd_error_new(ND_INVALID, EMSGSIZE, "a message that is too long");
+        if (n < 0)
+                return nd_error_new(nd_code_of_errno((int) -n), (int) -n, "receive a message");
+        while (message.descriptor_count < ND_CONTROL_DESCRIPTORS && message.descriptors[message.descriptor_count] >= 0)
+                message.descriptor_count++;
         nd_try(nd_control_parse(bytes, (size_t) n, &parsed));
         memcpy(parsed.descriptors, message.descriptors, sizeof parsed.descriptors);
         parsed.descriptor_count = nd_take(message.descriptor_count, 0);

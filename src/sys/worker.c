@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "sys/calls.h"
+#include "sys/parcel.h"
 
 enum {
         TEXT_CEILING = 8 * 1024,
@@ -31,24 +32,6 @@ struct packet {
         int error_number;
         char text[TEXT_CEILING];
 };
-
-static ssize_t send_packet(int fd, const struct packet *packet, size_t length, int passed_fd) {
-        union {
-                struct cmsghdr header;
-                char bytes[CMSG_SPACE(sizeof(int))];
-        } control = {};
-        struct iovec vector = {.iov_base = (void *) packet, .iov_len = length};
-        struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
-
-        if (passed_fd >= 0) {
-                message.msg_control = &control;
-                message.msg_controllen = sizeof control;
-                control.header = (struct cmsghdr) {
-                        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
-                memcpy(CMSG_DATA(&control.header), &passed_fd, sizeof passed_fd);
-        }
-        return sendmsg(fd, &message, MSG_NOSIGNAL);
-}
 
 [[noreturn]] static void child_main(int fd, pid_t parent, nd_worker_function function, void *argument) {
         nd_autoerror struct nd_error *error = nullptr;
@@ -64,28 +47,9 @@ static ssize_t send_packet(int fd, const struct packet *packet, size_t length, i
         packet.error_number = nd_error_errno(error);
         length = strnlen(nd_error_text(error), sizeof packet.text - 1);
         memcpy(packet.text, nd_error_text(error), length);
-        (void) send_packet(fd, &packet, offsetof(struct packet, text) + length + 1, error ? -EBADF : passed_fd);
+        (void) !nd_parcel_send(fd, &packet, offsetof(struct packet, text) + length + 1, &passed_fd, !error && passed_fd >= 0,
+                               0);
         _exit(EXIT_SUCCESS);
-}
-
-/* Receives the packet and the descriptor. Returns the packet's length, 0 at the end of file, -errno. */
-static ssize_t receive_packet(int fd, struct packet *ret, int *ret_fd) {
-        union {
-                struct cmsghdr header;
-                char bytes[CMSG_SPACE(sizeof(int))];
-        } control = {};
-        struct iovec vector = {.iov_base = ret, .iov_len = sizeof *ret};
-        struct msghdr message = {
-                .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-        ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-        struct cmsghdr *header;
-
-        if (n < 0)
-                return -errno;
-        header = CMSG_FIRSTHDR(&message);
-        if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
-                memcpy(ret_fd, CMSG_DATA(header), sizeof *ret_fd);
-        return n;
 }
 
 static struct nd_error *await(const char *what, int fd, uint64_t deadline_us, struct packet *packet, int *ret_fd) {
@@ -109,7 +73,7 @@ static struct nd_error *await(const char *what, int fd, uint64_t deadline_us, st
                                             (unsigned long long) (deadline_us / ND_MS_US));
                 if (n < 0)
                         continue;
-                n = receive_packet(fd, packet, ret_fd);
+                n = nd_parcel_receive(fd, packet, sizeof *packet, ret_fd, 1, MSG_DONTWAIT);
                 if (n == 0)
                         return nd_error_new(ND_INTERNAL, 0, "%s: the child ended without an answer", what);
                 if (n < (ssize_t) offsetof(struct packet, text) + 1 && n != -EAGAIN)
@@ -212,7 +176,7 @@ static struct nd_error *late(const struct nd_worker *worker) {
 /* What the child left in the socket; it has ended. An answer that made it in time counts, whatever the deadline says. */
 static struct nd_error *answer_of(const struct nd_worker *worker, int *ret_fd) {
         struct packet packet = {};
-        ssize_t n = receive_packet(worker->fd, &packet, ret_fd);
+        ssize_t n = nd_parcel_receive(worker->fd, &packet, sizeof packet, ret_fd, 1, MSG_DONTWAIT);
 
         if (n >= (ssize_t) offsetof(struct packet, text) + 1)
                 return packet_error(&packet);

@@ -17,6 +17,7 @@
 #include "cri/paths.h"
 #include "cri/stream/remote.h"
 #include "net/monitor-wire.h"
+#include "sys/parcel.h"
 
 enum {
         ANSWER_S = 10,
@@ -136,22 +137,11 @@ static struct nd_error *add_stream(struct remote *remote, enum remote_role role,
 static struct nd_error *ask(const struct work *work, const struct ends *ends) {
         char bytes[ND_MONITOR_MESSAGE];
         struct nd_monitor_message question = {.letter = ND_MONITOR_ATTACH, .streams = (uint8_t) ends->streams};
-        struct iovec vector = {.iov_base = bytes, .iov_len = nd_monitor_message_write(&question, bytes)};
-        union {
-                struct cmsghdr header;
-                char bytes[CMSG_SPACE(sizeof ends->fds)];
-        } control = {};
-        struct msghdr message = {.msg_iov = &vector,
-                                 .msg_iovlen = 1,
-                                 .msg_control = &control,
-                                 .msg_controllen = CMSG_SPACE(ends->count * sizeof *ends->fds)};
+        size_t length = nd_monitor_message_write(&question, bytes);
+        ssize_t n = nd_parcel_send(work->fd, bytes, length, ends->fds, ends->count, MSG_DONTWAIT);
 
-        control.header.cmsg_level = SOL_SOCKET;
-        control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN(ends->count * sizeof *ends->fds);
-        memcpy(CMSG_DATA(&control.header), ends->fds, ends->count * sizeof *ends->fds);
-        if (sendmsg(work->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "ask the container's monitor");
+        if (n < 0)
+                return nd_error_new(nd_code_of_errno((int) -n), (int) -n, "ask the container's monitor");
         return nullptr;
 }
 
