@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unpacked, an image is what containerd makes of it: both pull it from the same registry, and the merged trees are compared path by path."""
 import json
+import subprocess
 import tarfile
 import time
 from collections.abc import Callable, Iterator
@@ -109,3 +110,28 @@ def test_the_tree_of_a_test_image_equals_containerds(pair: Pair, name: str, tmp_
 
 def test_the_tree_of_hard_cases_equals_containerds(pair: Pair, tmp_path: Path) -> None:
     judge(pair.compare(pair.site.publish(hard_cases(), "own/hard-cases:1"), tmp_path))
+
+
+MOVED = ("e2e-test-images/busybox:1.37.0-1", "nodens/multi:1", "nodens/ids:1")
+
+
+def test_images_that_ctr_exports_are_imported(pair: Pair, tmp_path: Path, messages: parts.Messages) -> None:
+    """As docs/from-containerd.md has it: one archive of all names, without the registry."""
+    names = [f"{pair.site.name}/{name}" for name in MOVED]
+    for name in names:
+        pair.their_client.pull(name)
+    listed = [line for line in pair.theirs.ctr("images", "ls", "-q").split() if "@sha256:" not in line and not line.startswith("sha256:")]
+    assert set(names) <= set(listed)
+    pair.theirs.ctr("images", "export", str(tmp_path / "images.tar"), *listed)
+    with parts.scratch() as directory:
+        runtime = parts.NodensCri(directory / "m", messages)
+        client = runtime.start()
+        command = [str(parts.program("src/nodens")), "import", "--socket", str(runtime.socket), str(tmp_path / "images.tar")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        for name in names:
+            status = client.images.ImageStatus(client.pb.ImageStatusRequest(image=client.pb.ImageSpec(image=name)), timeout=30)
+            theirs = pair.their_client.images.ImageStatus(pair.their_client.pb.ImageStatusRequest(image=pair.their_client.pb.ImageSpec(image=name)), timeout=30)
+            assert status.image.id == theirs.image.id
+            assert name in status.image.repo_tags
+        runtime.stop()
