@@ -159,7 +159,7 @@ def numbers(proof: Proof) -> None:
     known = Miss(START_WORST, f"the engines alone (CNI plugins, crun, overlay, without a daemon) take {engines:.2f} x containerd's time on this guest")
     proof.aim("start, x containerd", ratio(data, "on", start, "nodens", "containerd"), most=START_RATIO, known=known)
     proof.aim("start, x engine", ratio(data, "on", start, "nodens", "engine"), most=ENGINE_RATIO)
-    proof.aim("user namespace, x host users", middle(data, "on", start, "nodens") / middle(data, "off", start, "nodens"), most=USERNS_RATIO)
+    proof.aim("user namespace, x host users", figures.userns_cost(data)["nodens"], most=USERNS_RATIO)
     proof.aim("processes per pod", middle(data, "on", "memory of per-pod", "nodens"), most=POD_PSS_MB, unit=" MB")
     proof.aim("mount lines per pod", middle(data, "on", "lines in the host", "nodens"), most=MOUNT_LINES)
     proof.figure("restart with 20 pods", f"{middle(data, 'on', 'daemon restart', 'nodens'):.0f} ms")

@@ -70,3 +70,11 @@ def test_the_table_has_a_column_per_subject_and_ratio() -> None:
 def test_the_plot_is_well_formed() -> None:
     root = ElementTree.fromstring(plot.draw(run(4)))
     assert root.tag.endswith("svg")
+
+
+def test_the_cost_of_a_user_namespace_is_taken_pair_by_pair() -> None:
+    data = run(4)
+    data["results"]["pair"] = {"engine": {"on": [20, 200, 20], "off": [10, 100, 10]}, "containerd": {"on": [30, 30, 30], "off": [20, 20, 20]}}
+    assert figures.userns_cost(data) == {"engine": 2, "containerd": 1.5}
+    assert figures.modes_of(data) == ["on"]
+    assert "what a user namespace costs" in table.as_text(data)

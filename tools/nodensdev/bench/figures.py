@@ -18,6 +18,7 @@ SUMS = {
     "pod end in all": END,
 }
 COMPARED = {"RunPodSandbox", "ExecSync"}
+APART = ("pull", "pair")        # what is no mode in a run's results
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,12 @@ def middle_mean(values: list[float]) -> float:
 
 
 def subjects_of(data: dict[str, Any]) -> list[str]:
-    first = next(iter(mode for name, mode in data["results"].items() if name != "pull"))
+    first = next(iter(mode for name, mode in data["results"].items() if name not in APART))
     return list(first)
 
 
 def modes_of(data: dict[str, Any]) -> list[str]:
-    return [name for name in data["results"] if name != "pull"]
+    return [name for name in data["results"] if name not in APART]
 
 
 def sums(serial: dict[str, list[float]], steps: tuple[str, ...]) -> list[float]:
@@ -93,6 +94,12 @@ def rows_of(data: dict[str, Any], mode: str) -> list[Row]:
 
 def pull_row(data: dict[str, Any]) -> Row:
     return Row("pull of a 64 MiB image", "ms", data["results"]["pull"])
+
+
+def userns_cost(data: dict[str, Any]) -> dict[str, float]:
+    """By subject: how many times the start of a pod with the host's users one with a user namespace takes, pair by pair."""
+    return {name: middle_mean([on / off for on, off in zip(found["on"], found["off"], strict=True)])
+            for name, found in data["results"].get("pair", {}).items()}
 
 
 def ratios(data: dict[str, Any]) -> dict[str, float]:

@@ -30,6 +30,7 @@ METHOD = """# Benchmarks
   of these. Absolute times move from run to run; two runs must agree in their ratios within 15 %. Runtimes divide the work
   differently between calls (containerd calls crun in StartContainer only), so some steps have no ratio of their own, but their
   sums have.
+- *What a user namespace costs*: pods with and without one in turn, one right after the other, each ended before the next.
 - Memory is the proportional set size of the daemon and of what it leaves running per pod (monitors, shims, pause), without
   the workload.
 - *In parallel*: batches of {parallel} pods at once, wall time by the number of pods. *Restart*: from `systemctl restart` until all

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures as tables, for the terminal and for Markdown."""
+import statistics
 from typing import Any
 
 from . import figures
@@ -31,11 +32,21 @@ def heading(subjects: list[str]) -> list[str]:
     return found
 
 
+def cost_lines(data: dict[str, Any]) -> list[list[str]]:
+    lines = [["a pod's start", "with (ms)", "without (ms)", "ratio"]]
+    for subject, ratio in figures.userns_cost(data).items():
+        pair = data["results"]["pair"][subject]
+        lines.append(["bare engine" if subject == ENGINE else subject, *(number(statistics.median(pair[mode]), "ms") for mode in ("on", "off")), f"{ratio:.2f}"])
+    return lines
+
+
 def tables(data: dict[str, Any]) -> list[tuple[str, list[list[str]]]]:
     """Title and lines of each table; the first line is its heading."""
     subjects = figures.subjects_of(data)
     found = [(TITLES[mode], [heading(subjects), *(cells(row, subjects) for row in figures.rows_of(data, mode))])
              for mode in figures.modes_of(data)]
+    if "pair" in data["results"]:
+        found.append(("what a user namespace costs", cost_lines(data)))
     return [*found, ("images", [heading(subjects), cells(figures.pull_row(data), subjects)])]
 
 

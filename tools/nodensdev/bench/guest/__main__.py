@@ -68,7 +68,8 @@ class Bench:
                 self.warm_up(mode == "on")
                 self.serial(mode)
                 self.parallel(mode)
-        return self.results | {"pull": self.pulls()}
+        both = {"pair": self.pairs()} if set(self.config["userns"]) == {"on", "off"} else {}
+        return self.results | both | {"pull": self.pulls()}
 
     def warm_up(self, userns: bool) -> None:
         """One whole life per subject, not counted: first uses load programs and make bridges."""
@@ -154,6 +155,19 @@ class Bench:
         with ThreadPoolExecutor(self.config["parallel"]) as pool:
             list(pool.map(life, numbers))
         return (time.perf_counter() - started) * 1000
+
+    def pairs(self) -> dict[str, dict[str, list[float]]]:
+        """The start of a pod with a user namespace and of one without, one right after the other: what the namespace costs."""
+        times: dict[str, dict[str, list[float]]] = {subject.name: {"on": [], "off": []} for subject in self.subjects}
+        for number in range(1, self.config["pods"] + 1):
+            for subject in self.turn(number):
+                for mode in ("on", "off") if number % 2 else ("off", "on"):
+                    times[subject.name][mode].append(sum(subject.step(step, number, mode == "on") for step in START))
+                    quiet.wait()
+                    for step in END:
+                        subject.step(step, number, mode == "on")
+                    quiet.wait()
+        return times
 
     def pulls(self) -> dict[str, list[float]]:
         times: dict[str, list[float]] = {subject.name: [] for subject in self.subjects}
