@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import images as make
 import parts
@@ -118,20 +119,33 @@ MOVED = ("e2e-test-images/busybox:1.37.0-1", "nodens/multi:1", "nodens/ids:1")
 def test_images_that_ctr_exports_are_imported(pair: Pair, tmp_path: Path, messages: parts.Messages) -> None:
     """As docs/from-containerd.md has it: one archive of all names, without the registry."""
     names = [f"{pair.site.name}/{name}" for name in MOVED]
-    for name in names:
-        pair.their_client.pull(name)
-    listed = [line for line in pair.theirs.ctr("images", "ls", "-q").split() if "@sha256:" not in line and not line.startswith("sha256:")]
-    assert set(names) <= set(listed)
-    pair.theirs.ctr("images", "export", str(tmp_path / "images.tar"), *listed)
     with parts.scratch() as directory:
-        runtime = parts.NodensCri(directory / "m", messages)
-        client = runtime.start()
-        command = [str(parts.program("src/nodens")), "import", "--socket", str(runtime.socket), str(tmp_path / "images.tar")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        theirs, ours = parts.Containerd(directory / "c", messages), parts.NodensCri(directory / "n", messages)
+        parts.trust(pair.site, theirs.certificates)
+        ids = export(theirs, names, tmp_path / "images.tar")
+        client = ours.start()
+        done = subprocess.run([str(parts.program("src/nodens")), "import", "--socket", str(ours.socket), str(tmp_path / "images.tar")],
+                              capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         for name in names:
-            status = client.images.ImageStatus(client.pb.ImageStatusRequest(image=client.pb.ImageSpec(image=name)), timeout=30)
-            theirs = pair.their_client.images.ImageStatus(pair.their_client.pb.ImageStatusRequest(image=pair.their_client.pb.ImageSpec(image=name)), timeout=30)
-            assert status.image.id == theirs.image.id
-            assert name in status.image.repo_tags
-        runtime.stop()
+            image = image_of(client, name)
+            assert image.id == ids[name]
+            assert name in image.repo_tags
+        ours.stop()
+
+
+def image_of(client: Any, name: str) -> Any:
+    return client.images.ImageStatus(client.pb.ImageStatusRequest(image=client.pb.ImageSpec(image=name)), timeout=30).image
+
+
+def export(runtime: parts.Containerd, names: list[str], archive: Path) -> dict[str, str]:
+    """Everything that containerd has, in one archive; the IDs by name."""
+    client = runtime.start()
+    for name in names:
+        client.pull(name)
+    listed = [line for line in runtime.ctr("images", "ls", "-q").split() if "@sha256:" not in line and not line.startswith("sha256:")]
+    assert set(names) <= set(listed)
+    runtime.ctr("images", "export", str(archive), *listed)
+    ids = {name: image_of(client, name).id for name in names}
+    runtime.stop()
+    return ids
