@@ -60,6 +60,7 @@ struct nd_api {
         uint64_t token_read_us;
         int ca_fd, certificate_fd, key_fd;
         bool insecure;
+        bool renew; /* the connections are to be given up */
 };
 
 static void end_call(struct nd_api_call *call) {
@@ -201,9 +202,54 @@ static int set_timer([[maybe_unused]] CURLM *multi, long milliseconds, void *use
         return sd_event_source_set_enabled(api->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
 }
 
+static void settle(struct nd_api *api) {
+        (void) sd_event_source_set_enabled(api->settle, SD_EVENT_ONESHOT);
+}
+
+static void set_callbacks(struct nd_api *api) {
+        (void) curl_multi_setopt(api->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+        (void) curl_multi_setopt(api->multi, CURLMOPT_SOCKETDATA, api);
+        (void) curl_multi_setopt(api->multi, CURLMOPT_TIMERFUNCTION, set_timer);
+        (void) curl_multi_setopt(api->multi, CURLMOPT_TIMERDATA, api);
+}
+
+/* Connections belong to libcurl's multi handle, and go with it. */
+static void renew(struct nd_api *api) {
+        nd_vector(struct nd_api_call *) open = {};
+
+        api->renew = false;
+        nd_vector_each (call, &api->calls)
+                if ((*call)->state == CALL_OPEN)
+                        nd_vector_push(&open, *call);
+        nd_vector_each (call, &open) {
+                if ((*call)->state == CALL_OPEN) { /* what one of them is told may have cancelled another */
+                        (*call)->state = CALL_CANCELLED;
+                        tell(*call, CURLE_OPERATION_TIMEDOUT);
+                }
+                end_call(*call);
+        }
+        nd_vector_done(&open);
+        for (size_t i = api->calls.count; i > 0; i--)
+                if (api->calls.items[i - 1]->added)
+                        end_call(api->calls.items[i - 1]);
+        (void) curl_multi_cleanup(api->multi);
+        api->multi = curl_multi_init();
+        if (!api->multi)
+                abort(); /* no memory, as everywhere */
+        set_callbacks(api);
+}
+
+void nd_api_renew(struct nd_api *api) {
+        api->renew = true;
+        settle(api);
+}
+
 /* Hands new calls to libcurl and takes cancelled ones away. */
 static int on_settle([[maybe_unused]] sd_event_source *source, void *userdata) {
         struct nd_api *api = userdata;
+
+        if (api->renew)
+                renew(api);
 
         for (size_t i = 0; i < api->calls.count;) {
                 struct nd_api_call *call = api->calls.items[i];
@@ -225,10 +271,6 @@ static int on_settle([[maybe_unused]] sd_event_source *source, void *userdata) {
                 i++;
         }
         return 0;
-}
-
-static void settle(struct nd_api *api) {
-        (void) sd_event_source_set_enabled(api->settle, SD_EVENT_ONESHOT);
 }
 
 /* ---- a call */
@@ -417,10 +459,7 @@ static struct nd_error *prepare(struct nd_api *api, const struct nd_kubeconfig *
                 r = sd_event_source_set_enabled(api->settle, SD_EVENT_OFF);
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "event loop");
-        (void) curl_multi_setopt(api->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
-        (void) curl_multi_setopt(api->multi, CURLMOPT_SOCKETDATA, api);
-        (void) curl_multi_setopt(api->multi, CURLMOPT_TIMERFUNCTION, set_timer);
-        (void) curl_multi_setopt(api->multi, CURLMOPT_TIMERDATA, api);
+        set_callbacks(api);
         return nullptr;
 }
 

@@ -40,6 +40,10 @@ struct nd_api_request {
 struct nd_api_call *nd_api_send(struct nd_api *api, const struct nd_api_request *request);
 void nd_api_cancel(struct nd_api_call *call); /* nullptr is fine; done() is not called */
 
+/* Gives up all connections: one on which nothing comes any more would be used for whatever is asked next, and all requests share it. Those
+ * that are open end with an error. */
+void nd_api_renew(struct nd_api *api);
+
 /* Appends a part of a path or query, escaped. */
 struct nd_text;
 void nd_api_escape(struct nd_text *text, const char *part);

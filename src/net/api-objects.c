@@ -31,7 +31,8 @@ struct nd_error *nd_api_page_parse(const char *bytes, size_t length, struct nd_a
         *ret = (struct nd_api_page) {.doc = nd_take_ptr(doc),
                                      .items = yyjson_is_arr(items) ? items : nullptr,
                                      .version = text_of(yyjson_obj_get(metadata, "resourceVersion")),
-                                     .continuation = text_of(yyjson_obj_get(metadata, "continue"))};
+                                     .continuation = text_of(yyjson_obj_get(metadata, "continue")),
+                                     .remaining = yyjson_get_uint(yyjson_obj_get(metadata, "remainingItemCount"))};
         return nullptr;
 }
 

@@ -16,6 +16,7 @@ struct nd_api_page {
         yyjson_val *items;        /* an array; nullptr: none */
         const char *version;      /* of the whole list */
         const char *continuation; /* "" on the last page */
+        uint64_t remaining;       /* objects of later pages, where the API server says so */
 };
 
 void nd_api_page_done(struct nd_api_page *page);

@@ -36,7 +36,7 @@ struct nd_api_watch {
         char *version;      /* where a watch starts */
         char *continuation; /* of the list; nullptr: at its beginning */
         uint64_t pause_us, heard_us;
-        bool synced, relist;
+        bool synced, relist, again; /* again: the list that is being read is not enough */
 };
 
 static void start(struct nd_api_watch *w);
@@ -85,7 +85,8 @@ static void take_page(struct nd_api_watch *w, const struct nd_api_page *page) {
                 return;
         }
         w->synced = true;
-        w->relist = false;
+        w->relist = w->again;
+        w->again = false;
         if (w->settings.listed)
                 w->settings.listed(w->settings.userdata);
 }
@@ -192,6 +193,7 @@ static int on_timer([[maybe_unused]] sd_event_source *source, [[maybe_unused]] u
                                                                      (unsigned long long) (SILENCE_US / ND_SECOND_US));
 
                 nd_api_cancel(nd_take_ptr(w->call));
+                nd_api_renew(w->api); /* it is dead for everybody */
                 nd_api_lines_done(&w->lines);
                 trouble(w, silence);
         }
@@ -222,8 +224,23 @@ void nd_api_watch_free(struct nd_api_watch *w) {
         free(w);
 }
 
+void nd_api_watch_relist(struct nd_api_watch *w) {
+        w->again = w->step == LISTING;
+        w->relist = true;
+        if (w->step != WATCHING)
+                return; /* the list that is being read is followed by another, and a pause by one */
+        nd_api_cancel(nd_take_ptr(w->call));
+        nd_api_lines_done(&w->lines);
+        w->step = PAUSED;
+        arm(w, 0);
+}
+
 bool nd_api_watch_is_synced(const struct nd_api_watch *w) {
         return w->synced;
+}
+
+bool nd_api_watch_is_listing(const struct nd_api_watch *w) {
+        return !w->synced || w->relist;
 }
 
 bool nd_api_watch_is_fresh(const struct nd_api_watch *w) {

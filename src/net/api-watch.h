@@ -22,7 +22,11 @@ struct nd_api_watch_settings {
 struct nd_api_watch *nd_api_watch_new(struct nd_api *api, const struct nd_api_watch_settings *settings);
 void nd_api_watch_free(struct nd_api_watch *watch);
 
-bool nd_api_watch_is_synced(const struct nd_api_watch *watch); /* was listed once */
+/* Lists everything again, from the next turn of the loop on. */
+void nd_api_watch_relist(struct nd_api_watch *watch);
+
+bool nd_api_watch_is_synced(const struct nd_api_watch *watch);  /* was listed once */
+bool nd_api_watch_is_listing(const struct nd_api_watch *watch); /* is being listed, or will be next */
 
 /* What was told is not older than a minute and a half: the watch stands, and the API server was heard on it. */
 bool nd_api_watch_is_fresh(const struct nd_api_watch *watch);
