@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/lint-live.h"
 #include "cli/lint-subject.h"
 #include "policy/hostusers.h"
 
@@ -11,6 +12,17 @@ static bool is_for_everybody(const struct nd_scc *scc, [[maybe_unused]] void *us
                 if (scc == &nd_scc_defaults[i].scc)
                         return nd_scc_defaults[i].everybody;
         return true;
+}
+
+struct asking { /* a cluster, about one pod */
+        struct lint_live *live;
+        const struct nd_pod *pod;
+};
+
+static bool is_allowed_there(const struct nd_scc *scc, void *userdata) {
+        const struct asking *asking = userdata;
+
+        return lint_live_may_use(asking->live, scc, asking->pod);
 }
 
 /* Points do not see seccomp: of two that take a pod the one without a wildcard there asks for less trust. */
@@ -40,11 +52,13 @@ static const struct nd_scc *strictest(const struct nd_scc_request *request, cons
 
 static void find_constraint(struct lint *lint, const struct nd_pod *pod, struct lint_verdict *verdict) {
         nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
+        struct asking asking = {.live = lint->live, .pod = pod};
         struct nd_scc_request request = {.set = &lint->set,
-                                         .namespace = sample_namespace,
+                                         .namespace = lint->live ? lint_live_namespace(lint->live) : sample_namespace,
                                          .host_network_gate = lint->host_network,
                                          .window = ND_SCC_WINDOW,
-                                         .may_use = is_for_everybody};
+                                         .may_use = lint->live ? is_allowed_there : is_for_everybody,
+                                         .userdata = &asking};
         const struct nd_scc *scc;
 
         nd_scc_choose(&request, pod, &lint->arena, &choice);

@@ -37,12 +37,15 @@ struct lint_subject {
         nd_vector(const char *) broken; /* expectations */
 };
 
+struct lint_live;
+
 struct lint {
         struct nd_arena arena;
         struct nd_policy_version version;
         bool host_network;
         bool has_level; /* one was demanded */
         enum nd_level level;
+        struct lint_live *live; /* a cluster that is asked; nullptr: none */
         nd_vector(const struct nd_scc *) sccs;
         struct nd_scc_set set; /* of these, made when the first pod is judged */
         nd_vector(struct lint_subject) subjects;

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "cli/lint-live.h"
 #include "cli/lint-subject.h"
 
 #define OPTION(long_name, member) .name = (long_name), .offset = offsetof(struct lint_settings, member)
@@ -16,6 +17,12 @@ const struct nd_option lint_options[] = {
          .help = "security context constraints to try in place of the default ones"},
         {OPTION("expect", expect), .kind = ND_OPTION_TEXT, .argument = "FILE", .values = ND_VALUES_FILE,
          .help = "fail unless the verdicts are those of this file"},
+        {OPTION("as", as), .kind = ND_OPTION_TEXT, .argument = "USER",
+         .help = "ask a cluster: which of its constraints would take the pods of this user"},
+        {OPTION("namespace", namespace), .kind = ND_OPTION_TEXT, .argument = "NAMESPACE",
+         .help = "of the cluster that is asked, as whoever the kubeconfig names unless --as says another"},
+        {OPTION("kubeconfig", kubeconfig), .kind = ND_OPTION_TEXT, .argument = "FILE", .values = ND_VALUES_FILE,
+         .help = "of the cluster that is asked (default $KUBECONFIG or ~/.kube/config)"},
         {OPTION("host-network", host_network), .help = "the cluster has the feature gate UserNamespacesHostNetworkSupport"},
         {OPTION("json", json), .help = "print JSON"},
         {OPTION("sarif", sarif), .help = "print SARIF 2.1.0, for code review tools"},
@@ -30,7 +37,21 @@ static void lint_done(struct lint *lint) {
         nd_vector_done(&lint->subjects);
         nd_vector_done(&lint->sccs);
         nd_vector_done(&lint->broken);
+        lint_live_free(lint->live);
         nd_arena_done(&lint->arena);
+}
+
+/* The constraints of a cluster, instead of those that are built in. */
+static struct nd_error *open_cluster(const struct lint_settings *settings, struct lint *lint) {
+        const struct nd_scc *scc;
+
+        if (settings->constraints)
+                return nd_error_new(ND_INVALID, 0,
+                                    "--constraints and a cluster (--as, --namespace, --kubeconfig) exclude each other");
+        nd_try(lint_live_open(settings, &lint->arena, &lint->live));
+        for (size_t i = 0; (scc = lint_live_constraint(lint->live, i)); i++)
+                nd_vector_push(&lint->sccs, scc);
+        return nullptr;
 }
 
 static struct nd_error *take_settings(const struct lint_settings *settings, struct lint *lint) {
@@ -44,6 +65,8 @@ static struct nd_error *take_settings(const struct lint_settings *settings, stru
         if (settings->level && nd_level_parse(settings->level, &lint->level) < 0)
                 return nd_error_new(ND_INVALID, 0, "--level %s: must be one of privileged, baseline, restricted",
                                     settings->level);
+        if (settings->as || settings->namespace || settings->kubeconfig)
+                return open_cluster(settings, lint);
         if (settings->constraints)
                 return lint_read_constraints(lint, settings->constraints);
         for (size_t i = 0; i < nd_scc_default_count; i++)
@@ -61,6 +84,8 @@ static struct nd_error *lint_all(const struct lint_settings *settings, int count
                 return nd_error_new(ND_NOT_FOUND, 0, "no pod, and nothing that makes pods, is in there");
         nd_vector_each (subject, &lint->subjects)
                 lint_judge(lint, subject);
+        if (lint->live && lint_live_error(lint->live))
+                return nd_error_new(ND_UNAVAILABLE, 0, "%s", nd_error_text(lint_live_error(lint->live)));
         return settings->expect ? lint_expect(lint, settings->expect) : nullptr;
 }
 

@@ -12,6 +12,9 @@ struct lint_settings {
         const char *version;
         const char *constraints;
         const char *expect;
+        const char *as;
+        const char *namespace;
+        const char *kubeconfig;
 };
 
 extern const struct nd_option lint_options[];
