@@ -26,6 +26,7 @@ void guard_config_init(struct guard_config *ret) {
                                       .connections = 1000,
                                       .allocate = true,
                                       .default_mode = nd_strdup("warn")};
+        guard_standards_init(&ret->standards);
 }
 
 void guard_config_done(struct guard_config *config) {
@@ -36,12 +37,13 @@ void guard_config_done(struct guard_config *config) {
         free(config->group);
         free(config->namespace);
         free(config->default_mode);
+        guard_standards_done(&config->standards);
         *config = (struct guard_config) {};
 }
 
 struct key {
         const char *name;
-        enum { KEY_TEXT, KEY_PATH, KEY_NUMBER, KEY_FLAG, KEY_MODE } kind;
+        enum { KEY_TEXT, KEY_PATH, KEY_NUMBER, KEY_FLAG, KEY_MODE, KEY_STANDARDS } kind;
         size_t offset;
         uint32_t least, most;
 };
@@ -60,6 +62,7 @@ static const struct key keys[] = {
         {"namespace", KEY_TEXT, offsetof(struct guard_config, namespace), 0, 0},
         {"rbacOnly", KEY_FLAG, offsetof(struct guard_config, rbac_only), 0, 0},
         {"defaultMode", KEY_MODE, offsetof(struct guard_config, default_mode), 0, 0},
+        {"podSecurity", KEY_STANDARDS, offsetof(struct guard_config, standards), 0, 0},
 };
 
 static struct nd_error *take_text(const struct key *key, yyjson_val *value, char **field) {
@@ -89,6 +92,8 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, void *user
                         *(bool *) field = yyjson_get_bool(value);
                         return nullptr;
                 }
+                if (keys[i].kind == KEY_STANDARDS)
+                        return guard_standards_read(field, value);
                 if (keys[i].kind != KEY_NUMBER)
                         return take_text(&keys[i], value, field);
                 if (!yyjson_is_uint(value) || yyjson_get_uint(value) < keys[i].least || yyjson_get_uint(value) > keys[i].most)

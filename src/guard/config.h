@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "guard/standards.h"
 
 #define GUARD_CONFIG_PATH "/etc/nodens/guard.yaml"
 
@@ -21,6 +22,7 @@ struct guard_config {
         char *namespace;    /* of what the guards share: a Lease and a record; nullptr: the pod's own, or nodens-system */
         bool rbac_only;     /* the API server's authorizers are Node and RBAC */
         char *default_mode; /* off, warn or enforce, for namespaces without a label */
+        struct guard_standards standards;
 };
 
 void guard_config_init(struct guard_config *ret);

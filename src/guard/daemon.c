@@ -2,7 +2,8 @@
 /* daemon.c - see daemon.h
  *
  * One thread, one loop: watches of the API server fill @store and @rbac, the server hands reviews to reviews.c. Until every list was read
- * once nothing is admitted or refused on half a picture: /readyz says so, and reviews get a refusal that can be retried. */
+ * once nothing is admitted or refused on half a picture: /readyz says so, and reviews get a refusal that can be retried.
+ * Bindings are listed after roles, and again when a role comes to grant something (see rbac.h); until then the index may say yes and not no. */
 #include "guard/daemon.h"
 
 #include <inttypes.h>
@@ -10,14 +11,20 @@
 #include <sys/random.h>
 #include <systemd/sd-daemon.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "net/api-objects.h"
-#include "sys/file.h"
 
 enum {
-        NODES_PER_PAGE = 100, /* a node's status is long */
-        PEM_BYTES = 1 << 20,
+        NODES_PER_PAGE = 25,    /* a node's status is long */
+        OBJECTS_PER_PAGE = 100, /* pages are what takes memory while lists are read, of all kinds at once */
+        METRICS_BYTES = 64 << 10,
 };
+
+#define NEWS_US (1 * ND_SECOND_US)
+#define RELIST_US (10 * ND_SECOND_US)
+
+static void look_for_news(struct guard *guard);
 
 static struct guard_table *table_of(struct guard *guard, enum guard_kind kind) {
         switch (kind) {
@@ -65,19 +72,6 @@ static void start_allocator(struct guard *guard) {
                                                                                            .log = on_allocator});
 }
 
-static void on_listed(void *userdata) {
-        struct guard_watched *w = userdata;
-
-        guard_table_listed(table_of(w->guard, w->kind));
-        w->complained = false;
-        if (!w->guard->announced && guard_is_ready(w->guard)) {
-                w->guard->announced = true;
-                nd_log(ND_LOG_INFO, "ready");
-                (void) sd_notify(false, "READY=1");
-                start_allocator(w->guard);
-        }
-}
-
 static void on_put(yyjson_val *object, void *userdata) {
         struct guard_watched *w = userdata;
         struct guard *guard = w->guard;
@@ -102,6 +96,7 @@ static void on_put(yyjson_val *object, void *userdata) {
         case GUARD_KIND_CLUSTER_ROLE:
                 guard_rbac_put_role(&guard->rbac, w->kind == GUARD_KIND_ROLE ? GUARD_SCOPE_NAMESPACE : GUARD_SCOPE_CLUSTER,
                                     object);
+                look_for_news(guard);
                 break;
         case GUARD_KIND_BINDING:
         case GUARD_KIND_CLUSTER_BINDING:
@@ -158,76 +153,179 @@ static char *path_of(const struct guard *guard, enum guard_kind kind) {
         return nd_strdup(paths[kind]);
 }
 
-static void start_watches(struct guard *guard) {
-        for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++) {
-                struct guard_watched *w = &guard->watched[kind];
+static void on_listed(void *userdata);
 
-                *w = (struct guard_watched) {.guard = guard, .kind = kind, .path = path_of(guard, kind)};
-                w->watch = nd_api_watch_new(
-                        guard->api, &(struct nd_api_watch_settings) {.path = w->path,
-                                                                     .page = kind == GUARD_KIND_NODE ? NODES_PER_PAGE : 0,
-                                                                     .begin = on_begin,
-                                                                     .put = on_put,
-                                                                     .removed = on_removed,
-                                                                     .listed = on_listed,
-                                                                     .trouble = on_trouble,
-                                                                     .userdata = w});
+static bool is_of_bindings(enum guard_kind kind) {
+        return kind == GUARD_KIND_BINDING || kind == GUARD_KIND_CLUSTER_BINDING;
+}
+
+static void start_watch(struct guard *guard, enum guard_kind kind) {
+        struct guard_watched *w = &guard->watched[kind];
+
+        *w = (struct guard_watched) {.guard = guard, .kind = kind, .path = path_of(guard, kind)};
+        w->watch = nd_api_watch_new(guard->api, &(struct nd_api_watch_settings) {
+                                                        .path = w->path,
+                                                        .page = kind == GUARD_KIND_NODE ? NODES_PER_PAGE : OBJECTS_PER_PAGE,
+                                                        .begin = on_begin,
+                                                        .put = on_put,
+                                                        .removed = on_removed,
+                                                        .listed = on_listed,
+                                                        .trouble = on_trouble,
+                                                        .userdata = w});
+}
+
+/* Bindings follow when roles are known: most of them are to roles that are of no interest here, and are not kept. */
+static void start_watches(struct guard *guard, bool bindings) {
+        for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++)
+                if (is_of_bindings(kind) == bindings && !guard->watched[kind].watch)
+                        start_watch(guard, kind);
+        guard->news_listing = guard->rbac.news;
+}
+
+static bool is_synced(const struct guard *guard, enum guard_kind kind) {
+        return guard->watched[kind].watch && nd_api_watch_is_synced(guard->watched[kind].watch);
+}
+
+static bool is_listed(const struct guard *guard, enum guard_kind kind) {
+        return is_synced(guard, kind) && !nd_api_watch_is_listing(guard->watched[kind].watch);
+}
+
+static int on_relist([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
+        struct guard *guard = userdata;
+
+        guard->relisted_us = nd_clock_us();
+        guard->news_listing = guard->rbac.news;
+        for (enum guard_kind kind = GUARD_KIND_BINDING; kind <= GUARD_KIND_CLUSTER_BINDING; kind++)
+                nd_api_watch_relist(guard->watched[kind].watch);
+        return 0;
+}
+
+/* Roles that grant something have come: bindings to them were left out. Soon, so that many are served at once, but not all the time. */
+static void look_for_news(struct guard *guard) {
+        uint64_t since = nd_clock_us() - guard->relisted_us, wait;
+        int enabled = SD_EVENT_OFF;
+
+        if (guard->rbac.news == guard->news_listing || !is_synced(guard, GUARD_KIND_BINDING) ||
+            !is_synced(guard, GUARD_KIND_CLUSTER_BINDING))
+                return;
+        if (sd_event_source_get_enabled(guard->relister, &enabled) >= 0 && enabled != SD_EVENT_OFF)
+                return;
+        wait = since > RELIST_US ? NEWS_US : RELIST_US - since;
+        (void) sd_event_source_set_time_relative(guard->relister, wait > NEWS_US ? wait : NEWS_US);
+        (void) sd_event_source_set_enabled(guard->relister, SD_EVENT_ONESHOT);
+}
+
+static void on_listed(void *userdata) {
+        struct guard_watched *w = userdata;
+
+        guard_table_listed(table_of(w->guard, w->kind));
+        w->complained = false;
+        if (is_synced(w->guard, GUARD_KIND_ROLE) && is_synced(w->guard, GUARD_KIND_CLUSTER_ROLE))
+                start_watches(w->guard, true);
+        if (is_of_bindings(w->kind) && is_listed(w->guard, GUARD_KIND_BINDING) &&
+            is_listed(w->guard, GUARD_KIND_CLUSTER_BINDING))
+                w->guard->news_listed = w->guard->news_listing;
+        look_for_news(w->guard);
+        if (!w->guard->announced && guard_is_ready(w->guard)) {
+                w->guard->announced = true;
+                nd_log(ND_LOG_INFO, "ready");
+                (void) sd_notify(false, "READY=1");
+                start_allocator(w->guard);
         }
 }
 
 bool guard_is_ready(const struct guard *guard) {
         for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++)
-                if (!nd_api_watch_is_synced(guard->watched[kind].watch))
+                if (!is_synced(guard, kind))
                         return false;
         return true;
 }
 
 bool guard_has_fresh_rbac(const struct guard *guard) {
         for (enum guard_kind kind = GUARD_KIND_ROLE; kind <= GUARD_KIND_CLUSTER_BINDING; kind++)
-                if (!nd_api_watch_is_fresh(guard->watched[kind].watch))
+                if (!guard->watched[kind].watch || !nd_api_watch_is_fresh(guard->watched[kind].watch))
                         return false;
         return true;
+}
+
+bool guard_has_whole_rbac(const struct guard *guard) {
+        return guard->rbac.news == guard->news_listed;
 }
 
 static void answer_plain(struct guard_exchange *exchange, unsigned status, const char *text) {
         guard_exchange_answer(exchange, status, "text/plain", text, strlen(text));
 }
 
+static void answer_metrics(const struct guard *guard, struct guard_exchange *exchange) {
+        nd_autotext text = ND_TEXT(METRICS_BYTES);
+
+        guard_metrics_print(&guard->metrics, &text);
+        guard_metrics_value(&text, "nodens_guard_ready", "gauge", "Whether every list was read.", guard_is_ready(guard));
+        guard_metrics_value(&text, "nodens_guard_rbac_fresh", "gauge", "Whether the index of RBAC is relied upon.",
+                            guard_has_fresh_rbac(guard));
+        guard_metrics_value(&text, "nodens_guard_leads", "gauge", "Whether this guard gives namespaces their ranges.",
+                            guard->allocator && guard_allocator_leads(guard->allocator));
+        guard_metrics_value(&text, "nodens_guard_access_reviews_total", "counter",
+                            "Rights that the API server was asked about.", guard_rights_asked(guard->rights));
+        guard_metrics_value(&text, "nodens_guard_constraints", "gauge", "Constraints that are in use.",
+                            guard->store.constraints.map.count);
+        guard_metrics_value(&text, "nodens_guard_namespaces", "gauge", "Namespaces that are known.",
+                            guard->store.namespaces.map.count);
+        guard_exchange_answer(exchange, 200, "text/plain; version=0.0.4", nd_text_get(&text), text.length);
+}
+
 static void on_request(struct guard_exchange *exchange, void *userdata) {
         const char *method = guard_exchange_method(exchange), *path = guard_exchange_path(exchange);
         struct guard *guard = userdata;
-        bool validate = nd_streq(path, "/validate");
+        bool validate = nd_streq(path, "/validate"), standards = nd_streq(path, "/pod-security");
 
         if (nd_streq(path, "/healthz"))
                 answer_plain(exchange, 200, "ok\n");
         else if (nd_streq(path, "/readyz"))
                 answer_plain(exchange, guard_is_ready(guard) ? 200 : 503,
                              guard_is_ready(guard) ? "ok\n" : "lists are being read\n");
-        else if (!validate && !nd_streq(path, "/mutate"))
+        else if (nd_streq(path, "/metrics"))
+                answer_metrics(guard, exchange);
+        else if (!validate && !standards && !nd_streq(path, "/mutate"))
                 answer_plain(exchange, 404, "not found\n");
         else if (!nd_streq(method, "POST"))
                 answer_plain(exchange, 405, "an AdmissionReview is sent by POST\n");
         else if (!guard_is_ready(guard))
                 answer_plain(exchange, 503, "lists are being read\n");
+        else if (standards)
+                guard_podsecurity_begin(guard, exchange);
         else
                 guard_review_begin(guard, exchange, validate);
 }
 
+static void on_answered(const char *path, uint64_t microseconds, void *userdata) {
+        struct guard *guard = userdata;
+
+        if (nd_streq(path, "/mutate") || nd_streq(path, "/validate") || nd_streq(path, "/pod-security"))
+                guard_metrics_time(&guard->metrics, microseconds);
+}
+
 static struct nd_error *start_server(struct guard *guard) {
         nd_autofree char *certificate = nullptr, *key = nullptr;
+        struct nd_error *error;
 
-        nd_try(nd_file_read_kernel(guard->config.certificate, PEM_BYTES, &certificate));
-        nd_try(nd_file_read_kernel(guard->config.key, PEM_BYTES, &key));
-        return guard_server_new(guard->loop,
-                                &(struct guard_server_settings) {.address = guard->config.address,
-                                                                 .port = (uint16_t) guard->config.port,
-                                                                 .certificate = certificate,
-                                                                 .key = key,
-                                                                 .body_ceiling = GUARD_REVIEW_BYTES,
-                                                                 .connections = guard->config.connections,
-                                                                 .handle = on_request,
-                                                                 .userdata = guard},
-                                &guard->server);
+        guard->certificate.certificate = guard->config.certificate;
+        guard->certificate.key = guard->config.key;
+        nd_try(guard_certificate_read(&guard->certificate, &certificate, &key));
+        error = guard_server_new(guard->loop,
+                                 &(struct guard_server_settings) {.address = guard->config.address,
+                                                                  .port = (uint16_t) guard->config.port,
+                                                                  .certificate = certificate,
+                                                                  .key = key,
+                                                                  .body_ceiling = GUARD_REVIEW_BYTES,
+                                                                  .connections = guard->config.connections,
+                                                                  .handle = on_request,
+                                                                  .answered = on_answered,
+                                                                  .userdata = guard},
+                                 &guard->server);
+        explicit_bzero(key, strlen(key));
+        nd_try(error);
+        return guard_certificate_watch(&guard->certificate, guard->loop, guard->server);
 }
 
 /* Of the machine's or pod's name and a number that nobody else draws. */
@@ -259,6 +357,7 @@ struct nd_error *guard_start(struct guard *guard) {
 
         guard_store_init(&guard->store);
         guard->store.complain = on_complaint;
+        guard->store.standards = &guard->config.standards;
         guard->store.default_mode = nd_streq(guard->config.default_mode, "off")    ? GUARD_MODE_OFF
                                     : nd_streq(guard->config.default_mode, "warn") ? GUARD_MODE_WARN
                                                                                    : GUARD_MODE_ENFORCE;
@@ -268,11 +367,18 @@ struct nd_error *guard_start(struct guard *guard) {
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "event loop");
         nd_try(start_client(guard));
-        start_watches(guard);
+        r = sd_event_add_time_relative(guard->loop, &guard->relister, CLOCK_MONOTONIC, 0, 0, on_relist, guard);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(guard->relister, SD_EVENT_OFF);
+        if (r < 0)
+                return nd_error_new(ND_INTERNAL, -r, "event loop");
+        start_watches(guard, false);
         return start_server(guard);
 }
 
 void guard_done(struct guard *guard) {
+        guard_certificate_done(&guard->certificate);
+        sd_event_source_disable_unref(guard->relister);
         guard_server_free(guard->server);
         for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++) {
                 nd_api_watch_free(guard->watched[kind].watch);

@@ -5,7 +5,9 @@
 #include <systemd/sd-event.h>
 
 #include "guard/allocator.h"
+#include "guard/certificate.h"
 #include "guard/config.h"
+#include "guard/metrics.h"
 #include "guard/rbac.h"
 #include "guard/rights.h"
 #include "guard/server.h"
@@ -46,6 +48,12 @@ struct guard {
         char *namespace;                   /* of what guards share */
         struct guard_watched watched[GUARD_KINDS];
         struct guard_server *server;
+        struct guard_certificate certificate;
+        struct guard_metrics metrics;
+        sd_event_source *relister; /* of bindings, when roles have come to grant something */
+        uint64_t news_listing,
+                news_listed; /* rbac.news at the beginning of the bindings' list that is read, and of the last */
+        uint64_t relisted_us;
         bool announced; /* that all lists were read */
 };
 
@@ -54,6 +62,10 @@ void guard_done(struct guard *guard);
 
 bool guard_is_ready(const struct guard *guard); /* all lists were read */
 bool guard_has_fresh_rbac(const struct guard *guard);
+bool guard_has_whole_rbac(const struct guard *guard); /* no binding is missing because its role was of no interest */
 
 /* One review, from its bytes to its answer (reviews.c). */
 void guard_review_begin(struct guard *guard, struct guard_exchange *exchange, bool validating);
+
+/* The same of pod security (podsecurity-reviews.c). */
+void guard_podsecurity_begin(struct guard *guard, struct guard_exchange *exchange);

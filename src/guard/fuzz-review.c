@@ -7,6 +7,7 @@
 #include <unit/guard-world.h>
 
 #include "guard/admit.h"
+#include "guard/standards.h"
 
 enum {
         CEILING = 1 << 18,
@@ -25,7 +26,10 @@ static void make_world(void) {
                 &world,
                 "{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"n\",\"labels\":{\"security.nodens.io/constraints\":\"enforce\"},"
                 "\"annotations\":{\"openshift.io/sa.scc.uid-range\":\"1000650000/10000\",\"openshift.io/sa.scc.mcs\":\"s0:c26,c5\"}}}");
-        guard_world_tell(&world, "{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"w\"}}");
+        guard_world_tell(
+                &world,
+                "{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"w\",\"labels\":{\"pod-security.nodens.io/enforce\":\"restricted\","
+                "\"pod-security.nodens.io/audit\":\"baseline\",\"pod-security.nodens.io/warn-version\":\"x\"}}}");
         guard_world_tell(
                 &world,
                 "{\"kind\":\"Node\",\"metadata\":{\"name\":\"a\"},\"status\":{\"runtimeHandlers\":[{\"name\":\"\",\"features\":"
@@ -86,5 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 check_answer(&answer, &review);
                 fuzz_require(!answer.patch);
         }
+        guard_standards_decide(&world.standards, &world.store, &review, &arena, &answer);
+        check_answer(&answer, &review);
+        fuzz_require(!answer.patch);
         return 0;
 }

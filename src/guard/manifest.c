@@ -670,9 +670,10 @@ static void write_selector(struct nd_json_out *out, const struct guard_manifest_
         nd_json_close(out, '}');
 }
 
-static void write_hook_rule(struct nd_json_out *out, const char *resource, const char *operation, const char *second) {
+static void write_rule_of(struct nd_json_out *out, const char *group, const char *resource, const char *operation,
+                          const char *second) {
         nd_json_open(out, nullptr, '{');
-        write_one(out, "apiGroups", "");
+        write_one(out, "apiGroups", group);
         write_one(out, "apiVersions", "v1");
         write_one(out, "resources", resource);
         nd_json_open(out, "operations", '[');
@@ -680,7 +681,20 @@ static void write_hook_rule(struct nd_json_out *out, const char *resource, const
         if (second)
                 nd_json_string(out, nullptr, second);
         nd_json_close(out, ']');
-        nd_json_string(out, "scope", "Namespaced");
+        nd_json_string(out, "scope", nd_streq(resource, "namespaces") ? "*" : "Namespaced");
+        nd_json_close(out, '}');
+}
+
+static void write_hook_rule(struct nd_json_out *out, const char *resource, const char *operation, const char *second) {
+        write_rule_of(out, "", resource, operation, second);
+}
+
+static void end_hook(struct nd_json_out *out, bool fails) {
+        nd_json_string(out, "failurePolicy", fails ? "Fail" : "Ignore");
+        nd_json_string(out, "matchPolicy", "Equivalent");
+        nd_json_string(out, "sideEffects", "None");
+        nd_json_number(out, "timeoutSeconds", 5);
+        write_one(out, "admissionReviewVersions", "v1");
         nd_json_close(out, '}');
 }
 
@@ -701,15 +715,82 @@ static void write_hook(struct nd_json_out *out, const struct guard_manifest_sett
                 write_hook_rule(out, "pods/attach", "CONNECT", nullptr);
         }
         nd_json_close(out, ']');
-        /* What is not filled does not fit: the validating hook refuses it, so the mutating one need not fail. */
-        nd_json_string(out, "failurePolicy", enforce && !mutating ? "Fail" : "Ignore");
-        nd_json_string(out, "matchPolicy", "Equivalent");
-        nd_json_string(out, "sideEffects", "None");
-        nd_json_number(out, "timeoutSeconds", 5);
         if (mutating)
                 nd_json_string(out, "reinvocationPolicy", "IfNeeded");
-        write_one(out, "admissionReviewVersions", "v1");
+        /* What is not filled does not fit: the validating hook refuses it, so the mutating one need not fail. */
+        end_hook(out, enforce && !mutating);
+}
+
+/* ---- webhooks of pod security
+ *
+ * One for each label that makes the guard look at a namespace, so that the API server does not call where there is none: what is enforced
+ * fails closed, advice does not. Where the defaults ask for something, every namespace is looked at. */
+
+static const struct {
+        const char *name;
+        const char *label;     /* that is there */
+        const char *absent[2]; /* those that are not: another hook sees to them */
+        bool pods, templates;
+} podsecurity_hooks[] = {
+        {"pod-security", "enforce", {}, true, false},
+        {"pod-security-templates", "enforce", {}, false, true},
+        {"pod-security-warn", "warn", {"enforce"}, true, true},
+        {"pod-security-audit", "audit", {"enforce", "warn"}, true, true},
+};
+
+static void write_label(struct nd_json_out *out, const char *prefix, const char *label, const char *operator) {
+        nd_autofree char *key = nd_format("%s%s", prefix, label);
+
+        write_expression(out, key, operator, nullptr);
+}
+
+static void write_template_rules(struct nd_json_out *out) {
+        static const struct {
+                const char *group, *resource;
+        } makers[] = {{"", "podtemplates"},    {"", "replicationcontrollers"}, {"apps", "daemonsets"}, {"apps", "deployments"},
+                      {"apps", "replicasets"}, {"apps", "statefulsets"},       {"batch", "cronjobs"},  {"batch", "jobs"}};
+
+        for (size_t i = 0; i < nd_count_of(makers); i++)
+                write_rule_of(out, makers[i].group, makers[i].resource, "CREATE", "UPDATE");
+}
+
+static void write_podsecurity_hook(struct nd_json_out *out, const struct guard_manifest_settings *settings, size_t number) {
+        const char *const own[] = {settings->namespace, nullptr};
+        nd_autofree char *full = nd_format("%s.%s", podsecurity_hooks[number].name, settings->group);
+        const char *prefix = settings->standards->prefix;
+
+        nd_json_open(out, nullptr, '{');
+        nd_json_string(out, "name", full);
+        write_client(out, settings, "/pod-security");
+        nd_json_open(out, "namespaceSelector", '{');
+        nd_json_open(out, "matchExpressions", '[');
+        write_expression(out, "kubernetes.io/metadata.name", "NotIn", own);
+        if (guard_standards_are_lax(settings->standards)) {
+                write_label(out, prefix, podsecurity_hooks[number].label, "Exists");
+                for (size_t i = 0; i < nd_count_of(podsecurity_hooks[number].absent) && podsecurity_hooks[number].absent[i];
+                     i++)
+                        write_label(out, prefix, podsecurity_hooks[number].absent[i], "DoesNotExist");
+        }
+        nd_json_close(out, ']');
         nd_json_close(out, '}');
+        nd_json_open(out, "rules", '[');
+        if (podsecurity_hooks[number].pods) {
+                write_hook_rule(out, "namespaces", "CREATE", "UPDATE");
+                write_hook_rule(out, "pods", "CREATE", "UPDATE");
+                write_hook_rule(out, "pods/ephemeralcontainers", "UPDATE", nullptr);
+        }
+        if (podsecurity_hooks[number].templates)
+                write_template_rules(out);
+        nd_json_close(out, ']');
+        end_hook(out, nd_streq(podsecurity_hooks[number].label, "enforce") && podsecurity_hooks[number].pods);
+}
+
+static void write_podsecurity_hooks(struct nd_json_out *out, const struct guard_manifest_settings *settings) {
+        if (!settings->standards || !settings->standards->prefix)
+                return;
+        for (size_t i = 0; i < nd_count_of(podsecurity_hooks); i++)
+                if (guard_standards_are_lax(settings->standards) || nd_streq(podsecurity_hooks[i].label, "enforce"))
+                        write_podsecurity_hook(out, settings, i);
 }
 
 #define HOOKS "admissionregistration.k8s.io/v1"
@@ -726,6 +807,7 @@ static void write_webhooks(struct nd_json_out *out, const struct guard_manifest_
         nd_json_open(out, "webhooks", '[');
         write_hook(out, settings, "enforce", "/validate", false, true);
         write_hook(out, settings, "warn", "/validate", false, false);
+        write_podsecurity_hooks(out, settings);
         nd_json_close(out, ']');
         end_object(out);
 }

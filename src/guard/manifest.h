@@ -3,14 +3,16 @@
 #pragma once
 
 #include "base/text.h"
+#include "guard/standards.h"
 
 struct guard_manifest_settings {
         const char *group;
         const char *namespace; /* of the guard's service */
         const char *service;
-        const char *url;          /* instead of a service: "https://10.0.0.1:9443" */
-        const char *ca;           /* PEM that the API server checks the guard by; nullptr: none is written */
-        const char *default_mode; /* of namespaces without a label, as in the configuration */
+        const char *url;                         /* instead of a service: "https://10.0.0.1:9443" */
+        const char *ca;                          /* PEM that the API server checks the guard by; nullptr: none is written */
+        const char *default_mode;                /* of namespaces without a label, as in the configuration */
+        const struct guard_standards *standards; /* pod security; nullptr: none */
 };
 
 enum guard_manifest_part {

@@ -116,7 +116,8 @@ static struct nd_error *print_parts(const struct manifest_settings *settings, in
                                                      .service = settings->service ? settings->service : "nodens-guard",
                                                      .url = settings->url,
                                                      .ca = ca,
-                                                     .default_mode = config.default_mode};
+                                                     .default_mode = config.default_mode,
+                                                     .standards = &config.standards};
         for (int i = 0; i < count; i++) {
                 if (i > 0)
                         (void) fputs("---\n", stdout);

@@ -4,7 +4,7 @@
  * Theory of operation
  *   A question comes with a subject, its groups and a namespace. Bindings are therefore found by where they hold and for whom: for
  *   each of the subject's names there are two places to look, the namespace and the whole cluster. What is found there is followed to its
- *   role, by name and at the time of the question: so bindings may come before their roles, and a role may change under them.
+ *   role, by name and at the time of the question: so a role may change under its bindings.
  * Invariant  every binding in @bindings stands once under each of its subjects in @bound, and nothing else does. */
 #include "guard/rbac.h"
 
@@ -200,6 +200,7 @@ void guard_rbac_put_role(struct guard_rbac *rbac, enum guard_scope scope, yyjson
         if (!error)
                 nd_list_each(rule, &wire.rules) keep_rule(rbac, rule, role);
         if (role->any || role->names.count > 0) {
+                rbac->news += !nd_map_has(&rbac->roles[scope].map, key);
                 guard_table_put(&rbac->roles[scope], key, &role->entry);
                 return;
         }
@@ -231,6 +232,8 @@ void guard_rbac_put_binding(struct guard_rbac *rbac, enum guard_scope scope, yyj
         nd_autofree char *key = key_of(object, scope);
         const char *namespace = scope == GUARD_SCOPE_CLUSTER ? "" : nd_api_namespace(object);
         struct wire_binding wire = {};
+        nd_autofree char *role = nullptr;
+        enum guard_scope role_scope;
         struct binding *binding;
         nd_autoarena arena = {};
         nd_autoerror struct nd_error *error = nd_shape_decode(&binding_shape, object, &arena, &wire);
@@ -239,11 +242,13 @@ void guard_rbac_put_binding(struct guard_rbac *rbac, enum guard_scope scope, yyj
         guard_table_remove(&rbac->bindings[scope], key);
         if (error || wire.subjects.count > SUBJECTS)
                 return; /* then the API server is asked */
+        role_scope = nd_streq(nd_or_empty(wire.role.kind), "ClusterRole") ? GUARD_SCOPE_CLUSTER : GUARD_SCOPE_NAMESPACE;
+        role = nd_format("%s/%s", role_scope == GUARD_SCOPE_CLUSTER ? "" : namespace, nd_or_empty(wire.role.name));
+        if (!nd_map_has(&rbac->roles[role_scope].map, role))
+                return; /* it grants nothing that is asked about here */
         binding = nd_new(struct binding);
-        binding->role_scope =
-                nd_streq(nd_or_empty(wire.role.kind), "ClusterRole") ? GUARD_SCOPE_CLUSTER : GUARD_SCOPE_NAMESPACE;
-        binding->role =
-                nd_format("%s/%s", binding->role_scope == GUARD_SCOPE_CLUSTER ? "" : namespace, nd_or_empty(wire.role.name));
+        binding->role_scope = role_scope;
+        binding->role = nd_take_ptr(role);
         nd_list_each(subject, &wire.subjects) {
                 char *place = place_of(subject, namespace);
 

@@ -2,7 +2,8 @@
 /* rbac.h - who may `use` which constraint, as far as RBAC says so
  *
  * An index over roles and bindings that answers one question with yes or don't know. A no is the API server's to say, which may have other
- * authorizers. Of roles only those are kept that say something about constraints, and of those only that. */
+ * authorizers. Of roles only those are kept that say something about constraints, and of those only that; of bindings those to such roles, which in
+ * most clusters are few. So roles must be told first, and when one comes to grant something later, bindings must be told again: @news counts that. */
 #pragma once
 
 #include "guard/review.h"
@@ -20,6 +21,7 @@ struct guard_rbac {
         struct guard_table bindings[GUARD_SCOPES];
         struct nd_map bound; /* namespace of the binding and subject -> list of bindings */
         uint64_t changes;    /* grows with whatever may have given a grant or taken one */
+        uint64_t news;       /* grows with every role that grants something and did not before */
 };
 
 void guard_rbac_init(struct guard_rbac *rbac, const char *group);

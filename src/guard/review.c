@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "kube/workload.h"
 
 #define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
 #define NESTED(type, json, member, sort, shape)                                                                               \
@@ -98,9 +99,46 @@ static struct nd_error *read_extra(yyjson_val *request, struct nd_arena *arena, 
         return nullptr;
 }
 
+struct wire_labelled {
+        struct nd_metadata metadata;
+};
+
+static const struct nd_shape_field labelled_fields[] = {
+        NESTED(wire_labelled, "metadata", metadata, INLINE, nd_metadata_shape),
+        {},
+};
+static const struct nd_shape labelled_shape = SHAPE(wire_labelled, labelled_fields);
+
+static struct nd_error *read_labels(yyjson_val *object, const char *what, struct nd_arena *arena, struct nd_pairs *ret) {
+        struct wire_labelled wire = {};
+
+        if (!object || yyjson_is_null(object))
+                return nullptr;
+        nd_try(nd_error_wrap(nd_shape_decode(&labelled_shape, object, arena, &wire), "request.%s", what));
+        *ret = wire.metadata.labels;
+        return nullptr;
+}
+
+/* Something that makes pods is only ever advised about, so one that cannot be read is no reason to refuse it. */
+static void read_template(yyjson_val *object, struct nd_arena *arena, struct guard_review *review) {
+        struct nd_workload *workload = nd_arena_new(arena, struct nd_workload);
+        nd_autoerror struct nd_error *error = nd_workload_decode(object, arena, workload);
+
+        if (error)
+                review->template_error = nd_arena_strdup(arena, nd_error_text(error));
+        else if (workload->kind && workload->has_pod)
+                review->template = &workload->pod;
+}
+
 static struct nd_error *read_objects(yyjson_val *request, struct nd_arena *arena, struct guard_review *review) {
         yyjson_val *object = yyjson_obj_get(request, "object"), *old = yyjson_obj_get(request, "oldObject");
 
+        if (nd_streq(review->resource, "namespaces") && *review->group == '\0') {
+                nd_try(read_labels(object, "object", arena, &review->labels));
+                return read_labels(old, "oldObject", arena, &review->old_labels);
+        }
+        if (!nd_streq(review->resource, "pods") && yyjson_is_obj(object))
+                read_template(object, arena, review);
         nd_try(read_pod(object, "object", arena, &review->pod));
         nd_try(read_pod(old, "oldObject", arena, &review->old));
         review->same_spec =

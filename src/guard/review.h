@@ -6,8 +6,8 @@
 
 enum {
         GUARD_REVIEW_BYTES = 16 << 20, /* two objects of 3 MiB, with every byte escaped, and what stands around them */
-        GUARD_WARNINGS = 16,
-        GUARD_WARNING_BYTES = 1000, /* the API server cuts at 4096 in all */
+        GUARD_WARNINGS = 64,
+        GUARD_WARNING_BYTES = 4096, /* at which the API server cuts, all of them together */
 };
 
 enum guard_operation {
@@ -35,9 +35,12 @@ struct guard_review {
         const char *namespace;
         struct guard_subject user;
         bool dry_run;
-        struct nd_pod *pod; /* nullptr: the object is no pod, as with exec */
-        struct nd_pod *old; /* on updates */
-        bool same_spec;     /* an update that leaves the whole spec alone, what we do not look at included */
+        struct nd_pod *pod;                 /* nullptr: the object is no pod, as with exec */
+        struct nd_pod *old;                 /* on updates */
+        bool same_spec;                     /* an update that leaves the whole spec alone, what we do not look at included */
+        struct nd_pod *template;            /* of something that makes pods; nullptr: it has none */
+        const char *template_error;         /* why it could not be read; nullptr: it could */
+        struct nd_pairs labels, old_labels; /* of a namespace */
 };
 
 /* All that is handed back lives in the arena. */

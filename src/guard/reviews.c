@@ -8,6 +8,7 @@
  *   Everything of a review is in its arena and goes with it. An answer that had to do without a fact is a refusal that can be retried. */
 #include "guard/admit.h"
 #include "guard/daemon.h"
+#include "guard/namespaces.h"
 
 enum {
         ROUNDS = 8,
@@ -53,6 +54,9 @@ static void finish(struct session *s, struct guard_answer *answer) {
                                     nd_arena_format(&s->arena, "cannot be decided: %s", s->failure));
                 answer->retry_s = GUARD_RETRY_SECONDS;
         }
+        guard_metrics_review(&s->guard->metrics,
+                             s->admission.phase == GUARD_VALIDATING ? GUARD_FLOW_VALIDATE : GUARD_FLOW_MUTATE,
+                             answer->allowed);
         guard_answer_write(answer, s->review.uid, &text);
         guard_exchange_answer(s->exchange, 200, "application/json", nd_text_get(&text), text.length);
         session_free(s);
@@ -60,18 +64,11 @@ static void finish(struct session *s, struct guard_answer *answer) {
 
 /* ---- what is fetched */
 
-static void on_namespace(const struct nd_api_answer *answer, void *userdata) {
-        nd_autoerror struct nd_error *error = nullptr;
+static void on_namespace(const struct nd_error *error, void *userdata) {
         struct session *s = userdata;
-        nd_autojson doc = nullptr;
 
-        if (!answer->error)
-                error = nd_json_parse(answer->body, answer->length, OBJECT_BYTES, &doc);
-        if (answer->error || error)
-                fail(s, answer->error ? answer->error : error);
-        else if (!guard_store_namespace(&s->guard->store,
-                                        s->review.namespace)) /* the watch may have been faster, and then it knows better */
-                guard_store_put_namespace(&s->guard->store, yyjson_doc_get_root(doc));
+        if (error)
+                fail(s, error);
         advance(s);
 }
 
@@ -91,19 +88,17 @@ static void on_pod(const struct nd_api_answer *answer, void *userdata) {
         advance(s);
 }
 
-static void fetch(struct session *s, void (*done)(const struct nd_api_answer *answer, void *userdata), bool pod) {
+static void fetch_pod(struct session *s) {
         nd_autotext path = ND_TEXT(4096);
 
         nd_text_add(&path, "/api/v1/namespaces/");
         nd_api_escape(&path, s->review.namespace);
-        if (pod) {
-                nd_text_add(&path, "/pods/");
-                nd_api_escape(&path, s->review.name);
-        }
+        nd_text_add(&path, "/pods/");
+        nd_api_escape(&path, s->review.name);
         (void) nd_api_send(s->guard->api, &(struct nd_api_request) {.path = nd_text_get(&path),
                                                                     .timeout_us = FETCH_TIMEOUT_US,
                                                                     .ceiling = OBJECT_BYTES,
-                                                                    .done = done,
+                                                                    .done = on_pod,
                                                                     .userdata = s});
 }
 
@@ -150,7 +145,7 @@ static void decide(struct session *s) {
 
         for (; s->rounds < ROUNDS; s->rounds++) {
                 s->admission.rbac_is_fresh = guard_has_fresh_rbac(s->guard);
-                s->admission.rbac_decides = s->guard->config.rbac_only;
+                s->admission.rbac_decides = s->guard->config.rbac_only && guard_has_whole_rbac(s->guard);
                 guard_admission_decide(&s->admission, &answer);
                 if (!guard_admission_is_open(&s->admission)) {
                         finish(s, &answer);
@@ -170,10 +165,10 @@ static void advance(struct session *s) {
 
         if (want == GUARD_WANTS_NAMESPACE && !s->fetched_namespace) {
                 s->fetched_namespace = true;
-                fetch(s, on_namespace, false);
+                guard_namespace_fetch(s->guard, s->review.namespace, on_namespace, s);
         } else if (want == GUARD_WANTS_POD && !s->fetched_pod) {
                 s->fetched_pod = true;
-                fetch(s, on_pod, true);
+                fetch_pod(s);
         } else if (want == GUARD_WANTS_POD && s->failure) {
                 struct guard_answer answer = {};
 
@@ -194,6 +189,7 @@ void guard_review_begin(struct guard *guard, struct guard_exchange *exchange, bo
         bytes = guard_exchange_body(exchange, &length);
         error = guard_review_decode(bytes, length, &s->arena, &s->review);
         if (error) {
+                guard->metrics.unreadable++;
                 guard_exchange_answer(exchange, 400, "text/plain", nd_error_text(error),
                                       __builtin_strlen(nd_error_text(error)));
                 session_free(s);

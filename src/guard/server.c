@@ -4,10 +4,13 @@
  * Theory of operation
  *   libmicrohttpd does HTTP and TLS and keeps its sockets in an epoll of its own. That epoll's descriptor and the time-out it asks for are
  *   sources of our loop; both lead to run(), which lets it work. A request whose answer is not there when its handler returns is suspended;
- *   the answer resumes it, and libmicrohttpd calls accept_part() once more to take it. */
+ *   the answer resumes it, and libmicrohttpd calls accept_part() once more to take it.
+ *   A daemon of libmicrohttpd keeps the certificate it was started with. For another one a second daemon takes over the listening socket,
+ *   and the first only keeps its connections, until the last is closed: those are the generations of a server, the newest last. */
 #include "guard/server.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -23,27 +26,32 @@ enum {
         BACKLOG = 512,
 };
 
-struct guard_server {
-        sd_event *loop;
+struct generation {
+        struct guard_server *server;
         struct MHD_Daemon *daemon;
         sd_event_source *ready, *timer;
+};
+
+struct guard_server {
+        sd_event *loop;
+        nd_vector(struct generation *) generations;
         struct guard_server_settings settings;
         nd_vector(struct guard_exchange *) waiting; /* whose connections are suspended */
         uint16_t port;
-        int fd;
+        int fd; /* that listens; each generation has a copy */
 };
 
 struct guard_exchange {
         struct guard_server *server;
+        struct generation *generation;
         struct MHD_Connection *connection;
         char *method, *path;
         struct nd_text body;
         struct MHD_Response *response;
         unsigned status;
+        uint64_t begun_us;
         bool handled, suspended;
 };
-
-static void run(struct guard_server *server);
 
 const char *guard_exchange_method(const struct guard_exchange *exchange) {
         return exchange->method;
@@ -78,12 +86,15 @@ void guard_exchange_answer(struct guard_exchange *exchange, unsigned status, con
         (void) MHD_add_response_header(exchange->response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
         exchange->status = status;
         nd_text_done(&exchange->body);
+        if (exchange->handled && exchange->server->settings.answered)
+                exchange->server->settings.answered(exchange->path, nd_clock_us() - exchange->begun_us,
+                                                    exchange->server->settings.userdata);
         if (exchange->suspended) {
                 exchange->suspended = false;
                 stop_waiting(exchange);
                 MHD_resume_connection(exchange->connection);
-                (void) sd_event_source_set_time_relative(exchange->server->timer, 0);
-                (void) sd_event_source_set_enabled(exchange->server->timer, SD_EVENT_ONESHOT);
+                (void) sd_event_source_set_time_relative(exchange->generation->timer, 0);
+                (void) sd_event_source_set_enabled(exchange->generation->timer, SD_EVENT_ONESHOT);
         }
 }
 
@@ -91,15 +102,16 @@ static enum MHD_Result send_answer(struct guard_exchange *exchange) {
         return MHD_queue_response(exchange->connection, exchange->status, exchange->response);
 }
 
-static struct guard_exchange *exchange_new(struct guard_server *server, struct MHD_Connection *connection, const char *method,
-                                           const char *path) {
+static struct guard_exchange *exchange_new(struct generation *generation, struct MHD_Connection *connection,
+                                           const char *method, const char *path) {
         struct guard_exchange *exchange = nd_new(struct guard_exchange);
 
-        exchange->server = server;
+        exchange->generation = generation;
+        exchange->server = generation->server;
         exchange->connection = connection;
         exchange->method = nd_strdup(method);
         exchange->path = nd_strdup(path);
-        exchange->body = ND_TEXT(server->settings.body_ceiling);
+        exchange->body = ND_TEXT(generation->server->settings.body_ceiling);
         return exchange;
 }
 
@@ -122,6 +134,7 @@ static enum MHD_Result accept_part(void *userdata, struct MHD_Connection *connec
                 guard_exchange_answer(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "text/plain", "too large\n", 10);
         if (!exchange->handled && !exchange->response) {
                 exchange->handled = true;
+                exchange->begun_us = nd_clock_us();
                 exchange->server->settings.handle(exchange, exchange->server->settings.userdata);
         }
         if (exchange->response)
@@ -147,17 +160,53 @@ static void finished([[maybe_unused]] void *userdata, [[maybe_unused]] struct MH
         free(exchange);
 }
 
-static void run(struct guard_server *server) {
+static void generation_free(struct generation *generation) {
+        if (!generation)
+                return;
+        sd_event_source_disable_unref(generation->ready);
+        sd_event_source_disable_unref(generation->timer);
+        if (generation->daemon)
+                MHD_stop_daemon(generation->daemon); /* and with it its copy of the listening socket */
+        free(generation);
+}
+
+static bool is_newest(const struct generation *generation) {
+        const struct guard_server *server = generation->server;
+
+        return server->generations.items[server->generations.count - 1] == generation;
+}
+
+/* A former generation goes with its last connection. */
+static bool retire(struct generation *generation) {
+        const union MHD_DaemonInfo *info = MHD_get_daemon_info(generation->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+        struct guard_server *server = generation->server;
+
+        if (is_newest(generation) || info->num_connections > 0)
+                return false;
+        for (size_t i = 0; i + 1 < server->generations.count; i++)
+                if (server->generations.items[i] == generation) {
+                        memmove(&server->generations.items[i], &server->generations.items[i + 1],
+                                (server->generations.count - i - 1) * sizeof generation);
+                        server->generations.count--;
+                        break;
+                }
+        generation_free(generation);
+        return true;
+}
+
+static void run(struct generation *generation) {
         int64_t wait_ms;
 
-        (void) MHD_run(server->daemon);
-        wait_ms = MHD_get_timeout64s(server->daemon);
+        (void) MHD_run(generation->daemon);
+        if (retire(generation))
+                return;
+        wait_ms = MHD_get_timeout64s(generation->daemon);
         if (wait_ms < 0) {
-                (void) sd_event_source_set_enabled(server->timer, SD_EVENT_OFF);
+                (void) sd_event_source_set_enabled(generation->timer, SD_EVENT_OFF);
                 return;
         }
-        (void) sd_event_source_set_time_relative(server->timer, (uint64_t) wait_ms * ND_MS_US);
-        (void) sd_event_source_set_enabled(server->timer, SD_EVENT_ONESHOT);
+        (void) sd_event_source_set_time_relative(generation->timer, (uint64_t) wait_ms * ND_MS_US);
+        (void) sd_event_source_set_enabled(generation->timer, SD_EVENT_ONESHOT);
 }
 
 static int on_ready([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
@@ -177,15 +226,13 @@ void guard_server_free(struct guard_server *server) {
         while (server->waiting.count > 0) /* libmicrohttpd does not stop before every connection goes on */
                 guard_exchange_answer(server->waiting.items[server->waiting.count - 1], MHD_HTTP_SERVICE_UNAVAILABLE,
                                       "text/plain", "stopping\n", 9);
-        if (server->daemon)
-                (void) MHD_run(server->daemon);
+        nd_vector_each (generation, &server->generations) {
+                (void) MHD_run((*generation)->daemon);
+                generation_free(*generation);
+        }
+        nd_vector_done(&server->generations);
         nd_vector_done(&server->waiting);
-        sd_event_source_disable_unref(server->ready);
-        sd_event_source_disable_unref(server->timer);
-        if (server->daemon)
-                MHD_stop_daemon(server->daemon); /* and with it the listening socket */
-        else
-                nd_close_fd(&server->fd);
+        nd_close_fd(&server->fd);
         sd_event_unref(server->loop);
         free(server);
 }
@@ -218,23 +265,54 @@ static struct nd_error *listen_at(struct guard_server *server) {
         return nullptr;
 }
 
-static struct nd_error *start(struct guard_server *server) {
-        const union MHD_DaemonInfo *info;
-        int r;
+static struct MHD_Daemon *start_daemon(struct generation *generation, int fd, const char *certificate, const char *key) {
+        return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_TLS | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, nullptr,
+                                nullptr, accept_part, generation, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_HTTPS_MEM_CERT,
+                                certificate, MHD_OPTION_HTTPS_MEM_KEY, key, MHD_OPTION_NOTIFY_COMPLETED, finished, generation,
+                                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) IDLE_SECONDS, MHD_OPTION_CONNECTION_LIMIT,
+                                generation->server->settings.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                                (size_t) (64 << 10), MHD_OPTION_END);
+}
 
-        server->daemon = MHD_start_daemon(
-                MHD_USE_EPOLL | MHD_USE_TLS | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, nullptr, nullptr, accept_part,
-                server, MHD_OPTION_LISTEN_SOCKET, server->fd, MHD_OPTION_HTTPS_MEM_CERT, server->settings.certificate,
-                MHD_OPTION_HTTPS_MEM_KEY, server->settings.key, MHD_OPTION_NOTIFY_COMPLETED, finished, server,
-                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) IDLE_SECONDS, MHD_OPTION_CONNECTION_LIMIT,
-                server->settings.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) (64 << 10), MHD_OPTION_END);
-        if (!server->daemon)
+static void generation_done(struct generation **generation) {
+        generation_free(*generation);
+}
+
+static struct nd_error *start(struct guard_server *server, const char *certificate, const char *key) {
+        nd_cleanup(generation_done) struct generation *generation = nd_new(struct generation);
+        int fd = fcntl(server->fd, F_DUPFD_CLOEXEC, 3), r;
+        const union MHD_DaemonInfo *info;
+
+        if (fd < 0)
+                return nd_error_new(ND_INTERNAL, errno, "copy the listening socket");
+        generation->server = server;
+        generation->daemon = start_daemon(generation, fd, certificate, key);
+        if (!generation->daemon) {
+                if (fcntl(fd, F_GETFD) >= 0) /* some failures of libmicrohttpd's close it, others do not */
+                        nd_close_fd(&fd);
                 return nd_error_new(ND_INVALID, 0, "start HTTPS: do certificate and key belong together?");
-        info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-        r = sd_event_add_io(server->loop, &server->ready, info->epoll_fd, EPOLLIN, on_ready, server);
+        }
+        info = MHD_get_daemon_info(generation->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+        r = sd_event_add_io(server->loop, &generation->ready, info->epoll_fd, EPOLLIN, on_ready, generation);
         if (r >= 0)
-                r = sd_event_add_time_relative(server->loop, &server->timer, CLOCK_MONOTONIC, 0, 0, on_timer, server);
-        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "event loop") : nullptr;
+                r = sd_event_add_time_relative(server->loop, &generation->timer, CLOCK_MONOTONIC, 0, 0, on_timer, generation);
+        if (r < 0)
+                return nd_error_new(ND_INTERNAL, -r, "event loop");
+        nd_vector_push(&server->generations, nd_take_ptr(generation));
+        return nullptr;
+}
+
+struct nd_error *guard_server_renew(struct guard_server *server, const char *certificate, const char *key) {
+        struct generation *former = server->generations.items[server->generations.count - 1];
+        int fd;
+
+        nd_try(start(server, certificate, key));
+        fd = MHD_quiesce_daemon(former->daemon); /* takes no new connections, and gives its copy of the socket back */
+        if (fd >= 0)
+                nd_close_fd(&fd);
+        (void) sd_event_source_set_time_relative(former->timer, 0);
+        (void) sd_event_source_set_enabled(former->timer, SD_EVENT_ONESHOT);
+        return nullptr;
 }
 
 static void server_done(struct guard_server **server) {
@@ -248,7 +326,8 @@ struct nd_error *guard_server_new(sd_event *loop, const struct guard_server_sett
         server->loop = sd_event_ref(loop);
         server->settings = *settings;
         nd_try(listen_at(server));
-        nd_try(start(server));
+        nd_try(start(server, settings->certificate, settings->key));
+        server->settings.certificate = server->settings.key = nullptr; /* they are the caller's */
         *ret = nd_take_ptr(server);
         return nullptr;
 }

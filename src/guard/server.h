@@ -19,6 +19,8 @@ struct guard_server_settings {
         size_t body_ceiling;
         unsigned connections; /* most at a time */
         void (*handle)(struct guard_exchange *exchange, void *userdata);
+        void (*answered)(const char *path, uint64_t microseconds,
+                         void *userdata); /* since all of it was there; may be nullptr */
         void *userdata;
 };
 
@@ -26,6 +28,9 @@ struct guard_server_settings {
                                                 struct guard_server **ret);
 void guard_server_free(struct guard_server *server); /* requests that were not answered are told to come again, and are gone */
 uint16_t guard_server_port(const struct guard_server *server);
+
+/* Another certificate for whoever connects from now on. Where the two do not belong together the former ones stay. */
+[[nodiscard]] struct nd_error *guard_server_renew(struct guard_server *server, const char *certificate, const char *key);
 
 const char *guard_exchange_method(const struct guard_exchange *exchange);
 const char *guard_exchange_path(const struct guard_exchange *exchange);

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "guard/standards.h"
 #include "net/api-objects.h"
 
 #define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
@@ -121,6 +122,8 @@ static void drop_namespace(void *entry, [[maybe_unused]] void *userdata) {
         free(namespace->supplemental_groups);
         free(namespace->mcs);
         free(namespace->version);
+        free(namespace->policy);
+        free(namespace->policy_errors);
         free(namespace);
 }
 
@@ -214,6 +217,24 @@ static enum nd_scc_userns userns_of(const struct nd_pairs *labels) {
         return nd_streq(label, "default") ? ND_SCC_USERNS_DEFAULT : ND_SCC_USERNS_REQUIRE;
 }
 
+/* Most namespaces have no label of pod security: those have no policy of their own to keep. */
+static void read_policy(const struct guard_standards *standards, const struct nd_pairs *labels, struct nd_arena *arena,
+                        struct guard_namespace *namespace) {
+        nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena};
+        nd_autotext text = ND_TEXT(ND_PODSECURITY_TEXT);
+        bool labelled = false;
+
+        for (size_t i = 0; standards && standards->prefix && i < labels->count; i++)
+                labelled |= nd_has_prefix(labels->items[i].key, standards->prefix);
+        if (!labelled)
+                return;
+        namespace->policy = nd_new(struct nd_podsecurity_policy);
+        nd_podsecurity_of_labels(labels, standards->prefix, &standards->defaults, namespace->policy, &errors);
+        nd_field_errors_print(&errors, &text);
+        if (errors.items.count > 0)
+        namespace->policy_errors = nd_text_steal(&text);
+}
+
 void guard_store_put_namespace(struct guard_store *store, yyjson_val *object) {
         struct guard_namespace *namespace;
         struct nd_scc_namespace ranges;
@@ -233,6 +254,7 @@ void guard_store_put_namespace(struct guard_store *store, yyjson_val *object) {
         namespace->supplemental_groups = copy(ranges.supplemental_groups);
         namespace->mcs = copy(ranges.mcs);
         namespace->version = nd_strdup(nd_api_version(object));
+        read_policy(store->standards, &wire.metadata.labels, &arena, namespace);
         guard_table_put(&store->namespaces, nd_or_empty(wire.metadata.name), &namespace->entry);
 }
 

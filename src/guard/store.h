@@ -5,7 +5,10 @@
 #pragma once
 
 #include "guard/table.h"
+#include "policy/podsecurity.h"
 #include "policy/scc.h"
+
+struct guard_standards;
 
 #define GUARD_PREFIX "security.nodens.io/"
 #define GUARD_LABEL_CONSTRAINTS GUARD_PREFIX "constraints"
@@ -23,6 +26,8 @@ struct guard_namespace {
         enum nd_scc_userns userns;
         char *uid_range, *supplemental_groups, *mcs; /* nullptr: not allocated */
         char *version;                               /* that this was read from */
+        struct nd_podsecurity_policy *policy;        /* of pod security; nullptr: its labels say nothing */
+        char *policy_errors;                         /* labels of it that cannot be read; nullptr: none */
 };
 
 struct guard_constraint {
@@ -33,8 +38,9 @@ struct guard_constraint {
 
 struct guard_store {
         enum guard_mode default_mode;
-        struct guard_table constraints; /* struct guard_constraint */
-        struct guard_table namespaces;  /* struct guard_namespace */
+        const struct guard_standards *standards; /* whose labels are read; nullptr: none */
+        struct guard_table constraints;          /* struct guard_constraint */
+        struct guard_table namespaces;           /* struct guard_namespace */
         struct guard_table nodes;
         struct guard_table runtime_classes;
         struct nd_map handlers; /* handler -> how many schedulable nodes offer it with user namespaces */

@@ -12,7 +12,9 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         nd_cleanup(guard_config_done) struct guard_config config = {};
 
         expect_ok(parse("address: '::'\nport: 1234\ncertificate: /c\nkey: /k\nkubeconfig: /kc\ngroup: security.openshift.io\n"
-                        "idsPerPod: 131072\nconnections: 50\nuserNamespacesHostNetwork: true\ndefaultMode: enforce\n",
+                        "idsPerPod: 131072\nconnections: 50\nuserNamespacesHostNetwork: true\ndefaultMode: enforce\n"
+                        "podSecurity: {labels: standard, defaults: {enforce: baseline, warn-version: v1.30}, exemptions: "
+                        "{usernames: [root], namespaces: [kube-system], runtimeClasses: [vm]}}\n",
                         &config));
         assert_string_equal(config.address, "::");
         assert_int_equal(config.port, 1234);
@@ -21,6 +23,11 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         assert_int_equal(config.ids_per_pod, 131072);
         assert_true(config.host_network);
         assert_string_equal(config.default_mode, "enforce");
+        assert_string_equal(config.standards.prefix, "pod-security.kubernetes.io/");
+        assert_int_equal(config.standards.defaults.enforce.level, ND_LEVEL_BASELINE);
+        assert_int_equal(config.standards.defaults.warn.version.minor, 30);
+        assert_string_equal(config.standards.users.items[0], "root");
+        assert_true(guard_standards_exempt_class(&config.standards, "vm"));
 }
 
 static void mistakes_are_named([[maybe_unused]] void **state) {
@@ -34,6 +41,12 @@ static void mistakes_are_named([[maybe_unused]] void **state) {
                 {"userNamespacesHostNetwork: 1", "must be true or false"},
                 {"- a", "not a list of keys and values"},
                 {"group: 5", "group must be a text"},
+                {"podSecurity: 1", "podSecurity must be keys and values"},
+                {"podSecurity: {label: own}", "podSecurity has no 'label'"},
+                {"podSecurity: {labels: mine}", "podSecurity.labels must be own, standard or off"},
+                {"podSecurity: {defaults: {enforce: strict}}", "podSecurity.defaults: 'enforce: strict' is neither"},
+                {"podSecurity: {exemptions: {users: []}}", "podSecurity.exemptions has no 'users'"},
+                {"podSecurity: {exemptions: {usernames: a}}", "must be a list of names"},
         };
 
         for (size_t i = 0; i < nd_count_of(bad); i++) {

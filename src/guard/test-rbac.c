@@ -29,12 +29,11 @@ static void a_binding_holds_where_it_stands_and_for_whom([[maybe_unused]] void *
         nd_cleanup(guard_rbac_done) struct guard_rbac rbac = {};
 
         guard_rbac_init(&rbac, GROUP);
+        tell(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, named_role);
         tell(&rbac, guard_rbac_put_binding, GUARD_SCOPE_NAMESPACE,
              "{\"metadata\":{\"name\":\"b\",\"namespace\":\"n\"},\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"r\"},\"subjects\":["
              "{\"kind\":\"User\",\"name\":\"alice\"},{\"kind\":\"Group\",\"name\":\"g\"},{\"kind\":\"ServiceAccount\",\"name\":\"s\"},"
              "{\"kind\":\"User\",\"name\":\"alice\"}]}");
-        assert_false(asks(&rbac, "alice", nullptr, "n", "anyuid")); /* there is no such role yet */
-        tell(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, named_role);
         assert_true(asks(&rbac, "alice", nullptr, "n", "anyuid"));
         assert_true(asks(&rbac, "bob", "g", "n", "anyuid"));
         assert_true(asks(&rbac, "system:serviceaccount:n:s", nullptr, "n", "anyuid"));
@@ -45,6 +44,28 @@ static void a_binding_holds_where_it_stands_and_for_whom([[maybe_unused]] void *
         tell(&rbac, guard_rbac_remove_binding, GUARD_SCOPE_NAMESPACE, "{\"metadata\":{\"name\":\"b\",\"namespace\":\"n\"}}");
         assert_false(asks(&rbac, "alice", nullptr, "n", "anyuid"));
         assert_int_equal(rbac.bound.count, 0);
+}
+
+static void bindings_are_asked_for_again_when_a_role_comes_to_grant_something([[maybe_unused]] void **state) {
+        static const char binding[] =
+                "{\"metadata\":{\"name\":\"b\",\"namespace\":\"n\"},\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"r\"},"
+                "\"subjects\":[{\"kind\":\"User\",\"name\":\"alice\"}]}";
+        nd_cleanup(guard_rbac_done) struct guard_rbac rbac = {};
+        uint64_t news;
+
+        guard_rbac_init(&rbac, GROUP);
+        tell(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, "{\"metadata\":{\"name\":\"r\"},\"rules\":[]}");
+        tell(&rbac, guard_rbac_put_binding, GUARD_SCOPE_NAMESPACE, binding);
+        assert_int_equal(rbac.bindings[GUARD_SCOPE_NAMESPACE].map.count, 0); /* of no use, so it is not kept */
+        news = rbac.news;
+        tell(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, named_role);
+        assert_int_not_equal(rbac.news, news);
+        assert_false(asks(&rbac, "alice", nullptr, "n", "anyuid"));
+        tell(&rbac, guard_rbac_put_binding, GUARD_SCOPE_NAMESPACE, binding);
+        assert_true(asks(&rbac, "alice", nullptr, "n", "anyuid"));
+        news = rbac.news;
+        tell(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, named_role);
+        assert_int_equal(rbac.news, news); /* it is told again, and nothing is new */
 }
 
 static void a_cluster_wide_binding_holds_everywhere([[maybe_unused]] void **state) {
@@ -124,6 +145,7 @@ static void what_a_new_list_leaves_out_is_gone([[maybe_unused]] void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_binding_holds_where_it_stands_and_for_whom),
+                cmocka_unit_test(bindings_are_asked_for_again_when_a_role_comes_to_grant_something),
                 cmocka_unit_test(a_cluster_wide_binding_holds_everywhere),
                 cmocka_unit_test(a_role_is_of_its_namespace),
                 cmocka_unit_test(rules_about_other_things_grant_nothing),

@@ -59,6 +59,7 @@ struct nd_error *nd_workload_decode(yyjson_val *object, struct nd_arena *arena, 
                         template = yyjson_obj_get(template, *step);
                 workload.kind = kinds[i].kind;
                 workload.prefix = kinds[i].prefix;
+                workload.has_pod = yyjson_is_obj(template);
                 if (template)
                         nd_try(decode_pod(template, kinds[i].prefix, arena, &workload.pod));
         }

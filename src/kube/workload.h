@@ -9,6 +9,7 @@ struct nd_workload {
         const char *name;      /* "" where it has none */
         const char *namespace; /* the same */
         const char *prefix;    /* of the pod's paths in the object: "spec.template." or "" */
+        bool has_pod;          /* a controller may be without a template */
         struct nd_pod pod;     /* of a controller: what its template says */
 };
 

@@ -117,7 +117,9 @@ def guard_running(plane: Plane, state: Path, name: str = "guard", port: int = PO
 @pytest.fixture(scope="session")
 def plane() -> Iterator[Plane]:
     name = os.environ.get("NODENS_GUARD_CLUSTER", "guard-tests")
-    one = cluster.up(cluster.Options(name=name, nodes=0, images=(), webhooks=(Webhook("guard", "exec sleep infinity"),)))
+    one = cluster.up(cluster.Options(name=name, nodes=0, images=(), webhooks=(
+        Webhook("guard", "exec sleep infinity"), Webhook("injector", "exec python3 -B tests/guard/injector.py")), apiserver_args=(
+        "--audit-policy-file=/nodens/tests/guard/audit.yaml", f"--audit-log-path={STATE}/logs/audit.log")))
     try:
         place = room.Room(root="build", netns=one.netns, binds=(room.Bind(one.state, STATE),))
         with room.prepared(place) as inside:

@@ -41,6 +41,8 @@ void guard_world_make(struct guard_world *ret) {
         char *rest, *next;
 
         guard_store_init(&ret->store);
+        guard_standards_init(&ret->standards);
+        ret->store.standards = &ret->standards;
         guard_rbac_init(&ret->rbac, "security.nodens.io");
         guard_manifest_write(GUARD_MANIFEST_CONSTRAINTS, &(struct guard_manifest_settings) {.group = "security.nodens.io"},
                              &text);
@@ -57,4 +59,5 @@ void guard_world_make(struct guard_world *ret) {
 void guard_world_done(struct guard_world *world) {
         guard_store_done(&world->store);
         guard_rbac_done(&world->rbac);
+        guard_standards_done(&world->standards);
 }

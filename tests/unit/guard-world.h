@@ -3,11 +3,13 @@
 #pragma once
 
 #include "guard/rbac.h"
+#include "guard/standards.h"
 #include "guard/store.h"
 
 struct guard_world {
         struct guard_store store;
         struct guard_rbac rbac;
+        struct guard_standards standards;
 };
 
 void guard_world_make(struct guard_world *ret);

@@ -138,7 +138,8 @@ SUITES = {
     "package": Suite("the Debian packages: installed in a guest, and upgraded with pods alive", packages_in_guest, default=False),
     "images-store": Suite("images under 200 kills and on full disks", pytest_of_images("tests/images-store", "-s"), default=False),
     "rootless": Suite("nodes of an ordinary user: launcher, network, what root inside cannot reach", after_build("gcc", pytest("tests/rootless"))),
-    "guard": Suite("admission beside a stock API server, without nodes", after_build("gcc", pytest_on_machine("tests/guard")), default=False),
+    "guard": Suite("admission beside a stock API server, without nodes", after_build("gcc", pytest_on_machine("tests/guard", "-s")), default=False),
+    "guard-ranges": Suite("of these, ranges of user IDs while leaders are killed", after_build("gcc", pytest_on_machine("tests/guard/test_ranges.py", "-s")), default=False),
     "testbed": Suite("guests and clusters, and what they leave behind", pytest_on_machine("tests/testbed", "-m", "not slow"), default=False),
     "testbed-slow": Suite("the same on Debian's own kernel", pytest_on_machine("tests/testbed", "-m", "slow"), default=False),
 }

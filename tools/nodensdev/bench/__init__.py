@@ -36,6 +36,18 @@ def pull_images(args: argparse.Namespace) -> int:
     return 0
 
 
+def guard_reviews(args: argparse.Namespace) -> int:
+    from . import guard
+    data = guard.run(args.seconds)
+    path = guard.save(data)
+    guard.write_document(data)
+    print(guard.as_text(data))
+    for line in guard.misses(data):
+        print(f"not reached: {line}")
+    print(f"\n{path.relative_to(TOP)} and {guard.DOCUMENT.relative_to(TOP)}")
+    return 0
+
+
 def compare(args: argparse.Namespace) -> int:
     """Whether the newest run and the one before it with the same plan agree in their ratios."""
     from . import figures, report
@@ -58,12 +70,12 @@ def write_report(args: argparse.Namespace) -> int:
     return 0
 
 
-ACTIONS = {"cri": cri, "images": pull_images, "compare": compare, "report": write_report}
+ACTIONS = {"cri": cri, "images": pull_images, "guard": guard_reviews, "compare": compare, "report": write_report}
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=ACTIONS,
-                        help="cri: measure; compare: do the two newest runs agree; report: write docs/benchmarks.md")
+                        help="cri, images, guard: measure; compare: do the two newest runs agree; report: write docs/benchmarks.md")
     parser.add_argument("--runtime", default="containerd", help="runtimes, separated by commas (default: containerd)")
     parser.add_argument("--rounds", type=int, default=3,
                         help="cri: how often everything is measured; images: pulls by each runtime (default: 3)")
@@ -71,6 +83,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parallel", type=int, default=5, help="pods at a time in the parallel part (default: 5)")
     parser.add_argument("--userns", choices=("on", "off", "both"), default="both")
     parser.add_argument("--kernel", choices=("uml", "debian"), default="uml")
+    parser.add_argument("--seconds", type=int, default=8, help="guard: of each load (default: 8)")
 
 
 def run(args: argparse.Namespace) -> int:

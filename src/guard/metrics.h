@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metrics.h - what the guard tells about itself on /metrics, in Prometheus' words */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/text.h"
+
+enum guard_flow { /* what a review was about */
+                  GUARD_FLOW_MUTATE,
+                  GUARD_FLOW_VALIDATE,
+                  GUARD_FLOW_POD_SECURITY,
+                  GUARD_FLOWS,
+};
+
+enum {
+        GUARD_BUCKETS = 12,
+};
+
+struct guard_metrics {
+        uint64_t reviews[GUARD_FLOWS][2];    /* refused, allowed */
+        uint64_t unreadable;                 /* bodies that were no review */
+        uint64_t buckets[GUARD_BUCKETS + 1]; /* of times; the last one is for what took longer */
+        uint64_t total_us;
+};
+
+void guard_metrics_review(struct guard_metrics *metrics, enum guard_flow flow, bool allowed);
+void guard_metrics_time(struct guard_metrics *metrics, uint64_t microseconds);
+void guard_metrics_print(const struct guard_metrics *metrics, struct nd_text *text);
+
+/* One gauge or counter. */
+void guard_metrics_value(struct nd_text *text, const char *name, const char *type, const char *help, uint64_t value);

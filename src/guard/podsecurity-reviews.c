@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* podsecurity-reviews.c - one review of pod security, from its bytes to its answer
+ *
+ * Theory of operation
+ *   Reviews of pods and of what makes pods are answered from the store, after a namespace that is missing there was fetched. A namespace whose
+ *   labels become stricter has its pods looked at, page after page, for as long as a warning is worth waiting for: @CENSUS_US, as the plugin
+ *   does. What was not seen until then is said in the warning. */
+#include "base/clock.h"
+#include "guard/census.h"
+#include "guard/daemon.h"
+#include "guard/namespaces.h"
+#include "net/api-objects.h"
+
+enum {
+        ANSWER_BYTES = 8 << 20,
+        PODS_PER_PAGE = 250,
+        PAGE_BYTES = 32 << 20,
+};
+
+#define CENSUS_US (1 * ND_SECOND_US)
+
+struct session {
+        struct guard *guard;
+        struct guard_exchange *exchange;
+        struct nd_arena arena;
+        struct guard_review review;
+        struct guard_census census;
+        uint64_t until_us;
+        bool counts;         /* the namespace's pods */
+        const char *failure; /* why the pods could not be counted */
+};
+
+static void ask_page(struct session *s, const char *continuation);
+
+static void session_free(struct session *s) {
+        guard_census_done(&s->census);
+        nd_arena_done(&s->arena);
+        free(s);
+}
+
+static void finish(struct session *s) {
+        nd_autotext text = ND_TEXT(ANSWER_BYTES);
+        struct guard_answer answer;
+
+        guard_standards_decide(&s->guard->config.standards, &s->guard->store, &s->review, &s->arena, &answer);
+        if (s->failure)
+                guard_answer_warn(&answer, s->failure);
+        else if (s->counts)
+                guard_census_tell(&s->census, s->review.name, &s->arena, &answer);
+        guard_metrics_review(&s->guard->metrics, GUARD_FLOW_POD_SECURITY, answer.allowed);
+        guard_answer_write(&answer, s->review.uid, &text);
+        guard_exchange_answer(s->exchange, 200, "application/json", nd_text_get(&text), text.length);
+        session_free(s);
+}
+
+static void on_page(const struct nd_api_answer *answer, void *userdata) {
+        nd_cleanup(nd_api_page_done) struct nd_api_page page = {};
+        nd_autoerror struct nd_error *broken = nullptr;
+        struct session *s = userdata;
+
+        if (!answer->error)
+                broken = nd_api_page_parse(answer->body, answer->length, &page);
+        if (answer->error || broken) {
+                s->failure =
+                        s->census.checked > 0 ? nullptr : "failed to list pods while checking new PodSecurity enforce level";
+                finish(s);
+                return;
+        }
+        guard_census_take(&s->census, page.items);
+        if (*page.continuation && s->census.checked < GUARD_CENSUS_PODS && nd_clock_us() < s->until_us) {
+                ask_page(s, page.continuation);
+                return;
+        }
+        if (*page.continuation)
+                guard_census_left(&s->census, (size_t) page.remaining);
+        finish(s);
+}
+
+static void ask_page(struct session *s, const char *continuation) {
+        nd_autotext path = ND_TEXT(64 << 10);
+
+        nd_text_add(&path, "/api/v1/namespaces/");
+        nd_api_escape(&path, s->review.name);
+        nd_text_addf(&path, "/pods?limit=%u", (unsigned) PODS_PER_PAGE);
+        if (*continuation) {
+                nd_text_add(&path, "&continue=");
+                nd_api_escape(&path, continuation);
+        }
+        (void) nd_api_send(s->guard->api, &(struct nd_api_request) {.path = nd_text_get(&path),
+                                                                    .timeout_us = CENSUS_US,
+                                                                    .ceiling = PAGE_BYTES,
+                                                                    .done = on_page,
+                                                                    .userdata = s});
+}
+
+static void on_namespace([[maybe_unused]] const struct nd_error *error, void *userdata) {
+        finish(userdata);
+}
+
+void guard_podsecurity_begin(struct guard *guard, struct guard_exchange *exchange) {
+        struct session *s = nd_new(struct session);
+        nd_autoerror struct nd_error *error = nullptr;
+        enum guard_standards_want want;
+        const char *bytes;
+        size_t length;
+
+        s->guard = guard;
+        s->exchange = exchange;
+        s->census.standards = &guard->config.standards;
+        bytes = guard_exchange_body(exchange, &length);
+        error = guard_review_decode(bytes, length, &s->arena, &s->review);
+        if (error) {
+                guard->metrics.unreadable++;
+                guard_exchange_answer(exchange, 400, "text/plain", nd_error_text(error),
+                                      __builtin_strlen(nd_error_text(error)));
+                session_free(s);
+                return;
+        }
+        want = guard_standards_want(&guard->config.standards, &guard->store, &s->review, &s->arena, &s->census.rule);
+        if (want == GUARD_STANDARDS_NAMESPACE) {
+                guard_namespace_fetch(guard, s->review.namespace, on_namespace, s);
+        } else if (want == GUARD_STANDARDS_PODS) {
+                s->counts = true;
+                s->until_us = nd_clock_us() + CENSUS_US;
+                ask_page(s, "");
+        } else {
+                finish(s);
+        }
+}

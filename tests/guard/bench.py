@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load on nodens-guard with a large cluster behind it: server on one core, load and cluster on the others, kept connections.
+
+    tools/dev bench guard          runs this in the Debian root, prints the figures and writes them into docs/guard-benchmarks.md
+"""
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).resolve().parent
+API_PORT, GUARD_PORT = 19444, 19443
+CONNECTIONS, RATE = 25, 5000
+REVIEWS, TEAMS = 4000, 2000
+GUARD_CPU = 0
+
+
+def other_cpus() -> str:
+    return ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0)) if cpu != GUARD_CPU) or "0"
+
+
+def certificate(where: Path) -> None:
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=guard",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(where / "key"), "-out", str(where / "crt")], check=True, capture_output=True)
+
+
+def pod(rng: random.Random, team: int) -> dict[str, Any]:
+    """An ordinary pod, as a Deployment makes it: 3 kB with what an API server adds."""
+    managed = [{"manager": "kube-controller-manager", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {
+        "f:metadata": {"f:labels": {f"f:l{one}": {} for one in range(4)}}, "f:spec": {f"f:s{one}": {} for one in range(10)}}}]
+    containers = [{"name": f"c{one}", "image": f"registry.example/image-{rng.randrange(100)}:v1", "imagePullPolicy": "IfNotPresent",
+                   "env": [{"name": f"VARIABLE_{number}", "value": "some text"} for number in range(8)], "terminationMessagePolicy": "File",
+                   "terminationMessagePath": "/dev/termination-log", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+                   "volumeMounts": [{"name": "kube-api-access", "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}],
+                   "livenessProbe": {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, "timeoutSeconds": 1, "periodSeconds": 10}}
+                  for one in range(rng.choice([1, 2]))]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "web-7d9f-", "namespace": f"team-{team}", "labels": {"app": "web"},
+                                                          "managedFields": managed},
+            "spec": {"containers": containers, "serviceAccountName": "default", "restartPolicy": "Always", "dnsPolicy": "ClusterFirst",
+                     "schedulerName": "default-scheduler", "volumes": [{"name": "kube-api-access", "projected": {"defaultMode": 420, "sources": [
+                         {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+                         {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}]}}],
+                     **rng.choice([{}, {}, {"hostUsers": False}])}}
+
+
+def review(rng: random.Random, number: int) -> dict[str, Any]:
+    team = rng.randrange(TEAMS)
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": f"00000000-0000-0000-0000-{number:012d}", "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"}, "namespace": f"team-{team}", "operation": "CREATE",
+        "userInfo": {"username": f"user-{team}", "groups": [f"group-{team}", "system:authenticated"]}, "object": pod(rng, team), "oldObject": None,
+        "dryRun": False, "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"}}}
+
+
+def write_reviews(path: Path) -> int:
+    rng = random.Random(7)
+    lines = [json.dumps(review(rng, number), separators=(",", ":")) for number in range(REVIEWS)]
+    path.write_text("\n".join(lines) + "\n")
+    return sum(map(len, lines)) // len(lines)
+
+
+def write_config(where: Path, rbac_only: bool) -> None:
+    (where / "kubeconfig").write_text(json.dumps({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": f"https://127.0.0.1:{API_PORT}", "certificate-authority": str(where / "crt")}}],
+        "users": [{"name": "u", "user": {"token": "t"}}]}))
+    (where / "guard.yaml").write_text(json.dumps({
+        "address": "127.0.0.1", "port": GUARD_PORT, "certificate": str(where / "crt"), "key": str(where / "key"),
+        "kubeconfig": str(where / "kubeconfig"), "allocateRanges": False, "rbacOnly": rbac_only}))
+
+
+@contextlib.contextmanager
+def running(argv: list[str], cpus: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("ab") as file:
+        process = subprocess.Popen(["taskset", "-c", cpus, *argv], stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def fetch(path: str) -> str:
+    context = ssl._create_unverified_context()
+    with urllib.request.urlopen(f"https://127.0.0.1:{GUARD_PORT}{path}", context=context, timeout=5) as answer:
+        return answer.read().decode()
+
+
+def wait_ready(process: subprocess.Popen[bytes], log: Path) -> float:
+    started = time.monotonic()
+    while True:
+        with contextlib.suppress(OSError):
+            if fetch("/readyz") == "ok\n":
+                return time.monotonic() - started
+        if process.poll() is not None or time.monotonic() - started > 120:
+            raise SystemExit(f"the guard is not ready: {log.read_text()}")
+        time.sleep(0.2)
+
+
+def memory(pid: int) -> dict[str, float]:
+    """Megabytes: now resident, the most that ever was, and of it what is the process' own."""
+    fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return {name: int(fields[key].split()[0]) * 1024 / 1e6 for name, key in (("rss", "VmRSS"), ("peak_rss", "VmHWM"), ("anonymous", "RssAnon"))}
+
+
+def peak_anonymous(pid: int, seconds: float) -> float:
+    most, end = 0.0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        most = max(most, memory(pid)["anonymous"])
+        time.sleep(0.005)
+    return most
+
+
+def load(builds: Path, path: str, reviews: Path, seconds: int, rate: int = 0) -> dict[str, Any]:
+    done = subprocess.run(["taskset", "-c", other_cpus(), str(builds / "tests/guard/load"), str(GUARD_PORT), path, str(reviews), str(CONNECTIONS),
+                           str(seconds), *([str(rate)] if rate else [])], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def measure(builds: Path, where: Path, seconds: int, rbac_only: bool) -> dict[str, Any]:
+    write_config(where, rbac_only)
+    log = where / "log"
+    found: dict[str, Any] = {}
+    with running([sys.executable, "-B", str(TESTS / "fake_api.py"), str(API_PORT), str(where / "crt"), str(where / "key")], other_cpus(), log) as api:
+        time.sleep(1)
+        with running([str(builds / "src/guard/nodens-guard"), "serve", "--config", str(where / "guard.yaml")], str(GUARD_CPU), log) as guard:
+            found["ready_seconds"] = wait_ready(guard, log)
+            found["listed"] = memory(guard.pid)
+            for name, path in (("mutate", "/mutate"), ("validate", "/validate"), ("pod_security", "/pod-security")):
+                load(builds, path, where / "reviews", 1)
+                found[name] = load(builds, path, where / "reviews", seconds)
+            found["at_rate"] = load(builds, "/mutate", where / "reviews", seconds, RATE)
+            found["loaded"] = memory(guard.pid)
+            api.send_signal(signal.SIGUSR1)
+            found["relist_anonymous"] = peak_anonymous(guard.pid, 25)
+            found["relisted"] = memory(guard.pid)
+            if fetch("/readyz") != "ok\n":
+                raise SystemExit("the guard is not ready after a relist")
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--builds", type=Path, default=Path("build/release"))
+    parser.add_argument("--seconds", type=int, default=8)
+    parser.add_argument("result", type=Path)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        where = Path(scratch)
+        certificate(where)
+        found: dict[str, Any] = {"review_bytes": write_reviews(where / "reviews"), "cpus": len(os.sched_getaffinity(0))}
+        found["index"] = measure(args.builds, where, args.seconds, True)
+        found["asking"] = measure(args.builds, where, args.seconds, False)
+    args.result.write_text(json.dumps(found, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

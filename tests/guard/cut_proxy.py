@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A way to the API server that can be cut without a word, as a firewall that forgets a connection does.
+
+    cut_proxy.py PORT SERVER-PORT FLAG
+
+As long as the file FLAG is there nothing passes on connections that are open, in either direction, and none of them is closed; what connects later
+passes.
+"""
+import os
+import socket
+import sys
+import threading
+
+
+def pump(source: socket.socket, target: socket.socket, flag: str, born: float) -> None:
+    while True:
+        data = source.recv(65536)
+        if not data:
+            break
+        if os.path.exists(flag) and os.stat(flag).st_mtime > born:
+            threading.Event().wait()    # forever: this connection is dead, and nobody is told
+        target.sendall(data)
+    target.close()
+
+
+def main() -> None:
+    port, server, flag = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    listener = socket.create_server(("127.0.0.1", port))
+    while True:
+        client, _ = listener.accept()
+        upstream = socket.create_connection(("127.0.0.1", server))
+        upstream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        probe = f"{flag}.{id(client)}"
+        with open(probe, "w", encoding="utf-8"):
+            born = os.stat(probe).st_mtime
+        os.unlink(probe)
+        for source, target in ((client, upstream), (upstream, client)):
+            threading.Thread(target=pump, args=(source, target, flag, born), daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()

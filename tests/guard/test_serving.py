@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guard as a server: large and deep bodies, clients that are slow or go away, another certificate, figures about itself."""
+import json
+import shutil
+import subprocess
+import time
+from typing import Any
+
+from conftest import PORT, Plane, guard_config, guard_running, wait_until
+
+MIB = 1 << 20
+TALK = "/nodens/tests/guard/talk.py"
+
+
+def talk(plane: Plane, what: str, port: int = PORT, timeout: float = 120) -> dict[str, Any]:
+    """What talk.py sees from the cluster's network."""
+    done = plane.one.run(["python3", "-B", TALK, what, str(port)], timeout=timeout)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_objects_of_3_mib_are_reviewed(plane: Plane) -> None:
+    ns = plane.namespace("large")
+    found = talk(plane, "large")
+    assert found["status"] == 200 and found["allowed"] is True and found["bytes"] > 6 * MIB, found
+    pod = plane.create(ns, {}, annotations={"note": "x" * 200_000})
+    assert pod["metadata"]["annotations"]["security.nodens.io/scc"] == "restricted-v2"
+
+
+def test_what_is_too_large_too_deep_or_no_review_is_refused(plane: Plane) -> None:
+    found = talk(plane, "refused")
+    assert found["too large"] in (413, 0) and found["too deep"] == 400 and found["no json"] == 400 and found["no review"] == 400
+    assert found["empty"] == 400 and found["GET"] == 405 and found["elsewhere"] == 404, found
+
+
+def test_slow_and_half_open_clients_keep_nobody_waiting(plane: Plane) -> None:
+    found = talk(plane, "slow")
+    assert found["opened"] == 200 and found["slowest"] < 1.0 and found["answered"] == 50, found
+
+
+def test_figures_about_itself(plane: Plane) -> None:
+    before = talk(plane, "metrics")
+    plane.create(plane.namespace("counted"), {})
+    after = talk(plane, "metrics")
+    for flow in ("mutate", "validate"):
+        key = f'nodens_guard_reviews_total{{flow="{flow}",verdict="allowed"}}'
+        assert after[key] > before[key]
+    assert after["nodens_guard_ready"] == 1 and after["nodens_guard_rbac_fresh"] == 1 and after["nodens_guard_constraints"] >= 14
+    assert after["nodens_guard_review_duration_seconds_count"] > before["nodens_guard_review_duration_seconds_count"]
+
+
+def test_a_new_certificate_is_taken_without_a_restart(plane: Plane) -> None:
+    state, port = plane.one.state, 9462
+    for end in ("crt", "key"):
+        shutil.copy(state / f"pki/webhook-guard.{end}", state / f"served.{end}")
+    guard_config(state, "served", port=port, allocateRanges=False, certificate="/run/cluster/served.crt", key="/run/cluster/served.key")
+    with guard_running(plane, state, "served", port):
+        first = talk(plane, "serial", port)["serial"]
+        kept = subprocess.Popen(plane.one.command(["python3", "-B", TALK, "kept", str(port)]), stdout=subprocess.PIPE, text=True)
+        # half of a pair is not taken
+        shutil.copy(state / "pki/webhook-injector.crt", state / "served.crt")
+        time.sleep(7)
+        assert talk(plane, "serial", port)["serial"] == first
+        shutil.copy(state / "pki/webhook-injector.key", state / "served.key")
+        wait_until(lambda: talk(plane, "serial", port)["serial"] != first, "the new certificate", 20)
+        words = kept.communicate(timeout=60)[0]
+        assert json.loads(words) == {"answers": 20, "broken": 0}, "a connection that was open goes on"
+    log = (state / "logs/served.log").read_text()
+    assert "the new certificate cannot be used" in log and "took a new certificate" in log

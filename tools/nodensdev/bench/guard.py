@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tools/dev bench guard`: reviews a second, their times and the guard's memory, with a large cluster behind it."""
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from .. import build, room
+from ..command import Failure
+from ..e2e.report import commit
+from ..project import BUILD, TOP
+
+RESULTS = BUILD / "bench"
+DOCUMENT = TOP / "docs/guard-benchmarks.md"
+RATE_AIM, P99_AIM_US, RSS_AIM_MB, ANONYMOUS_AIM_MB = 10_000, 1000, 24.0, 12.0
+
+METHOD = """# What a review costs
+
+*Written by `tools/dev bench guard`; {date} UTC, commit {commit}.*
+
+- nodens-guard has one core, the load and the cluster the others of {cpus}; 25 kept connections with TLS 1.3 on loopback, AdmissionReviews of new
+  pods of {bytes} bytes on average, from 2,000 namespaces and users.
+- Behind it 10,000 namespaces, 30,000 RoleBindings, 500 constraints, 5,000 nodes, 2,000 roles. They come from a program that tells of them and
+  holds nothing (`tests/guard/fake_api.py`), because an API server that holds them does not fit beside the measurement; the guard reads no pods,
+  so the 150,000 that such a cluster has would change nothing.
+- *index*: the configuration says `rbacOnly`, so the index of RBAC also says no. *asking*: it does not, and a no costs a SubjectAccessReview,
+  once in five seconds for each person and namespace; the answers come from a Python program on the load's core.
+- Times are round trips as the load sees them, TLS and the kernel included. Memory is the kernel's: the most that was ever resident, and the
+  anonymous part, which is sampled every 5 ms while all lists are read again.
+
+"""
+
+
+def run(seconds: int) -> dict[str, Any]:
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    target = RESULTS / "guard-raw.json"
+    target.unlink(missing_ok=True)
+    with room.prepared(room.Room()) as inside:
+        build.ensure(inside, "release")
+        code = inside.run(["python3", "-B", "tests/guard/bench.py", "--builds", "build/release", "--seconds", str(seconds), f"build/bench/{target.name}"])
+    if code != 0 or not target.exists():
+        raise Failure(f"the bench of the guard ended with {code}")
+    measured = json.loads(target.read_text())
+    target.unlink()
+    return {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), **measured}
+
+
+def save(data: dict[str, Any]) -> Path:
+    path = RESULTS / f"guard-{time.strftime('%Y%m%d-%H%M%S')}.json"
+    path.write_text(json.dumps(data, indent=1))
+    return path
+
+
+def rows(data: dict[str, Any]) -> list[list[str]]:
+    both = [data["index"], data["asking"]]
+
+    def line(title: str, aim: str, value: Any) -> list[str]:
+        return [title, *(value(one) for one in both), aim]
+
+    return [
+        ["", "index", "asking", "aim"],
+        line("reviews/s on one core: /mutate", f"{RATE_AIM:,}", lambda one: f"{one['mutate']['per_second']:,}"),
+        line("/validate", f"{RATE_AIM:,}", lambda one: f"{one['validate']['per_second']:,}"),
+        line("/pod-security", f"{RATE_AIM:,}", lambda one: f"{one['pod_security']['per_second']:,}"),
+        line("/mutate at 5,000/s: reached", "5,000", lambda one: f"{one['at_rate']['per_second']:,}"),
+        line("its round trips: median (us)", "", lambda one: f"{one['at_rate']['p50_us']}"),
+        line("99 % within (us)", f"{P99_AIM_US}", lambda one: f"{one['at_rate']['p99_us']}"),
+        line("99.9 % within (us)", "", lambda one: f"{one['at_rate']['p999_us']}"),
+        line("resident, most ever (MB)", f"{RSS_AIM_MB:.0f}", lambda one: f"{one['relisted']['peak_rss']:.1f}"),
+        line("anonymous after the lists (MB)", f"{ANONYMOUS_AIM_MB:.0f}", lambda one: f"{one['listed']['anonymous']:.1f}"),
+        line("anonymous, most while all is listed again (MB)", f"{ANONYMOUS_AIM_MB:.0f}", lambda one: f"{one['relist_anonymous']:.1f}"),
+        line("seconds until ready", "", lambda one: f"{one['ready_seconds']:.1f}"),
+    ]
+
+
+def misses(data: dict[str, Any]) -> list[str]:
+    """What was not reached, with its figure."""
+    found = []
+    for name in ("index", "asking"):
+        one = data[name]
+        for flow in ("mutate", "validate", "pod_security"):
+            if one[flow]["per_second"] < RATE_AIM:
+                found.append(f"{name}, {flow}: {one[flow]['per_second']:,} reviews/s, aim {RATE_AIM:,}")
+        if one["at_rate"]["p99_us"] > P99_AIM_US:
+            found.append(f"{name}: p99 {one['at_rate']['p99_us']} us at 5,000/s, aim {P99_AIM_US}")
+        if one["relisted"]["peak_rss"] > RSS_AIM_MB:
+            found.append(f"{name}: {one['relisted']['peak_rss']:.1f} MB resident, aim {RSS_AIM_MB:.0f}")
+        if one["relist_anonymous"] > ANONYMOUS_AIM_MB:
+            found.append(f"{name}: {one['relist_anonymous']:.1f} MB anonymous during a relist, aim {ANONYMOUS_AIM_MB:.0f}")
+    return found
+
+
+def as_text(data: dict[str, Any]) -> str:
+    lines = rows(data)
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+
+
+def write_document(data: dict[str, Any]) -> None:
+    from . import table
+    missed = misses(data)
+    tail = "\nNot reached:\n\n" + "".join(f"- {one}\n" for one in missed) if missed else "\nAll aims are reached.\n"
+    DOCUMENT.write_text(METHOD.format(date=data["date"], commit=data["commit"], cpus=data["cpus"], bytes=f"{data['review_bytes']:,}") +
+                        table.as_markdown(rows(data)) + "\n" + tail)
