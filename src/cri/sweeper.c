@@ -5,7 +5,8 @@
  *   The store collects what nobody holds and renames it into its trash, at once and for good; emptying the trash takes as long as it takes. One
  *   child at a time runs rm(1) on the next directory there, at low priority; the daemon itself never walks a tree. While an image is
  *   on its way in, the store collects nothing; the end of every pull wakes us again. What a killed daemon leaves is found at the
- *   next start. A directory that cannot be removed is tried again at the next wake-up and not before.
+ *   next start. A helper that was killed had children, which may write for the moment that they take to die: what cannot be removed is tried again
+ *   after a second, a few times, and then at the next wake-up and not before.
  *   Whoever waits is told when nothing is left to be done for now: the kubelet measures the disk right after it has removed images, and evicts pods when that
  *   has not helped.
  * Owns       the child, and those who wait. */
@@ -18,6 +19,11 @@
 #include "sys/child.h"
 
 static constexpr uint64_t deadline_us = 600 * ND_SECOND_US;
+static constexpr uint64_t pause_us = ND_SECOND_US;
+
+enum {
+        TRIES = 4, /* with a pause between them, before somebody is bothered */
+};
 
 struct sweeper_wait {
         struct sweeper *sweeper;
@@ -31,6 +37,8 @@ struct sweeper {
         struct nd_image_store *store;
         const struct pods *pods;
         sd_event_source *later; /* collecting is put off to the end of the loop's turn: many wake-ups, one sweep */
+        sd_event_source *again; /* trying once more, when it is on */
+        unsigned failures;      /* one after the other */
         struct nd_child *child;
         char *path; /* what it removes */
         struct sweeper_wait *waits;
@@ -39,10 +47,11 @@ struct sweeper {
 static void empty_trash(struct sweeper *sweeper);
 
 static bool is_at_rest(const struct sweeper *sweeper) {
-        int later = SD_EVENT_OFF;
+        int later = SD_EVENT_OFF, again = SD_EVENT_OFF;
 
         (void) sd_event_source_get_enabled(sweeper->later, &later);
-        return !sweeper->child && later == SD_EVENT_OFF;
+        (void) sd_event_source_get_enabled(sweeper->again, &again);
+        return !sweeper->child && later == SD_EVENT_OFF && again == SD_EVENT_OFF;
 }
 
 /* Who is told may wake us, wait again, or cancel another's wait. */
@@ -56,6 +65,14 @@ static void tell_waits(struct sweeper *sweeper) {
         }
 }
 
+static bool try_again(struct sweeper *sweeper) {
+        if (++sweeper->failures < TRIES && sd_event_source_set_time_relative(sweeper->again, pause_us) >= 0 &&
+            sd_event_source_set_enabled(sweeper->again, SD_EVENT_ONESHOT) >= 0)
+                return true;
+        sweeper->failures = 0;
+        return false;
+}
+
 static void on_child(struct nd_child_result *result, void *userdata) {
         struct sweeper *sweeper = userdata;
         nd_autoerror struct nd_error *error = nd_child_result_error(result, "rm");
@@ -63,10 +80,12 @@ static void on_child(struct nd_child_result *result, void *userdata) {
 
         sweeper->child = nullptr;
         nd_image_store_trash_done(sweeper->store, path, !error);
-        if (error)
-                nd_log(ND_LOG_WARNING, "cannot remove", nd_field("path", path), nd_field("error", nd_error_text(error)));
-        else
+        if (!error) {
+                sweeper->failures = 0;
                 empty_trash(sweeper);
+        } else if (!try_again(sweeper)) {
+                nd_log(ND_LOG_WARNING, "cannot remove", nd_field("path", path), nd_field("error", nd_error_text(error)));
+        }
         tell_waits(sweeper);
 }
 
@@ -135,6 +154,14 @@ static int on_later([[maybe_unused]] sd_event_source *source, void *userdata) {
         return 0;
 }
 
+static int on_again([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now_us, void *userdata) {
+        struct sweeper *sweeper = userdata;
+
+        empty_trash(sweeper);
+        tell_waits(sweeper);
+        return 0;
+}
+
 void sweeper_wake(struct sweeper *sweeper) {
         (void) sd_event_source_set_enabled(sweeper->later, SD_EVENT_ONESHOT);
 }
@@ -166,6 +193,10 @@ struct nd_error *sweeper_new(sd_event *loop, struct nd_image_store *store, const
         sweeper->store = store;
         sweeper->pods = pods;
         r = sd_event_add_defer(loop, &sweeper->later, on_later, sweeper);
+        if (r >= 0)
+                r = sd_event_add_time(loop, &sweeper->again, CLOCK_MONOTONIC, UINT64_MAX, 0, on_again, sweeper);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(sweeper->again, SD_EVENT_OFF);
         if (r < 0) {
                 sweeper_free(sweeper);
                 return nd_error_new(ND_INTERNAL, -r, "watch for garbage");
@@ -183,6 +214,7 @@ void sweeper_free(struct sweeper *sweeper) {
         }
         nd_child_cancel(sweeper->child);
         sd_event_source_disable_unref(sweeper->later);
+        sd_event_source_disable_unref(sweeper->again);
         sd_event_unref(sweeper->loop);
         free(sweeper->path);
         free(sweeper);

@@ -4,6 +4,8 @@
 #include <unit/scratch.h>
 
 #include <dirent.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -106,10 +108,35 @@ static void whoever_has_gone_is_not_told([[maybe_unused]] void **state) {
         tear_down(f);
 }
 
+static int unmount([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now_us, void *userdata) {
+        assert_int_equal(umount2(userdata, MNT_DETACH), 0);
+        return 0;
+}
+
+/* A mount stands for a process that is not dead yet and writes: while it is there, rm fails. */
+static void what_cannot_be_removed_at_once_is_removed_a_little_later([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+        nd_autofree char *name = nullptr, *busy = nullptr;
+        nd_autoclose int fd = -EBADF;
+
+        set_up(f);
+        expect_ok(nd_image_store_stage(f->store, &name, &fd));
+        busy = nd_format("%s/staging/%s/busy", f->root, name);
+        assert_int_equal(mkdir(busy, 0700), 0);
+        assert_int_equal(mount("none", busy, "tmpfs", 0, nullptr), 0);
+        nd_image_store_unstage(f->store, name);
+        (void) sweeper_wait(f->sweeper, on_swept, f);
+        assert_true(sd_event_add_time_relative(f->loop, nullptr, CLOCK_MONOTONIC, 300 * ND_MS_US, 0, unmount, busy) >= 0);
+        run(f, 1);
+        assert_int_equal(entries(f, "staging", name), 0);
+        tear_down(f);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(whoever_waits_is_told_when_the_disk_has_its_room_back),
                 cmocka_unit_test(whoever_has_gone_is_not_told),
+                cmocka_unit_test(what_cannot_be_removed_at_once_is_removed_a_little_later),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);
