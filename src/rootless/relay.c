@@ -3,8 +3,8 @@
  *
  * Theory of operation
  *   Both sockets are in epoll from the start, edge-triggered for both directions, and never changed there. Each way has a state of its own:
- *   little is copied by one recv() and one send(); who fills the buffer is spliced through a pipe from then on, until the
- *   pipe runs dry. What a slow receiver does not take waits in that pipe, and nothing more is read: the sender feels it.
+ *   little is copied by one recv() and one send(); who fills the buffer is spliced through a pipe from then on, until little
+ *   comes again (a sender that is merely slower than we are stays spliced). What a slow receiver does not take waits in that pipe, and nothing more is read: the sender feels it.
  *   A way that has more than @ROUNDS pieces to move lets others go first. Pipes are pooled: an idle connection has none.
  *   The end of one way (FIN) is handed on as such; a reset ends both with a reset. A server that refuses is told by a reset, too, at
  *   once.
@@ -17,9 +17,10 @@
 #include "rootless/forward.h"
 
 enum {
-        ACCEPTS = 64,     /* per turn and listener */
-        ROUNDS = 16,      /* pieces per turn and way */
-        BULK = 16 * 1024, /* who sends so much at once is spliced */
+        ACCEPTS = 64,      /* per turn and listener */
+        ROUNDS = 16,       /* pieces per turn and way */
+        BULK = 16 * 1024,  /* who sends so much at once is spliced */
+        LITTLE = 2 * 1024, /* and who sends so little is not */
         NODES = 2,
 };
 
@@ -27,6 +28,7 @@ struct way {
         int pipe[2];    /* -1 while there is none */
         uint32_t bytes; /* in the pipe */
         bool bulk;
+        bool full; /* the receiver takes no more until epoll tells */
         bool last; /* the sender may have said its last: a short read is not the end of what there is */
         bool ended;
         bool shut;
@@ -128,6 +130,7 @@ static enum outcome drain(struct nd_relay *r, int from) {
         struct way *way = &r->ways[from];
         ssize_t n = splice(way->pipe[0], nullptr, r->ends[!from].fd, nullptr, way->bytes, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
+        way->full = n < 0 && errno == EAGAIN;
         if (n < 0)
                 return errno == EAGAIN ? WAIT : errno == EINTR ? MORE : BROKEN;
         way->bytes -= (uint32_t) n;
@@ -147,6 +150,7 @@ static enum outcome fill(struct nd_relay *r, int from) {
                 return BROKEN;
         way->ended = n == 0;
         way->bytes = (uint32_t) n;
+        way->bulk = n > LITTLE;
         return MORE;
 }
 
@@ -186,10 +190,9 @@ static enum outcome copy(struct nd_forwarder *f, struct nd_relay *r, int from) {
 
 static enum outcome step(struct nd_forwarder *f, struct nd_relay *r, int from) {
         struct way *way = &r->ways[from];
-        enum outcome outcome;
 
         if (way->bytes > 0)
-                return drain(r, from);
+                return way->full ? WAIT : drain(r, from);
         if (way->ended) {
                 if (!way->shut)
                         (void) shutdown(r->ends[!from].fd, SHUT_WR);
@@ -198,9 +201,7 @@ static enum outcome step(struct nd_forwarder *f, struct nd_relay *r, int from) {
         }
         if (!way->bulk || !pipe_get(f, way))
                 return copy(f, r, from);
-        outcome = fill(r, from);
-        way->bulk = outcome != WAIT;
-        return outcome;
+        return fill(r, from);
 }
 
 /* Moves what can be moved. */
@@ -273,6 +274,8 @@ static void on_event(struct nd_forwarder *f, struct nd_watch *watch, uint32_t ev
                 return;
         }
         /* Who can be written to again takes what waits in the pipe to it. */
+        if (events & EPOLLOUT)
+                r->ways[client ? SERVER : CLIENT].full = false;
         run(f, r, client ? reads : events & EPOLLOUT && r->ways[CLIENT].bytes > 0,
             client ? events & EPOLLOUT && r->ways[SERVER].bytes > 0 : reads);
 }

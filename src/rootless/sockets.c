@@ -3,6 +3,7 @@
 
 #include <linux/netfilter.h>
 #include <net/if.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -92,6 +93,9 @@ struct nd_error *nd_socket_make(enum nd_socket_kind kind, bool kept, int *ret_fd
         /* Two clients' sockets may have one address and port, when they are on their way to different servers. */
         if (fd < 0 || set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "make a socket");
+        /* The client decides what goes together; a piece that we hand on must not wait for the answer to the one before. */
+        if (stream && set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket that sends at once");
         if (kept &&
             (set_option(fd, SOL_SOCKET, SO_MARK, SOCKET_BIT) < 0 ||
              (v6 ? set_option(fd, IPPROTO_IPV6, IPV6_TRANSPARENT, 1) : set_option(fd, IPPROTO_IP, IP_TRANSPARENT, 1)) < 0))
