@@ -303,7 +303,7 @@ static void on_info(void *userdata, struct nd_json_out *out) {
         nd_autoerror struct nd_error *error = nd_net_driver_parse(c->record.net, &driver);
 
         if (!error)
-                error = nd_launch_network(driver, c->record.mtu, &plan, &resolv);
+                error = nd_launch_network(c->node.name, driver, c->record.mtu, &plan, &resolv);
         nd_json_string(out, "apiVersion", "1.1.2");
         nd_json_string(out, "version", "nodens");
         nd_json_string(out, "stateDir", state);

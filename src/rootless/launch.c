@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "rootless/holder.h"
+#include "rootless/usernet.h"
 #include "sys/cgroup.h"
 #include "sys/file.h"
 #include "sys/subid.h"
@@ -21,13 +22,18 @@ static const char *link_name(unsigned link, char *buffer) {
         return if_indextoname(link, buffer);
 }
 
-struct nd_error *nd_launch_network(enum nd_net_driver driver, uint32_t mtu, struct nd_netplan *ret, char **ret_resolv) {
+struct nd_error *nd_launch_network(const char *name, enum nd_net_driver driver, uint32_t mtu, struct nd_netplan *ret,
+                                   char **ret_resolv) {
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
         nd_link_addresses addresses = {};
         nd_routes routes = {};
-        nd_autofree char *machine = nullptr;
+        nd_autofree char *machine = nullptr, *owner = nd_format("%u/%s", geteuid(), name);
+        char bridge[ND_NET_LINK];
+        uint32_t bridge_mtu = 0;
         struct nd_error *error = nd_netlink_open(&netlink);
 
+        if (!error && driver == ND_NET_LXC)
+                error = nd_usernet_bridge(bridge, &bridge_mtu);
         if (!error)
                 error = nd_netlink_addresses(&netlink, &addresses);
         if (!error)
@@ -37,7 +43,10 @@ struct nd_error *nd_launch_network(enum nd_net_driver driver, uint32_t mtu, stru
                                 &(struct nd_net_facts) {.addresses = &addresses,
                                                         .routes = &routes,
                                                         .loopback = if_nametoindex("lo"),
-                                                        .link_name = link_name},
+                                                        .link_name = link_name,
+                                                        .bridge = driver == ND_NET_LXC ? bridge : nullptr,
+                                                        .bridge_mtu = bridge_mtu,
+                                                        .owner = owner},
                                 ret);
         nd_vector_done(&addresses);
         nd_vector_done(&routes);
@@ -159,7 +168,7 @@ static uint64_t count_ids(const nd_id_maps *maps) {
 static struct nd_error *record(const struct nd_choice *choice, const struct nd_node *node, const struct nd_holder_plan *plan,
                                pid_t pid, struct nd_node_record *ret) {
         nd_cleanup(nd_node_record_done) struct nd_node_record r = {.pid = pid,
-                                                                   .mtu = choice->mtu,
+                                                                   .mtu = plan->network->mtu,
                                                                    .ids = count_ids(&plan->uids),
                                                                    .net = nd_strdup(nd_net_driver_name(choice->net))};
 
@@ -189,7 +198,7 @@ struct nd_error *nd_launch(struct nd_choice *choice, const struct nd_node *node,
         pid_t pid = 0;
 
         nd_node_clear(node);
-        nd_try(nd_launch_network(choice->net, choice->mtu, &network, &resolv));
+        nd_try(nd_launch_network(choice->name, choice->net, choice->mtu, &network, &resolv));
         nd_try(nd_launch_binds(choice, node, resolv, false, &binds));
         cgroup = find_delegated();
         plan.cgroup = cgroup;

@@ -22,7 +22,11 @@ enum {
 static const struct {
         const char *name;
         enum nd_net_driver driver;
-} drivers[] = {{"pasta", ND_NET_PASTA}, {"slirp4netns", ND_NET_SLIRP}, {"none", ND_NET_NONE}, {"host", ND_NET_HOST}};
+} drivers[] = {{"pasta", ND_NET_PASTA},
+               {"slirp4netns", ND_NET_SLIRP},
+               {"lxc-user-nic", ND_NET_LXC},
+               {"none", ND_NET_NONE},
+               {"host", ND_NET_HOST}};
 
 struct nd_error *nd_net_driver_parse(const char *text, enum nd_net_driver *ret) {
         for (size_t i = 0; i < nd_count_of(drivers); i++)
@@ -30,7 +34,8 @@ struct nd_error *nd_net_driver_parse(const char *text, enum nd_net_driver *ret) 
                         *ret = drivers[i].driver;
                         return nullptr;
                 }
-        return nd_error_new(ND_INVALID, 0, "no network driver '%s'; there are pasta, slirp4netns, none and host", text);
+        return nd_error_new(ND_INVALID, 0, "no network driver '%s'; there are pasta, slirp4netns, lxc-user-nic, none and host",
+                            text);
 }
 
 const char *nd_net_driver_name(enum nd_net_driver driver) {
@@ -146,12 +151,61 @@ static void make_slirp(struct nd_netplan *plan, const struct nd_net_facts *facts
         }
 }
 
+/* Who has the same name gets the same address, again and on every bridge. A twin is not looked for: a node's name is its user's to choose. */
+static uint32_t number_of(const char *owner) {
+        uint32_t number = 2166136261; /* FNV-1a */
+
+        for (; *owner; owner++)
+                number = (number ^ (uint8_t) *owner) * 16777619;
+        return number;
+}
+
+/* An address of the bridge's network that is not the bridge's, nor the first or last of it. */
+static struct nd_address neighbour_of(const struct nd_address *bridge, uint32_t number) {
+        struct nd_address address = *bridge;
+        unsigned bits = (bridge->family == AF_INET ? 32 : 128) - bridge->prefix, at = bridge->family == AF_INET ? 0 : 12;
+        uint32_t mask = bits >= 32 ? UINT32_MAX : (1U << bits) - 1, last, own;
+
+        if (bits < 2)
+                return (struct nd_address) {};
+        memcpy(&last, bridge->bytes + at, sizeof last);
+        own = ntohl(last) & mask;
+        number = 1 + number % (mask - 1);
+        if (number == own)
+                number = own > 1 ? own - 1 : own + 1;
+        last = htonl((ntohl(last) & ~mask) | number);
+        memcpy(address.bytes + at, &last, sizeof last);
+        return address;
+}
+
+static void make_lxc(struct nd_netplan *plan, const struct nd_net_facts *facts) {
+        uint32_t number = number_of(facts->owner);
+
+        if (!facts->bridge)
+                return;
+        memcpy(plan->link, facts->bridge, strnlen(facts->bridge, sizeof plan->link - 1) + 1);
+        if (facts->bridge_mtu >= ND_NET_MTU_LEAST && facts->bridge_mtu < plan->mtu)
+                plan->mtu = facts->bridge_mtu;
+        nd_vector_each (a, facts->addresses) {
+                int slot = a->address.family == AF_INET6;
+                char name[IF_NAMESIZE] = "";
+
+                if (!a->global || plan->addresses[slot].family || !facts->link_name(a->link, name) ||
+                    !nd_streq(name, facts->bridge))
+                        continue;
+                plan->addresses[slot] = neighbour_of(&a->address, number);
+                plan->gateways[slot] = a->address;
+        }
+}
+
 void nd_netplan_make(enum nd_net_driver driver, uint32_t mtu, const struct nd_net_facts *facts, struct nd_netplan *ret) {
         *ret = (struct nd_netplan) {.driver = driver, .mtu = mtu};
         if (driver == ND_NET_PASTA)
                 make_pasta(ret, facts);
         if (driver == ND_NET_SLIRP)
                 make_slirp(ret, facts);
+        if (driver == ND_NET_LXC)
+                make_lxc(ret, facts);
 }
 
 bool nd_netplan_equal(const struct nd_netplan *a, const struct nd_netplan *b) {
@@ -261,12 +315,49 @@ static bool keeps(const char *line) {
         return false;
 }
 
+/* A server that a neighbour of the machine can ask, too. */
+static bool serves_neighbours(const char *line, size_t length) {
+        nd_autofree char *value = nullptr;
+        struct nd_address address;
+        size_t word = strlen("nameserver");
+
+        if (strncmp(line, "nameserver", word) != 0 || (line[word] != ' ' && line[word] != '\t'))
+                return false;
+        word += strspn(line + word, " \t");
+        if (word >= length)
+                return false;
+        value = nd_format("%.*s", (int) strcspn(line + word, " \t\r\n"), line + word);
+        if (nd_address_parse(value, &address) < 0)
+                return false;
+        return address.family == AF_INET ? address.bytes[0] != 127 : !IN6_IS_ADDR_LOOPBACK(&address.v6);
+}
+
+/* On a bridge the machine's servers are asked directly; where it asks itself, somebody answers at the bridge (as dnsmasq of lxc-net does). */
+static void add_neighbours_servers(struct nd_text *text, const struct nd_netplan *plan, const char *machine) {
+        char gateway[ND_ADDRESS_TEXT];
+        size_t before = text->length;
+
+        for (const char *line = machine; *line;) {
+                size_t length = strcspn(line, "\n");
+
+                if (serves_neighbours(line, length) && text->length + length + 1 < RESOLV_BYTES / 2) {
+                        nd_text_append(text, line, length);
+                        nd_text_add(text, "\n");
+                }
+                line += length + (line[length] == '\n');
+        }
+        if (text->length == before && plan->gateways[V4].family)
+                nd_text_addf(text, "nameserver %s\n", nd_address_text(&plan->gateways[V4], gateway));
+}
+
 char *nd_netplan_resolv(const struct nd_netplan *plan, const char *machine) {
         nd_autotext text = ND_TEXT(RESOLV_BYTES);
         char dns[ND_ADDRESS_TEXT];
 
         if (plan->driver == ND_NET_HOST)
                 return nd_strdup(machine);
+        if (plan->driver == ND_NET_LXC)
+                add_neighbours_servers(&text, plan, machine);
         if (plan->dns.family)
                 nd_text_addf(&text, "nameserver %s\n", nd_address_text(&plan->dns, dns));
         for (const char *line = machine; *line;) {

@@ -3,7 +3,8 @@
  *
  * The node's tap carries the machine's own address where the helper allows it (pasta): so the address that a kubelet registers, the one
  * that kube-proxy takes for the node's and the one that the API server dials are the same. slirp4netns has a network of its own;
- * it is put where the machine has no route to. Nothing here does I/O. */
+ * it is put where the machine has no route to. On a bridge the node is a neighbour of the machine, with an address that follows from its name. Nothing here
+ * does I/O. */
 #pragma once
 
 #include "sys/netlink.h"
@@ -11,10 +12,12 @@
 enum nd_net_driver {
         ND_NET_PASTA,
         ND_NET_SLIRP,
+        ND_NET_LXC,  /* a link on one of the machine's bridges, see usernet.h */
         ND_NET_NONE, /* only lo */
         ND_NET_HOST, /* the machine's own network namespace */
 };
 
+/* Whatever makes it: the node's own link to the world. */
 #define ND_NET_TAP "tap0"
 
 enum {
@@ -27,7 +30,7 @@ enum {
 struct nd_netplan {
         enum nd_net_driver driver;
         uint32_t mtu;
-        char link[ND_NET_LINK];         /* the machine's, which the helper looks at; "" = none */
+        char link[ND_NET_LINK];         /* the machine's, which the helper looks at, or the bridge; "" = none */
         struct nd_address addresses[2]; /* IPv4, IPv6; family 0 = none */
         struct nd_address gateways[2];
         struct nd_address network; /* slirp4netns' own */
@@ -40,6 +43,9 @@ struct nd_net_facts {
         const nd_routes *routes;
         unsigned loopback;                               /* index of lo */
         const char *(*link_name)(unsigned link, char *); /* as if_indextoname() */
+        const char *bridge;                              /* what the user may have a link on; nullptr = nothing */
+        uint32_t bridge_mtu;
+        const char *owner; /* whose address on the bridge it is to be */
 };
 
 [[nodiscard]] struct nd_error *nd_net_driver_parse(const char *text, enum nd_net_driver *ret);

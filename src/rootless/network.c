@@ -82,11 +82,14 @@ struct nd_error *nd_network_apply(const struct nd_netplan *plan) {
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
         unsigned link;
 
-        if (plan->driver != ND_NET_PASTA && plan->driver != ND_NET_SLIRP)
+        if (plan->driver == ND_NET_NONE || plan->driver == ND_NET_HOST)
                 return nullptr;
-        nd_try(nd_tap_make(ND_NET_TAP));
-        nd_try(nd_netlink_open(&netlink));
+        if (plan->driver != ND_NET_LXC)
+                nd_try(nd_tap_make(ND_NET_TAP));
         link = if_nametoindex(ND_NET_TAP);
+        if (link == 0) /* the supervisor has it made when the node lives, and comes back */
+                return nullptr;
+        nd_try(nd_netlink_open(&netlink));
         nd_try(nd_link_up(&netlink, link, plan->mtu));
         nd_try(drop_defaults(&netlink, link, plan));
         nd_try(drop_addresses(&netlink, link, plan));

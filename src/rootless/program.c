@@ -18,7 +18,7 @@
          .kind = ND_OPTION_TEXT,                                                                                              \
          .offset = FIELD(net),                                                                                                \
          .argument = "DRIVER",                                                                                                \
-         .help = "pasta (the default), slirp4netns, none, or host for the machine's own network"},                            \
+         .help = "pasta (the default), slirp4netns, lxc-user-nic, none, or host for the machine's own network"},              \
                 {.name = "mtu",                                                                                               \
                  .kind = ND_OPTION_U32,                                                                                       \
                  .offset = FIELD(mtu),                                                                                        \
@@ -186,7 +186,7 @@ struct nd_error *rootless_explain(const struct nd_settings *settings, bool lasti
         struct nd_node node = {.path = (char *) "/run/user/UID/nodens/NAME"};
 
         nd_try(nd_settings_choose(settings, lasting, rootless_variable, nullptr, &choice));
-        nd_try(nd_launch_network(choice.net, choice.mtu, &network, &resolv));
+        nd_try(nd_launch_network(choice.name, choice.net, choice.mtu, &network, &resolv));
         nd_try(nd_launch_binds(&choice, &node, resolv, true, &plan));
         nd_bindplan_print(&plan, stdout);
         print_network(&network);

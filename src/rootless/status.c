@@ -32,7 +32,7 @@ static void tell_people(const struct nd_node *node, const struct nd_node_record 
         printf("  network  %s, MTU %u", record->net, record->mtu);
         if (helper > 0)
                 printf(", helper is process %d", (int) helper);
-        else if (!nd_streq(record->net, "none") && !nd_streq(record->net, "host"))
+        else if (nd_streq(record->net, "pasta") || nd_streq(record->net, "slirp4netns"))
                 printf(", NO HELPER (nodens-rootless net --name %s, or the unit nodens-node-net@%s)", node->name, node->name);
         printf("\n  data     %s\n", record->data ? record->data : "in memory");
         if (record->cgroup)

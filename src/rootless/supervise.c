@@ -8,6 +8,7 @@
  *   started anew.
  *   A helper joins the node's user namespace, at which the kernel forgets that it should die with us. So its process is recorded,
  *   and a supervisor that comes after a killed one ends that process before it starts its own: a tap has one reader.
+ *   A link on a bridge (usernet.h) has no helper: it is made once, and only addresses, routes and names follow the machine.
  *   The helper is ready when the tap has a carrier; the holder sees that, whatever the helper is called. */
 #include "rootless/supervise.h"
 
@@ -21,6 +22,7 @@
 #include "rootless/control.h"
 #include "rootless/launch.h"
 #include "rootless/network.h"
+#include "rootless/usernet.h"
 #include "sys/calls.h"
 #include "sys/child.h"
 #include "sys/file.h"
@@ -49,6 +51,7 @@ struct nd_supervisor {
         int holder_fd;
         struct nd_netplan plan;
         char *resolv;
+        bool untold;             /* the holder does not have this plan yet: it could not be asked */
         struct nd_child *helper; /* nullptr while there is none */
         int helper_pidfd;
         uint64_t helper_since;
@@ -173,19 +176,27 @@ static struct nd_error *start_helper(struct nd_supervisor *s) {
         return record_helper(s->node, nd_child_pid(s->helper));
 }
 
+static struct nd_error *ask_carrier(struct nd_supervisor *s, bool *ret_up) {
+        nd_cleanup(nd_control_done) struct nd_control answer = {};
+        nd_autotext question = ND_CONTROL_TEXT;
+        const char *up;
+
+        nd_control_begin(&question, "carrier");
+        nd_try(nd_control_ask(s->holder_fd, &question, nullptr, 0, ASK_US, &answer));
+        up = nd_control_get(&answer, "up");
+        *ret_up = up && nd_streq(up, "1");
+        return nullptr;
+}
+
 /* A helper that ends at once must be seen while we wait for the carrier, so the loop runs meanwhile. */
 static struct nd_error *await_carrier(struct nd_supervisor *s) {
         uint64_t end = nd_clock_us() + READY_US;
 
         while (nd_clock_us() < end) {
-                nd_cleanup(nd_control_done) struct nd_control answer = {};
-                nd_autotext question = ND_CONTROL_TEXT;
-                const char *up;
+                bool up;
 
-                nd_control_begin(&question, "carrier");
-                nd_try(nd_control_ask(s->holder_fd, &question, nullptr, 0, ASK_US, &answer));
-                up = nd_control_get(&answer, "up");
-                if (up && nd_streq(up, "1"))
+                nd_try(ask_carrier(s, &up));
+                if (up)
                         return nullptr;
                 (void) sd_event_run(s->loop, 2 * ND_MS_US);
         }
@@ -203,12 +214,24 @@ static struct nd_error *tell_holder(struct nd_supervisor *s) {
         return nd_control_ask(s->holder_fd, &text, nullptr, 0, ASK_US, nullptr);
 }
 
+/* A bridge's link is made once, when there is none; it has a carrier from then on. One that a killed supervisor had made and not told
+ * about gets its carrier by being configured. */
+static struct nd_error *attach_link(struct nd_supervisor *s) {
+        bool up = false;
+
+        if (s->plan.driver != ND_NET_LXC)
+                return nullptr;
+        nd_try(tell_holder(s));
+        nd_try(ask_carrier(s, &up));
+        return up ? nullptr : nd_usernet_attach(s->node->name, &s->plan, s->record->pid);
+}
+
 /* Looks at the machine again; whether there is something new. */
 static struct nd_error *look(struct nd_supervisor *s, bool *ret_changed) {
         nd_autofree char *resolv = nullptr;
         struct nd_netplan plan;
 
-        nd_try(nd_launch_network(s->plan.driver, s->plan.mtu, &plan, &resolv));
+        nd_try(nd_launch_network(s->node->name, s->plan.driver, s->record->mtu, &plan, &resolv));
         *ret_changed = !s->resolv || !nd_netplan_equal(&plan, &s->plan) || !nd_streq(resolv, s->resolv);
         s->plan = plan;
         free(s->resolv);
@@ -220,17 +243,20 @@ static void follow(struct nd_supervisor *s) {
         bool changed = false;
         nd_autoerror struct nd_error *error = look(s, &changed);
 
-        if (!error && !changed)
+        if (!error && !changed && !s->untold)
                 return;
+        s->untold = true;
         if (!error)
                 error = tell_holder(s);
+        s->untold = error != nullptr;
         if (error) {
                 nd_log(ND_LOG_ERROR, "the node does not follow the machine's network", nd_field("node", s->node->name),
                        nd_field("error", nd_error_text(error)));
                 return;
         }
-        nd_log(ND_LOG_NOTICE, "the machine's network has changed; the network helper is started anew",
-               nd_field("node", s->node->name));
+        nd_log(ND_LOG_NOTICE, "the machine's network has changed; the node's follows", nd_field("node", s->node->name));
+        if (s->plan.driver == ND_NET_LXC)
+                return;
         nd_child_cancel(nd_take_ptr(s->helper));
         s->delay_us = SOONEST_US;
         end_recorded(s->node);
@@ -289,13 +315,14 @@ struct nd_error *nd_supervisor_start(sd_event *loop, const struct nd_node *node,
                                      .delay_us = SOONEST_US,
                                      .plan = {.mtu = record->mtu}};
         nd_try(nd_net_driver_parse(record->net, &s->plan.driver));
-        if (s->plan.driver != ND_NET_PASTA && s->plan.driver != ND_NET_SLIRP) {
+        if (s->plan.driver == ND_NET_NONE || s->plan.driver == ND_NET_HOST) {
                 *ret = nd_take_ptr(s);
                 return nullptr;
         }
         end_recorded(node);
         nd_try(nd_node_connect(node, &s->holder_fd));
         nd_try(look(s, &changed));
+        nd_try(attach_link(s));
         nd_try(tell_holder(s));
         nd_try(start_helper(s));
         nd_try(await_carrier(s));

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "rootless/netplan.h"
 
-enum { LO = 1, ETH = 2, VPN = 3 };
+enum { LO = 1, ETH = 2, VPN = 3, BRIDGE = 4 };
 
 static struct nd_address address(const char *text) {
         struct nd_address a;
@@ -17,7 +17,7 @@ static struct nd_address address(const char *text) {
 }
 
 static const char *link_name(unsigned link, char *buffer) {
-        static const char *const names[] = {"?", "lo", "eth0", "tun0"};
+        static const char *const names[] = {"?", "lo", "eth0", "tun0", "lxcbr0"};
 
         return strcpy(buffer, names[link]);
 }
@@ -129,6 +129,58 @@ static void slirp_s_network_is_one_that_the_machine_does_not_use([[maybe_unused]
         assert_null(strstr(words, "--configure"));
 }
 
+static void on_a_bridge_a_node_has_an_address_of_its_own([[maybe_unused]] void **state) {
+        nd_cleanup(fixture_done) struct fixture f = {};
+        struct nd_netplan plan, other;
+        char text[ND_ADDRESS_TEXT];
+
+        has(&f, ETH, "192.168.1.5/24", true);
+        has(&f, BRIDGE, "10.0.3.1/24", true);
+        has(&f, BRIDGE, "fd03::1/64", true);
+        f.facts.bridge = "lxcbr0";
+        f.facts.bridge_mtu = 1500;
+        f.facts.owner = "1000/default";
+        nd_netplan_make(ND_NET_LXC, 65520, &f.facts, &plan);
+        assert_int_equal(plan.mtu, 1500);
+        assert_string_equal(plan.link, "lxcbr0");
+        assert_string_equal(nd_address_text(&plan.gateways[0], text), "10.0.3.1");
+        expect_contains(nd_address_text(&plan.addresses[0], text), "10.0.3.");
+        assert_int_equal(plan.addresses[0].prefix, 24);
+        expect_contains(nd_address_text(&plan.addresses[1], text), "fd03::");
+        expect_text(joined(&plan), "");
+        f.facts.owner = "1000/second";
+        nd_netplan_make(ND_NET_LXC, 65520, &f.facts, &other);
+        assert_false(nd_address_equal(&plan.addresses[0], &other.addresses[0]));
+}
+
+static void that_address_is_never_the_bridge_s_nor_of_the_whole_network([[maybe_unused]] void **state) {
+        nd_cleanup(fixture_done) struct fixture f = {};
+
+        has(&f, BRIDGE, "10.0.3.2/30", true); /* of four addresses, two are hosts', and one of these is taken */
+        f.facts.bridge = "lxcbr0";
+        for (int i = 0; i < 100; i++) {
+                nd_autofree char *owner = nd_format("1000/node-%d", i);
+                struct nd_netplan plan;
+                char text[ND_ADDRESS_TEXT];
+
+                f.facts.owner = owner;
+                nd_netplan_make(ND_NET_LXC, 1500, &f.facts, &plan);
+                assert_string_equal(nd_address_text(&plan.addresses[0], text), "10.0.3.1");
+        }
+        f.addresses.items[0].address = address("10.0.3.2/31"); /* no room for anybody */
+        nd_netplan_make(ND_NET_LXC, 1500, &f.facts, &(struct nd_netplan) {});
+}
+
+static void on_a_bridge_names_come_from_whom_a_neighbour_can_ask([[maybe_unused]] void **state) {
+        struct nd_netplan plan = {.driver = ND_NET_LXC, .gateways = {address("10.0.3.1")}};
+
+        expect_text(nd_netplan_resolv(&plan, "nameserver 127.0.0.53\nsearch a.example\n"),
+                    "nameserver 10.0.3.1\nsearch a.example\n");
+        expect_text(nd_netplan_resolv(&plan, "nameserver 9.9.9.9\nnameserver ::1\noptions edns0"),
+                    "nameserver 9.9.9.9\noptions edns0\n");
+        expect_text(nd_netplan_resolv(&plan, "nameserver \nnameserver x\nnameserver"), "nameserver 10.0.3.1\n");
+}
+
 static void drivers_without_a_helper_have_no_command_line([[maybe_unused]] void **state) {
         nd_cleanup(fixture_done) struct fixture f = {};
         struct nd_netplan plan;
@@ -171,6 +223,9 @@ int main(void) {
                 cmocka_unit_test(a_machine_without_a_network_still_has_nodes),
                 cmocka_unit_test(addresses_that_do_not_last_are_not_taken),
                 cmocka_unit_test(slirp_s_network_is_one_that_the_machine_does_not_use),
+                cmocka_unit_test(on_a_bridge_a_node_has_an_address_of_its_own),
+                cmocka_unit_test(that_address_is_never_the_bridge_s_nor_of_the_whole_network),
+                cmocka_unit_test(on_a_bridge_names_come_from_whom_a_neighbour_can_ask),
                 cmocka_unit_test(drivers_without_a_helper_have_no_command_line),
                 cmocka_unit_test(names_come_from_the_helper_and_their_rules_from_the_machine),
                 cmocka_unit_test(only_a_real_change_is_one),

@@ -23,7 +23,7 @@ UID = 1234
 SUBID, SUBIDS = 200000, 3 * 65536
 HOME = Path("/var/lib/nodens-test/home")
 RUNTIME = Path(f"/run/user/{UID}")
-PROGRAM = "/nodens/build/gcc/src/rootless/nodens-rootless"
+PROGRAM = f"/nodens/build/{os.environ.get('NODENS_VARIANT', 'gcc')}/src/rootless/nodens-rootless"
 ROUTER4, ROUTER6 = "10.77.0.1", "fd77::1"
 ALPHA4, ALPHA6 = "10.77.0.2", "fd77::2"
 ECHO, SECRET = 7777, 7778       # ports: who are you, for everybody; and a service on alpha's loopback
@@ -40,11 +40,15 @@ def mount_over(path: str, text: str) -> None:
     run("mount", "--bind", str(replacement), path)
 
 
-def make_user() -> None:
+def make_accounts() -> None:
     mount_over("/etc/passwd", Path("/etc/passwd").read_text() + f"worker:x:{UID}:{UID}::{HOME}:/bin/sh\n")
     mount_over("/etc/group", Path("/etc/group").read_text() + f"worker:x:{UID}:\n")
     for name in ("/etc/subuid", "/etc/subgid"):
         mount_over(name, f"worker:{SUBID}:{SUBIDS}\n")
+
+
+def make_user() -> None:
+    make_accounts()
     for directory in (HOME, RUNTIME):
         directory.mkdir(parents=True, exist_ok=True)
         os.chown(directory, UID, UID)
@@ -63,6 +67,44 @@ def make_networks() -> None:
         run("ip", "-n", name, "link", "set", "eth0", "up")
     run("ip", "-n", "alpha", "route", "add", "default", "via", ROUTER4)
     run("ip", "-n", "alpha", "-6", "route", "add", "default", "via", ROUTER6)
+
+
+BRIDGE4, BRIDGE6 = "10.0.3.1", "fd03::1"
+
+
+@contextlib.contextmanager
+def bridge(allowed: str = "worker veth lxcbr0 20\n") -> Iterator[None]:
+    """lxc-user-nic, and a bridge on alpha on which the user may have links: LXC's root is laid over ours, and a directory with its list over /etc."""
+    roots = sorted(Path("/cache/roots/lxc").glob("*/usr/libexec/lxc/lxc-user-nic"), key=lambda path: path.stat().st_mtime)
+    assert roots, "`tools/dev root lxc` has not been run"
+    list_of = Path("/tmp/over-etc/lxc/lxc-usernet")
+    list_of.parent.mkdir(parents=True, exist_ok=True)
+    list_of.write_text(allowed)
+    back, here = os.open("/proc/self/ns/mnt", os.O_RDONLY), Path.cwd()
+    os.unshare(os.CLONE_NEWNS)      # what is mounted from here on is gone with a step back
+    run("mount", "--make-rprivate", "/")
+    run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={roots[-1].parents[2]}:/usr", "/usr")
+    run("mount", "-t", "overlay", "overlay", "-o", "lowerdir=/tmp/over-etc:/etc", "/etc")
+    make_accounts()
+    run("ip", "-n", "alpha", "link", "add", "lxcbr0", "type", "bridge")
+    for address in (f"{BRIDGE4}/24", f"{BRIDGE6}/64"):
+        run("ip", "-n", "alpha", "addr", "add", address, "dev", "lxcbr0", *(["nodad"] if ":" in address else []))
+    run("ip", "-n", "alpha", "link", "set", "lxcbr0", "up")
+    run(*within("alpha", "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding"))
+    # lxc-user-nic asks sysfs which links are bridges, and ours is that of the room's network.
+    Path("/tmp/sys-alpha").mkdir(exist_ok=True)
+    run(*within("alpha", "mount", "-t", "sysfs", "sysfs", "/tmp/sys-alpha"))
+    run("mount", "--rbind", "/sys/fs/cgroup", "/tmp/sys-alpha/fs/cgroup")
+    run("mount", "--rbind", "/tmp/sys-alpha", "/sys")
+    run("ip", "-n", "router", "route", "replace", f"{BRIDGE4}/24".replace(".1/", ".0/"), "via", ALPHA4)
+    run("ip", "-n", "router", "-6", "route", "replace", "fd03::/64", "via", ALPHA6)
+    try:
+        yield
+    finally:
+        run("ip", "-n", "alpha", "link", "del", "lxcbr0")
+        os.setns(back, os.CLONE_NEWNS)
+        os.chdir(here)
+        os.close(back)
 
 
 def within(network: str, *argv: str) -> list[str]:
@@ -164,7 +206,7 @@ class Node:
             if self.process.poll() is not None:
                 raise AssertionError(f"up ended with {self.process.returncode}: {self.log.read_text()}")
             state = self.state() if self.log.read_text().count("the node is up") > before else None
-            if state and (state["helper"] or state["net"] in ("none", "host")) and alive(self.process.pid):
+            if state and (state["helper"] or state["net"] in ("none", "host", "lxc-user-nic")) and alive(self.process.pid):
                 return self
             time.sleep(0.02)
         raise AssertionError(f"the node does not come up: {self.log.read_text()}")

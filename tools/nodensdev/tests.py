@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from . import build, cache, deps, gobin, guest_tests, machine, package, registry, room
+from . import build, cache, deps, gobin, guest_tests, machine, package, registry, room, root
 from .command import Command, Failure
 from .project import TOP
 
@@ -42,6 +42,14 @@ def after_build(variant: str, suite: Callable[[room.Prepared], bool]) -> Callabl
     """For tests that start programs of a build."""
     def run_suite(inside: room.Prepared) -> bool:
         build.ensure(inside, variant)
+        return suite(inside)
+    return run_suite
+
+
+def with_root(name: str, suite: Callable[[room.Prepared], bool]) -> Callable[[room.Prepared], bool]:
+    """For tests that lay another root's files over theirs."""
+    def run_suite(inside: room.Prepared) -> bool:
+        root.ensure(name)
         return suite(inside)
     return run_suite
 
@@ -137,7 +145,7 @@ SUITES = {
     "reboot": Suite("what a reboot and a power cut of the node make of its pods", pytest_on_machine("tests/stories", "-m", "reboot"), default=False),
     "package": Suite("the Debian packages: installed in a guest, and upgraded with pods alive", packages_in_guest, default=False),
     "images-store": Suite("images under 200 kills and on full disks", pytest_of_images("tests/images-store", "-s"), default=False),
-    "rootless": Suite("nodes of an ordinary user: launcher, network, what root inside cannot reach", after_build("gcc", pytest("tests/rootless"))),
+    "rootless": Suite("nodes of an ordinary user: launcher, network, what root inside cannot reach", with_root("lxc", after_build("gcc", pytest("tests/rootless")))),
     "guard": Suite("admission beside a stock API server, without nodes", after_build("gcc", pytest_on_machine("tests/guard", "-s")), default=False),
     "guard-ranges": Suite("of these, ranges of user IDs while leaders are killed", after_build("gcc", pytest_on_machine("tests/guard/test_ranges.py", "-s")), default=False),
     "testbed": Suite("guests and clusters, and what they leave behind", pytest_on_machine("tests/testbed", "-m", "not slow"), default=False),
