@@ -3,6 +3,7 @@
 
 #include <pwd.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/text.h"
@@ -13,6 +14,16 @@
 #include "userns/delegation.h"
 #include "userns/probe.h"
 #include "userns/range.h"
+
+#define PROFILE "/etc/apparmor.d/nodens-rootless"
+
+enum {
+        PODS_ADVISED = 15,
+        FIRST_ADVISED = 524288, /* above what adduser gives out */
+        FILES_LEAST = 65536,
+        NAMESPACES_LEAST = 1024,
+        SUBID_BYTES = 1024 * 1024,
+};
 
 /* Whom the node would belong to: whoever called sudo, or we. Root itself is nobody's rootless user. */
 static struct nd_error *whom(uid_t *ret_uid, char **ret_name) {
@@ -46,6 +57,37 @@ static uint64_t nested_blocks(const nd_extents *extents) {
         return blocks;
 }
 
+/* The first ID behind all that a file like /etc/subuid gives out: lines NAME:FIRST:COUNT. */
+static uint64_t end_of_subids(const char *path) {
+        nd_autofree char *text = nullptr;
+        nd_autoerror struct nd_error *error = nd_file_read_kernel(path, SUBID_BYTES, &text);
+        char *rest = error ? nullptr : text, *line;
+        uint64_t end = 0, first, count;
+
+        while ((line = strsep(&rest, "\n"))) {
+                const char *name = strsep(&line, ":"), *first_text = strsep(&line, ":");
+
+                if (name && first_text && line && nd_parse_u64(first_text, UINT32_MAX, &first) == 0 &&
+                    nd_parse_u64(line, UINT32_MAX, &count) == 0 && first + count > end)
+                        end = first + count;
+        }
+        return end;
+}
+
+/* A command that gives a user IDs which nobody else has. */
+static char *subid_advice(const char *name) {
+        uint64_t uids = end_of_subids("/etc/subuid"), gids = end_of_subids("/etc/subgid"), first = uids > gids ? uids : gids,
+                 count = (PODS_ADVISED + 1) * (uint64_t) ND_IDS_UNIT;
+
+        first = first > FIRST_ADVISED ? (first + ND_IDS_UNIT - 1) / ND_IDS_UNIT * ND_IDS_UNIT : FIRST_ADVISED;
+        if (first + count >= UINT32_MAX)
+                return nd_format("as root, give %s %llu IDs that are free in /etc/subuid and /etc/subgid", name,
+                                 (unsigned long long) count);
+        return nd_format("as root: usermod --add-subuids %llu-%llu --add-subgids %llu-%llu %s", (unsigned long long) first,
+                         (unsigned long long) (first + count - 1), (unsigned long long) first,
+                         (unsigned long long) (first + count - 1), name);
+}
+
 static void check_subids(struct findings *findings, uid_t uid, const char *name) {
         nd_cleanup(nd_subids_done) nd_subids uids = {}, gids = {};
         nd_cleanup(nd_id_maps_done) nd_id_maps uid_maps = {}, gid_maps = {};
@@ -56,8 +98,7 @@ static void check_subids(struct findings *findings, uid_t uid, const char *name)
         if (!error)
                 error = nd_subids_of(name, ND_SUBGID, &gids);
         if (error) {
-                findings_add(findings, FINDING_FAIL, "subordinate IDs", nd_strdup(nd_error_text(error)),
-                             nd_format("as root: usermod --add-subuids 524288-1572863 --add-subgids 524288-1572863 %s", name));
+                findings_add(findings, FINDING_FAIL, "subordinate IDs", nd_strdup(nd_error_text(error)), subid_advice(name));
                 return;
         }
         nd_delegation_maps(uid, &uids, &uid_maps);
@@ -70,34 +111,53 @@ static void check_subids(struct findings *findings, uid_t uid, const char *name)
                         nd_format(
                                 "a node of %s would have IDs, but no whole block of %d for a pod with its own user namespace",
                                 name, ND_IDS_UNIT),
-                        nd_format("as root: usermod --add-subuids 524288-1572863 --add-subgids 524288-1572863 %s", name));
+                        subid_advice(name));
         else
                 findings_add(findings, FINDING_OK, "subordinate IDs",
                              nd_format("room for %llu pods with user namespaces of their own", (unsigned long long) blocks),
                              nullptr);
 }
 
+static bool knob_is(const char *path, const char *value) {
+        nd_autofree char *found = nullptr;
+        nd_autoerror struct nd_error *absent = nd_file_read_kernel(path, 32, &found);
+
+        if (absent)
+                return false;
+        found[strcspn(found, "\n")] = '\0';
+        return nd_streq(found, value);
+}
+
+/* Ubuntu's switch (Debian's kernels do not have it): who has no profile gets namespaces without any capability in them. That we are
+ * denied says nothing then, since nodens-rootless has a profile of its own. Written from Ubuntu's documents and tried with a made-up
+ * switch only. */
+static bool check_apparmor(struct findings *findings) {
+        if (!knob_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"))
+                return false;
+        if (access(PROFILE, R_OK) == 0)
+                findings_add(findings, FINDING_NOTE, "unprivileged user namespaces",
+                             nd_strdup("AppArmor withholds them, but " PROFILE
+                                       " lets nodens-rootless make them (as Ubuntu documents it; not tried there)"),
+                             nd_strdup("should it be refused all the same, as root: apparmor_parser --replace " PROFILE));
+        else
+                findings_add(
+                        findings, FINDING_FAIL, "unprivileged user namespaces",
+                        nd_strdup("AppArmor withholds them from programs without a profile, and " PROFILE " is not there"),
+                        nd_strdup("as root: apt install nodens-rootless && apparmor_parser --replace " PROFILE));
+        return true;
+}
+
 static void check_unprivileged(struct findings *findings, uid_t uid) {
-        static const struct {
-                const char *path;
-                char bad;
-                const char *advice;
-        } knobs[] = {
-                {"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1',
-                 "AppArmor withholds them: load a profile with 'userns,' for nodens-rootless, or as root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
-                {"/proc/sys/kernel/unprivileged_userns_clone", '0', "as root: sysctl -w kernel.unprivileged_userns_clone=1"},
-        };
         nd_autoerror struct nd_error *error = nd_probe_userns_unprivileged(geteuid() == 0 ? uid : (uid_t) -1);
         const char *advice =
-                "ask the administrator which policy withholds user namespaces (sysctl, AppArmor, seccomp of a container)";
+                knob_is("/proc/sys/kernel/unprivileged_userns_clone", "0")
+                        ? "as root: echo kernel.unprivileged_userns_clone=1 >/etc/sysctl.d/60-nodens.conf && sysctl --system"
+                : knob_is("/proc/sys/user/max_user_namespaces", "0")
+                        ? "as root: echo user.max_user_namespaces=15000 >/etc/sysctl.d/60-nodens.conf && sysctl --system"
+                        : "ask the administrator which policy withholds user namespaces (sysctl, AppArmor, seccomp of a container)";
 
-        for (size_t i = 0; i < nd_count_of(knobs); i++) {
-                nd_autofree char *value = nullptr;
-                nd_autoerror struct nd_error *absent = nd_file_read_kernel(knobs[i].path, 16, &value);
-
-                if (!absent && value[0] == knobs[i].bad)
-                        advice = knobs[i].advice;
-        }
+        if (check_apparmor(findings))
+                return;
         if (error)
                 findings_add(findings, FINDING_FAIL, "unprivileged user namespaces", nd_strdup(nd_error_text(error)),
                              nd_strdup(advice));
@@ -121,10 +181,9 @@ static void check_delegation(struct findings *findings, const char *name, uid_t 
         bool complete;
 
         if (error) {
-                findings_add(
-                        findings, FINDING_WARN, "user manager", nd_format("none runs for %s", name),
-                        nd_format("loginctl enable-linger %s, then log in again; or 'nodens-rootless up --foreground' later",
-                                  name));
+                findings_add(findings, FINDING_WARN, "user manager", nd_format("none runs for %s", name),
+                             nd_format("as root: loginctl enable-linger %s; without systemd: nodens-rootless up --foreground",
+                                       name));
                 return;
         }
         controllers[strcspn(controllers, "\n")] = '\0';
@@ -136,7 +195,66 @@ static void check_delegation(struct findings *findings, const char *name, uid_t 
                 complete
                         ? nullptr
                         : nd_strdup(
-                                  "as root, in /etc/systemd/system/user@.service.d/delegate.conf: [Service] Delegate=cpu cpuset io memory pids"));
+                                  "as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' "
+                                  ">/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log in again"));
+}
+
+/* Without it the user manager, and the node with it, ends at the last log-out. */
+static void check_linger(struct findings *findings, const char *name) {
+        nd_autofree char *path = nd_format("/var/lib/systemd/linger/%s", name);
+
+        if (access("/run/systemd/system", F_OK) < 0)
+                return;
+        if (access(path, F_OK) == 0)
+                findings_add(findings, FINDING_OK, "lingering", nd_strdup("nodes stay when the user logs out"), nullptr);
+        else
+                findings_add(findings, FINDING_WARN, "lingering", nd_format("nodes end when %s logs out", name),
+                             nd_format("as root: loginctl enable-linger %s", name));
+}
+
+/* What a node may open in all: the hard limit cannot be raised in it. */
+static void check_files(struct findings *findings, const char *name) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return;
+        findings_add(
+                findings, limit.rlim_max < FILES_LEAST ? FINDING_WARN : FINDING_OK, "open files",
+                nd_format("each process may have %llu", (unsigned long long) limit.rlim_max),
+                limit.rlim_max < FILES_LEAST
+                        ? nd_format(
+                                  "as root: echo '%s hard nofile 1048576' >/etc/security/limits.d/nodens.conf; then log in again",
+                                  name)
+                        : nullptr);
+}
+
+/* Overlays, sockets and other people's IDs do not work on a network filesystem. */
+static void check_home(struct findings *findings) {
+        static const char *const remote[] = {"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "lustre", "afs", "fuse.sshfs"};
+        const char *home = getenv("HOME");
+        nd_autofree char *filesystem = nd_probe_filesystem(home ? home : "/");
+
+        for (size_t i = 0; i < nd_count_of(remote); i++)
+                if (nd_streq(filesystem, remote[i])) {
+                        findings_add(findings, FINDING_WARN, "home", nd_format("%s is on %s", home, filesystem),
+                                     nd_strdup("nodens-rootless up --data DIRECTORY, with a directory on a local disk"));
+                        return;
+                }
+}
+
+static void check_namespaces(struct findings *findings) {
+        nd_autofree char *text = nullptr;
+        nd_autoerror struct nd_error *absent = nd_file_read_kernel("/proc/sys/user/max_user_namespaces", 32, &text);
+        uint32_t most;
+
+        if (absent)
+                return;
+        text[strcspn(text, "\n")] = '\0';
+        if (nd_parse_u32(text, &most) == 0 && most > 0 && most < NAMESPACES_LEAST)
+                findings_add(
+                        findings, FINDING_WARN, "number of user namespaces", nd_format("a user may have %u", most),
+                        nd_strdup(
+                                "as root: echo user.max_user_namespaces=15000 >/etc/sysctl.d/60-nodens.conf && sysctl --system"));
 }
 
 void rootless_check(struct findings *findings) {
@@ -152,8 +270,12 @@ void rootless_check(struct findings *findings) {
         } else {
                 check_subids(findings, uid, name);
                 check_delegation(findings, name, uid);
+                check_linger(findings, name);
+                check_files(findings, name);
+                check_home(findings);
         }
         check_unprivileged(findings, uid);
+        check_namespaces(findings);
         check_tun(findings);
         engines_check_rootless(findings);
 }
