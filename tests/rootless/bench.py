@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-rootless beside RootlessKit 3.1: ports and starts, in one run. `python3 tests/rootless/bench.py` in the room prints a table and writes JSON.
+"""nodens-rootless beside RootlessKit 3.1: ports, egress, memory and starts, in one run. `tools/dev bench rootless` runs it in the room.
 
-Every way carries the same bytes between the same two programs: a client on the machine and a server in the node (for "direct" and "splice" beside it). Figures
-are of one run on one machine; what means something is a row's ratio to another's.
+All ways are up at once and take turns, so that what disturbs the machine disturbs all of them; every way carries the same bytes between the same two programs: a
+client on the machine and a server in the node ("direct" and "bare splice": beside it). Prints what it measured and writes it as JSON.
 """
 import argparse
 import contextlib
@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,40 +22,49 @@ sys.path.insert(0, str(Path(__file__).parent))
 import machine  # noqa: E402
 from machine import ALPHA4  # noqa: E402
 
-PORT, SERVER = 9000, 5000
+SINK = 7001                 # on the router: where egress goes
 SERVE = """
-import os, socket, sys
+import fcntl, os, socket, sys, time
 s = socket.socket(); s.setsockopt(1, 2, 1); s.bind((sys.argv[1], int(sys.argv[2]))); s.listen(4096); print("ready", flush=True)
+def sink(c):                                 # counts until the end, then says how much
+    n, buffer = 0, bytearray(1 << 20)
+    while got := c.recv_into(buffer): n += got
+    c.sendall(str(n).encode())
+def echo(c):                                 # of small requests
+    while data := c.recv(100): c.sendall(data)
+def leave(c):                                # sends to the world, and says how many Gbit/s that were
+    address, port, seconds = c.recv(100).decode().split()
+    data, o = bytes(1 << 20), socket.create_connection((address, int(port)), 10)
+    o.sendall(b"s"); sent = 0; started = time.monotonic(); o.settimeout(0.1)
+    while time.monotonic() - started < float(seconds):
+        try: sent += o.send(data)
+        except TimeoutError: pass
+    waits = int.from_bytes(fcntl.ioctl(o.fileno(), 0x5411, bytes(4)), sys.byteorder)    # SIOCOUTQ: not taken yet
+    c.sendall(str((sent - waits) * 8 / (time.monotonic() - started) / 1e9).encode())
+    o.setsockopt(1, 13, bytes([1, 0, 0, 0, 0, 0, 0, 0]))    # what waits is not worth waiting for
 while True:
     c, _ = s.accept()
     if os.fork() == 0:
-        c.setsockopt(6, 1, 1); word = c.recv(1)
-        buffer = bytearray(1 << 20)
-        if word == b"s":                     # sink: counts until the end, then says how much
-            n = 0
-            while got := c.recv_into(buffer): n += got
-            c.sendall(str(n).encode())
-        while word == b"e":                  # echo of small requests
-            data = c.recv(100)
-            if not data: break
-            c.sendall(data)
+        c.setsockopt(6, 1, 1)
+        {b"s": sink, b"e": echo, b"l": leave}[c.recv(1)](c)
         os._exit(0)
     c.close()
     try:
         while os.waitpid(-1, os.WNOHANG)[0]: pass
     except ChildProcessError: pass
 """
-# The short connections of the last test: a server that does not fork for each.
+# Short connections: a server that does not fork for each.
 ONCE = """
 import socket, sys
 s = socket.socket(); s.setsockopt(1, 2, 1); s.bind((sys.argv[1], int(sys.argv[2]))); s.listen(4096); print("ready", flush=True)
 while True:
     c, _ = s.accept(); c.sendall(b"x"); c.close()
 """
+# Nothing but splice, with two threads for each connection.
 SPLICE = """
-import os, socket, sys, threading
+import fcntl, os, socket, sys, threading
 def carry(a, b):
-    r, w = os.pipe(); import fcntl; fcntl.fcntl(w, 1031, 1 << 20)
+    r, w = os.pipe(); fcntl.fcntl(w, 1031, 1 << 20)
     while True:
         n = os.splice(a.fileno(), w, 1 << 20)
         if n == 0: break
@@ -63,9 +72,9 @@ def carry(a, b):
     try: b.shutdown(1)
     except OSError: pass
     os.close(r); os.close(w)
-l = socket.create_server(("", 9000), backlog=4096); print("ready", flush=True)
+l = socket.create_server(("", int(sys.argv[1])), backlog=4096); print("ready", flush=True)
 while True:
-    a, _ = l.accept(); b = socket.create_connection(("127.0.0.1", 5000))
+    a, _ = l.accept(); b = socket.create_connection(("127.0.0.1", int(sys.argv[2])))
     for s in (a, b): s.setsockopt(6, 1, 1)
     for x, y in ((a, b), (b, a)): threading.Thread(target=carry, args=(x, y), daemon=True).start()
 """
@@ -87,41 +96,48 @@ def connect(address: str, port: int) -> socket.socket:
 
 def throughput(address: str, port: int, seconds: float) -> float:
     """Gbit/s of one stream into the node."""
-    data, sent, s = bytes(1 << 20), 0, connect(address, port)
+    data, s = bytes(1 << 20), connect(address, port)
     s.sendall(b"s")
     started = time.monotonic()
     while time.monotonic() - started < seconds:
-        sent += s.send(data)
+        s.send(data)
     s.shutdown(socket.SHUT_WR)
     s.settimeout(30)
     got = int(s.recv(100))
     return got * 8 / (time.monotonic() - started) / 1e9
 
 
-def requests(address: str, port: int, count: int) -> tuple[float, float]:
-    """Median and 99th percentile of a small request on one connection, in microseconds."""
+def egress(address: str, port: int, seconds: float) -> float:
+    """Gbit/s of one stream out of the node."""
+    s = connect(address, port)
+    s.sendall(b"l")
+    s.sendall(f"{machine.ROUTER4} {SINK} {seconds}".encode())
+    s.settimeout(30)
+    return float(s.recv(100))
+
+
+def requests(address: str, port: int, count: int) -> list[float]:
+    """Microseconds of small requests on one connection."""
     s, times = connect(address, port), []
     s.sendall(b"e")
     for _ in range(count):
         started = time.perf_counter()
         s.sendall(b"0123456789")
         s.recv(100)
-        times.append(time.perf_counter() - started)
-    times.sort()
-    return times[count // 2] * 1e6, times[count * 99 // 100] * 1e6
+        times.append((time.perf_counter() - started) * 1e6)
+    return times
 
 
-def connections(address: str, port: int, count: int) -> tuple[float, float]:
-    """Median and 99th percentile of a connection, from connect() to its first byte, in microseconds."""
+def connections(address: str, port: int, count: int) -> list[float]:
+    """Microseconds of connections, from connect() to their first byte."""
     times = []
     for _ in range(count):
         started = time.perf_counter()
         s = socket.create_connection((address, port), 10)
         s.recv(1)
-        times.append(time.perf_counter() - started)
+        times.append((time.perf_counter() - started) * 1e6)
         s.close()
-    times.sort()
-    return times[count // 2] * 1e6, times[count * 99 // 100] * 1e6
+    return times
 
 
 def cpu(pids: list[int]) -> float:
@@ -145,6 +161,10 @@ class Way:
 
     def __init__(self, address: str, port: int, once: int, pids: list[int]) -> None:
         self.address, self.port, self.once, self.pids = address, port, once, pids
+        self.rounds: list[dict[str, float]] = []
+        self.requests: list[float] = []
+        self.connections: list[float] = []
+        self.pss = 0.0
 
 
 def started(argv: list[str], **options: Any) -> subprocess.Popen[str]:
@@ -153,20 +173,31 @@ def started(argv: list[str], **options: Any) -> subprocess.Popen[str]:
     return process
 
 
+def end(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(20)
+
+
+def serve(address: str, port: int) -> list[subprocess.Popen[str]]:
+    return [started([sys.executable, "-c", SERVE, address, str(port)]), started([sys.executable, "-c", ONCE, address, str(port + 1)])]
+
+
 @contextlib.contextmanager
-def local(proxy: bool) -> Iterator[Way]:
-    processes = [started([sys.executable, "-c", SERVE, "127.0.0.1", str(SERVER)]), started([sys.executable, "-c", ONCE, "127.0.0.1", str(SERVER + 1)])]
+def local(port: int, proxy: bool) -> Iterator[Way]:
+    processes = serve("127.0.0.1", port + 2)
     try:
         if proxy:
-            processes.append(started([sys.executable, "-c", SPLICE]))
-        yield Way("127.0.0.1", PORT if proxy else SERVER, 0 if proxy else SERVER + 1, [processes[-1].pid] if proxy else [])
+            processes.append(started([sys.executable, "-c", SPLICE, str(port), str(port + 2)]))
+        # The proxy in Python starts threads for each connection, which says nothing about splice.
+        yield Way("127.0.0.1", port if proxy else port + 2, 0 if proxy else port + 3, [processes[-1].pid] if proxy else [])
     finally:
         for process in processes:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            end(process)
 
 
-INSIDE = f'python3 -c "$0" 0.0.0.0 {SERVER + 1} >/dev/null & exec python3 -c "$1" 0.0.0.0 {SERVER}'
+def inside(port: int) -> list[str]:
+    return ["sh", "-c", f'python3 -c "$0" 0.0.0.0 {port + 1} >/dev/null & exec python3 -c "$1" 0.0.0.0 {port}', ONCE, SERVE]
 
 
 def below(pid: int) -> list[int]:
@@ -179,99 +210,141 @@ def named(pids: list[int], *names: str) -> list[int]:
 
 
 @contextlib.contextmanager
-def nodens() -> Iterator[Way]:
-    command = machine.as_user(machine.PROGRAM, "run", "--publish", f"{PORT}:{SERVER},{PORT + 1}:{SERVER + 1}", "--", "sh", "-c", INSIDE, ONCE, SERVE)
+def nodens(port: int, net: str) -> Iterator[Way]:
+    command = machine.as_user(machine.PROGRAM, "run", f"--net={net}", "--publish", f"{port}:{port + 2},{port + 1}:{port + 3}", "--", *inside(port + 2))
     process = started(command, env=machine.environment(), cwd="/")
     try:
         time.sleep(0.5)
         every = below(process.pid)
         holder = [pid for pid in every if Path(f"/proc/{pid}/comm").read_text().strip() == "nodens-holder"]
-        yield Way(ALPHA4, PORT, PORT + 1, named(every, " forward ") + holder)
+        assert len(holder) == 1, every
+        yield Way(ALPHA4, port, port + 1, named(every, " forward ") + holder)
     finally:
         process.terminate()
         process.wait(20)
 
 
 @contextlib.contextmanager
-def rootlesskit(net: str, port_driver: str) -> Iterator[Way]:
-    command = machine.as_user(program("rootlesskit"), f"--net={net}", f"--port-driver={port_driver}", "--copy-up=/etc", "--disable-host-loopback", "--mtu=65520",
-                              "-p", f"0.0.0.0:{PORT}:{SERVER}/tcp", "-p", f"0.0.0.0:{PORT + 1}:{SERVER + 1}/tcp", "sh", "-c", INSIDE, ONCE, SERVE)
-    process = started(command, env=machine.environment(), cwd="/")
+def rootlesskit(port: int, net: str, port_driver: str) -> Iterator[Way]:
+    # With pasta, whatever listens inside is published under the same number, without being told.
+    implicit = port_driver == "implicit"
+    publish = [] if implicit else ["-p", f"0.0.0.0:{port}:{port + 2}/tcp", "-p", f"0.0.0.0:{port + 1}:{port + 3}/tcp"]
+    before = pastas()
+    process = started(machine.as_user(program("rootlesskit"), f"--net={net}", f"--port-driver={port_driver}", "--copy-up=/etc", "--disable-host-loopback",
+                                      "--mtu=65520", *publish, *inside(port if implicit else port + 2)), env=machine.environment(), cwd="/")
     try:
-        time.sleep(1)
-        yield Way(ALPHA4, PORT, PORT + 1, named(below(process.pid), "rootlesskit", "/proc/self/exe", "slirp4netns") + pasta_of(net))
+        time.sleep(3 if implicit else 1)
+        yield Way(ALPHA4, port, port + 1, named(below(process.pid), "rootlesskit", "/proc/self/exe", "slirp4netns") + sorted(pastas() - before))
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait(20)
-        time.sleep(0.5)
+        end(process)
 
 
-def pasta_of(net: str) -> list[int]:
-    if net != "pasta":
-        return []
-    return [int(path.name) for path in Path("/proc").glob("[0-9]*") if (path / "comm").read_text().startswith("pasta")]
+def pastas() -> set[int]:
+    found = set()
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (path / "comm").read_text().startswith("pasta"):
+                found.add(int(path.name))
+    return found
 
 
-def first_connection(argv: list[str], rounds: int) -> float:
-    """Median milliseconds from exec to a TCP connection made inside."""
+WAYS: dict[str, Callable[[int], Any]] = {
+    "direct": lambda port: local(port, False), "bare splice": lambda port: local(port, True),
+    "nodens, pasta": lambda port: nodens(port, "pasta"), "nodens, slirp4netns": lambda port: nodens(port, "slirp4netns"),
+    "nodens, lxc-user-nic": lambda port: nodens(port, "lxc-user-nic"),
+    "RootlessKit, builtin": lambda port: rootlesskit(port, "slirp4netns", "builtin"),
+    "RootlessKit, slirp4netns": lambda port: rootlesskit(port, "slirp4netns", "slirp4netns"),
+    "RootlessKit, pasta": lambda port: rootlesskit(port, "pasta", "implicit")}
+
+KIT = ["--copy-up=/etc", "--disable-host-loopback", "--mtu=65520"]
+STARTS: dict[str, Callable[[], list[str]]] = {
+    "nodens, pasta": lambda: [machine.PROGRAM, "run", "--"], "nodens, slirp4netns": lambda: [machine.PROGRAM, "run", "--net=slirp4netns", "--"],
+    "nodens, lxc-user-nic": lambda: [machine.PROGRAM, "run", "--net=lxc-user-nic", "--"],
+    "RootlessKit, builtin": lambda: [program("rootlesskit"), "--net=slirp4netns", "--port-driver=builtin", *KIT],
+    "RootlessKit, slirp4netns": lambda: [program("rootlesskit"), "--net=slirp4netns", "--port-driver=slirp4netns", *KIT],
+    "RootlessKit, pasta": lambda: [program("rootlesskit"), "--net=pasta", "--port-driver=implicit", *KIT]}
+
+
+def first_connection(argv: list[str]) -> float:
+    """Milliseconds from exec to a TCP connection made inside, and back."""
     code = f"import socket; socket.create_connection(({machine.ROUTER4!r}, {machine.ECHO}), 10).recv(10)"
-    times = []
-    for _ in range(rounds):
-        began = time.monotonic()
-        subprocess.run(machine.as_user(*argv, "python3", "-S", "-c", code), env=machine.environment(), cwd="/", check=True, capture_output=True)
-        times.append(time.monotonic() - began)
-    return sorted(times)[rounds // 2] * 1e3
+    began = time.monotonic()
+    subprocess.run(machine.as_user(*argv, "python3", "-S", "-c", code), env=machine.environment(), cwd="/", check=True, capture_output=True, timeout=60)
+    return (time.monotonic() - began) * 1e3
 
 
-WAYS = {"direct": lambda: local(False), "bare splice": lambda: local(True), "nodens": nodens,
-        "RootlessKit builtin": lambda: rootlesskit("slirp4netns", "builtin"), "RootlessKit slirp4netns": lambda: rootlesskit("slirp4netns", "slirp4netns"),
-        "RootlessKit pasta (implicit)": lambda: rootlesskit("pasta", "implicit")}
-
-
-def measure(way: Way, seconds: float, many: int) -> dict[str, float]:
+def measure(name: str, way: Way, seconds: float) -> None:
     row: dict[str, float] = {}
     before, began = cpu(way.pids), time.monotonic()
     row["gbit"] = throughput(way.address, way.port, seconds)
     if way.pids:
         row["cpu_per_gbit"] = (cpu(way.pids) - before) / ((time.monotonic() - began) * row["gbit"])
-    row["request_p50_us"], row["request_p99_us"] = requests(way.address, way.port, 5000)
-    if way.once == 0:   # the proxy in Python starts threads, which says nothing about splice
-        return row
-    row["connection_p50_us"], row["connection_p99_us"] = connections(way.address, way.once, 1000)
-    if way.pids:
-        connections(way.address, way.once, many)
-        row["pss_mb"] = pss(way.pids)
-    return row
+    if name != "bare splice":       # which is a way in only
+        row["egress_gbit"] = egress(way.address, way.port, seconds)
+    way.requests += requests(way.address, way.port, 2000)
+    if way.once:
+        way.connections += connections(way.address, way.once, 200)
+    way.rounds.append(row)
+    print(name, {key: round(value, 3) for key, value in row.items()}, flush=True)
 
 
-def on_alpha(name: str, seconds: float, many: int) -> dict[str, float]:
-    with WAYS[name]() as way:
-        return measure(way, seconds, many)
+def quantile(values: list[float], part: float) -> float:
+    return sorted(values)[int(len(values) * part)] if values else 0.0
+
+
+def summary(way: Way, starts: list[float]) -> dict[str, Any]:
+    found: dict[str, Any] = {"rounds": way.rounds, "start_ms": sorted(starts)}
+    for name, values in (("request", way.requests), ("connection", way.connections)):
+        if values:
+            found |= {f"{name}_p50_us": quantile(values, 0.5), f"{name}_p99_us": quantile(values, 0.99)}
+    if way.pss:
+        found["pss_mb"] = way.pss
+    return found
+
+
+def run(given: argparse.Namespace) -> dict[str, Any]:
+    names = [name for name in WAYS if name in given.ways.split("/")] if given.ways else list(WAYS)
+    starts: dict[str, list[float]] = {name: [] for name in names}
+    ways: dict[str, Way] = {}
+    with contextlib.ExitStack() as stack:
+        if any("lxc" in name for name in names):
+            stack.enter_context(machine.bridge())
+        stack.enter_context(machine.servers("router", f"{machine.ROUTER4}/{machine.ECHO}"))
+        stack.callback(end, started(machine.within("router", sys.executable, "-c", SERVE, machine.ROUTER4, str(SINK))))
+        for _ in range(given.starts):
+            for name in (name for name in names if name in STARTS):
+                starts[name].append(first_connection(STARTS[name]()))
+        print("starts", {name: round(quantile(times, 0.5), 1) for name, times in starts.items() if times}, flush=True)
+        alpha = os.open("/run/netns/alpha", os.O_RDONLY)
+        os.setns(alpha, os.CLONE_NEWNET)     # we are the client on the machine
+        for number, name in enumerate(names):
+            ways[name] = stack.enter_context(WAYS[name](9000 + number * 10))
+        for turn in range(given.rounds):
+            for name in names[turn % len(names):] + names[:turn % len(names)]:
+                measure(name, ways[name], given.seconds)
+        for way in ways.values():
+            if way.pids and way.once:
+                connections(way.address, way.once, given.connections)
+                way.pss = pss(way.pids)
+    return {"seconds": given.seconds, "connections": given.connections, "ways": {name: summary(way, starts[name]) for name, way in ways.items()}}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=4)
-    parser.add_argument("--connections", type=int, default=10000)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=1.5, help="of each stream")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--starts", type=int, default=7)
+    parser.add_argument("--connections", type=int, default=10000, help="after which memory is looked at")
+    parser.add_argument("--ways", help="some of them, separated by '/'")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     machine.make_user()
     machine.make_networks()
-    rows: dict[str, dict[str, float]] = {}
-    alpha = os.open("/run/netns/alpha", os.O_RDONLY)
-    with machine.servers("router", f"{machine.ROUTER4}/{machine.ECHO}"):
-        rows["nodens"] = {"start_ms": first_connection([machine.PROGRAM, "run", "--"], given.rounds)}
-        rows["RootlessKit builtin"] = {"start_ms": first_connection([program("rootlesskit"), "--net=slirp4netns", "--port-driver=builtin", "--copy-up=/etc", "--disable-host-loopback"], given.rounds)}
-        os.setns(alpha, os.CLONE_NEWNET)     # we are the client on the machine
-        for name in WAYS:
-            try:
-                rows.setdefault(name, {}).update(on_alpha(name, given.seconds, given.connections))
-            except (AssertionError, OSError, subprocess.SubprocessError, ValueError) as error:
-                print(f"{name}: {error!r}", file=sys.stderr)
-            print(name, {key: round(value, 3) for key, value in rows.get(name, {}).items()}, flush=True)
+    data = run(given)
+    for name, row in data["ways"].items():
+        print(name, {key: round(value, 3) for key, value in row.items() if isinstance(value, float)}, flush=True)
     if given.json:
-        given.json.write_text(json.dumps(rows, indent=1) + "\n")
+        given.json.write_text(json.dumps(data, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -48,6 +48,16 @@ def guard_reviews(args: argparse.Namespace) -> int:
     return 0
 
 
+def rootless_nodes(args: argparse.Namespace) -> int:
+    from . import rootless
+    data = rootless.run(args.rounds)
+    path = rootless.save(data)
+    rootless.write_document(data)
+    print(rootless.as_text(data))
+    print(f"\n{path.relative_to(TOP)} and {rootless.DOCUMENT.relative_to(TOP)}")
+    return 0
+
+
 def compare(args: argparse.Namespace) -> int:
     """Whether the newest run and the one before it with the same plan agree in their ratios."""
     from . import figures, report
@@ -70,7 +80,7 @@ def write_report(args: argparse.Namespace) -> int:
     return 0
 
 
-ACTIONS = {"cri": cri, "images": pull_images, "guard": guard_reviews, "compare": compare, "report": write_report}
+ACTIONS = {"cri": cri, "images": pull_images, "guard": guard_reviews, "rootless": rootless_nodes, "compare": compare, "report": write_report}
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -36,6 +36,7 @@ METHOD = """# Benchmarks
 - *In parallel*: batches of {parallel} pods at once, wall time by the number of pods. *Restart*: from `systemctl restart` until all
   pods and containers are listed as before. *Pull*: 64 MiB in four gzip layers and a base; the bare engine's is curl,
   checksum and `tar -xz`, one layer after the other.
+- Ports, egress and starts of nodes without root have [a page of their own](benchmarks-rootless.md).
 """
 
 

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tools/dev bench rootless`: ports, egress, memory and starts of nodens-rootless, beside RootlessKit's drivers, bare splice and no proxy at all."""
+import json
+import os
+import statistics
+import time
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from .. import build, gobin, room, root
+from ..command import Failure
+from ..e2e.report import commit
+from ..project import BUILD, TOP
+from . import table
+
+RESULTS = BUILD / "bench"
+DOCUMENT = TOP / "docs" / "benchmarks-rootless.md"
+PLOT = TOP / "docs" / "benchmarks-rootless.svg"
+OURS, BUILTIN, SPLICE = "nodens, pasta", "RootlessKit, builtin", "bare splice"
+
+METHOD = """# Benchmarks of nodens-rootless
+
+*Written by `tools/dev bench rootless`; do not edit.*
+
+## Method
+- One machine ({cpus} CPUs, Linux {kernel}), natively, as a user without any capability; two network namespaces play the machine and its
+  router. RootlessKit {rootlesskit} is built from its Go module; slirp4netns and pasta are Debian 13's. MTU 65520.
+- All ways are up at once and take turns, {rounds} rounds in an order that rotates; figures are medians over the rounds. Ratios are taken turn by turn. What
+  means something is a row's ratio to another's: client, carrier and server share the machine's {cpus} CPUs, and so do their figures.
+- *In*: one TCP stream of {seconds} s from a client on the machine through a published port to a server in the node. *CPU*: what forwarder and holder (RootlessKit:
+  all of its processes) use per Gbit. *Request*: 10 bytes there and back on an open connection. *Connection*: from `connect()` to the first byte, one
+  after the other. *Out*: one stream from the node to the router; a way's own network, not its ports. *Memory*: PSS of forwarder and holder after {connections:,} connections
+  (RootlessKit: all of its processes). *Start*: from exec until a program inside has made a TCP connection to the router, and all is down again.
+- *Direct* is the same without a node, over loopback; *bare splice* a proxy of two threads that do nothing but splice. RootlessKit's builtin driver does not keep the client's address here (that
+  takes iptables), its slirp4netns driver does not either; nodens and pasta do.
+"""
+
+COLUMNS = (("gbit", "in (Gbit/s)", "{:.1f}"), ("cpu_per_gbit", "CPU (s/Gbit)", "{:.3f}"), ("request_p50_us", "request p50 (us)", "{:.0f}"),
+           ("request_p99_us", "p99 (us)", "{:.0f}"), ("connection_p50_us", "connection p50 (us)", "{:.0f}"), ("connection_p99_us", "p99 (us)", "{:.0f}"),
+           ("egress_gbit", "out (Gbit/s)", "{:.1f}"), ("pss_mb", "memory (MB)", "{:.1f}"), ("start_ms", "start (ms)", "{:.0f}"))
+
+
+@dataclass(frozen=True)
+class Aim:
+    """A figure that was promised."""
+
+    name: str
+    value: float
+    most: float | None = None
+    least: float | None = None
+    unit: str = ""
+
+    @property
+    def reached(self) -> bool:
+        return self.value <= self.most if self.most is not None else self.least is not None and self.value >= self.least
+
+
+def run(rounds: int) -> dict[str, Any]:
+    """The raw figures, with where they come from."""
+    gobin.ensure("rootlesskit")
+    root.ensure("lxc")
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    target = RESULTS / "rootless-raw.json"
+    target.unlink(missing_ok=True)
+    with room.prepared(room.Room(env={"NODENS_VARIANT": "release"})) as inside:
+        build.ensure(inside, "release")
+        code = inside.run(["python3", "-B", "tests/rootless/bench.py", "--rounds", str(rounds), "--json", f"build/bench/{target.name}"])
+    if code != 0 or not target.exists():
+        raise Failure(f"the bench of rootless nodes ended with {code}")
+    measured = json.loads(target.read_text())
+    target.unlink()
+    return {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), "rounds": rounds, "cpus": os.cpu_count(), "load": os.getloadavg()[0],
+            "kernel": os.uname().release, "rootlesskit": gobin.pinned_version("rootlesskit", "github.com/rootless-containers/rootlesskit/v3"), **measured}
+
+
+def save(data: dict[str, Any]) -> Path:
+    path = RESULTS / f"rootless-{time.strftime('%Y%m%d-%H%M%S')}.json"
+    path.write_text(json.dumps(data, indent=1))
+    return path
+
+
+def value(data: dict[str, Any], way: str, name: str) -> float | None:
+    row = data["ways"].get(way, {})
+    if name == "start_ms":
+        return statistics.median(row["start_ms"]) if row.get("start_ms") else None
+    if name in row:
+        return float(row[name])
+    found = [turn[name] for turn in row.get("rounds", []) if name in turn]
+    return statistics.median(found) if found else None
+
+
+def ratio(data: dict[str, Any], name: str, way: str, other: str) -> float:
+    """Of two ways, turn by turn."""
+    pairs = zip(data["ways"][way]["rounds"], data["ways"][other]["rounds"])
+    return statistics.median(one[name] / two[name] for one, two in pairs)
+
+
+def simple_ratio(data: dict[str, Any], name: str, way: str, others: list[str]) -> float:
+    """To the best of others, where a smaller one is better."""
+    ours, theirs = value(data, way, name), [value(data, other, name) for other in others]
+    assert ours is not None
+    return ours / min(number for number in theirs if number is not None)
+
+
+def aims(data: dict[str, Any]) -> list[Aim]:
+    kits = [way for way in data["ways"] if way.startswith("RootlessKit")]
+    return [Aim("throughput, x RootlessKit builtin", ratio(data, "gbit", OURS, BUILTIN), least=1.0),
+            Aim("throughput, x bare splice", ratio(data, "gbit", OURS, SPLICE), least=0.85),
+            Aim("p99 of a small request, x RootlessKit builtin", simple_ratio(data, "request_p99_us", OURS, [BUILTIN]), most=1.0),
+            Aim("CPU per Gbit, x RootlessKit builtin", ratio(data, "cpu_per_gbit", OURS, BUILTIN), most=1.0),
+            Aim("memory of holder and forwarder", value(data, OURS, "pss_mb") or 0.0, most=5.0, unit=" MB"),
+            Aim("start, x the fastest of RootlessKit's", simple_ratio(data, "start_ms", OURS, kits), most=0.5)]
+
+
+def lines(data: dict[str, Any]) -> list[list[str]]:
+    found = [["", *(title for _, title, _ in COLUMNS)]]
+    for way in data["ways"]:
+        numbers = [value(data, way, name) for name, _, _ in COLUMNS]
+        found.append([way, *("-" if number is None else form.format(number) for number, (_, _, form) in zip(numbers, COLUMNS))])
+    return found
+
+
+def aim_lines(data: dict[str, Any]) -> list[list[str]]:
+    found = [["aim", "figure", "aimed at", "reached"]]
+    for aim in aims(data):
+        wanted = f"at most {aim.most:g}{aim.unit}" if aim.most is not None else f"at least {aim.least:g}{aim.unit}"
+        found.append([aim.name, f"{aim.value:.2f}{aim.unit}", wanted, "yes" if aim.reached else "**no**"])
+    return found
+
+
+def as_text(data: dict[str, Any]) -> str:
+    return "\n\n".join(table.as_markdown(part) for part in (lines(data), aim_lines(data)))
+
+
+def write_document(data: dict[str, Any]) -> None:
+    """The page and its plot."""
+    DOCUMENT.write_text("\n".join([
+        METHOD.format(**data),
+        f"## Figures\n{data['date']} UTC, commit {data['commit']}, load of the machine before the run {data['load']:.1f}.\n",
+        "![Ports, egress and starts](benchmarks-rootless.svg)\n", table.as_markdown(lines(data)), "\n### What was aimed at\n", table.as_markdown(aim_lines(data)), ""]))
+    PLOT.write_text(draw(data))
+
+
+# ---- the plot: three panels of bars
+
+WIDTH, LABEL, BAR, GAP, HEAD = 900, 170, 16, 6, 44
+COLOURS = {"nodens": "#27506b", "RootlessKit": "#c08a4e"}
+
+
+def panel(data: dict[str, Any], title: str, name: str, x: float, width: float) -> list[str]:
+    numbers = {way: value(data, way, name) for way in data["ways"]}
+    scale = (width - 50) / max(number for number in numbers.values() if number is not None)
+    found = [f'<text x="{x:.0f}" y="{HEAD - 12}" font-size="12">{escape(title)}</text>']
+    for row, (way, number) in enumerate(numbers.items()):
+        y = HEAD + row * (BAR + GAP)
+        if number is None:
+            continue
+        found.append(f'<rect x="{x:.0f}" y="{y}" width="{number * scale:.1f}" height="{BAR}" fill="{COLOURS.get(way.split(",")[0], "#999")}"/>')
+        found.append(f'<text x="{x + number * scale + 4:.0f}" y="{y + 12}" font-size="11">{number:.{0 if number >= 100 else 1}f}</text>')
+    return found
+
+
+def draw(data: dict[str, Any]) -> str:
+    height, part = HEAD + len(data["ways"]) * (BAR + GAP) + 8, (WIDTH - LABEL) / 3
+    body = [f'<text x="{LABEL - 8}" y="{HEAD + row * (BAR + GAP) + 12}" font-size="12" text-anchor="end">{escape(way)}</text>' for row, way in enumerate(data["ways"])]
+    for number, (title, name) in enumerate((("in, Gbit/s", "gbit"), ("out, Gbit/s", "egress_gbit"), ("start, ms (shorter is better)", "start_ms"))):
+        body += panel(data, title, name, LABEL + number * part, part)
+    head = f'<text x="8" y="16" font-size="13">nodens-rootless, {escape(data["date"])}, commit {escape(data["commit"])}</text>'
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" fill="#222">'
+            f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>' + "\n".join([head, *body]) + "</svg>\n")
