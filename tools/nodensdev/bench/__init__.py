@@ -85,10 +85,10 @@ ACTIONS = {"cri": cri, "images": pull_images, "guard": guard_reviews, "rootless"
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=ACTIONS,
-                        help="cri, images, guard: measure; compare: do the two newest runs agree; report: write docs/benchmarks.md")
+                        help="cri, images, guard, rootless: measure; compare: do the two newest runs agree; report: write docs/benchmarks.md")
     parser.add_argument("--runtime", default="containerd", help="runtimes, separated by commas (default: containerd)")
     parser.add_argument("--rounds", type=int, default=3,
-                        help="cri: how often everything is measured; images: pulls by each runtime (default: 3)")
+                        help="cri: how often everything is measured; images: pulls by each runtime; rootless: turns of each way (default: 3)")
     parser.add_argument("--pods", type=int, default=20, help="per round (default: 20)")
     parser.add_argument("--parallel", type=int, default=5, help="pods at a time in the parallel part (default: 5)")
     parser.add_argument("--userns", choices=("on", "off", "both"), default="both")
