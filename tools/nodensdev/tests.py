@@ -116,6 +116,7 @@ def python_with_pytest() -> str:
     return "/usr/bin/python3"
 
 
+COMMON = "not reboot and not versions and not throughput"    # stories that share a cluster
 SUITES = {
     "unit": Suite("unit tests and the fuzzers' corpora", meson("gcc", "unit", "fuzz")),
     "asan": Suite("the same under ASan and UBSan", meson("asan", "unit", "fuzz")),
@@ -137,11 +138,19 @@ SUITES = {
     "pods-boot": Suite("what is told of a pod while it runs and after a reboot", pytest_of_images("tests/pods/test_boot.py", place=alone), default=False),
     "pods-damage": Suite("what becomes of pods whose records are damaged", pytest_of_images("tests/pods/test_damage.py", place=alone), default=False),
     "pods-size": Suite("1,000 pods with 2,000 containers at once", pytest_of_images("tests/pods/test_size.py", "-s", place=alone), default=False),
-    "stories": Suite("what people do with a node, on a cluster with nodens-cri", pytest_on_machine("tests/stories", "-m", "not reboot"), default=False),
+    "pods-soak": Suite("1,000 rounds of exec, attach, port-forward and log rotation, 500 pod lives, a minute of probes: nothing grows",
+                       pytest_of_images("tests/pods/test_soak.py", "-s", place=alone), default=False),
+    "pods-soak-full": Suite("the same ten times over, and 10,000 pod lives",
+                            pytest_of_images("tests/pods/test_soak.py", "-s", "--rounds", "10000", "--soak-lives", "10000", "--minutes", "10", place=alone),
+                            default=False),
+    "stories": Suite("what people do with a node, on a cluster with nodens-cri", pytest_on_machine("tests/stories", "-m", COMMON), default=False),
     "streams": Suite("of these, kubectl exec, cp, attach, port-forward, debug and logs -f", pytest_on_machine("tests/stories/test_streams.py", "-s"), default=False),
     "streams-copy": Suite("kubectl cp of 1 GiB each way", pytest_on_machine("tests/stories/test_streams.py", "-s", "-k", "copy", "--copy-mib", "1024"), default=False),
-    "stories-systemd": Suite("the same with systemd as the cgroup driver", pytest_on_machine("tests/stories", "-m", "not reboot", "--cgroup-driver", "systemd"),
+    "stories-systemd": Suite("the same with systemd as the cgroup driver", pytest_on_machine("tests/stories", "-m", COMMON, "--cgroup-driver", "systemd"),
                              default=False),
+    "versions": Suite("pods in user namespaces with kubelets of older minors", pytest_on_machine("tests/stories", "-s", "-m", "versions"), default=False),
+    "throughput": Suite("how much goes through kubectl exec, beside containerd",
+                        pytest_on_machine("tests/stories", "-s", "-m", "throughput", "--figures", "build/throughput.json"), default=False),
     "reboot": Suite("what a reboot and a power cut of the node make of its pods", pytest_on_machine("tests/stories", "-m", "reboot"), default=False),
     "package": Suite("the Debian packages: installed in a guest, and upgraded with pods alive", packages_in_guest, default=False),
     "images-store": Suite("images under 200 kills and on full disks", pytest_of_images("tests/images-store", "-s"), default=False),
