@@ -18,6 +18,10 @@ static pid_t call_clone3(struct clone_args *arguments, size_t size) {
         return (pid_t) syscall(SYS_clone3, arguments, size);
 }
 
+static pid_t call_clone_vm(int (*function)(void *), void *stack_top, void *argument, int *ret_pidfd) {
+        return clone(function, stack_top, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, argument, ret_pidfd);
+}
+
 static int call_pidfd_send_signal(int pidfd, int signal, unsigned flags) {
         return pidfd_send_signal(pidfd, signal, nullptr, flags);
 }
@@ -62,6 +66,7 @@ const struct nd_calls nd_calls_real = {
         .umount2 = umount2,
         .pivot_root = call_pivot_root,
         .clone3 = call_clone3,
+        .clone_vm = call_clone_vm,
         .unshare = unshare,
         .setns = setns,
         .pipe2 = pipe2,

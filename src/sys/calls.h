@@ -51,6 +51,8 @@ struct nd_calls {
         int (*pivot_root)(const char *new_root, const char *put_old);
 
         pid_t (*clone3)(struct clone_args *arguments, size_t size); /* as fork(): 0 in the child */
+        /* The child runs the function on that stack, in our memory, while we stand still until it has executed a program or ended. */
+        pid_t (*clone_vm)(int (*function)(void *), void *stack_top, void *argument, int *ret_pidfd);
         int (*unshare)(int flags);
         int (*setns)(int fd, int type);
         int (*pipe2)(int fds[2], int flags);

@@ -2,7 +2,9 @@
 /* child.c - see child.h
  *
  * Theory of operation
- *   clone3 gives the pidfd with the child, so no other process can take its place. The child becomes the leader of a session,
+ *   The clone gives the pidfd with the child, so no other process can take its place. It shares our memory until it executes the program: a copy
+ *   of our page tables would be thrown away at once, and costs more than all the rest. Only one that is born into another cgroup is a copy, since libc
+ *   has no call that does both. The child becomes the leader of a session,
  *   and thereby of the process group that a deadline kills. A pipe that closes on exec carries an errno when it could not be
  *   executed. Three sources run in the loop: the pidfd, the deadline, and one per output stream; input is written to an
  *   unlinked memory file before the start, so that no handler has to feed a pipe.
@@ -26,6 +28,10 @@
 #ifndef PIDFD_SIGNAL_PROCESS_GROUP
 enum { PIDFD_SIGNAL_PROCESS_GROUP = 1 << 2 }; /* Linux 6.9 */
 #endif
+
+enum {
+        STACK = 64 << 10, /* of the child until it is the program; libc puts paths of up to 4 KiB there */
+};
 
 struct stream {
         int fd;
@@ -198,6 +204,7 @@ struct launch {
         size_t descriptor_count;
         char oom_score_adj[16]; /* "" = ours */
         pid_t parent;           /* 0 = whoever that is */
+        const sigset_t *signals; /* those that are not as the program expects them */
 };
 
 /* Whoever is to be killed first must not inherit from a daemon that is to be killed last. Raising is always allowed; what is not does not stop us. */
@@ -239,7 +246,8 @@ static bool place_descriptors(struct launch *l) {
 
         (void) sigemptyset(&none);
         for (int s = 1; s < NSIG; s++)
-                (void) signal(s, SIG_DFL);
+                if (sigismember(l->signals, s) == 1)
+                        (void) signal(s, SIG_DFL);
         (void) sigprocmask(SIG_SETMASK, &none, nullptr);
         (void) setsid();
         if (l->parent != 0) {
@@ -285,11 +293,60 @@ static struct nd_error *make_input(const struct nd_child_plan *plan, int *ret_fd
         return nullptr;
 }
 
+/* Signals that we ignore or handle: looked up once, since each question is a system call. Those that programs of ours begin to ignore later are in it anyway. */
+static const sigset_t *unusual_signals(void) {
+        static const int later[] = {SIGPIPE, SIGINT, SIGQUIT};
+        static sigset_t found;
+        static bool known;
+
+        for (int s = 1; !known && s < NSIG; s++) {
+                struct sigaction action;
+
+                if (sigaction(s, nullptr, &action) == 0 && action.sa_handler != SIG_DFL)
+                        (void) sigaddset(&found, s);
+        }
+        for (size_t i = 0; i < nd_count_of(later); i++)
+                (void) sigaddset(&found, later[i]);
+        known = true;
+        return &found;
+}
+
+static int launch_main(void *argument) {
+        launch_exec(argument);
+}
+
+/* A handler of ours must not run in the child, which would do so in our memory: nothing gets through until it has let go of them. */
+static pid_t start_sharing(struct launch *l, int *ret_pidfd) {
+        static alignas(16) char stack[STACK];
+        sigset_t all, ours;
+        int error_number;
+        pid_t pid;
+
+        (void) sigfillset(&all);
+        (void) sigprocmask(SIG_SETMASK, &all, &ours);
+        pid = nd_sys->clone_vm(launch_main, stack + sizeof stack, l, ret_pidfd);
+        error_number = errno;
+        (void) sigprocmask(SIG_SETMASK, &ours, nullptr);
+        errno = error_number;
+        return pid;
+}
+
+static pid_t start_in_cgroup(struct launch *l, int cgroup, int *ret_pidfd) {
+        struct clone_args arguments = {.flags = CLONE_PIDFD | CLONE_INTO_CGROUP,
+                                       .exit_signal = SIGCHLD,
+                                       .pidfd = (uintptr_t) ret_pidfd,
+                                       .cgroup = (uint64_t) cgroup};
+        pid_t pid = nd_sys->clone3(&arguments, sizeof arguments);
+
+        if (pid == 0)
+                launch_exec(l);
+        return pid;
+}
+
 /* Clones and waits for the exec; it takes as long as the kernel needs to open the program. */
 static struct nd_error *launch(const struct nd_child_plan *plan, struct nd_child *child) {
         nd_autoclose int input = -EBADF, output = -EBADF, errors = -EBADF, report = -EBADF, report_end = -EBADF,
                          cgroup = -EBADF;
-        struct clone_args arguments = {.flags = CLONE_PIDFD, .exit_signal = SIGCHLD, .pidfd = (uintptr_t) &child->pidfd};
         struct launch l;
         int status = 0;
         siginfo_t end;
@@ -309,20 +366,16 @@ static struct nd_error *launch(const struct nd_child_plan *plan, struct nd_child
                              .report = report_end,
                              .descriptors = plan->descriptors,
                              .descriptor_count = plan->descriptor_count,
-                             .parent = plan->dies_with_us ? getpid() : 0};
+                             .parent = plan->dies_with_us ? getpid() : 0,
+                             .signals = unusual_signals()};
         if (plan->has_oom_score_adj)
                 (void) snprintf(l.oom_score_adj, sizeof l.oom_score_adj, "%d", plan->oom_score_adj);
-        if (plan->cgroup) {
+        if (plan->cgroup)
                 nd_try(nd_error_wrap(nd_dir_open(AT_FDCWD, plan->cgroup, &cgroup), "start '%s'", plan->argv[0]));
-                arguments.flags |= CLONE_INTO_CGROUP;
-                arguments.cgroup = (uint64_t) cgroup;
-        }
-        pid = nd_sys->clone3(&arguments, sizeof arguments);
+        pid = plan->cgroup ? start_in_cgroup(&l, cgroup, &child->pidfd) : start_sharing(&l, &child->pidfd);
         if (pid < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "start '%s'%s%s", plan->argv[0],
                                     plan->cgroup ? " in cgroup " : "", plan->cgroup ?: "");
-        if (pid == 0)
-                launch_exec(&l);
         nd_close_fd(&report_end);
         while ((n = read(report, &status, sizeof status)) < 0 && errno == EINTR)
                 ;

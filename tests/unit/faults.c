@@ -144,6 +144,10 @@ static pid_t fault_clone3(struct clone_args *arguments, size_t size) {
         return strikes(FAULT_CLONE3) ? -1 : nd_calls_real.clone3(arguments, size);
 }
 
+static pid_t fault_clone_vm(int (*function)(void *), void *stack_top, void *argument, int *ret_pidfd) {
+        return strikes(FAULT_CLONE3) ? -1 : nd_calls_real.clone_vm(function, stack_top, argument, ret_pidfd);
+}
+
 static int fault_unshare(int flags) {
         return strikes(FAULT_UNSHARE) ? -1 : nd_calls_real.unshare(flags);
 }
@@ -244,6 +248,7 @@ static void start(void) {
         table.fsmount = fault_fsmount;
         table.mount = fault_mount;
         table.clone3 = fault_clone3;
+        table.clone_vm = fault_clone_vm;
         table.unshare = fault_unshare;
         table.pipe2 = fault_pipe2;
         table.pidfd_send_signal = fault_pidfd_send_signal;
