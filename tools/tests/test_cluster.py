@@ -2,6 +2,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -33,6 +34,12 @@ def test_gates_reach_every_component() -> None:
     by_name = {service.name: service.argv for service in controlplane.services(options, node.Path("/k"))}
     for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler"):
         assert "--feature-gates=A=true,B=false" in by_name[name]
+
+
+def test_an_older_kubelet_gets_no_gates_but_its_own() -> None:
+    options = Options(feature_gates=("A=true",), kubelet="1.33")
+    assert node.kubelet_configuration(options)["featureGates"] == {}
+    assert node.kubelet_configuration(replace(options, kubelet_gates=("B=true",)))["featureGates"] == {"B": True}
 
 
 def test_the_kubelets_configuration_can_be_overridden() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .. import bake, disk, gobin, guest, images, kernel, registry
 from . import addresses, controlplane, runtime
-from .options import Options
+from .options import OLD_KUBELETS, Options
 
 KUBELET = "/usr/local/bin/kubelet"
 # cAdvisor looks for "cpu MHz", which User-mode Linux does not show. Only the kubelet may see the mended file: a covered /proc
@@ -75,6 +75,9 @@ def write(options: Options, number: int, pki: Path, exchange: Path, site: regist
     for path, source in chosen.binaries().items() if chosen.late else ():
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, tree / path)
+    if options.kubelet:
+        (tree / KUBELET[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(gobin.ensure(OLD_KUBELETS[options.kubelet]) / "kubelet", tree / KUBELET[1:])
     modes = {"usr/local/sbin/kubelet-on-uml": 0o755, "etc/ssh/ssh_host_ed25519_key": 0o600, "root/.ssh": 0o700, "root": 0o700}
     for path, mode in modes.items():
         (tree / path).chmod(mode)
@@ -142,6 +145,13 @@ def network(options: Options, number: int) -> dict[str, object]:
     return {"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge, host_ports] if has_nat(options) else [bridge]}
 
 
+def kubelet_gates(options: Options) -> tuple[str, ...]:
+    """An older kubelet gets only its own: it does not start with a gate that it does not know."""
+    if options.kubelet_gates is not None:
+        return options.kubelet_gates
+    return () if options.kubelet else options.feature_gates
+
+
 def kubelet_configuration(options: Options) -> dict[str, object]:
     ours: dict[str, object] = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
@@ -152,7 +162,7 @@ def kubelet_configuration(options: Options) -> dict[str, object]:
         "tlsCertFile": "/etc/kubernetes/kubelet.crt", "tlsPrivateKeyFile": "/etc/kubernetes/kubelet.key",
         "clusterDomain": "cluster.local", "clusterDNS": [addresses.CLUSTER_DNS], "staticPodPath": "/etc/kubernetes/manifests",
         "failSwapOn": False, "makeIPTablesUtilChains": False,
-        "featureGates": {gate: value == "true" for gate, _, value in (text.partition("=") for text in options.feature_gates)},
+        "featureGates": {gate: value == "true" for gate, _, value in (text.partition("=") for text in kubelet_gates(options))},
     }
     return ours | options.kubelet_config
 

@@ -15,6 +15,8 @@ DEFAULT_NAME = "dev"
 # Beta or alpha gates that KEP-127 and KEP-5607 need beyond the release's defaults.
 DEFAULT_GATES = ("UserNamespacesHostNetworkSupport=true",)
 RUNTIMES = ("containerd", "nodens")
+# Kubelets of older minors that a control plane of today may have: each has a set of tests/go/binaries.toml.
+OLD_KUBELETS = {"1.34": "kubelet-34", "1.33": "kubelet-33"}
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Options:
     cpus: int = 2
     cgroup_driver: str = "cgroupfs"
     feature_gates: tuple[str, ...] = DEFAULT_GATES
+    kubelet: str | None = None         # a minor of OLD_KUBELETS; None: the control plane's own
+    kubelet_gates: tuple[str, ...] | None = None    # None: those of all components; of an older kubelet: none
     kubelet_args: tuple[str, ...] = ()
     kubelet_config: dict[str, Any] = field(default_factory=dict)
     apiserver_args: tuple[str, ...] = ()
@@ -67,6 +71,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cgroup-driver", choices=("cgroupfs", "systemd"), default="cgroupfs")
     parser.add_argument("--feature-gates", default=",".join(DEFAULT_GATES), metavar="GATE=BOOL,...",
                         help=f"for all components (default: {','.join(DEFAULT_GATES)})")
+    parser.add_argument("--kubelet", choices=list(OLD_KUBELETS), metavar="VERSION",
+                        help=f"a stock kubelet of an older minor: {', '.join(OLD_KUBELETS)}")
+    parser.add_argument("--kubelet-gates", metavar="GATE=BOOL,...", help="for the kubelet, instead of --feature-gates (default with --kubelet: none, since it does "
+                        "not start with a gate that it does not know)")
     parser.add_argument("--kubelet-arg", action="append", default=[],
                         metavar="--FLAG=VALUE", help="a flag more for the kubelet")
     parser.add_argument("--kubelet-config", type=Path, metavar="FILE", help="JSON merged over the kubelet's configuration")
@@ -92,6 +100,8 @@ def from_arguments(args: argparse.Namespace) -> Options:
     return Options(
         name=args.name, runtime=args.runtime, kernel=args.kernel, nodes=args.nodes, memory=args.memory, cpus=args.cpus,
         cgroup_driver=args.cgroup_driver, feature_gates=tuple(gate for gate in args.feature_gates.split(",") if gate),
+        kubelet=args.kubelet,
+        kubelet_gates=None if args.kubelet_gates is None else tuple(gate for gate in args.kubelet_gates.split(",") if gate),
         kubelet_args=tuple(args.kubelet_arg),
         kubelet_config=json.loads(args.kubelet_config.read_text()) if args.kubelet_config else {},
         apiserver_args=tuple(args.apiserver_arg), authorization_config=args.authorization_config,

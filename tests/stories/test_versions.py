@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stock kubelet of an older minor below a control plane of today, with nodens-cri: what people do with a pod in a user namespace. docs/kubelet.md tells
+what differs. Each has a cluster of its own: `tools/dev test versions`."""
+import json
+import os
+import re
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from conftest import TOP
+from nodensdev import cluster
+from nodensdev.cluster.options import OLD_KUBELETS
+from people import FOREVER, Person, container
+
+pytestmark = pytest.mark.versions
+
+
+@pytest.fixture(scope="module", params=list(OLD_KUBELETS))
+def older(request: pytest.FixtureRequest) -> Iterator[tuple[str, cluster.Cluster]]:
+    name = f"kubelet-{request.param.replace('.', '-')}-{os.getpid()}"
+    made = cluster.up(cluster.Options(name=name, runtime="nodens", kubelet=request.param, kubelet_gates=("PodAndContainerStatsFromCRI=true",)))
+    try:
+        yield request.param, made
+    finally:
+        made.copy_logs(TOP / "build/stories" / f"kubelet-{request.param}")
+        made.end()
+
+
+@pytest.fixture
+def somebody(older: tuple[str, cluster.Cluster]) -> Iterator[Person]:
+    one = Person(older[1], f"story-{uuid.uuid4().hex[:8]}")
+    one.kubectl("create", "namespace", one.namespace)
+    yield one
+    one.kubectl("delete", "pods", "--all", "--timeout=120s", timeout=150)
+    one.kubectl("delete", "namespace", one.namespace, "--wait=false")
+
+
+def test_it_is_the_older_kubelet(older: tuple[str, cluster.Cluster], somebody: Person) -> None:
+    info = somebody.get("node", "node1")["status"]
+    assert info["nodeInfo"]["kubeletVersion"].startswith(f"v{older[0]}.") and info["nodeInfo"]["containerRuntimeVersion"].startswith("nodens://")
+    handlers = {one.get("name", ""): one.get("features", {}) for one in info.get("runtimeHandlers", [])}
+    print(f"kubelet {older[0]}: {json.dumps(handlers)}, features {json.dumps(info.get('features', {}))}")
+    assert handlers[""].get("userNamespaces") is True and handlers[""].get("recursiveReadOnlyMounts") is True
+
+
+def test_pods_have_users_of_their_own_and_their_files(somebody: Person) -> None:
+    script = f"cat /proc/self/uid_map; touch /v/mine; stat -c 'v %u' /v/mine; cat /c/key; {FOREVER}"
+    mounts = [{"name": "v", "mountPath": "/v"}, {"name": "c", "mountPath": "/c"}]
+    somebody.apply("ConfigMap", "words", data={"key": "configured\n"})
+    volumes = [{"name": "v", "emptyDir": {}}, {"name": "c", "configMap": {"name": "words"}}]
+    maps = set()
+    for name in ("one", "two"):
+        somebody.pod(name, container(script, volumeMounts=mounts), volumes=volumes, hostUsers=False)
+    for name in ("one", "two"):
+        somebody.ready(name)
+        words = somebody.log(name).split()
+        assert words[0] == "0" and int(words[1]) >= 65536 and words[2] == "65536" and words[3:] == ["v", "0", "configured"], words
+        maps.add(words[1])
+    assert len(maps) == 2
+    somebody.pod("host", container(f"cat /proc/self/uid_map; {FOREVER}"))
+    somebody.ready("host")
+    assert somebody.log("host").split()[1] == "0"
+
+
+def test_commands_logs_and_ports_reach_it(somebody: Person) -> None:
+    somebody.pod("served", container("echo started; nc -lk -p 7000 -e cat"), hostUsers=False)
+    somebody.ready("served")
+    assert somebody.kubectl("exec", "served", "--", "sh", "-c", "echo $((6*7))").strip() == "42"
+    assert somebody.log("served") == "started\n"
+    done = somebody.cluster.kubectl(f"--namespace={somebody.namespace}", "exec", "served", "--", "sh", "-c", "exit 5")
+    assert "exit code 5" in done.stderr
+
+
+def test_probes_and_restarts_work(somebody: Person) -> None:
+    alive = {"exec": {"command": ["test", "-e", "/alive"]}, "periodSeconds": 1, "failureThreshold": 2}
+    somebody.pod("probed", container("touch /alive; sleep 8; rm /alive; " + FOREVER, livenessProbe=alive, readinessProbe=alive), hostUsers=False)
+    somebody.ready("probed")
+    somebody.until(lambda: somebody.status("probed")["containerStatuses"][0]["restartCount"] >= 1, "a restart by the probe", 90)
+
+
+def test_its_figures_are_told(somebody: Person) -> None:
+    somebody.pod("counted", container("while :; do :; done & " + FOREVER), hostUsers=False)
+    somebody.ready("counted")
+
+    def summary() -> dict[str, object] | None:
+        pods = json.loads(somebody.node_says("stats/summary"))["pods"]
+        return next((one for one in pods if one["podRef"]["name"] == "counted" and one.get("containers") and one.get("memory", {}).get("workingSetBytes")), None)
+
+    found = somebody.until(summary, "figures of the pod", 90)
+    print(f"figures: {sorted(found)}")
+    assert found["containers"][0]["name"] == "main"
+    told = somebody.node_says("metrics/cadvisor")
+    print("cAdvisor names the container:", bool(re.search(r'container="main"[^}]*pod="counted"', told)))
+
+
+def test_what_another_users_pod_cannot_have_is_refused_or_unknown(older: tuple[str, cluster.Cluster], somebody: Person) -> None:
+    """hostNetwork beside users of its own: since 1.35 behind a gate; an older kubelet says that it cannot, and does not run it with the host's users."""
+    somebody.apply("Pod", "both", spec={"containers": [container(FOREVER)], "hostNetwork": True, "hostUsers": False, "nodeName": "node1"})
+    somebody.until(lambda: somebody.status("both").get("phase") in ("Failed", "Running", "Pending"), "a phase")
+    status = somebody.status("both")
+    events = somebody.kubectl("get", "events", "--field-selector=involvedObject.name=both", "-o", "json")
+    print(f"kubelet {older[0]}: host network with own users: {status.get('phase')} {status.get('reason', '')} {status.get('message', '')}",
+          [one["message"] for one in json.loads(events)["items"]][-3:])
+    if status.get("phase") == "Running":
+        assert somebody.kubectl("exec", "both", "--", "cat", "/proc/self/uid_map").split()[1] != "0"
