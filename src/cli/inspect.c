@@ -73,6 +73,16 @@ static void print_pod(const Nodens__V1__PodDetail *detail) {
         print_field("directory", detail->directory);
 }
 
+/* Asked when nodens-cri was started again. False when something is missing. */
+static bool print_network(const Nodens__V1__CheckEntry *check) {
+        bool failed = check && strcmp(check->result, "failed") == 0;
+        nd_autofree char *words = failed ? nd_format("not what it was made to be: %s", check->found) : nullptr;
+
+        if (check)
+                print_field("network", words ?: "as it was made");
+        return !failed;
+}
+
 static void print_namespaces(const Nodens__V1__PodDetail *detail) {
         for (size_t i = 0; i < detail->n_namespaces; i++) {
                 nd_autofree char *heading = nd_format("%s namespace", detail->namespaces[i]->kind);
@@ -178,6 +188,7 @@ static bool print_answer(const Nodens__V1__InspectAnswer *answer) {
                 if (i > 0)
                         putchar('\n');
                 print_pod(detail);
+                well = print_network(detail->network) && well;
                 print_namespaces(detail);
                 for (size_t c = 0; c < detail->n_containers; c++)
                         well = print_container(detail->containers[c], detail->pod) && well;

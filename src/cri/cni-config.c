@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "cri/bandwidth.h"
 
 enum {
         WORD = 255, /* a name, a type, a version */
@@ -42,6 +43,7 @@ static struct nd_error *take_capabilities(yyjson_val *object, struct cni_plugin 
         if (!capabilities)
                 return nullptr;
         nd_try(nd_member_bool(capabilities, "portMappings", &plugin->takes_ports));
+        nd_try(nd_member_bool(capabilities, "bandwidth", &plugin->takes_bandwidth));
         return nd_member_bool(capabilities, "dns", &plugin->takes_dns);
 }
 
@@ -94,6 +96,7 @@ struct nd_error *cni_config_parse(const char *text, size_t length, struct cni_co
                 return nd_error_new(ND_INVALID, 0, "'cniVersion' is none");
         config.name = nd_strdup(name);
         config.version = nd_strdup(version && version[0] ? version : "0.1.0"); /* as the specification reads its absence */
+        nd_try(nd_member_bool(root, "disableCheck", &config.disable_check));
         nd_try(take_plugins(root, &config));
         nd_try(print(root, &config.source));
         *ret = nd_take(config, (struct cni_config) {});
@@ -129,22 +132,45 @@ static void add_strings(yyjson_mut_doc *doc, yyjson_mut_val *object, const char 
         }
 }
 
+static void add_dns(yyjson_mut_doc *doc, yyjson_mut_val *runtime, const struct sandbox_request *pod) {
+        yyjson_mut_val *words = yyjson_mut_obj_add_obj(doc, runtime, "dns");
+
+        add_strings(doc, words, "servers", &pod->dns_servers);
+        add_strings(doc, words, "searches", &pod->dns_searches);
+        add_strings(doc, words, "options", &pod->dns_options);
+}
+
+/* The burst is as large as the plugin takes it: an annotation limits the rate and says nothing of bursts. */
+static void add_bandwidth(yyjson_mut_doc *doc, yyjson_mut_val *runtime, const struct bandwidth *limit) {
+        yyjson_mut_val *words = yyjson_mut_obj_add_obj(doc, runtime, "bandwidth");
+
+        if (limit->ingress > 0) {
+                yyjson_mut_obj_add_uint(doc, words, "ingressRate", limit->ingress);
+                yyjson_mut_obj_add_uint(doc, words, "ingressBurst", UINT32_MAX);
+        }
+        if (limit->egress > 0) {
+                yyjson_mut_obj_add_uint(doc, words, "egressRate", limit->egress);
+                yyjson_mut_obj_add_uint(doc, words, "egressBurst", UINT32_MAX);
+        }
+}
+
 static void add_runtime(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct cni_plugin *plugin,
                         const struct sandbox_request *pod) {
         bool ports = plugin->takes_ports && pod->ports.count > 0, dns = plugin->takes_dns && pod->has_dns;
-        yyjson_mut_val *runtime, *words;
+        struct bandwidth limit = {};
+        yyjson_mut_val *runtime;
 
-        if (!ports && !dns)
+        if (plugin->takes_bandwidth) /* a pod with other values was refused, or is older than the rule and has no limit */
+                nd_error_free(bandwidth_of(&pod->annotations, &limit));
+        if (!ports && !dns && limit.ingress == 0 && limit.egress == 0)
                 return;
         runtime = yyjson_mut_obj_add_obj(doc, root, "runtimeConfig");
         if (ports)
                 yyjson_mut_obj_add_val(doc, runtime, "portMappings", port_mappings(doc, pod));
-        if (!dns)
-                return;
-        words = yyjson_mut_obj_add_obj(doc, runtime, "dns");
-        add_strings(doc, words, "servers", &pod->dns_servers);
-        add_strings(doc, words, "searches", &pod->dns_searches);
-        add_strings(doc, words, "options", &pod->dns_options);
+        if (dns)
+                add_dns(doc, runtime, pod);
+        if (limit.ingress > 0 || limit.egress > 0)
+                add_bandwidth(doc, runtime, &limit);
 }
 
 static struct nd_error *add_previous(yyjson_mut_doc *doc, yyjson_mut_val *root, const char *previous) {
@@ -181,4 +207,8 @@ struct nd_error *cni_config_input(const struct cni_config *config, size_t plugin
 bool cni_config_del_takes_result(const struct cni_config *config) {
         return !nd_has_prefix(config->version, "0.1.") && !nd_has_prefix(config->version, "0.2.") &&
                !nd_has_prefix(config->version, "0.3.");
+}
+
+bool cni_config_takes_check(const struct cni_config *config) {
+        return cni_config_del_takes_result(config) && !config->disable_check; /* 0.4.0 brought both */
 }

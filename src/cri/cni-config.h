@@ -9,13 +9,14 @@
 struct cni_plugin {
         char *type; /* the program's name */
         char *json; /* its configuration as it stands in the list */
-        bool takes_ports, takes_dns;
+        bool takes_ports, takes_dns, takes_bandwidth;
 };
 
 struct cni_config {
         char *name;
         char *version;                        /* of the specification that its author wrote it for */
         nd_vector(struct cni_plugin) plugins; /* at least one */
+        bool disable_check;                   /* its author does not want CHECK */
         char *source;                         /* all of it again, on one line; parses to the same */
 };
 
@@ -29,6 +30,9 @@ void cni_config_done(struct cni_config *config);
 
 /* Whether a plugin of that version is told at DEL what it made at ADD. */
 [[nodiscard]] bool cni_config_del_takes_result(const struct cni_config *config);
+
+/* Whether its plugins can be asked if what they made is still there: since version 0.4.0, unless the author says no. */
+[[nodiscard]] bool cni_config_takes_check(const struct cni_config *config);
 
 enum {
         CNI_CONFIG_CEILING = 1 << 20,

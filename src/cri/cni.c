@@ -21,6 +21,12 @@ enum {
         ENVIRONMENT_MOST = 512,
 };
 
+enum command {
+        COMMAND_ADD,
+        COMMAND_DEL,
+        COMMAND_CHECK,
+};
+
 struct cni_chain {
         sd_event *loop;
         sd_event_source *starter;
@@ -30,7 +36,7 @@ struct cni_chain {
         const struct sandbox_request *pod;
         char *previous; /* what the plugins so far, or ADD, have made; nullptr = nothing */
         uint64_t end_us;
-        bool del;
+        enum command command;
         size_t done;              /* plugins that had their turn */
         struct nd_error *failure; /* the first one */
         cni_callback callback;
@@ -49,11 +55,13 @@ static void chain_free(struct cni_chain *chain) {
 }
 
 static size_t position(const struct cni_chain *chain) {
-        return chain->del ? chain->config.plugins.count - 1 - chain->done : chain->done;
+        return chain->command == COMMAND_DEL ? chain->config.plugins.count - 1 - chain->done : chain->done;
 }
 
-static const char *command(const struct cni_chain *chain) {
-        return chain->del ? "DEL" : "ADD";
+static const char *command_name(const struct cni_chain *chain) {
+        static const char *const names[] = {[COMMAND_ADD] = "ADD", [COMMAND_DEL] = "DEL", [COMMAND_CHECK] = "CHECK"};
+
+        return names[chain->command];
 }
 
 /* ---- how a plugin is called ---- */
@@ -79,7 +87,7 @@ static struct nd_error *make_environment(const struct cni_chain *chain, nd_strin
         for (char **variable = environ; *variable && ret->count < ENVIRONMENT_MOST; variable++)
                 if (!nd_has_prefix(*variable, "CNI_") && !nd_has_prefix(*variable, "NOTIFY_SOCKET="))
                         nd_strings_add(ret, *variable);
-        nd_vector_push(ret, nd_format("CNI_COMMAND=%s", command(chain)));
+        nd_vector_push(ret, nd_format("CNI_COMMAND=%s", command_name(chain)));
         nd_vector_push(ret, nd_format("CNI_CONTAINERID=%s", chain->id));
         nd_vector_push(ret, nd_format("CNI_NETNS=%s", chain->netns));
         nd_vector_push(ret, nd_strdup("CNI_IFNAME=" CNI_INTERFACE));
@@ -92,7 +100,7 @@ static struct nd_error *make_environment(const struct cni_chain *chain, nd_strin
 static uint64_t time_left(const struct cni_chain *chain) {
         uint64_t now = nd_clock_us(), left = chain->end_us > now ? chain->end_us - now : 0;
 
-        if (chain->del && left < grace_us)
+        if (chain->command == COMMAND_DEL && left < grace_us)
                 return grace_us;
         return left > 0 ? left : 1;
 }
@@ -123,14 +131,14 @@ static struct nd_error *start_plugin(struct cni_chain *chain) {
 
 static struct nd_error *blame(const struct cni_chain *chain, struct nd_error *error) {
         return nd_error_wrap(error, "network '%s': CNI plugin '%s' (%s)", chain->config.name,
-                             chain->config.plugins.items[position(chain)].type, command(chain));
+                             chain->config.plugins.items[position(chain)].type, command_name(chain));
 }
 
 static void chain_end(struct cni_chain *chain) {
         cni_callback callback = chain->callback;
         void *userdata = chain->userdata;
         struct nd_error *error = nd_take_ptr(chain->failure);
-        nd_autofree char *result = chain->del || error ? nullptr : nd_take_ptr(chain->previous);
+        nd_autofree char *result = chain->command != COMMAND_ADD || error ? nullptr : nd_take_ptr(chain->previous);
 
         chain_free(chain);
         callback(error, result, userdata);
@@ -146,7 +154,8 @@ static void fail(struct cni_chain *chain, struct nd_error *error) {
 
 /* Starts the next plugin that can be started, or ends the chain. */
 static void chain_advance(struct cni_chain *chain) {
-        for (; chain->done < chain->config.plugins.count && (chain->del || !chain->failure); chain->done++) {
+        for (; chain->done < chain->config.plugins.count && (chain->command == COMMAND_DEL || !chain->failure);
+             chain->done++) {
                 struct nd_error *error = start_plugin(chain);
 
                 if (!error)
@@ -163,7 +172,7 @@ static struct nd_error *verdict(struct cni_chain *chain, struct nd_child_result 
         if (!result->timed_out && result->code > 0 && output[0])
                 return cni_result_error(output, strlen(output));
         nd_try(nd_child_result_error(result, "it"));
-        if (chain->del)
+        if (chain->command != COMMAND_ADD)
                 return nullptr;
         if (result->truncated)
                 return nd_error_new(ND_INTERNAL, 0, "an answer of more than %d bytes", CNI_RESULT_CEILING);
@@ -188,7 +197,7 @@ static int on_start([[maybe_unused]] sd_event_source *source, void *userdata) {
         return 0;
 }
 
-static void start(sd_event *loop, struct cni_plan *plan, bool del, cni_callback callback, void *userdata,
+static void start(sd_event *loop, struct cni_plan *plan, enum command command, cni_callback callback, void *userdata,
                   struct cni_chain **ret) {
         struct cni_chain *chain = nd_new(struct cni_chain);
 
@@ -200,7 +209,7 @@ static void start(sd_event *loop, struct cni_plan *plan, bool del, cni_callback 
                                      .pod = plan->pod,
                                      .previous = plan->previous ? nd_strdup(plan->previous) : nullptr,
                                      .end_us = nd_clock_us() + plan->deadline_us,
-                                     .del = del,
+                                     .command = command,
                                      .callback = callback,
                                      .userdata = userdata};
         if (sd_event_add_defer(loop, &chain->starter, on_start, chain) < 0)
@@ -209,11 +218,15 @@ static void start(sd_event *loop, struct cni_plan *plan, bool del, cni_callback 
 }
 
 void cni_add(sd_event *loop, struct cni_plan *plan, cni_callback callback, void *userdata, struct cni_chain **ret) {
-        start(loop, plan, false, callback, userdata, ret);
+        start(loop, plan, COMMAND_ADD, callback, userdata, ret);
 }
 
 void cni_del(sd_event *loop, struct cni_plan *plan, cni_callback callback, void *userdata, struct cni_chain **ret) {
-        start(loop, plan, true, callback, userdata, ret);
+        start(loop, plan, COMMAND_DEL, callback, userdata, ret);
+}
+
+void cni_check(sd_event *loop, struct cni_plan *plan, cni_callback callback, void *userdata, struct cni_chain **ret) {
+        start(loop, plan, COMMAND_CHECK, callback, userdata, ret);
 }
 
 void cni_abort(struct cni_chain *chain) {

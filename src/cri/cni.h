@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cni.h - CNI plugins, and how they are called: nothing outside knows a plugin
  *
- * A chain is one ADD or DEL over all plugins of a configuration, one program after the other, with one deadline for all of them. */
+ * A chain is one ADD, DEL or CHECK over all plugins of a configuration, one program after the other, with one deadline for all of them. */
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -17,19 +17,22 @@ struct cni_plan {
         const char *id;                    /* the sandbox's */
         const char *netns;                 /* "" when it is gone */
         const struct sandbox_request *pod; /* stays where it is until the end */
-        const char *previous;              /* for DEL: what ADD gave; nullptr = it is not known */
+        const char *previous;              /* for DEL and CHECK: what ADD gave; nullptr = it is not known */
         uint64_t deadline_us;
 };
 
 struct cni_chain;
 
-/* Runs once, from the loop. result is the last plugin's answer to ADD, nullptr for DEL and with an error, which is the callback's to free. */
+/* Runs once, from the loop. result is the last plugin's answer to ADD, nullptr for the others and with an error, which is the callback's to free. */
 typedef void (*cni_callback)(struct nd_error *error, const char *result, void *userdata);
 
 /* One plugin's failure ends an ADD; what was made then needs a DEL. */
 void cni_add(sd_event *loop, struct cni_plan *plan, cni_callback callback, void *userdata, struct cni_chain **ret);
 /* From the last plugin to the first, each whatever the others say. The first failure is told. */
 void cni_del(sd_event *loop, struct cni_plan *plan, cni_callback callback, void *userdata, struct cni_chain **ret);
+
+/* In the order of the ADD, each told what that gave. The first plugin that misses something ends it. */
+void cni_check(sd_event *loop, struct cni_plan *plan, cni_callback callback, void *userdata, struct cni_chain **ret);
 
 /* Kills the plugin that runs, with all that it started; the chain fails when it has ended. Not for a DEL, which somebody is owed. */
 void cni_abort(struct cni_chain *chain);

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cri/checkup.h"
 #include "cri/events.h"
 #include "cri/listener.h"
 #include "cri/network.h"
@@ -47,6 +48,7 @@ void daemon_done(struct daemon *daemon) {
         events_free(daemon->events);
         stats_free(daemon->stats);
         verify_free(daemon->verify);
+        checkup_free(daemon->checkup);
         selftest_free(daemon->selftest);
         pods_done(&daemon->pods);
         network_free(daemon->network);
@@ -168,6 +170,7 @@ static void on_tested(void *userdata) {
         }
         report_ready(daemon);
         sweeper_wake(daemon->sweeper); /* what the last daemon left */
+        checkup_begin(daemon->checkup);
 }
 
 static struct nd_error *make_run_directories(const struct cri_config *config) {
@@ -200,7 +203,9 @@ static struct nd_error *start_pods(struct daemon *daemon) {
         nd_try(stats_new(daemon, &daemon->stats));
         daemon->events = events_new();
         nd_try(stream_server_new(daemon, &daemon->streams));
-        return recovery_run(daemon);
+        nd_try(recovery_run(daemon));
+        daemon->checkup = checkup_new(daemon);
+        return nullptr;
 }
 
 struct nd_error *daemon_start(struct daemon *daemon) {

@@ -23,6 +23,7 @@ struct daemon {
         struct pins *pins;
         struct workshop *workshop;
         struct network *network;
+        struct checkup *checkup;
         struct selftest *selftest;
         struct verify *verify;
         struct stats *stats;

@@ -57,6 +57,8 @@ void describe_sandbox(const struct daemon *daemon, const struct sandbox *sandbox
         describe_namespaces(daemon, sandbox, &out);
         describe_steps(&out, sandbox->made);
         nd_json_string(&out, "network", sandbox->network_result);
+        if (sandbox->network_check)
+                nd_json_string(&out, "networkCheck", sandbox->network_check[0] ? sandbox->network_check : "passed");
         nd_json_open(&out, "containers", '[');
         nd_vector_each (container, &sandbox->containers) {
                 nd_json_string(&out, nullptr, (*container)->id);

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "cri/bandwidth.h"
 #include "cri/cni-result.h"
 #include "cri/cni.h"
 #include "cri/config.h"
@@ -28,6 +29,7 @@
 
 static constexpr uint64_t add_deadline_us = 180 * ND_SECOND_US; /* the kubelet waits four minutes for a sandbox */
 static constexpr uint64_t del_deadline_us = 90 * ND_SECOND_US;  /* and two for its end */
+static constexpr uint64_t check_deadline_us = 30 * ND_SECOND_US;
 
 enum {
         FILES_MOST = 256,
@@ -224,7 +226,7 @@ static struct nd_error *read_note(const struct sandbox *sandbox, struct cni_conf
         return nullptr;
 }
 
-struct nd_error *network_choose(struct network *network, struct sandbox *sandbox) {
+static struct nd_error *choose(struct network *network, struct sandbox *sandbox) {
         const char *reason, *message;
 
         if (!network_ready(network, &reason, &message))
@@ -232,6 +234,13 @@ struct nd_error *network_choose(struct network *network, struct sandbox *sandbox
         free(sandbox->network_result);
         sandbox->network_result = make_note(network->file, network->cni.source, nullptr);
         return nullptr;
+}
+
+struct nd_error *network_choose(struct network *network, struct sandbox *sandbox) {
+        struct bandwidth limit;
+
+        nd_try(bandwidth_of(&sandbox->request.annotations, &limit));
+        return choose(network, sandbox);
 }
 
 /* ---- calls ---- */
@@ -336,7 +345,7 @@ void network_remove(struct network *network, struct sandbox *sandbox, network_ca
         struct nd_error *error = nullptr;
 
         if (!sandbox->network_result) /* of a record that could not be read: the present configuration is likely that of then */
-                nd_error_free(network_choose(network, sandbox));
+                nd_error_free(choose(network, sandbox));
         if (sandbox->network_result)
                 error = read_note(sandbox, &plan.config, &file, &result);
         if (error || !sandbox->network_result) {
@@ -345,6 +354,37 @@ void network_remove(struct network *network, struct sandbox *sandbox, network_ca
         }
         plan.previous = cni_config_del_takes_result(&plan.config) ? result : nullptr;
         cni_del(network->loop, &plan, on_removed, call, &call->chain);
+}
+
+static void on_checked(struct nd_error *error, [[maybe_unused]] const char *result, void *userdata) {
+        call_end(userdata, error);
+}
+
+void network_check(struct network *network, struct sandbox *sandbox, network_callback callback, void *userdata,
+                   struct network_call **ret) {
+        nd_autofree char *netns = path_of_netns(network->config, sandbox->id), *file = nullptr, *result = nullptr;
+        struct cni_plan plan = {.directories = network->config->cni_plugins,
+                                .id = sandbox->id,
+                                .netns = netns,
+                                .pod = &sandbox->request,
+                                .deadline_us = check_deadline_us};
+        struct nd_error *error = read_note(sandbox, &plan.config, &file, &result);
+
+        *ret = nullptr;
+        if (!error && !cni_config_takes_check(&plan.config)) {
+                cni_config_done(&plan.config);
+                return;
+        }
+        *ret = new_call(network, sandbox, callback, userdata);
+        if (!error && !result)
+                error = nd_error_new(ND_INTERNAL, 0, "what the plugins made is not known");
+        if (error) {
+                cni_config_done(&plan.config);
+                end_soon(*ret, error);
+                return;
+        }
+        plan.previous = result;
+        cni_check(network->loop, &plan, on_checked, *ret, &(*ret)->chain);
 }
 
 void network_abort(struct network_call *call) {

@@ -17,7 +17,7 @@ void network_free(struct network *network);
  * configuration's directory: what a DaemonSet has just put there counts. */
 [[nodiscard]] bool network_ready(struct network *network, const char **ret_reason, const char **ret_message);
 
-/* Writes into sandbox->network_result which configuration the pod is about to get. The caller then records the sandbox with SANDBOX_MADE_NETWORK, and
+/* Writes into sandbox->network_result which configuration the pod is about to get; refuses a bandwidth that cannot be kept. The caller then records the sandbox with SANDBOX_MADE_NETWORK, and
  * only then adds it: so a DEL can be done with the very configuration of the ADD, whatever becomes of us or of the file. */
 [[nodiscard]] struct nd_error *network_choose(struct network *network, struct sandbox *sandbox);
 
@@ -31,6 +31,11 @@ void network_add(struct network *network, struct sandbox *sandbox, network_callb
  * was damaged, the present configuration serves; where there is none either, there is nobody to ask. */
 void network_remove(struct network *network, struct sandbox *sandbox, network_callback callback, void *userdata,
                     struct network_call **ret);
+
+/* Asks the plugins whether what they made for the pod is still there; the error says what is not. Where they cannot be asked (the configuration is older than
+ * CHECK, or its author does not want it) *ret is nullptr and there will be no callback. */
+void network_check(struct network *network, struct sandbox *sandbox, network_callback callback, void *userdata,
+                   struct network_call **ret);
 
 /* Kills the plugin that runs; the call fails when that has ended. */
 void network_abort(struct network_call *call);

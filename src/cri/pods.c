@@ -27,6 +27,7 @@ void sandbox_free(struct sandbox *sandbox) {
         sandbox_request_done(&sandbox->request);
         nd_strings_done(&sandbox->addresses);
         free(sandbox->network_result);
+        free(sandbox->network_check);
         nd_vector_done(&sandbox->containers);
         lane_done(&sandbox->lane);
         free(sandbox);

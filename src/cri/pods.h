@@ -33,6 +33,7 @@ enum sandbox_made {
 };
 
 struct container;
+struct network_call;
 
 /* What had been used when somebody last asked, and the rate since the time before. */
 struct cpu_rate {
@@ -46,13 +47,15 @@ struct sandbox {
         struct sandbox_request request;
         enum sandbox_state state;
         unsigned made;
-        bool this_boot;         /* otherwise nothing of it can be alive */
-        uint64_t created_at;    /* nanoseconds since 1970, as everywhere */
-        nd_strings addresses;   /* of the pod's network, the primary one first */
-        char *network_result;   /* network.c's own note, for DEL: configuration and result as JSON; nullptr = none */
-        bool stopping;          /* no container may be created any more; not recorded */
-        uint64_t oom_kills;     /* in its cgroup, as far as they were laid to a container that has ended */
-        struct container *init; /* pid namespace of the pod; nullptr = none. Not shown to the kubelet */
+        bool this_boot;       /* otherwise nothing of it can be alive */
+        uint64_t created_at;  /* nanoseconds since 1970, as everywhere */
+        nd_strings addresses; /* of the pod's network, the primary one first */
+        char *network_result; /* network.c's own note, for DEL: configuration and result as JSON; nullptr = none */
+        char *network_check; /* what CHECK found since this daemon runs: "" = all is there, nullptr = not asked; not recorded */
+        struct network_call *checking; /* the CHECK that runs, or nullptr: it must not keep a stop waiting */
+        bool stopping;                 /* no container may be created any more; not recorded */
+        uint64_t oom_kills;            /* in its cgroup, as far as they were laid to a container that has ended */
+        struct container *init;        /* pid namespace of the pod; nullptr = none. Not shown to the kubelet */
         nd_vector(struct container *) containers;
         struct cpu_rate rate;
         struct lane lane;

@@ -47,7 +47,7 @@ struct sandbox_request {
         bool has_dns;        /* without it the node's resolv.conf serves */
         nd_strings dns_servers, dns_searches, dns_options;
         nd_vector(struct port_request) ports;
-        pairs labels, annotations; /* stored verbatim; nothing ever acts on one */
+        pairs labels, annotations; /* stored verbatim; the only ones that are acted on are bandwidth.h's two */
         char *cgroup_parent;       /* "" = none */
         pairs sysctls;             /* name with dots, value */
         enum namespace_mode network, pid, ipc;

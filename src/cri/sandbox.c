@@ -8,6 +8,7 @@
  *                 through to the disk), network, late sysctls, init, record that it is ready
  *        stop     containers, init, network, unmake, record
  *        remove   stop, containers' removal, record's removal
+ *        check    ask the network's plugins; killed as soon as a stop or a removal comes
  *   A run that fails, or whose caller is gone, becomes the undoing of itself: the steps of a removal over whatever is recorded as made. It turns round
  *   between two steps, never within one, so that nothing is undone while it is still being made. What cannot be undone now (a CNI plugin that
  *   refuses its DEL) leaves a NOTREADY sandbox, which the kubelet stops and removes as any other: nothing that a plugin was asked for is forgotten.
@@ -51,12 +52,15 @@ enum step {
         STEP_REMOVE_CONTAINERS,
         STEP_FORGET,
         STEP_END,
+        /* check */
+        STEP_CHECK,
 };
 
 enum kind {
         KIND_RUN,
         KIND_STOP,
         KIND_REMOVE,
+        KIND_CHECK,
 };
 
 struct sandbox_operation {
@@ -305,6 +309,36 @@ static struct nd_error *forget(struct sandbox_operation *operation) {
         return nullptr;
 }
 
+/* ---- a check ---- */
+
+/* What a plugin misses is told to people: the pod may well serve all the same, and whether it is to be replaced is not ours to decide. */
+static void on_checked(struct nd_error *error, void *userdata) {
+        struct sandbox_operation *operation = userdata;
+        struct sandbox *sandbox = operation->sandbox;
+
+        operation->network = sandbox->checking = nullptr;
+        if (!error || nd_error_code(error) != ND_CANCELLED)
+                nd_strset(&sandbox->network_check, error ? nd_error_text(error) : "");
+        if (error && nd_error_code(error) != ND_CANCELLED)
+                tell(operation, "a pod's network is not what it was made to be", error);
+        nd_error_free(error);
+        operation->step = STEP_END;
+        operation_advance(operation);
+}
+
+/* True when there is nothing to ask, or somebody has more urgent things to do with it. */
+static bool begin_check(struct sandbox_operation *operation) {
+        struct sandbox *sandbox = operation->sandbox;
+
+        operation->step = STEP_END;
+        if (sandbox->state != SANDBOX_READY || !sandbox->this_boot || !(sandbox->made & SANDBOX_MADE_NETWORK) ||
+            sandbox->lane.waiting.count > 0)
+                return true;
+        network_check(operation->daemon->network, sandbox, on_checked, operation, &operation->network);
+        sandbox->checking = operation->network;
+        return !operation->network;
+}
+
 /* ---- the walk ---- */
 
 /* Does the step, or starts it: true when it is over. Every step may find that there is nothing to do. */
@@ -370,6 +404,8 @@ static bool take_step(struct sandbox_operation *operation, enum step step) {
         case STEP_FORGET:
                 error = forget(operation);
                 break;
+        case STEP_CHECK:
+                return begin_check(operation);
         case STEP_END:
                 break;
         }
@@ -410,6 +446,11 @@ static void on_turn(void *userdata) {
                 abort(); /* only memory can be missing */
 }
 
+static const enum step first_steps[] = {[KIND_RUN] = STEP_RECORD,
+                                        [KIND_STOP] = STEP_STOP_CONTAINERS,
+                                        [KIND_REMOVE] = STEP_STOP_CONTAINERS,
+                                        [KIND_CHECK] = STEP_CHECK};
+
 static struct sandbox_operation *order(struct daemon *daemon, struct sandbox *sandbox, enum kind kind, sandbox_callback done,
                                        void *userdata, struct sandbox_operation **ret) {
         struct sandbox_operation *operation = nd_new(struct sandbox_operation);
@@ -417,9 +458,11 @@ static struct sandbox_operation *order(struct daemon *daemon, struct sandbox *sa
         *operation = (struct sandbox_operation) {.daemon = daemon,
                                                  .sandbox = sandbox,
                                                  .kind = kind,
-                                                 .step = kind == KIND_RUN ? STEP_RECORD : STEP_STOP_CONTAINERS,
+                                                 .step = first_steps[kind],
                                                  .done = done,
                                                  .userdata = userdata};
+        if (sandbox->checking)
+                network_abort(sandbox->checking);
         lane_enter(&sandbox->lane, on_turn, operation);
         if (ret)
                 *ret = operation;
@@ -452,6 +495,10 @@ void sandbox_stop(struct daemon *daemon, struct sandbox *sandbox, sandbox_callba
 void sandbox_remove(struct daemon *daemon, struct sandbox *sandbox, sandbox_callback done, void *userdata,
                     struct sandbox_operation **ret) {
         (void) order(daemon, sandbox, KIND_REMOVE, done, userdata, ret);
+}
+
+void sandbox_check(struct daemon *daemon, struct sandbox *sandbox, sandbox_callback done, void *userdata) {
+        (void) order(daemon, sandbox, KIND_CHECK, done, userdata, nullptr);
 }
 
 void sandbox_abandon(struct sandbox_operation *operation) {

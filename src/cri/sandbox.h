@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sandbox.h - what is done with pod sandboxes: run, stop, remove
+/* sandbox.h - what is done with pod sandboxes: run, stop, remove, check
  *
  * An operation waits for its turn on the sandbox's lane, then goes step by step on the loop. Its callback runs once, from the loop and never
  * before the call has returned, with the error (the callback's to free) or nullptr. Whoever is not interested any more, because the kubelet's call
@@ -26,6 +26,10 @@ void sandbox_stop(struct daemon *daemon, struct sandbox *sandbox, sandbox_callba
 /* Stops it if need be, removes its containers, and drops it from disk and book; sandbox is nullptr in the callback. */
 void sandbox_remove(struct daemon *daemon, struct sandbox *sandbox, sandbox_callback done, void *userdata,
                     struct sandbox_operation **ret);
+
+/* Asks the network's plugins whether what they made for it is still there, and notes the answer in network_check; nothing else becomes of it. Whoever wants
+ * to stop or remove the sandbox does not wait for that. No error comes of it, and it cannot be abandoned. */
+void sandbox_check(struct daemon *daemon, struct sandbox *sandbox, sandbox_callback done, void *userdata);
 
 /* ret of the calls above may be nullptr for those who never abandon. */
 void sandbox_abandon(struct sandbox_operation *operation);

@@ -173,6 +173,18 @@ static Nodens__V1__ContainerDetail *answer_container_detail(struct nd_arena *mem
         return m;
 }
 
+static Nodens__V1__CheckEntry *answer_network(struct nd_arena *memory, const struct sandbox *sandbox) {
+        Nodens__V1__CheckEntry *m;
+
+        if (!sandbox->network_check)
+                return nullptr;
+        m = answer_new(memory, Nodens__V1__CheckEntry, nodens__v1__check_entry__descriptor);
+        m->name = (char *) "network";
+        m->result = (char *) (sandbox->network_check[0] ? "failed" : "passed");
+        m->found = sandbox->network_check;
+        return m;
+}
+
 static Nodens__V1__PodDetail *answer_pod_detail(struct nd_arena *memory, const struct daemon *daemon,
                                                 const struct sandbox *sandbox) {
         Nodens__V1__PodDetail *m = answer_new(memory, Nodens__V1__PodDetail, nodens__v1__pod_detail__descriptor);
@@ -183,6 +195,7 @@ static Nodens__V1__PodDetail *answer_pod_detail(struct nd_arena *memory, const s
         m->cgroup_parent = sandbox->request.cgroup_parent;
         m->directory = nd_arena_strdup(memory, directory);
         m->this_boot = sandbox->this_boot;
+        m->network = answer_network(memory, sandbox);
         m->containers = nd_arena_alloc(memory, sandbox->containers.count, sizeof *m->containers);
         nd_vector_each (container, &sandbox->containers) {
                 if (container_is_shown(*container))

@@ -83,12 +83,61 @@ static void a_plugin_that_takes_them_gets_the_name_servers([[maybe_unused]] void
         free(input);
 }
 
+static void a_plugin_that_takes_it_gets_the_bandwidth([[maybe_unused]] void **state) {
+        struct pair items[] = {{.key = (char *) "kubernetes.io/ingress-bandwidth", .value = (char *) "10M"},
+                               {.key = (char *) "kubernetes.io/egress-bandwidth", .value = (char *) "1Gi"}};
+        struct sandbox_request pod = {.annotations = {.items = items, .count = 2}};
+        nd_cleanup(cni_config_done) struct cni_config config = {};
+        char *input = nullptr;
+
+        expect_ok(parse(
+                "{\"name\": \"x\", \"plugins\": [{\"type\": \"a\", \"capabilities\": {\"bandwidth\": true}}, {\"type\": \"b\"}]}",
+                &config));
+        expect_ok(cni_config_input(&config, 0, &pod, nullptr, &input));
+        expect_contains(input, "\"runtimeConfig\":{\"bandwidth\":{\"ingressRate\":10000000,\"ingressBurst\":4294967295,"
+                               "\"egressRate\":1073741824,\"egressBurst\":4294967295}}");
+        free(nd_take_ptr(input));
+        pod.annotations.count = 1;
+        expect_ok(cni_config_input(&config, 0, &pod, nullptr, &input));
+        expect_contains(input, "{\"bandwidth\":{\"ingressRate\":10000000,\"ingressBurst\":4294967295}}");
+        free(nd_take_ptr(input));
+        expect_ok(cni_config_input(&config, 1, &pod, nullptr, &input));
+        assert_null(strstr(input, "runtimeConfig"));
+        free(nd_take_ptr(input));
+        items[0].value = (char *) "much"; /* of a pod that is older than the rule */
+        expect_ok(cni_config_input(&config, 0, &pod, nullptr, &input));
+        assert_null(strstr(input, "runtimeConfig"));
+        free(input);
+}
+
+static void plugins_can_be_asked_since_0_4_0_unless_their_author_says_no([[maybe_unused]] void **state) {
+        static const struct {
+                const char *more;
+                bool expected;
+        } cases[] = {{"", false},
+                     {", \"cniVersion\": \"0.3.1\"", false},
+                     {", \"cniVersion\": \"0.4.0\"", true},
+                     {", \"cniVersion\": \"1.1.0\", \"disableCheck\": false", true},
+                     {", \"cniVersion\": \"1.0.0\", \"disableCheck\": true", false}};
+
+        for (size_t i = 0; i < nd_count_of(cases); i++) {
+                nd_autofree char *text = nd_format("{\"name\": \"x\", \"type\": \"a\"%s}", cases[i].more);
+                nd_cleanup(cni_config_done) struct cni_config config = {};
+
+                expect_ok(parse(text, &config));
+                assert_int_equal(cni_config_takes_check(&config), cases[i].expected);
+        }
+        refuses("{\"name\": \"x\", \"type\": \"a\", \"disableCheck\": \"yes\"}", "disableCheck");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_list_and_a_single_plugin_are_read),
                 cmocka_unit_test(what_names_no_plugin_or_leaves_the_directory_is_refused),
                 cmocka_unit_test(a_plugin_is_told_the_network_and_what_was_made_before_it),
                 cmocka_unit_test(a_plugin_that_takes_them_gets_the_name_servers),
+                cmocka_unit_test(a_plugin_that_takes_it_gets_the_bandwidth),
+                cmocka_unit_test(plugins_can_be_asked_since_0_4_0_unless_their_author_says_no),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

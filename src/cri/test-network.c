@@ -187,6 +187,59 @@ static void a_plugin_that_refuses_is_quoted_and_all_get_their_del([[maybe_unused
         tear_down(&f);
 }
 
+static void plugins_are_asked_in_order_for_what_they_made([[maybe_unused]] void **state) {
+        struct network_call *call = nullptr;
+        nd_autofree char *first = nullptr, *log = nullptr;
+        struct fixture f;
+
+        set_up(&f);
+        conflist(&f, "10-x.conflist", "x", "first", "second");
+        plugin(&f, "first", answer);
+        plugin(&f, "second", answer);
+        expect_ok(add(&f));
+        network_check(f.network, &f.sandbox, on_call, &f, &call);
+        assert_non_null(call);
+        expect_ok(wait_for(&f));
+        first = scratch_read(f.root, "input-CHECK-first");
+        expect_contains(first, "\"prevResult\":{\"cniVersion\":\"1.0.0\",\"ips\":[{\"address\":\"10.7.0.2/24\"}]}");
+
+        plugin(&f, "first", "echo '{\"code\":100,\"msg\":\"no such address\"}'; exit 1\n");
+        network_check(f.network, &f.sandbox, on_call, &f, &call);
+        expect_error(wait_for(&f), ND_INTERNAL, "network 'x': CNI plugin 'first' (CHECK): no such address (CNI code 100)");
+        assert_non_null(f.sandbox.network_result);
+        assert_int_equal(f.sandbox.addresses.count, 1);
+        log = scratch_read(f.root, "log");
+        assert_true(strstr(log, "CHECK first") < strstr(log, "CHECK second"));
+        tear_down(&f);
+}
+
+static void plugins_of_old_are_not_asked([[maybe_unused]] void **state) {
+        struct network_call *call = nullptr;
+        struct fixture f;
+
+        set_up(&f);
+        scratch_text(f.root, "net.d/10-x.conf", "{\"cniVersion\":\"0.3.1\",\"name\":\"x\",\"type\":\"first\"}");
+        plugin(&f, "first", answer);
+        expect_ok(add(&f));
+        network_check(f.network, &f.sandbox, on_call, &f, &call);
+        assert_null(call);
+        tear_down(&f);
+}
+
+static void a_bandwidth_that_cannot_be_kept_is_refused_before_anything_is_made([[maybe_unused]] void **state) {
+        struct pair item = {.key = (char *) "kubernetes.io/egress-bandwidth", .value = (char *) "1"};
+        struct fixture f;
+
+        set_up(&f);
+        conflist(&f, "10-x.conflist", "x", "first", "first");
+        plugin(&f, "first", answer);
+        f.sandbox.request.annotations.items = &item;
+        f.sandbox.request.annotations.count = 1;
+        expect_error(add(&f), ND_INVALID, "kubernetes.io/egress-bandwidth: '1' is not between 1k and 1P");
+        assert_null(f.sandbox.network_result);
+        tear_down(&f);
+}
+
 static void a_plugin_that_hangs_is_killed_with_what_it_started([[maybe_unused]] void **state) {
         uint64_t start = nd_clock_us();
         struct network_call *call;
@@ -281,6 +334,9 @@ int main(void) {
                 cmocka_unit_test(the_node_is_ready_as_soon_as_somebody_installs_a_network),
                 cmocka_unit_test(every_plugin_is_called_in_order_and_back),
                 cmocka_unit_test(a_plugin_that_refuses_is_quoted_and_all_get_their_del),
+                cmocka_unit_test(plugins_are_asked_in_order_for_what_they_made),
+                cmocka_unit_test(plugins_of_old_are_not_asked),
+                cmocka_unit_test(a_bandwidth_that_cannot_be_kept_is_refused_before_anything_is_made),
                 cmocka_unit_test(a_plugin_that_hangs_is_killed_with_what_it_started),
                 cmocka_unit_test(a_network_without_an_address_is_an_error),
                 cmocka_unit_test(without_a_note_the_present_network_gets_its_del),

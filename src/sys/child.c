@@ -202,8 +202,8 @@ struct launch {
         int input, output, errors, report;
         const int *descriptors;
         size_t descriptor_count;
-        char oom_score_adj[16]; /* "" = ours */
-        pid_t parent;           /* 0 = whoever that is */
+        char oom_score_adj[16];  /* "" = ours */
+        pid_t parent;            /* 0 = whoever that is */
         const sigset_t *signals; /* those that are not as the program expects them */
 };
 

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkup.c - see checkup.h
+ *
+ * Theory of operation
+ *   While no daemon ran, nobody held the node's network to account: an upgrade of the plugins, a flushed ruleset or a removed bridge leaves pods that are
+ *   READY and cannot be reached. CNI's CHECK tells, so each pod that a new daemon finds is checked once, one at a time and with a pause between
+ *   two: a node may have a thousand, and the kubelet's requests come first. What is found is noted and logged (sandbox_check()), and no more is
+ *   done: a plugin's CHECK may be stricter than what the pod needs, and only the kubelet decides over pods.
+ * Owns       the list of ids and a timer. A check that runs belongs to its sandbox. */
+#include "cri/checkup.h"
+
+#include <systemd/sd-event.h>
+
+#include "base/clock.h"
+#include "cri/daemon.h"
+#include "cri/sandbox.h"
+
+static constexpr uint64_t first_us = ND_SECOND_US; /* after a restart the kubelet has much to ask */
+static constexpr uint64_t pause_us = 100 * ND_MS_US;
+
+struct checkup {
+        struct daemon *daemon;
+        nd_strings ids; /* of sandboxes, from the last to the first */
+        sd_event_source *timer;
+};
+
+struct checkup *checkup_new(struct daemon *daemon) {
+        struct checkup *checkup = nd_new(struct checkup);
+        const struct nd_map_slot *slot;
+
+        checkup->daemon = daemon;
+        for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));) {
+                const struct sandbox *sandbox = slot->value;
+
+                if (sandbox->state == SANDBOX_READY && sandbox->this_boot && (sandbox->made & SANDBOX_MADE_NETWORK))
+                        nd_strings_add(&checkup->ids, sandbox->id);
+        }
+        return checkup;
+}
+
+void checkup_free(struct checkup *checkup) {
+        if (!checkup)
+                return;
+        sd_event_source_disable_unref(checkup->timer);
+        nd_strings_done(&checkup->ids);
+        free(checkup);
+}
+
+static void wait_for_next(struct checkup *checkup, uint64_t us);
+
+static void on_checked(struct nd_error *error, [[maybe_unused]] struct sandbox *sandbox, void *userdata) {
+        nd_error_free(error);
+        wait_for_next(userdata, pause_us);
+}
+
+static int on_next([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
+        struct checkup *checkup = userdata;
+        nd_autofree char *id = checkup->ids.items[--checkup->ids.count];
+        struct sandbox *sandbox = nd_map_get(&checkup->daemon->pods.sandboxes, id);
+
+        if (sandbox && sandbox->state == SANDBOX_READY)
+                sandbox_check(checkup->daemon, sandbox, on_checked, checkup);
+        else
+                wait_for_next(checkup, 0);
+        return 0;
+}
+
+static void wait_for_next(struct checkup *checkup, uint64_t us) {
+        sd_event_source_disable_unref(nd_take_ptr(checkup->timer));
+        if (checkup->ids.count > 0 && sd_event_add_time_relative(checkup->daemon->loop, &checkup->timer, CLOCK_MONOTONIC, us,
+                                                                 ND_MS_US, on_next, checkup) < 0)
+                abort(); /* only memory can be missing */
+}
+
+void checkup_begin(struct checkup *checkup) {
+        wait_for_next(checkup, first_us);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkup.h - after a restart: do the plugins still find what they made for each pod? */
+#pragma once
+
+struct daemon;
+struct checkup;
+
+/* Notes the pods that there are now. */
+[[nodiscard]] struct checkup *checkup_new(struct daemon *daemon);
+void checkup_free(struct checkup *checkup);
+
+/* From now on, in its own time. */
+void checkup_begin(struct checkup *checkup);
