@@ -31,10 +31,10 @@ struct nd_channels {
         struct base64_decode_ctx decoder; /* of the message */
 };
 
-struct nd_channels *nd_channels_new(const char *protocol, size_t output) {
+struct nd_channels *nd_channels_new(enum nd_websocket_side side, const char *protocol, size_t output) {
         struct nd_channels *channels = nd_new(struct nd_channels);
 
-        channels->websocket = nd_websocket_new(output);
+        channels->websocket = nd_websocket_new(side, output);
         channels->base64 = nd_streq(protocol, "base64.channel.k8s.io") || nd_streq(protocol, "v4.base64.channel.k8s.io");
         channels->ends = nd_streq(protocol, "v5.channel.k8s.io");
         return channels;
@@ -60,7 +60,7 @@ static struct nd_error *fail(const struct nd_channels *channels, const char *wor
 
 static struct nd_error *take_number(struct nd_channels *channels, unsigned char byte) {
         if (channels->base64 && (byte < '0' || byte > '9'))
-                return fail(channels, "the client's message does not begin with a channel's digit");
+                return fail(channels, "the peer's message does not begin with a channel's digit");
         channels->channel = channels->base64 ? byte - '0' : byte;
         channels->step = channels->ends && byte == END ? ENDING : DATA;
         base64_decode_init(&channels->decoder);
@@ -76,7 +76,7 @@ static struct nd_error *decode(struct nd_channels *channels, char *bytes, size_t
 
                 n = length - at < DECODED_AT_ONCE ? length - at : DECODED_AT_ONCE;
                 if (!base64_decode_update(&channels->decoder, &got, plain, n, bytes + at))
-                        return fail(channels, "the client's message is no base64");
+                        return fail(channels, "the peer's message is no base64");
                 memcpy(bytes + done, plain, got);
                 done += got;
         }
@@ -163,4 +163,10 @@ void nd_channels_write(struct nd_channels *channels, unsigned channel, const cha
                 bytes += n;
                 length -= n;
         } while (length > 0);
+}
+
+void nd_channels_end(struct nd_channels *channels, unsigned channel) {
+        const char message[] = {(char) END, (char) channel};
+
+        nd_websocket_send(channels->websocket, false, message, sizeof message);
 }

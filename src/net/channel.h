@@ -25,8 +25,8 @@ struct nd_channel_event {
 
 struct nd_channels;
 
-struct nd_channels *nd_channels_new(const char *protocol,
-                                    size_t output); /* one of the above; output as in nd_websocket_new() */
+/* The protocol is one of the above; output as in nd_websocket_new(). */
+struct nd_channels *nd_channels_new(enum nd_websocket_side side, const char *protocol, size_t output);
 void nd_channels_free(struct nd_channels *channels);
 static inline void nd_channels_done(struct nd_channels **channels) {
         nd_channels_free(*channels);
@@ -39,6 +39,9 @@ static inline void nd_channels_done(struct nd_channels **channels) {
 
 size_t nd_channels_room(const struct nd_channels *channels); /* bytes that nd_channels_write() takes now */
 void nd_channels_write(struct nd_channels *channels, unsigned channel, const char *bytes, size_t length);
+
+/* Nothing more will be written to this channel: for a client that speaks v5. */
+void nd_channels_end(struct nd_channels *channels, unsigned channel);
 
 /* For what concerns the whole connection: nd_websocket_close(), nd_websocket_queued(), nd_websocket_sent(). */
 struct nd_websocket *nd_channels_websocket(const struct nd_channels *channels);

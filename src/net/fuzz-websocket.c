@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz-websocket.c - the fuzzer is the peer
  *
- * The first byte chooses the protocol; then each piece begins with a letter and a length of two bytes: 'r' raw bytes; 'm' a message, which is masked and framed
+ * The first byte chooses the protocol, and by its highest bit our side; then each piece begins with a letter and a length of two bytes: 'r' raw bytes; 'm' a message, which is masked and framed
  * here, so that what lies behind the framing is reached; 'w' we write so many bytes; 'd' the peer reads so many.
  * Property: whatever the peer does, what waits stays within the bounds, all bytes are taken or the connection fails, no event reaches out of the bytes that
  * were given, and everything is freed at the end. */
@@ -100,7 +100,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         if (size < 1)
                 return 0;
-        channels = nd_channels_new(protocols[data[0] % nd_count_of(protocols)], OUTPUT);
+        channels = nd_channels_new(data[0] & 0x80 ? ND_WEBSOCKET_CLIENT : ND_WEBSOCKET_SERVER,
+                                   protocols[data[0] % nd_count_of(protocols)], OUTPUT);
         for (data++, size--; size >= 3; data += 3 + length, size -= 3 + length) {
                 length = (size_t) data[1] << 8 | data[2];
                 length = length < size - 3 ? length : size - 3;

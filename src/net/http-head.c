@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http-head.c - the head of one HTTP/1.1 request, and the answer to it, as bytes */
+/* http-head.c - the head of one HTTP/1.1 request or of the answer to it, as bytes */
 #include "net/http-head.h"
 
 #include <string.h>
@@ -54,6 +54,19 @@ static struct nd_error *read_request_line(char *line, struct nd_http_head *head)
         return nullptr;
 }
 
+/* "HTTP/1.1 101 Switching Protocols", taken apart in place. */
+static struct nd_error *read_status_line(char *line, struct nd_http_head *head) {
+        static const char version[] = "HTTP/1.1 ";
+        enum { DIGITS = 3 };
+        char *digits = line + sizeof version - 1;
+
+        if (!nd_has_prefix(line, version) || strspn(digits, "0123456789") != DIGITS || digits[0] == '0' ||
+            (digits[DIGITS] != ' ' && digits[DIGITS] != '\0'))
+                return nd_error_new(ND_INVALID, 0, "the answer's first line is not 'HTTP/1.1 STATUS WORDS'");
+        head->status = (unsigned) ((digits[0] - '0') * 100 + (digits[1] - '0') * 10 + (digits[2] - '0'));
+        return nullptr;
+}
+
 /* "Name: value", taken apart in place. */
 static struct nd_error *read_field(char *line, struct nd_http_head *head) {
         char *colon = strchr(line, ':');
@@ -74,7 +87,7 @@ static struct nd_error *read_field(char *line, struct nd_http_head *head) {
                 if (is_control(*c) && *c != '\t')
                         return nd_error_new(ND_INVALID, 0, "header '%s' has a control character", line);
         if (head->count == ND_HTTP_FIELDS)
-                return nd_error_new(ND_EXHAUSTED, 0, "the request has more than %d headers", ND_HTTP_FIELDS);
+                return nd_error_new(ND_EXHAUSTED, 0, "there are more than %d headers", ND_HTTP_FIELDS);
         head->fields[head->count++] = (struct nd_http_field) {.name = line, .value = value};
         return nullptr;
 }
@@ -114,7 +127,9 @@ static struct nd_error *body_length(const struct nd_http_head *head, size_t most
         return nullptr;
 }
 
-static struct nd_error *read_lines(struct nd_http_head *head, size_t length) {
+typedef struct nd_error *(*first_line)(char *line, struct nd_http_head *head);
+
+static struct nd_error *read_lines(struct nd_http_head *head, size_t length, first_line read_first) {
         char *line = head->bytes;
         char *const end = head->bytes + length - 2; /* the empty line */
 
@@ -122,13 +137,14 @@ static struct nd_error *read_lines(struct nd_http_head *head, size_t length) {
                 char *stop = memmem(line, (size_t) (end - line), "\r\n", 2);
 
                 *stop = '\0';
-                nd_try(line == head->bytes ? read_request_line(line, head) : read_field(line, head));
+                nd_try(line == head->bytes ? read_first(line, head) : read_field(line, head));
                 line = stop + 2;
         }
-        return head->method ? nullptr : nd_error_new(ND_INVALID, 0, "the request has no first line");
+        return head->method || head->status > 0 ? nullptr : nd_error_new(ND_INVALID, 0, "the head has no first line");
 }
 
-static struct nd_error *read_head(const char *bytes, size_t length, struct nd_http_head *ret, size_t *ret_used) {
+static struct nd_error *read_head(const char *bytes, size_t length, first_line read_first, struct nd_http_head *ret,
+                                  size_t *ret_used) {
         nd_autohead head = {};
         size_t seen = length < ND_HTTP_HEAD ? length : ND_HTTP_HEAD;
         const char *empty_line = seen > 0 ? memmem(bytes, seen, "\r\n\r\n", 4) : nullptr;
@@ -138,14 +154,14 @@ static struct nd_error *read_head(const char *bytes, size_t length, struct nd_ht
         *ret_used = 0;
         used = empty_line ? (size_t) (empty_line - bytes) + 4 : 0;
         if (seen > 0 && memchr(bytes, '\0', empty_line ? used : seen))
-                return nd_error_new(ND_INVALID, 0, "the request's head has a null byte");
+                return nd_error_new(ND_INVALID, 0, "the head has a null byte");
         if (!empty_line && length >= ND_HTTP_HEAD)
-                return nd_error_new(ND_EXHAUSTED, 0, "the request's head is longer than %d bytes", ND_HTTP_HEAD);
+                return nd_error_new(ND_EXHAUSTED, 0, "the head is longer than %d bytes", ND_HTTP_HEAD);
         if (!empty_line)
                 return nullptr;
         head.bytes = nd_strndup(bytes, used);
         head.fields = nd_calloc(ND_HTTP_FIELDS, sizeof *head.fields);
-        nd_try(read_lines(&head, used));
+        nd_try(read_lines(&head, used, read_first));
         *ret = nd_take(head, (struct nd_http_head) {});
         *ret_used = used;
         return nullptr;
@@ -157,11 +173,15 @@ struct nd_error *nd_http_head_read(const char *bytes, size_t length, struct nd_h
 
         *ret = (struct nd_http_head) {};
         *ret_used = 0;
-        nd_try(read_head(bytes, length, &head, &used));
+        nd_try(read_head(bytes, length, read_request_line, &head, &used));
         nd_try(refuse_body(&head));
         *ret = nd_take(head, (struct nd_http_head) {});
         *ret_used = used;
         return nullptr;
+}
+
+struct nd_error *nd_http_answer_read(const char *bytes, size_t length, struct nd_http_head *ret, size_t *ret_used) {
+        return read_head(bytes, length, read_status_line, ret, ret_used);
 }
 
 struct nd_error *nd_http_request_read(const char *bytes, size_t length, size_t body_most, struct nd_http_head *ret,
@@ -171,7 +191,7 @@ struct nd_error *nd_http_request_read(const char *bytes, size_t length, size_t b
 
         *ret = (struct nd_http_head) {};
         *ret_used = 0;
-        nd_try(read_head(bytes, length, &head, &used));
+        nd_try(read_head(bytes, length, read_request_line, &head, &used));
         if (used == 0)
                 return nullptr;
         nd_try(body_length(&head, body_most, &body));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http-head.h - the head of one HTTP/1.1 request, and the answer to it, as bytes
+/* http-head.h - the head of one HTTP/1.1 request or of the answer to it, as bytes
  *
  * For servers that upgrade: a connection carries one request without a body, and what follows its head belongs to another protocol. Strict where
  * tolerance has cost others: CRLF only, no folded lines, no space before a colon, no body. The query is thrown away, and nothing is decoded. */
@@ -21,6 +21,7 @@ struct nd_http_field {
 /* A head that was read. Owns its bytes, which all strings point into. */
 struct nd_http_head {
         char *bytes;
+        unsigned status;    /* of an answer, which has neither method nor path */
         const char *method; /* "GET", "POST": not checked against a list */
         const char *path;   /* begins with '/', without the query */
         struct nd_http_field *fields;
@@ -33,6 +34,10 @@ void nd_http_head_done(struct nd_http_head *head);
 /* Reads a head from the beginning of what has come so far. *ret_used is the head's length: bytes after it are the next protocol's. 0 means that it is not
  * whole yet and *ret is empty: call again with more bytes behind these. The error is for the peer: ND_INVALID, or ND_EXHAUSTED past a bound. */
 [[nodiscard]] struct nd_error *nd_http_head_read(const char *bytes, size_t length, struct nd_http_head *ret, size_t *ret_used);
+
+/* For clients that upgrade: the head of the answer. What follows it is the next protocol's when the status is 101, else words for people. */
+[[nodiscard]] struct nd_error *nd_http_answer_read(const char *bytes, size_t length, struct nd_http_head *ret,
+                                                   size_t *ret_used);
 
 /* For servers that take a body: a whole request. The body points into the bytes; its length is told by Content-Length and nothing else, and is at most
  * body_most. *ret_used is 0 until the body is whole, too. */

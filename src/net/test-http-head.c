@@ -148,6 +148,25 @@ static void a_refusal_is_answered_with_words_and_ends_the_connection([[maybe_unu
         }
 }
 
+static void an_answer_is_read_by_whoever_asked([[maybe_unused]] void **state) {
+        static const char good[] = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\nnext",
+                          *const bad[] = {
+                                  "HTTP/1.0 101 X\r\n\r\n",  "HTTP/1.1 1x1 X\r\n\r\n",           "HTTP/1.1 099 X\r\n\r\n",
+                                  "HTTP/1.1 1010 X\r\n\r\n", "HTTP/1.1 101\r\nno colon\r\n\r\n", "\r\n\r\n",
+                                  "GET / HTTP/1.1\r\n\r\n"};
+        nd_autohead head = {}, none = {};
+        size_t used;
+
+        expect_ok(nd_http_answer_read(good, sizeof good - 1, &head, &used));
+        assert_int_equal(used, sizeof good - 1 - 4);
+        assert_int_equal(head.status, 101);
+        assert_string_equal(nd_http_head_get(&head, "upgrade"), "websocket");
+        expect_ok(nd_http_answer_read(good, used - 1, &none, &used));
+        assert_int_equal(used, 0);
+        for (size_t i = 0; i < nd_count_of(bad); i++)
+                expect_error(nd_http_answer_read(bad[i], strlen(bad[i]), &none, &used), ND_INVALID, "");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_head_is_read_and_what_follows_is_left),
@@ -157,6 +176,7 @@ int main(void) {
                 cmocka_unit_test(a_null_byte_is_refused_before_the_head_is_whole),
                 cmocka_unit_test(a_head_has_bounds),
                 cmocka_unit_test(an_upgrade_is_answered_with_its_fields_only),
+                cmocka_unit_test(an_answer_is_read_by_whoever_asked),
                 cmocka_unit_test(a_refusal_is_answered_with_words_and_ends_the_connection),
         };
 

@@ -75,7 +75,8 @@ static void messages_say_their_channel_however_they_are_cut([[maybe_unused]] voi
                 add_frame(&sent, 0x82, cases[i].first, strlen(cases[i].first));
                 add_frame(&sent, 0x82, cases[i].second, strlen(cases[i].second));
                 for (size_t piece = 1; piece <= sent.length; piece++) {
-                        nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new(cases[i].protocol, 0);
+                        nd_cleanup(nd_channels_done) struct nd_channels *channels =
+                                nd_channels_new(ND_WEBSOCKET_SERVER, cases[i].protocol, 0);
                         nd_autofree char *got = told(channels, &sent, piece);
                         nd_autotext first = ND_TEXT(100), second = ND_TEXT(100);
 
@@ -88,7 +89,8 @@ static void messages_say_their_channel_however_they_are_cut([[maybe_unused]] voi
 }
 
 static void a_message_may_be_several_frames_with_a_ping_between_them([[maybe_unused]] void **state) {
-        nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new("v4.channel.k8s.io", 0);
+        nd_cleanup(nd_channels_done) struct nd_channels *channels =
+                nd_channels_new(ND_WEBSOCKET_SERVER, "v4.channel.k8s.io", 0);
         nd_autotext sent = ND_TEXT(1 << 16);
         const char *bytes;
 
@@ -102,8 +104,8 @@ static void a_message_may_be_several_frames_with_a_ping_between_them([[maybe_unu
 }
 
 static void the_fifth_protocol_ends_channels_and_the_others_do_not([[maybe_unused]] void **state) {
-        nd_cleanup(nd_channels_done) struct nd_channels *five = nd_channels_new("v5.channel.k8s.io", 0),
-                                                        *four = nd_channels_new("v4.channel.k8s.io", 0);
+        nd_cleanup(nd_channels_done) struct nd_channels *five = nd_channels_new(ND_WEBSOCKET_SERVER, "v5.channel.k8s.io", 0),
+                                                        *four = nd_channels_new(ND_WEBSOCKET_SERVER, "v4.channel.k8s.io", 0);
         nd_autotext sent = ND_TEXT(1 << 16);
 
         add_frame(&sent, 0x82, "\xff\0", 2);
@@ -114,7 +116,7 @@ static void the_fifth_protocol_ends_channels_and_the_others_do_not([[maybe_unuse
 }
 
 static void a_goodbye_is_answered_and_ends_everything([[maybe_unused]] void **state) {
-        nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new("", 0);
+        nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new(ND_WEBSOCKET_SERVER, "", 0);
         nd_autotext sent = ND_TEXT(1 << 16);
         const char *bytes;
 
@@ -142,14 +144,15 @@ static void what_breaks_the_protocol_is_an_error([[maybe_unused]] void **state) 
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
-                nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new(cases[i].protocol, 0);
+                nd_cleanup(nd_channels_done) struct nd_channels *channels =
+                        nd_channels_new(ND_WEBSOCKET_SERVER, cases[i].protocol, 0);
                 nd_autotext sent = ND_TEXT(1 << 16);
 
                 add_frame(&sent, cases[i].first, cases[i].bytes, strlen(cases[i].bytes));
                 expect_text(told(channels, &sent, sent.length), "(error)");
         }
         {
-                nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new("", 0);
+                nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new(ND_WEBSOCKET_SERVER, "", 0);
                 nd_autotext sent = ND_TEXT(100);
 
                 nd_text_append(&sent, "\x82\2\1x", 4); /* without a mask */
@@ -158,7 +161,8 @@ static void what_breaks_the_protocol_is_an_error([[maybe_unused]] void **state) 
 }
 
 static void what_waits_is_bounded_and_who_only_asks_is_cut_off([[maybe_unused]] void **state) {
-        nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new("base64.channel.k8s.io", 0);
+        nd_cleanup(nd_channels_done) struct nd_channels *channels =
+                nd_channels_new(ND_WEBSOCKET_SERVER, "base64.channel.k8s.io", 0);
         nd_autofree char *zeros = nd_calloc(1, 1 << 16), *got = nullptr;
         nd_autotext sent = ND_TEXT(1 << 24);
         const char *bytes;
@@ -176,7 +180,8 @@ static void what_waits_is_bounded_and_who_only_asks_is_cut_off([[maybe_unused]] 
 }
 
 static void a_message_of_ours_has_its_length_before_it([[maybe_unused]] void **state) {
-        nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new("v4.channel.k8s.io", 0);
+        nd_cleanup(nd_channels_done) struct nd_channels *channels =
+                nd_channels_new(ND_WEBSOCKET_SERVER, "v4.channel.k8s.io", 0);
         struct nd_websocket *websocket = nd_channels_websocket(channels);
         nd_autofree char *zeros = nd_calloc(1, 1000);
         const char *bytes;
@@ -193,8 +198,82 @@ static void a_message_of_ours_has_its_length_before_it([[maybe_unused]] void **s
         assert_int_equal(queued(channels, &bytes), 3);
 }
 
+/* All that one side has queued, given to the other in pieces; what that makes of it, as words. */
+static char *carried(const struct nd_channels *from, struct nd_channels *to, size_t piece) {
+        nd_autotext sent = ND_TEXT(1 << 20);
+        const char *bytes;
+        size_t length = queued(from, &bytes);
+
+        if (length > 0)
+                nd_text_append(&sent, bytes, length);
+        (void) !nd_websocket_sent(nd_channels_websocket(from), length);
+        return told(to, &sent, piece);
+}
+
+static void a_client_and_a_server_understand_each_other([[maybe_unused]] void **state) {
+        static const size_t pieces[] = {1, 2, 3, 7, 1 << 20};
+
+        for (size_t i = 0; i < nd_count_of(pieces); i++) {
+                nd_cleanup(nd_channels_done) struct nd_channels *client = nd_channels_new(ND_WEBSOCKET_CLIENT,
+                                                                                          "v5.channel.k8s.io", 0),
+                                                                *server = nd_channels_new(ND_WEBSOCKET_SERVER,
+                                                                                          "v5.channel.k8s.io", 0);
+                nd_autofree char *input = nullptr, *output = nullptr;
+
+                nd_channels_write(client, 0, "x", 1);
+                nd_channels_end(client, 0);
+                nd_channels_write(server, 1, "y", 1);
+                nd_channels_write(server, 3, "z", 1);
+                nd_websocket_close(nd_channels_websocket(server), ND_WEBSOCKET_NORMAL);
+                input = carried(client, server, pieces[i]);
+                assert_string_equal(input, ""); /* it has said goodbye */
+                output = carried(server, client, pieces[i]);
+                assert_string_equal(output, "1:y 3:z over0 ");
+        }
+        {
+                nd_cleanup(nd_channels_done) struct nd_channels *client = nd_channels_new(ND_WEBSOCKET_CLIENT,
+                                                                                          "v5.channel.k8s.io", 0),
+                                                                *server = nd_channels_new(ND_WEBSOCKET_SERVER,
+                                                                                          "v5.channel.k8s.io", 0);
+                nd_autofree char *zeros = nd_calloc(1, 1000), *got = nullptr;
+
+                nd_channels_write(client, 0, "abc", 3);
+                nd_channels_end(client, 0);
+                expect_text(carried(client, server, 1 << 20), "0:abc end0 ");
+                nd_channels_write(client, 0, zeros, 1000);
+                got = carried(client, server, 1 << 20);
+                assert_int_equal(got[0], '0');
+        }
+}
+
+static void a_client_masks_every_frame_anew_and_takes_none_that_is_masked([[maybe_unused]] void **state) {
+        nd_cleanup(nd_channels_done) struct nd_channels *client = nd_channels_new(ND_WEBSOCKET_CLIENT, "", 0);
+        nd_autotext sent = ND_TEXT(100);
+        const char *bytes;
+
+        nd_channels_write(client, 0, "same", 4);
+        nd_channels_write(client, 0, "same", 4);
+        assert_int_equal(queued(client, &bytes), 22);
+        assert_int_equal((unsigned char) bytes[1], 0x80 | 5);
+        assert_memory_not_equal(bytes + 2, bytes + 13, 4); /* once in four thousand million times it is the same */
+        add_frame(&sent, 0x82, "\1x", 2);
+        expect_text(told(client, &sent, sent.length), "(error)");
+}
+
+static void a_key_is_one_that_a_server_takes([[maybe_unused]] void **state) {
+        char key[ND_WEBSOCKET_KEY], other[ND_WEBSOCKET_KEY], accept[ND_WEBSOCKET_ACCEPT];
+
+        nd_websocket_key(key);
+        nd_websocket_key(other);
+        assert_true(nd_websocket_accept(key, accept));
+        assert_string_not_equal(key, other);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_client_and_a_server_understand_each_other),
+                cmocka_unit_test(a_client_masks_every_frame_anew_and_takes_none_that_is_masked),
+                cmocka_unit_test(a_key_is_one_that_a_server_takes),
                 cmocka_unit_test(the_key_of_the_standard_is_answered_as_the_standard_says),
                 cmocka_unit_test(messages_say_their_channel_however_they_are_cut),
                 cmocka_unit_test(a_message_may_be_several_frames_with_a_ping_between_them),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* websocket.c - the server's side of one WebSocket connection, without any I/O
+/* websocket.c - one WebSocket connection, without any I/O
  *
  * Theory of operation
  *   Input is a walk over frames: @STEP_HEADER collects the bytes that each begins with (how many there are is in the first two), a data frame is then
@@ -8,6 +8,7 @@
  *   Output is one queue of bytes. Data stops being taken at the owner's bound; answers have ND_WEBSOCKET_ANSWERS more. Only the peer's frames cause
  *   them, so a peer that goes on without reading is found out here.
  * Why not a library: the one that Debian has stores whole messages, and its queue is not bounded in bytes; what is left of it is what is here.
+ * The two sides differ in one thing: a client masks its frames, so that no proxy on the way takes them for something else, and a server does not.
  * Invariant  what has come is unmasked once, in place, and never read again. */
 #include "net/websocket.h"
 
@@ -15,6 +16,7 @@
 #include <nettle/base64.h>
 #include <nettle/sha1.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/text.h"
 
@@ -22,7 +24,8 @@ enum {
         HEADER_LEAST = 2,
         MASK = 4,
         HEADER_MOST = HEADER_LEAST + 8 + MASK,
-        KEY = 24,
+        KEY = ND_WEBSOCKET_KEY - 1,
+        KEY_BYTES = 16,
         FLAG_FIN = 0x80,
         FLAGS_RESERVED = 0x70,
         FLAG_MASK = 0x80,
@@ -46,6 +49,7 @@ enum step {
 };
 
 struct nd_websocket {
+        bool client;
         size_t bound; /* on data that goes out */
         enum step step;
         unsigned char part[ND_WEBSOCKET_CONTROL]; /* of a header, which is shorter, or of a control frame */
@@ -62,9 +66,10 @@ struct nd_websocket {
         size_t out_first;
 };
 
-struct nd_websocket *nd_websocket_new(size_t output) {
+struct nd_websocket *nd_websocket_new(enum nd_websocket_side side, size_t output) {
         struct nd_websocket *websocket = nd_new(struct nd_websocket);
 
+        websocket->client = side == ND_WEBSOCKET_CLIENT;
         websocket->bound = output == 0 ? ND_WEBSOCKET_OUTPUT : output < OUTPUT_LEAST ? OUTPUT_LEAST : output;
         websocket->out = ND_TEXT(websocket->bound + ND_WEBSOCKET_ANSWERS + COMPACT);
         return websocket;
@@ -78,6 +83,19 @@ void nd_websocket_free(struct nd_websocket *websocket) {
 }
 
 /* ---- the handshake ---- */
+
+static void draw(uint8_t *bytes, size_t length) {
+        if (getrandom(bytes, length, 0) != (ssize_t) length) /* so few bytes come whole, or not at all */
+                abort();
+}
+
+void nd_websocket_key(char ret[static ND_WEBSOCKET_KEY]) {
+        uint8_t bytes[KEY_BYTES];
+
+        draw(bytes, sizeof bytes);
+        base64_encode_raw(ret, sizeof bytes, bytes);
+        ret[KEY] = '\0';
+}
 
 bool nd_websocket_accept(const char *key, char ret[static ND_WEBSOCKET_ACCEPT]) {
         static const char suffix[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -101,10 +119,20 @@ static size_t waiting(const struct nd_websocket *websocket) {
         return websocket->out.length - websocket->out_first;
 }
 
-static void queue_frame(struct nd_websocket *websocket, enum opcode opcode, const char *bytes, size_t length) {
-        unsigned char header[ND_WEBSOCKET_HEADER] = {(unsigned char) (FLAG_FIN | opcode)};
+/* The last bytes of what was queued, which are a frame's; the mask stands before them. */
+static void mask_last(struct nd_websocket *websocket, size_t length) {
+        char *bytes = websocket->out.bytes + websocket->out.length - length;
+        const char *mask = bytes - MASK;
+
+        for (size_t i = 0; i < length; i++)
+                bytes[i] = (char) (bytes[i] ^ mask[i % MASK]);
+}
+
+static size_t write_header(const struct nd_websocket *websocket, enum opcode opcode, size_t length,
+                           unsigned char header[static ND_WEBSOCKET_HEADER]) {
         size_t header_length = HEADER_LEAST;
 
+        header[0] = (unsigned char) (FLAG_FIN | opcode);
         if (length < 126) {
                 header[1] = (unsigned char) length;
         } else if (length <= UINT16_MAX) {
@@ -120,6 +148,18 @@ static void queue_frame(struct nd_websocket *websocket, enum opcode opcode, cons
                 memcpy(header + HEADER_LEAST, &size, sizeof size);
                 header_length += sizeof size;
         }
+        if (websocket->client) {
+                header[1] |= FLAG_MASK;
+                draw(header + header_length, MASK);
+                header_length += MASK;
+        }
+        return header_length;
+}
+
+static void queue_frame(struct nd_websocket *websocket, enum opcode opcode, const char *bytes, size_t length) {
+        unsigned char header[ND_WEBSOCKET_HEADER] = {};
+        size_t header_length = write_header(websocket, opcode, length, header);
+
         if (websocket->closed || waiting(websocket) + header_length + length > websocket->bound + ND_WEBSOCKET_ANSWERS) {
                 websocket->failed = websocket->failed || !websocket->closed;
                 return;
@@ -127,6 +167,8 @@ static void queue_frame(struct nd_websocket *websocket, enum opcode opcode, cons
         nd_text_append(&websocket->out, (const char *) header, header_length);
         if (length > 0)
                 nd_text_append(&websocket->out, bytes, length);
+        if (websocket->client)
+                mask_last(websocket, length);
 }
 
 void nd_websocket_send(struct nd_websocket *websocket, bool text, const char *bytes, size_t length) {
@@ -180,7 +222,7 @@ static size_t header_length(const struct nd_websocket *websocket) {
 
         if (websocket->part_length < HEADER_LEAST)
                 return HEADER_LEAST;
-        return HEADER_LEAST + MASK + (size == 127 ? 8 : size == 126 ? 2 : 0);
+        return HEADER_LEAST + (websocket->client ? 0 : MASK) + (size == 127 ? 8 : size == 126 ? 2 : 0);
 }
 
 static struct nd_error *check_header(struct nd_websocket *websocket) {
@@ -188,14 +230,13 @@ static struct nd_error *check_header(struct nd_websocket *websocket) {
 
         if ((websocket->part[0] & FLAGS_RESERVED) != 0 || websocket->opcode > PONG ||
             (websocket->opcode > BINARY && websocket->opcode < CLOSE))
-                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR,
-                            "the client sent a kind of frame that was not agreed upon");
+                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR, "the peer sent a kind of frame that was not agreed upon");
         if (control && (!websocket->fin || websocket->remaining > ND_WEBSOCKET_CONTROL))
-                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR, "the client sent a long or broken control frame");
+                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR, "the peer sent a long or broken control frame");
         if (!control && websocket->in_message != (websocket->opcode == CONTINUATION))
-                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR, "the client mixed up the frames of its messages");
+                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR, "the peer mixed up the frames of its messages");
         if (websocket->remaining > ND_WEBSOCKET_FRAME)
-                return fail(websocket, ND_WEBSOCKET_TOO_BIG, "the client sent too large a frame");
+                return fail(websocket, ND_WEBSOCKET_TOO_BIG, "the peer sent too large a frame");
         return nullptr;
 }
 
@@ -215,7 +256,8 @@ static struct nd_error *take_header(struct nd_websocket *websocket) {
                 memcpy(&eight, part + HEADER_LEAST, sizeof eight);
                 websocket->remaining = be64toh(eight);
         }
-        memcpy(websocket->mask, part + length - MASK, MASK);
+        if (!websocket->client)
+                memcpy(websocket->mask, part + length - MASK, MASK);
         websocket->mask_at = 0;
         nd_try(check_header(websocket));
         websocket->part_length = 0;
@@ -228,6 +270,8 @@ static struct nd_error *take_header(struct nd_websocket *websocket) {
 }
 
 static void unmask(struct nd_websocket *websocket, char *bytes, size_t length) {
+        if (websocket->client)
+                return;
         for (size_t i = 0; i < length; i++)
                 bytes[i] = (char) (bytes[i] ^ websocket->mask[websocket->mask_at++ % MASK]);
 }
@@ -273,6 +317,17 @@ static size_t take_data(struct nd_websocket *websocket, char *bytes, size_t leng
         return n;
 }
 
+static struct nd_error *check_mask(struct nd_websocket *websocket) {
+        if (websocket->part_length < HEADER_LEAST || ((websocket->part[1] & FLAG_MASK) != 0) != websocket->client)
+                return nullptr;
+        return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR,
+                    websocket->client ? "the server sent a frame with a mask" : "the client sent a frame without a mask");
+}
+
+static bool has_header(const struct nd_websocket *websocket) {
+        return websocket->part_length >= HEADER_LEAST && websocket->part_length == header_length(websocket);
+}
+
 struct nd_error *nd_websocket_receive(struct nd_websocket *websocket, char *bytes, size_t length, size_t *ret_used,
                                       struct nd_websocket_event *ret) {
         size_t used = 0;
@@ -288,12 +343,11 @@ struct nd_error *nd_websocket_receive(struct nd_websocket *websocket, char *byte
                 }
                 if (websocket->step == STEP_HEADER) {
                         used += collect(websocket, bytes + used, length - used, header_length(websocket));
-                        if (websocket->part_length >= HEADER_LEAST && (websocket->part[1] & FLAG_MASK) == 0)
-                                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR, "the client sent a frame without a mask");
-                        if (websocket->part_length < header_length(websocket) && used == length)
-                                return nullptr;
-                        if (websocket->part_length == header_length(websocket) && websocket->part_length > HEADER_LEAST)
+                        nd_try(check_mask(websocket));
+                        if (has_header(websocket))
                                 nd_try(take_header(websocket));
+                        else if (used == length)
+                                return nullptr;
                         continue;
                 }
                 if (websocket->step == STEP_CONTROL) {
@@ -309,6 +363,6 @@ struct nd_error *nd_websocket_receive(struct nd_websocket *websocket, char *byte
                 return nullptr;
         }
         if (websocket->failed)
-                return nd_error_new(ND_INVALID, 0, "the client does not read what it asks for");
+                return nd_error_new(ND_INVALID, 0, "the peer does not read what it asks for");
         return nullptr; /* what follows a goodbye is thrown away */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* websocket.h - the server's side of one WebSocket connection (RFC 6455), without any I/O
+/* websocket.h - one WebSocket connection (RFC 6455), the server's side or the client's, without any I/O
  *
  * Bytes from the peer go in and give events; what the owner says gives bytes for the peer. The owner pulls, as with net/spdy.h. Data is passed on in the
  * pieces it comes in and never stored. Pings are answered here. Extensions are not negotiated, so a frame that uses one is an error. */
@@ -17,8 +17,9 @@ enum {
         ND_WEBSOCKET_ANSWERS =
                 16 << 10, /* and that much more for answers: a peer that asks on without reading them is cut off */
         ND_WEBSOCKET_DATA_FRAME = 32 << 10, /* most data in one frame that we send */
-        ND_WEBSOCKET_HEADER = 10,           /* most bytes before it */
-        ND_WEBSOCKET_ACCEPT = 29,           /* the answer to a key, with its end */
+        ND_WEBSOCKET_HEADER = 14,           /* most bytes before it */
+        ND_WEBSOCKET_KEY = 25,              /* what a client is answered by, with its end */
+        ND_WEBSOCKET_ACCEPT = 29,           /* the answer to it, likewise */
 };
 
 enum nd_websocket_status { /* why a connection is closed; RFC 6455 section 7.4.1 */
@@ -43,12 +44,20 @@ struct nd_websocket_event {
 
 struct nd_websocket;
 
-struct nd_websocket *nd_websocket_new(size_t output); /* 0 = ND_WEBSOCKET_OUTPUT */
+enum nd_websocket_side {
+        ND_WEBSOCKET_SERVER,
+        ND_WEBSOCKET_CLIENT, /* masks what it sends, and takes nothing that is masked */
+};
+
+struct nd_websocket *nd_websocket_new(enum nd_websocket_side side, size_t output); /* 0 = ND_WEBSOCKET_OUTPUT */
 void nd_websocket_free(struct nd_websocket *websocket);
 static inline void nd_websocket_done(struct nd_websocket **websocket) {
         nd_websocket_free(*websocket);
         *websocket = nullptr;
 }
+
+/* A new key, random as the standard wants it. */
+void nd_websocket_key(char ret[static ND_WEBSOCKET_KEY]);
 
 /* What a server answers to Sec-WebSocket-Key. False for a key that is none. */
 [[nodiscard]] bool nd_websocket_accept(const char *key, char ret[static ND_WEBSOCKET_ACCEPT]);

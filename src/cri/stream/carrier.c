@@ -46,7 +46,7 @@ struct nd_error *carrier_new_spdy(const struct session_type *type, struct carrie
 struct carrier *carrier_new_websocket(const struct stream_request *request, const char *protocol) {
         struct carrier *carrier = nd_new(struct carrier);
 
-        carrier->channels = nd_channels_new(protocol, 0);
+        carrier->channels = nd_channels_new(ND_WEBSOCKET_SERVER, protocol, 0);
         carrier->kind = request->kind;
         if (request->kind != STREAM_FORWARD) {
                 const bool wanted[REMOTE_CHANNELS] = {request->input, request->output, request->errors, true,
