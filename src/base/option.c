@@ -42,32 +42,40 @@ static struct nd_error *store(const struct nd_option *option, const char *value,
         return nd_error_new(ND_INTERNAL, 0, "option --%s has no kind", option->name);
 }
 
-/* One word that starts with a dash. *position moves on when the value is the next word. */
-static struct nd_error *take_option(const struct nd_command *command, int argc, char **argv, int *position, void *settings) {
-        const char *word = argv[*position], *value = nullptr;
-        const struct nd_option *option;
+/* An option's value: what its own word has of it, else the next word. *position moves on when it is the next. */
+static struct nd_error *take_value(const struct nd_option *option, const char *value, int argc, char **argv, int *position,
+                                   void *settings) {
+        if (!value && *position + 1 >= argc)
+                return nd_error_new(ND_INVALID, 0, "--%s needs a value (%s)", option->name, option->argument);
+        return store(option, value ?: argv[++*position], settings);
+}
 
-        if (word[1] == '-') {
-                size_t length = strcspn(word + 2, "=");
+static struct nd_error *take_long(const struct nd_command *command, int argc, char **argv, int *position, void *settings) {
+        const char *word = argv[*position] + 2;
+        size_t length = strcspn(word, "=");
+        const char *value = word[length] == '=' ? word + length + 1 : nullptr;
+        const struct nd_option *option = find_by_name(command, word, length);
 
-                option = find_by_name(command, word + 2, length);
-                if (word[2 + length] == '=')
-                        value = word + 2 + length + 1;
-        } else {
-                option = find_by_letter(command, word[1]);
-                if (word[2])
-                        value = word + 2 + (word[2] == '=');
-        }
         if (!option)
-                return nd_error_new(ND_INVALID, 0, "no option '%s'", word);
+                return nd_error_new(ND_INVALID, 0, "no option '%s'", argv[*position]);
         if (!option->argument && value)
                 return nd_error_new(ND_INVALID, 0, "--%s takes no value", option->name);
-        if (option->argument && !value) {
-                if (*position + 1 >= argc)
-                        return nd_error_new(ND_INVALID, 0, "--%s needs a value (%s)", option->name, option->argument);
-                value = argv[++*position];
+        return option->argument ? take_value(option, value, argc, argv, position, settings) : store(option, nullptr, settings);
+}
+
+/* Flags may share a word ("-it"); one with a value is the last in it. */
+static struct nd_error *take_letters(const struct nd_command *command, int argc, char **argv, int *position, void *settings) {
+        for (const char *letter = argv[*position] + 1; *letter; letter++) {
+                const struct nd_option *option = find_by_letter(command, *letter);
+
+                if (!option)
+                        return nd_error_new(ND_INVALID, 0, "no option '%s'", argv[*position]);
+                if (option->argument)
+                        return take_value(option, letter[1] ? letter + 1 + (letter[1] == '=') : nullptr, argc, argv, position,
+                                          settings);
+                nd_try(store(option, nullptr, settings));
         }
-        return store(option, value, settings);
+        return nullptr;
 }
 
 struct nd_error *nd_options_parse(const struct nd_command *command, int argc, char **argv, void *settings, int *ret_operands,
@@ -85,11 +93,13 @@ struct nd_error *nd_options_parse(const struct nd_command *command, int argc, ch
                         *ret = ND_PARSED_HELP;
                         return nullptr;
                 } else if (!options_end && word[0] == '-' && word[1]) {
-                        nd_try(take_option(command, argc, argv, &i, settings));
+                        nd_try(word[1] == '-' ? take_long(command, argc, argv, &i, settings)
+                                              : take_letters(command, argc, argv, &i, settings));
                 } else if (!command->operands) {
                         return nd_error_new(ND_INVALID, 0, "'%s' is not expected here", word);
                 } else {
                         argv[1 + operands++] = word;
+                        options_end = options_end || (command->verbatim_from > 0 && operands >= (int) command->verbatim_from);
                 }
         }
         *ret_operands = operands;

@@ -36,7 +36,8 @@ struct nd_option {
 struct nd_command {
         const char *name; /* nullptr ends a table; "" is the program itself, which then has no other command */
         const char *summary;
-        const char *operands; /* "[FILE...]", nullptr = none are taken */
+        const char *operands;   /* "[FILE...]", nullptr = none are taken */
+        unsigned verbatim_from; /* this operand and all after it are somebody else's command line; 0 = none is */
         const struct nd_option *options;
         size_t settings_size; /* of the struct that the options write into */
         int (*run)(void *settings, int operand_count, char **operands);

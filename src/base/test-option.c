@@ -13,7 +13,11 @@ struct settings {
 };
 
 static const struct nd_option options[] = {
-        {.name = "json", .kind = ND_OPTION_FLAG, .offset = offsetof(struct settings, json), .help = "for machines"},
+        {.name = "json",
+         .letter = 'j',
+         .kind = ND_OPTION_FLAG,
+         .offset = offsetof(struct settings, json),
+         .help = "for machines"},
         {.name = "dir",
          .letter = 'd',
          .kind = ND_OPTION_TEXT,
@@ -51,6 +55,13 @@ static const struct nd_command commands[] = {
          .options = options,
          .settings_size = sizeof(struct settings),
          .run = run},
+        {.name = "wrap",
+         .summary = "runs a command",
+         .operands = "X COMMAND...",
+         .verbatim_from = 2,
+         .options = options,
+         .settings_size = sizeof(struct settings),
+         .run = run},
         {.name = "bare", .summary = "no options", .settings_size = 0, .run = run},
         {},
 };
@@ -76,7 +87,8 @@ static void options_are_taken_in_every_spelling([[maybe_unused]] void **state) {
                                                        {"--dir=/x", "--pods=5", "--json"},
                                                        {"-d", "/x", "-p5", "--json"},
                                                        {"-d/x", "-p", "5", "--json"},
-                                                       {"--json", "-d=/x", "-p=5"}};
+                                                       {"--json", "-d=/x", "-p=5"},
+                                                       {"-jp5", "-jd", "/x"}};
         struct settings settings;
         char *argv[WORDS + 2];
         int operands;
@@ -107,6 +119,24 @@ static void operands_are_gathered_in_front_and_may_stand_between_options([[maybe
         assert_null(settings.dir);
 }
 
+static void somebody_elses_command_line_is_left_alone([[maybe_unused]] void **state) {
+        static const char *const words[][WORDS] = {{"x", "--json", "ls", "-d", "--help", "--"},
+                                                   {"--json", "x", "--", "ls", "-d", "--help", "--"}};
+        struct settings settings;
+        char *argv[WORDS + 2];
+        int operands;
+
+        for (size_t i = 0; i < nd_count_of(words); i++) {
+                expect_ok(parse(&commands[2], words[i], &settings, &operands, argv));
+                assert_true(settings.json);
+                assert_null(settings.dir);
+                assert_int_equal(operands, 5);
+                assert_string_equal(argv[2], "ls");
+                assert_string_equal(argv[3], "-d");
+                assert_string_equal(argv[5], "--");
+        }
+}
+
 static void the_last_of_several_counts_and_a_value_may_look_like_an_option([[maybe_unused]] void **state) {
         static const char *const words[] = {"--dir", "/a", "--dir", "--json", nullptr};
         struct settings settings;
@@ -130,6 +160,8 @@ static void a_wrong_command_line_is_refused_with_what_is_wrong([[maybe_unused]] 
                 {{"--dir"}, "--dir needs a value (PATH)"},
                 {{"-p"}, "--pods needs a value (N)"},
                 {{"--json=1"}, "--json takes no value"},
+                {{"-jx"}, "no option '-jx'"},
+                {{"-j=1"}, "no option '-j=1'"},
                 {{"--pods", "-1"}, "--pods needs a number from 0 to 4294967295, not '-1'"},
                 {{"--pods=4294967296"}, "--pods needs a number from 0 to 4294967295, not '4294967296'"},
                 {{"--pods="}, "--pods needs a number from 0 to 4294967295, not ''"},
@@ -233,6 +265,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(options_are_taken_in_every_spelling),
                 cmocka_unit_test(operands_are_gathered_in_front_and_may_stand_between_options),
+                cmocka_unit_test(somebody_elses_command_line_is_left_alone),
                 cmocka_unit_test(the_last_of_several_counts_and_a_value_may_look_like_an_option),
                 cmocka_unit_test(a_wrong_command_line_is_refused_with_what_is_wrong),
                 cmocka_unit_test(help_wins_wherever_it_stands),
