@@ -7,8 +7,6 @@
 #include "net/grpc-client.h"
 #include "net/protobuf.h"
 
-static constexpr uint64_t patience_us = 120 * ND_SECOND_US;
-
 static const char *socket_path(const char *socket) {
         static const char scheme[] = "unix://";
 
@@ -17,19 +15,22 @@ static const char *socket_path(const char *socket) {
         return nd_has_prefix(socket, scheme) ? socket + strlen(scheme) : socket;
 }
 
-/* Says what to do when nobody listens there. */
+/* Says what to do when nobody listens there, or somebody who does not know the call. */
 static struct nd_error *explain(struct nd_error *error) {
         if (nd_error_errno(error) == ENOENT || nd_error_errno(error) == ECONNREFUSED)
                 return nd_error_wrap(
                         error,
                         "nodens-cri does not answer (is it running? systemctl status nodens-cri; --socket names another place)");
+        if (nd_error_code(error) == ND_UNIMPLEMENTED)
+                return nd_error_wrap(error, "this nodens-cri is older than the command (restart it after an upgrade)");
         if (nd_error_errno(error) == EACCES)
                 return nd_error_wrap(error, "only root may ask nodens-cri");
         return error;
 }
 
-struct nd_error *daemon_ask(const char *socket, const char *path, const ProtobufCMessage *request,
-                            const ProtobufCMessageDescriptor *answer_type, ProtobufCMessage **ret) {
+struct nd_error *daemon_ask_within(const char *socket, const char *path, const ProtobufCMessage *request,
+                                   const ProtobufCMessageDescriptor *answer_type, uint64_t patience_us,
+                                   ProtobufCMessage **ret) {
         nd_autofree char *answer = nullptr;
         nd_autotext bytes = {};
         size_t length = 0;
@@ -38,6 +39,11 @@ struct nd_error *daemon_ask(const char *socket, const char *path, const Protobuf
         nd_try(explain(nd_grpc_call_once(socket_path(socket), path, nd_text_get(&bytes), bytes.length, patience_us, &answer,
                                          &length)));
         return nd_protobuf_unpack(answer_type, answer, length, ret);
+}
+
+struct nd_error *daemon_ask(const char *socket, const char *path, const ProtobufCMessage *request,
+                            const ProtobufCMessageDescriptor *answer_type, ProtobufCMessage **ret) {
+        return daemon_ask_within(socket, path, request, answer_type, 120 * ND_SECOND_US, ret);
 }
 
 struct following {

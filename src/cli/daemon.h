@@ -3,14 +3,29 @@
 #pragma once
 
 #include <protobuf-c/protobuf-c.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
 #define DAEMON_SOCKET "/run/nodens/cri.sock"
 
+/* The option that every command has which asks the daemon; type is its struct of settings. */
+#define DAEMON_SOCKET_OPTION(type)                                                                                            \
+        {.name = "socket",                                                                                                    \
+         .kind = ND_OPTION_TEXT,                                                                                              \
+         .offset = offsetof(struct type, socket),                                                                             \
+         .argument = "PATH",                                                                                                  \
+         .values = ND_VALUES_FILE,                                                                                            \
+         .help = "where nodens-cri listens (default " DAEMON_SOCKET ")"}
+
 /* One unary call. Free the answer with nd_protobuf_free(). socket nullptr = DAEMON_SOCKET; "unix:///path" is taken too. */
 [[nodiscard]] struct nd_error *daemon_ask(const char *socket, const char *path, const ProtobufCMessage *request,
                                           const ProtobufCMessageDescriptor *answer_type, ProtobufCMessage **ret);
+
+/* The same for a call that may take longer than two minutes, which is what daemon_ask() waits for. */
+[[nodiscard]] struct nd_error *daemon_ask_within(const char *socket, const char *path, const ProtobufCMessage *request,
+                                                 const ProtobufCMessageDescriptor *answer_type, uint64_t patience_us,
+                                                 ProtobufCMessage **ret);
 
 /* One call with a stream of answers; each is shown to the function and freed after it. */
 [[nodiscard]] struct nd_error *daemon_follow(const char *socket, const char *path, const ProtobufCMessage *request,

@@ -13,20 +13,12 @@
 #include "net/protobuf.h"
 #include "sys/file.h"
 
-#define SOCKET_OPTION(type)                                                                                                   \
-        {.name = "socket",                                                                                                    \
-         .kind = ND_OPTION_TEXT,                                                                                              \
-         .offset = offsetof(struct type, socket),                                                                             \
-         .argument = "PATH",                                                                                                  \
-         .values = ND_VALUES_FILE,                                                                                            \
-         .help = "where nodens-cri listens (default " DAEMON_SOCKET ")"}
-
 #define QUIET_OPTION                                                                                                          \
         {.name = "quiet", .letter = 'q', .offset = offsetof(struct pull_settings, quiet), .help = "print only the image's id"}
 
 const struct nd_option images_options[] = {
         {.name = "json", .offset = offsetof(struct images_settings, json), .help = "print JSON"},
-        SOCKET_OPTION(images_settings),
+        DAEMON_SOCKET_OPTION(images_settings),
         {},
 };
 
@@ -38,13 +30,13 @@ const struct nd_option pull_options[] = {
          .values = ND_VALUES_FILE,
          .help = "a file with 'user:password' for the registry"},
         QUIET_OPTION,
-        SOCKET_OPTION(pull_settings),
+        DAEMON_SOCKET_OPTION(pull_settings),
         {},
 };
 
 const struct nd_option import_options[] = {
         QUIET_OPTION,
-        SOCKET_OPTION(pull_settings),
+        DAEMON_SOCKET_OPTION(pull_settings),
         {},
 };
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/daemon.h"
+#include "cli/plain.h"
 #include "cli/pods.h"
 #include "cli/table.h"
 #include "net/protobuf.h"
@@ -17,27 +18,12 @@ enum {
 };
 
 const struct nd_option inspect_options[] = {
-        {.name = "socket",
-         .kind = ND_OPTION_TEXT,
-         .offset = offsetof(struct inspect_settings, socket),
-         .argument = "PATH",
-         .values = ND_VALUES_FILE,
-         .help = "where nodens-cri listens (default " DAEMON_SOCKET ")"},
+        DAEMON_SOCKET_OPTION(inspect_settings),
         {},
 };
 
-/* Names, paths and messages are strangers' text: nothing of it may speak to the terminal. */
-static char *plain(const char *text) {
-        char *copy = nd_strdup(text ?: "");
-
-        for (char *at = copy; *at; at++)
-                if ((unsigned char) *at < ' ' || *at == 0x7f)
-                        *at = '?';
-        return copy;
-}
-
 static void print_field(const char *name, const char *value) {
-        nd_autofree char *text = plain(value);
+        nd_autofree char *text = plain_text(value);
 
         if (*text)
                 printf("%-14s %s\n", name, text);
@@ -53,7 +39,7 @@ static void print_ids(const char *name, const Nodens__V1__IdRange *range) {
 
 static void print_pod(const Nodens__V1__PodDetail *detail) {
         const Nodens__V1__PodEntry *pod = detail->pod;
-        nd_autofree char *namespace = plain(pod->namespace_), *name = plain(pod->name);
+        nd_autofree char *namespace = plain_text(pod->namespace_), *name = plain_text(pod->name);
         char age[PODS_AGE_TEXT];
 
         printf("pod %s/%s\n", namespace, name);
@@ -107,7 +93,7 @@ static void print_user(const Nodens__V1__ContainerDetail *detail, const Nodens__
 }
 
 static void print_state(const Nodens__V1__ContainerEntry *container) {
-        nd_autofree char *reason = plain(container->reason), *message = plain(container->message);
+        nd_autofree char *reason = plain_text(container->reason), *message = plain_text(container->message);
         char age[PODS_AGE_TEXT];
         uint64_t now = nd_clock_wall_ns();
 
@@ -130,8 +116,8 @@ static void print_mounts(const Nodens__V1__ContainerDetail *detail) {
         table_init(&table, headings);
         for (size_t i = 0; i < detail->n_mounts; i++) {
                 const Nodens__V1__MountEntry *mount = detail->mounts[i];
-                nd_autofree char *path = plain(mount->container_path), *cell = nd_format("  %s", path);
-                nd_autofree char *from = plain(mount->image[0] ? mount->image : mount->host_path);
+                nd_autofree char *path = plain_text(mount->container_path), *cell = nd_format("  %s", path);
+                nd_autofree char *from = plain_text(mount->image[0] ? mount->image : mount->host_path);
                 nd_autofree char *how = nd_format(
                         "%s%s%s", mount->read_only ? mount->recursive ? "read-only with all below" : "read-only" : "writable",
                         mount->idmapped ? ", idmapped" : "", strcmp(mount->propagation, "private") == 0 ? "" : ", propagated");
@@ -153,7 +139,8 @@ static bool print_checks(const Nodens__V1__ContainerDetail *detail) {
         table_init(&table, headings);
         for (size_t i = 0; i < detail->n_checks; i++) {
                 const Nodens__V1__CheckEntry *check = detail->checks[i];
-                nd_autofree char *name = plain(check->name), *cell = nd_format("  %s", name), *found = plain(check->found);
+                nd_autofree char *name = plain_text(check->name), *cell = nd_format("  %s", name),
+                                 *found = plain_text(check->found);
                 bool failed = strcmp(check->result, "failed") == 0;
 
                 table_row(&table, (const char *[]) {cell, check->result, found}, failed ? "red" : nullptr);
@@ -164,7 +151,7 @@ static bool print_checks(const Nodens__V1__ContainerDetail *detail) {
 }
 
 static bool print_container(const Nodens__V1__ContainerDetail *detail, const Nodens__V1__PodEntry *pod) {
-        nd_autofree char *name = plain(detail->container->name);
+        nd_autofree char *name = plain_text(detail->container->name);
 
         printf("\ncontainer %s\n", name);
         print_field("  id", detail->container->id);

@@ -13,12 +13,7 @@
 
 const struct nd_option pods_options[] = {
         {.name = "json", .offset = offsetof(struct pods_settings, json), .help = "print JSON"},
-        {.name = "socket",
-         .kind = ND_OPTION_TEXT,
-         .offset = offsetof(struct pods_settings, socket),
-         .argument = "PATH",
-         .values = ND_VALUES_FILE,
-         .help = "where nodens-cri listens (default " DAEMON_SOCKET ")"},
+        DAEMON_SOCKET_OPTION(pods_settings),
         {},
 };
 

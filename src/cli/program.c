@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/check.h"
 #include "cli/commands.h"
+#include "cli/exec.h"
 #include "cli/ids.h"
 #include "cli/images.h"
 #include "cli/inspect.h"
 #include "cli/lint.h"
+#include "cli/logs.h"
 #include "cli/pods.h"
+#include "cli/rm.h"
+#include "cli/stats.h"
 
 static const struct nd_command commands[] = {
         {.name = "check",
@@ -29,6 +33,36 @@ static const struct nd_command commands[] = {
          .options = inspect_options,
          .settings_size = sizeof(struct inspect_settings),
          .run = inspect_run},
+        {.name = "exec",
+         .summary = "run a command in a container",
+         .operands = "POD[/CONTAINER] COMMAND [ARGUMENT...]",
+         .verbatim_from = 2,
+         .options = exec_options,
+         .settings_size = sizeof(struct exec_settings),
+         .run = exec_run},
+        {.name = "logs",
+         .summary = "show what a container has said",
+         .operands = "POD[/CONTAINER]",
+         .options = logs_options,
+         .settings_size = sizeof(struct logs_settings),
+         .run = logs_run},
+        {.name = "stats",
+         .summary = "show what pods and containers use",
+         .operands = "[POD...]",
+         .options = stats_options,
+         .settings_size = sizeof(struct stats_settings),
+         .run = stats_run},
+        {.name = "top",
+         .summary = "show what uses the most CPU, again and again",
+         .options = top_options,
+         .settings_size = sizeof(struct stats_settings),
+         .run = top_run},
+        {.name = "rm",
+         .summary = "stop and remove pods",
+         .operands = "POD...",
+         .options = rm_options,
+         .settings_size = sizeof(struct rm_settings),
+         .run = rm_run},
         {.name = "lint",
          .summary = "tell which pod security level manifests meet, with and without a user namespace, and what would help",
          .operands = "FILE...",

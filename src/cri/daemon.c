@@ -34,11 +34,17 @@
 #include "sys/limits.h"
 
 static const struct nd_grpc_method *const tables[] = {
-        service_runtime_methods,   service_sandbox_methods,
-        service_container_methods, service_exec_methods,
-        service_stats_methods,     service_events_methods,
-        service_image_methods,     service_node_methods,
-        service_pods_methods,      nullptr,
+        service_runtime_methods,
+        service_sandbox_methods,
+        service_container_methods,
+        service_exec_methods,
+        service_stats_methods,
+        service_events_methods,
+        service_image_methods,
+        service_node_methods,
+        service_pods_methods,
+        service_operator_methods,
+        nullptr,
 };
 
 void daemon_done(struct daemon *daemon) {

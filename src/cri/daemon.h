@@ -12,7 +12,8 @@
 struct nd_image_store;
 
 struct daemon {
-        uint64_t began; /* when it was started, in microseconds of the monotonic clock */
+        uint64_t began;        /* when it was started, in microseconds of the monotonic clock */
+        uint64_t status_asked; /* when somebody last asked for the CRI's Status, in nanoseconds since 1970; 0 = nobody */
         sd_event *loop;
         struct cri_config config;
         struct nd_image_store *images;

@@ -92,6 +92,7 @@ static void handle_pods(struct nd_grpc_call *call, [[maybe_unused]] const char *
         for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));)
                 if (sandbox_is_shown(slot->value))
                         answer.pods[answer.n_pods++] = answer_pod(&memory, slot->value);
+        answer.status_asked_at = daemon->status_asked;
         answer_with(call, &answer.base);
 }
 

@@ -2,6 +2,7 @@
 /* service-runtime.c - runtime.v1.RuntimeService: who we are and what this node can do */
 #include <cri.pb-c.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "cri/answer.h"
 #include "cri/daemon.h"
@@ -81,12 +82,13 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         Runtime__V1__RuntimeStatus status = RUNTIME__V1__RUNTIME_STATUS__INIT;
         Runtime__V1__RuntimeCondition runtime = RUNTIME__V1__RUNTIME_CONDITION__INIT, network = runtime;
         Runtime__V1__RuntimeFeatures features = RUNTIME__V1__RUNTIME_FEATURES__INIT;
-        const struct daemon *daemon = userdata;
+        struct daemon *daemon = userdata;
         nd_autotext text = ND_TEXT(64 << 10);
         nd_autoarena memory = {};
 
         if (!request)
                 return;
+        daemon->status_asked = nd_clock_wall_ns();
         fill_ready(daemon, &runtime, &network);
         status.n_conditions = 2;
         status.conditions = (Runtime__V1__RuntimeCondition *[]) {&runtime, &network};

@@ -18,3 +18,4 @@ extern const struct nd_grpc_method service_stats_methods[];     /* what they use
 extern const struct nd_grpc_method service_events_methods[];    /* what happens to them */
 extern const struct nd_grpc_method service_node_methods[];      /* nodens.v1.Node */
 extern const struct nd_grpc_method service_pods_methods[];      /* nodens.v1.Node: pods */
+extern const struct nd_grpc_method service_operator_methods[];  /* nodens.v1.Node: what an operator does with them */

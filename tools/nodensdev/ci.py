@@ -43,6 +43,7 @@ STEPS = (
     Step("fuzzing, five minutes in all", ("fuzz", "--seconds", "300")),
     Step("images: a real registry and hostile ones", ("test", "pull")),
     Step("the CRI's cases on nodens-cri", ("test", "cri-own")),
+    Step("nodens exec, logs, stats, top and rm", ("test", "pods-operator")),
     Step("testbed: guests and clusters", ("test", "testbed")),
     Step("testbed: upstream's userns tests on containerd", ("e2e", "userns", "--runtime", "containerd")),
     Step("upstream's userns tests on nodens-cri", ("e2e", "userns", "--runtime", "nodens")),

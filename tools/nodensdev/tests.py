@@ -136,6 +136,7 @@ SUITES = {
                         default=False),
     "pods-chaos": Suite("1,000 pod lives while the daemon is killed and its engines fail", pytest_of_images("tests/pods/test_chaos.py", "-s", place=alone), default=False),
     "pods-boot": Suite("what is told of a pod while it runs and after a reboot", pytest_of_images("tests/pods/test_boot.py", place=alone), default=False),
+    "pods-operator": Suite("nodens exec, logs, stats, top and rm on a node without a kubelet", pytest_of_images("tests/pods/test_operator.py", place=alone), default=False),
     "pods-damage": Suite("what becomes of pods whose records are damaged", pytest_of_images("tests/pods/test_damage.py", place=alone), default=False),
     "pods-size": Suite("1,000 pods with 2,000 containers at once", pytest_of_images("tests/pods/test_size.py", "-s", place=alone), default=False),
     "pods-soak": Suite("1,000 rounds of exec, attach, port-forward and log rotation, 500 pod lives, a minute of probes: nothing grows",

@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What somebody on a node types when no kubelet is there: nodens exec, logs, stats, top and rm, against a real nodens-cri with real pods."""
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import parts
+import pytest
+from pods import Pods, eventually
+
+HOSTILE = r"\033]0;owned\007\033[2J\302\233 31m"    # in the words of a shell's printf
+
+
+@dataclass
+class Node:
+    """A daemon, its pods, and the command line that talks to it."""
+
+    runtime: parts.NodensCri
+    pods: Pods
+
+    def command(self, *arguments: str) -> list[str]:
+        return [str(parts.program("src/nodens")), arguments[0], "--socket", str(self.runtime.socket), *arguments[1:]]
+
+    def run(self, *arguments: str, input: bytes | None = None, timeout: float = 60) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(self.command(*arguments), input=input, capture_output=True, timeout=timeout)
+
+    def said(self, *arguments: str) -> str:
+        """What a command that must succeed printed."""
+        done = self.run(*arguments)
+        assert done.returncode == 0, done
+        return done.stdout.decode()
+
+
+class Terminal:
+    """A command with a terminal of its own."""
+
+    def __init__(self, command: list[str], rows: int = 24, columns: int = 80) -> None:
+        self.master, slave = pty.openpty()
+        self.resize(rows, columns)
+        self.before = termios.tcgetattr(slave)
+        # Not by a function before exec: grpcio's threads do not survive a fork.
+        self.process = subprocess.Popen(["setsid", "--ctty", *command], stdin=slave, stdout=slave, stderr=slave)
+        self.slave, self.output = slave, b""
+
+    def resize(self, rows: int, columns: int) -> None:
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+
+    def type(self, text: bytes) -> None:
+        os.write(self.master, text)
+
+    def read(self, seconds: float = 0.1) -> None:
+        if select.select([self.master], [], [], seconds)[0]:
+            self.output += os.read(self.master, 65536)
+
+    def expect(self, words: bytes, seconds: float = 20) -> None:
+        deadline = time.monotonic() + seconds
+        while words not in self.output:
+            assert time.monotonic() < deadline, f"{words!r} did not come: {self.output!r}"
+            self.read()
+
+    def ended(self, seconds: float = 20) -> int:
+        deadline = time.monotonic() + seconds
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, f"it does not end: {self.output!r}"
+            self.read()
+        self.read()
+        return self.process.returncode
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+@contextlib.contextmanager
+def terminal(command: list[str], **size: int) -> Iterator[Terminal]:
+    made = Terminal(command, **size)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def daemon(messages: parts.Messages, site: parts.real.Site) -> Iterator[parts.NodensCri]:
+    parts.make_state_writable()
+    with parts.scratch() as directory:
+        made = parts.NodensCri(directory / "r", messages)
+        parts.trust(site, made.certificates)
+        made.start().close()
+        yield made
+        made.stop()
+
+
+@pytest.fixture
+def node(daemon: parts.NodensCri, directory: Path, shell: str, messages: parts.Messages) -> Iterator[Node]:
+    client = parts.CriClient(str(daemon.socket), messages)
+    world = Pods(client, shell, directory, "cgroupfs", users=True)
+    world.pull(shell)
+    yield Node(daemon, world)
+    world.clean()
+    client.close()
+
+
+# ---- exec ----
+
+def test_a_command_has_its_streams_and_its_exit_code(node: Node) -> None:
+    one = node.pods.run(name="web").container(name="nginx")
+    done = node.run("exec", "cri-test/web/nginx", "--", "sh", "-c", "echo out; echo err >&2; exit 37")
+    assert (done.returncode, done.stdout, done.stderr) == (37, b"out\n", b"err\n")
+    assert node.said("exec", "web", "echo", "by name") == "by name\n"
+    assert node.said("exec", "web/nginx", "id", "-u") == "0\n"
+    assert node.said("exec", one.id[:12], "echo", "by id") == "by id\n"
+    assert node.run("exec", "web", "--", "sh", "-c", "kill -9 $$").returncode == 137
+    assert node.run("exec", "web", "true").returncode == 0
+
+
+def test_input_of_any_length_reaches_the_command_and_ends(node: Node, directory: Path) -> None:
+    node.pods.run(name="web").container()
+    data = os.urandom(8 << 20)
+    done = node.run("exec", "-i", "web", "--", "cat", input=data)
+    assert done.returncode == 0 and hashlib.sha256(done.stdout).digest() == hashlib.sha256(data).digest(), (done.returncode, len(done.stdout), done.stderr)
+    (directory / "data").write_bytes(data)
+    with open(directory / "data", "rb") as given:    # a file cannot be waited for
+        done = subprocess.run(node.command("exec", "-i", "web", "--", "sha256sum"), stdin=given, capture_output=True, timeout=60)
+    assert done.stdout.split()[0].decode() == hashlib.sha256(data).hexdigest(), done
+    assert node.run("exec", "-i", "web", "cat", input=b"").stdout == b""
+
+
+def test_a_terminal_is_the_commands_and_is_put_back(node: Node) -> None:
+    node.pods.run(name="web").container()
+    with terminal(node.command("exec", "-it", "web", "sh"), rows=33, columns=77) as here:
+        here.type(b"stty size\n")
+        here.expect(b"33 77")
+        here.resize(44, 99)
+        os.killpg(here.process.pid, signal.SIGWINCH)
+        time.sleep(0.5)
+        here.type(b"stty size; echo di''d\n")
+        here.expect(b"44 99")
+        here.type(b"sleep 4321\n")
+        time.sleep(0.5)
+        here.type(b"\x03")                            # the command's, not ours
+        here.type(b"echo code is $?\n")
+        here.expect(b"code is 130")
+        here.type(b"exit 5\n")
+        assert here.ended() == 5
+        assert termios.tcgetattr(here.slave) == here.before, "the terminal is not as it was"
+
+
+def test_a_signal_that_ends_exec_leaves_the_terminal_as_it_was_and_no_command_behind(node: Node) -> None:
+    one = node.pods.run(name="web").container()
+    with terminal(node.command("exec", "-it", "web", "--", "sh", "-c", "echo here; sleep 4322")) as here:
+        here.expect(b"here")
+        here.process.terminate()
+        assert here.ended() == 125
+        assert termios.tcgetattr(here.slave) == here.before
+    eventually(lambda: "4322" not in one.output("ps -o args"), 15, "the end of the command")
+
+
+def test_what_cannot_be_run_says_why_and_is_no_exit_code_of_a_command(node: Node) -> None:
+    pod = node.pods.run(name="web")
+    pod.container(name="a")
+    pod.container("exit 3", name="b").ended()
+    for arguments, words in ((("nobody", "true"), "no pod or container is called 'nobody'"), (("web", "true"), "several containers; say which:"),
+                             (("web/b", "true"), "ended"), (("web/c", "true"), "it has"), (("web/a", "/no/such/program"), "/no/such/program")):
+        done = node.run("exec", *arguments)
+        assert done.returncode == 125 and words in done.stderr.decode(), (arguments, done)
+    assert "nodens logs" in node.run("exec", "web/b", "true").stderr.decode()
+    done = subprocess.run([parts.program("src/nodens"), "exec", "--socket", "/nowhere.sock", "web", "true"], capture_output=True, text=True)
+    assert done.returncode == 125 and "is it running?" in done.stderr
+
+
+# ---- logs ----
+
+def test_logs_are_those_of_the_container_joined_and_cut_as_asked(node: Node) -> None:
+    one = node.pods.run(name="web").container("echo one; echo two >&2; head -c 40000 /dev/zero | tr '\\0' x; echo; echo four; sleep 4321")
+    eventually(lambda: len(one.log()) == 4, 15, "four lines")
+    done = node.run("logs", "web")
+    assert done.stdout == b"one\n" + b"x" * 40000 + b"\nfour\n" and done.stderr == b"two\n"
+    assert node.said("logs", "--tail", "1", "web") == "four\n"
+    assert node.said("logs", "--tail", "2", "web") == "x" * 40000 + "\nfour\n"
+    assert node.said("logs", "--tail=0", "web") == ""
+    assert node.said("logs", "--tail", "100", "web").startswith("one\n")
+    stamped = node.said("logs", "-t", "--tail", "1", "web")
+    when, text = stamped.split(" ", 1)
+    assert text == "four\n" and when.endswith("Z")
+    assert "four" in node.said("logs", "--since", "10m", "web") and node.said("logs", "--since", "2199-01-01T00:00:00Z", "web") == ""
+    assert node.said("logs", "--since", when, "web").endswith("four\n")
+    assert node.run("logs", "--since", "yesterday", "web").returncode == 64
+
+
+def test_following_a_log_misses_and_repeats_nothing_across_rotations_and_ends_with_the_container(node: Node) -> None:
+    count = 3000
+    one = node.pods.run(name="web").container(f"for i in $(seq {count}); do echo line $i; [ $((i % 10)) = 0 ] && sleep 0.01; done")
+    follower = subprocess.Popen(node.command("logs", "-f", "web"), stdout=subprocess.PIPE)
+    try:
+        for number in range(4):    # as the kubelet does it
+            time.sleep(0.4)
+            one.log_file.rename(one.log_file.with_suffix(f".{number}"))
+            node.pods.runtime.ReopenContainerLog(node.pods.pb.ReopenContainerLogRequest(container_id=one.id), timeout=30)
+        output, _ = follower.communicate(timeout=60)
+    finally:
+        follower.kill()
+    assert one.ended().exit_code == 0
+    assert output.decode().splitlines() == [f"line {number}" for number in range(1, count + 1)]
+
+
+def test_a_log_is_followed_while_the_daemon_is_away(node: Node) -> None:
+    node.pods.run(name="web").container("i=0; while sleep 0.1; do i=$((i + 1)); echo line $i; done")
+    follower = subprocess.Popen(node.command("logs", "-f", "web"), stdout=subprocess.PIPE, text=True)
+    try:
+        assert follower.stdout and follower.stdout.readline() == "line 1\n"
+        node.runtime.stop(signal.SIGKILL)
+        time.sleep(2)
+        assert follower.poll() is None
+        node.runtime.start().close()
+        eventually(lambda: node.run("pods").returncode == 0, 30, "an answer after the restart")
+        lines = [follower.stdout.readline() for _ in range(20)]
+        assert lines == [f"line {number}\n" for number in range(2, 22)]
+    finally:
+        follower.kill()
+        follower.wait()
+
+
+def test_the_log_before_a_restart_is_there_as_long_as_its_container(node: Node) -> None:
+    pod = node.pods.run(name="web")
+    assert node.run("logs", "--previous", "web").returncode == 1
+    first = pod.container("echo first; exit 1", name="one")
+    first.ended()
+    pb = node.pods.pb
+    second = pod.container("echo second; sleep 4321", name="one", metadata=pb.ContainerMetadata(name="one", attempt=1))
+    eventually(second.log, 15, "a line")
+    assert node.said("logs", "web") == "second\n" and node.said("logs", "-p", "web") == "first\n"
+    first.remove()
+    done = node.run("logs", "-p", "web")
+    assert done.returncode == 1 and "no container before this one" in done.stderr.decode()
+
+
+def test_what_a_container_says_cannot_speak_to_the_terminal_and_a_pipe_gets_every_byte(node: Node) -> None:
+    one = node.pods.run(name="web").container(f"printf '{HOSTILE}\\n'; sleep 4321")
+    eventually(one.log, 15, "a line")
+    bytes_said = b"\033]0;owned\007\033[2J\302\233 31m\n"
+    assert node.run("logs", "web").stdout == bytes_said
+    with terminal(node.command("logs", "web")) as here:
+        here.ended()
+        assert here.output == b"?]0;owned??[2J? 31m\r\n"
+    with terminal(node.command("logs", "--raw", "web")) as here:
+        here.ended()
+        assert here.output == bytes_said.replace(b"\n", b"\r\n")
+
+
+# ---- stats, top ----
+
+def test_what_containers_use_is_told_in_a_table_and_in_json(node: Node) -> None:
+    busy = node.pods.run(name="busy").container("while true; do :; done", name="loop")
+    node.pods.run(name="idle").container(name="sleep")
+    found = {entry["pod"]: entry for entry in json.loads(node.said("stats", "--json"))}
+    assert set(found) == {"busy", "idle"} and found["busy"]["id"] == busy.id
+    assert found["busy"]["cpuNanoCores"] > 100_000_000 > found["idle"]["cpuNanoCores"], found
+    assert found["busy"]["container"] == "loop" and found["busy"]["cpuNanoSeconds"] > 0
+    pods = json.loads(node.said("stats", "--json", "--pods", "busy"))
+    assert [entry["pod"] for entry in pods] == ["busy"] and pods[0]["receivedBytes"] is not None
+    lines = node.said("stats").splitlines()
+    assert lines[0].split() == ["NAMESPACE", "POD", "CONTAINER", "CPU", "MEMORY", "LIMIT", "DISK", "PIDS"] and len(lines) == 3
+    done = node.run("stats", "nobody")
+    assert done.returncode == 1 and "no pod is called 'nobody'" in done.stderr.decode()
+
+
+def test_top_shows_the_most_cpu_first_again_and_again(node: Node) -> None:
+    node.pods.run(name="a-idle").container(name="sleep")
+    node.pods.run(name="z-busy").container("while true; do :; done", name="loop")
+    lines = node.said("top", "--count", "2", "--interval", "1").splitlines()
+    assert len(lines) == 8 and lines[0].startswith("2 containers")
+    assert [line.split()[1] for line in (lines[2], lines[3])] == ["z-busy", "a-idle"]
+    with terminal(node.command("top", "--interval", "1")) as here:
+        here.expect(b"z-busy")
+        shown = len(here.output)
+        eventually(lambda: here.read() or here.output.count(b"z-busy") >= 3, 20, "a third look")
+        assert len(here.output) > shown
+        here.type(b"q")
+        assert here.ended() == 0
+        assert here.output.endswith(b"\033[?25h\033[?1049l") and termios.tcgetattr(here.slave) == here.before
+
+
+# ---- rm ----
+
+def gone(node: Node, *names: str) -> bool:
+    return not {item.metadata.name for item in node.pods.sandboxes()} & set(names)
+
+
+def test_pods_are_stopped_with_their_grace_and_removed(node: Node, directory: Path) -> None:
+    (directory / "volume").mkdir(mode=0o777)
+    (directory / "volume").chmod(0o777)
+    pod = node.pods.run(name="polite")
+    pod.container("trap 'echo bye > /volume/bye; exit 0' TERM; echo up; while sleep 0.1; do :; done", mounts=[pod.mount(directory / "volume", "/volume")])
+    node.pods.run(name="other").container()
+    eventually(lambda: node.said("logs", "polite") == "up\n", 15, "its start")
+    done = node.run("rm", "polite", "cri-test/other", "--grace", "10")
+    assert done.returncode == 0 and done.stdout.decode().count("removed cri-test/") == 2, done
+    assert gone(node, "polite", "other") and (directory / "volume/bye").exists()
+    assert not node.pods.containers()
+    done = node.run("rm", "polite")
+    assert done.returncode == 1 and "no pod is called 'polite'" in done.stderr.decode()
+    assert node.run("rm", "-f", "polite").returncode == 0
+
+
+def test_force_kills_at_once_what_does_not_listen(node: Node) -> None:
+    node.pods.run(name="stubborn").container("trap '' TERM; while true; do sleep 1; done")
+    began = time.monotonic()
+    assert node.run("rm", "-f", "stubborn").returncode == 0
+    assert time.monotonic() - began < 10 and gone(node, "stubborn")
+
+
+def test_whoever_removes_pods_beside_a_kubelet_is_warned(node: Node) -> None:
+    node.pods.run(name="one")
+    node.pods.run(name="two")
+    node.pods.runtime.Status(node.pods.pb.StatusRequest(), timeout=10)
+    done = node.run("rm", "--all")
+    assert done.returncode == 0 and gone(node, "one", "two"), done
+    assert "a kubelet uses this runtime" in done.stderr.decode() and "kubectl delete pod" in done.stderr.decode()
+    assert node.run("rm").returncode == 64
+
+
+def test_a_removal_goes_on_when_whoever_asked_is_gone(node: Node) -> None:
+    node.pods.run(name="slow").container("trap '' TERM; while true; do sleep 1; done")
+    asking = subprocess.Popen(node.command("rm", "--grace", "3", "slow"), stdout=subprocess.DEVNULL)
+    time.sleep(0.5)
+    asking.kill()
+    asking.wait()
+    assert not gone(node, "slow")
+    eventually(lambda: gone(node, "slow"), 20, "the removal")
+
+
+# ---- completion ----
+
+def test_the_shells_completion_knows_the_commands_and_their_options(node: Node) -> None:
+    script = f"source {parts.BUILD}/man/nodens.bash; COMP_WORDS=(nodens '%s' '%s'); COMP_CWORD=%d; $(complete -p nodens | sed 's/.*-F \\([^ ]*\\).*/\\1/'); echo ${{COMPREPLY[@]}}"
+
+    def completed(first: str, second: str, position: int) -> list[str]:
+        return subprocess.run(["bash", "-c", script % (first, second, position)], capture_output=True, text=True, check=True).stdout.split()
+
+    assert {"exec", "logs", "stats", "top", "rm"} <= set(completed("", "", 1))
+    assert "--previous" in completed("logs", "--", 2) and "--grace" in completed("rm", "--", 2)
+
