@@ -6,6 +6,7 @@
 #include "cri/pods.h"
 #include "cri/request-pieces.h"
 #include "net/protobuf.h"
+#include "sys/cgroup.h"
 
 /* ---- pieces ---- */
 
@@ -208,10 +209,24 @@ static struct nd_error *take_security(const Runtime__V1__LinuxSandboxSecurityCon
         return nullptr;
 }
 
+/* The kubelet sends a path. A name alone is that of a slice, wherever systemd has it, or of a child of the root. */
+static struct nd_error *take_cgroup_parent(const char *given, char **ret) {
+        nd_autofree char *parent = nullptr, *slice = nullptr;
+
+        nd_try(piece_text("cgroup_parent", given, REQUEST_PATH, &parent));
+        if (piece_climbs(parent))
+                return nd_error_new(ND_INVALID, 0, "cgroup_parent '%s' goes upwards", parent);
+        if (*parent == '/' || *parent == '\0') {
+                *ret = nd_take_ptr(parent);
+                return nullptr;
+        }
+        slice = nd_cgroup_slice(parent);
+        *ret = slice ? nd_take_ptr(slice) : nd_format("/%s", parent);
+        return nullptr;
+}
+
 static struct nd_error *take_linux_pod(const Runtime__V1__LinuxPodSandboxConfig *config, struct sandbox_request *ret) {
-        nd_try(piece_text("cgroup_parent", config ? config->cgroup_parent : "", REQUEST_PATH, &ret->cgroup_parent));
-        if (piece_climbs(ret->cgroup_parent))
-                return nd_error_new(ND_INVALID, 0, "cgroup_parent '%s' goes upwards", ret->cgroup_parent);
+        nd_try(take_cgroup_parent(config ? config->cgroup_parent : "", &ret->cgroup_parent));
         if (config)
                 nd_try(piece_pairs("sysctls", config->sysctls, config->n_sysctls, REQUEST_PAIR_VALUE, &ret->sysctls));
         return take_security(config ? config->security_context : nullptr, ret);

@@ -55,20 +55,18 @@ void resources_describe(const struct resource_request *request, const char *pare
 }
 
 static struct nd_error *slice_of(const char *parent, const char **ret) {
-        const char *slash = strrchr(parent, '/');
-        const char *name = slash ? slash + 1 : parent;
-        size_t length = strlen(name);
+        const char *slash = strrchr(parent, '/'), *dot = strrchr(parent, '.');
 
-        if (length == 0) {
+        if (!*parent) {
                 *ret = "system.slice";
                 return nullptr;
         }
-        if (length < 6 || !nd_streq(name + length - 6, ".slice"))
+        if (!dot || !nd_streq(dot, ".slice"))
                 return nd_error_new(ND_INVALID, 0,
                                     "cgroup parent '%s' is no slice, but the cgroup driver is systemd: kubelet and nodens-cri "
                                     "must use the same one (cgroupDriver)",
                                     parent);
-        *ret = name;
+        *ret = slash ? slash + 1 : parent;
         return nullptr;
 }
 
@@ -78,7 +76,7 @@ struct nd_error *resources_cgroup(const struct cri_config *config, const char *p
         if (strstr(parent, "..") || strchr(parent, ':'))
                 return nd_error_new(ND_INVALID, 0, "cgroup parent '%s' is no plain path", parent);
         if (!config->systemd_cgroups) {
-                *ret = *parent ? nd_format("%s%s/%s", *parent == '/' ? "" : "/", parent, id) : nd_format("/nodens/%s", id);
+                *ret = nd_format("%s/%s", *parent ? parent : "/nodens", id);
                 return nullptr;
         }
         nd_try(slice_of(parent, &slice));
@@ -86,25 +84,17 @@ struct nd_error *resources_cgroup(const struct cri_config *config, const char *p
         return nullptr;
 }
 
-/* "a-b.slice" is in "a.slice": systemd's rule. */
-static void add_slice(struct nd_text *path, const char *slice) {
-        for (const char *dash = strchr(slice, '-'); dash; dash = strchr(dash + 1, '-'))
-                nd_text_addf(path, "/%.*s.slice", (int) (dash - slice), slice);
-        nd_text_addf(path, "/%s", slice);
-}
-
 struct nd_error *resources_cgroup_path(const struct cri_config *config, const char *parent, const char *id, char **ret) {
-        nd_autotext path = ND_TEXT(PATH_MAX);
+        nd_autofree char *path = nullptr;
         const char *slice = "";
 
         if (!config->systemd_cgroups)
                 return resources_cgroup(config, parent, id, ret);
         nd_try(slice_of(parent, &slice));
-        add_slice(&path, slice);
-        nd_text_addf(&path, "/nodens-%s.scope", id);
-        if (path.overflow)
+        path = nd_cgroup_slice(slice);
+        if (!path)
                 return nd_error_new(ND_INVALID, 0, "cgroup parent '%s' is too long", parent);
-        *ret = nd_text_steal(&path);
+        *ret = nd_format("%s/nodens-%s.scope", path, id);
         return nullptr;
 }
 

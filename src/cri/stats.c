@@ -162,7 +162,7 @@ static void read_sandbox(struct stats_request *request, size_t index) {
         if (!sandbox)
                 return;
         memcpy(found.id, sandbox->id, sizeof found.id);
-        if (*sandbox->request.cgroup_parent == '/' && sandbox->state == SANDBOX_READY)
+        if (*sandbox->request.cgroup_parent && sandbox->state == SANDBOX_READY)
                 nd_error_free(usage_of_cgroup(sandbox->request.cgroup_parent, request->question.parts, &found.usage));
         if (request->visit.traffic)
                 found.network = request->visit.traffic[index];

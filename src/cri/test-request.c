@@ -410,8 +410,32 @@ static void signals_are_the_same_on_the_way_in_and_out([[maybe_unused]] void **s
         }
 }
 
+static void the_pods_cgroup_is_a_path_however_it_is_named([[maybe_unused]] void **state) {
+        static const struct {
+                const char *given, *path;
+        } cases[] = {
+                {"", ""},
+                {"/kubepods/pod1", "/kubepods/pod1"},
+                {"/kubepods.slice/kubepods-pod1.slice", "/kubepods.slice/kubepods-pod1.slice"},
+                {"kubepods-burstable-pod1.slice", "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice"},
+                {"kubepods/pod1", "/kubepods/pod1"},
+                {"kubepods", "/kubepods"},
+        };
+
+        for (size_t i = 0; i < nd_count_of(cases); i++) {
+                nd_cleanup(sandbox_request_done) struct sandbox_request request = {};
+                struct pod_message m;
+
+                fill_pod(&m);
+                m.linux.cgroup_parent = (char *) cases[i].given;
+                expect_ok(decode_pod(&m, &request));
+                assert_string_equal(request.cgroup_parent, cases[i].path);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_pods_cgroup_is_a_path_however_it_is_named),
                 cmocka_unit_test(a_pods_message_becomes_a_request),
                 cmocka_unit_test(users_are_the_nodes_unless_told_otherwise),
                 cmocka_unit_test(maps_of_ids_that_make_no_sense_are_refused),

@@ -40,7 +40,6 @@ static void the_cgroup_is_found_where_either_driver_makes_it([[maybe_unused]] vo
 
 static void both_cgroup_drivers_get_the_kubelets_parent_in_their_words([[maybe_unused]] void **state) {
         expect_cgroup(false, "/kubepods/burstable/podX", "/kubepods/burstable/podX/id");
-        expect_cgroup(false, "kubepods", "/kubepods/id");
         expect_cgroup(false, "", "/nodens/id");
         expect_cgroup(true, "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podX.slice",
                       "kubepods-burstable-podX.slice:nodens:id");

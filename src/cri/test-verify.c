@@ -39,7 +39,8 @@ static void the_cgroup_is_below_the_pods([[maybe_unused]] void **state) {
                 {"0::/kubepods/pod12/abc\n", "/kubepods/pod1", VERIFY_FAILED},
                 {"0::/kubepods/pod1\n", "/kubepods/pod1", VERIFY_FAILED},
                 {"0::/system.slice/x\n", "/kubepods/pod1", VERIFY_FAILED},
-                {"0::/kubepods.slice/kubepods-pod1.slice/nodens-abc.scope\n", "kubepods-pod1.slice", VERIFY_PASSED},
+                {"0::/kubepods.slice/kubepods-pod1.slice/nodens-abc.scope\n", "/kubepods.slice/kubepods-pod1.slice",
+                 VERIFY_PASSED},
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {

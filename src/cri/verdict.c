@@ -13,8 +13,7 @@ enum {
 
 /* -1 = cannot be told. */
 static int64_t kills_of(const char *cgroup) {
-        nd_autofree char *path = nd_format(ND_CGROUP_MOUNT "%s%s/memory.events", *cgroup == '/' ? "" : "/", cgroup),
-                         *text = nullptr;
+        nd_autofree char *path = nd_format(ND_CGROUP_MOUNT "%s/memory.events", cgroup), *text = nullptr;
         nd_autoerror struct nd_error *error = nd_file_read_kernel(path, EVENTS, &text);
         uint64_t kills;
 

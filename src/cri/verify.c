@@ -63,16 +63,11 @@ void verify_map(const char *name, const char *map_text, const struct nd_id_map *
 
 void verify_cgroup(const char *cgroup_text, const char *parent, verify_checks *ret) {
         nd_autofree char *path = nd_cgroup_path_of(cgroup_text);
-        const char *last = strrchr(parent, '/');
         bool below;
 
         if (!path || !parent[0])
                 return;
-        /* systemd's slices may come by their name alone; the path that it stands for ends with that name. */
-        if (parent[0] == '/')
-                below = nd_has_prefix(path, parent) && path[strlen(parent)] == '/';
-        else
-                below = strstr(path, last ? last + 1 : parent);
+        below = nd_has_prefix(path, parent) && path[strlen(parent)] == '/';
         add(ret, nd_strdup("cgroup"), below ? VERIFY_PASSED : VERIFY_FAILED, nd_strdup(path));
 }
 

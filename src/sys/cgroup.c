@@ -2,6 +2,7 @@
 #include "sys/cgroup.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <string.h>
 #include <sys/statfs.h>
@@ -37,6 +38,18 @@ char *nd_cgroup_path_of(const char *text) {
                 line += length + (line[length] == '\n');
         }
         return nullptr;
+}
+
+char *nd_cgroup_slice(const char *name) {
+        nd_autotext path = ND_TEXT(PATH_MAX);
+        const char *dot = strrchr(name, '.');
+
+        if (!dot || dot == name || !nd_streq(dot, ".slice") || strchr(name, '/'))
+                return nullptr;
+        for (const char *dash = strchr(name, '-'); dash && !path.overflow; dash = strchr(dash + 1, '-'))
+                nd_text_addf(&path, "/%.*s.slice", (int) (dash - name), name);
+        nd_text_addf(&path, "/%s", name);
+        return path.overflow ? nullptr : nd_text_steal(&path);
 }
 
 bool nd_cgroup_has(const char *controllers, const char *name) {

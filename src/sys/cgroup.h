@@ -33,6 +33,10 @@ void nd_cgroup_done(struct nd_cgroup *cgroup);
 /* Whether a list separated by blanks has a word. */
 [[nodiscard]] bool nd_cgroup_has(const char *controllers, const char *name);
 
+/* The path of a slice that is known by its name: systemd keeps "a-b.slice" in "a.slice". nullptr when the name is none, or the path
+ * would be too long. */
+[[nodiscard]] char *nd_cgroup_slice(const char *name);
+
 /* ---- files ---- */
 
 enum {

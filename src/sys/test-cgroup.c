@@ -188,8 +188,23 @@ static void the_layout_is_told_by_the_filesystem_that_is_mounted([[maybe_unused]
                      "layout 0");
 }
 
+static void a_slice_is_found_by_its_name([[maybe_unused]] void **state) {
+        nd_autofree char *nested = nd_cgroup_slice("a-b-c.slice"), *flat = nd_cgroup_slice("system.slice");
+        char longest[2048];
+
+        assert_string_equal(nested, "/a.slice/a-b.slice/a-b-c.slice");
+        assert_string_equal(flat, "/system.slice");
+        assert_null(nd_cgroup_slice("a-b"));
+        assert_null(nd_cgroup_slice(".slice"));
+        assert_null(nd_cgroup_slice("a/b.slice"));
+        memset(longest, '-', sizeof longest);
+        memcpy(longest + sizeof longest - sizeof ".slice", ".slice", sizeof ".slice");
+        assert_null(nd_cgroup_slice(longest)); /* its path would have two million bytes */
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_slice_is_found_by_its_name),
                 cmocka_unit_test(the_v2_line_is_found_wherever_it_stands),
                 cmocka_unit_test(without_a_v2_line_there_is_no_path),
                 cmocka_unit_test(a_controller_is_a_whole_word),
