@@ -23,13 +23,16 @@ static const struct nd_option *find_by_letter(const struct nd_command *command, 
         return nullptr;
 }
 
+static void set_flag(const struct nd_option *option, void *settings) {
+        *(bool *) ((char *) settings + option->offset) = true;
+}
+
 static struct nd_error *store(const struct nd_option *option, const char *value, void *settings) {
         void *field = (char *) settings + option->offset;
 
         switch (option->kind) {
-        case ND_OPTION_FLAG:
-                *(bool *) field = true;
-                return nullptr;
+        case ND_OPTION_FLAG: /* takes no value */
+                break;
         case ND_OPTION_TEXT:
                 *(const char **) field = value;
                 return nullptr;
@@ -60,7 +63,10 @@ static struct nd_error *take_long(const struct nd_command *command, int argc, ch
                 return nd_error_new(ND_INVALID, 0, "no option '%s'", argv[*position]);
         if (!option->argument && value)
                 return nd_error_new(ND_INVALID, 0, "--%s takes no value", option->name);
-        return option->argument ? take_value(option, value, argc, argv, position, settings) : store(option, nullptr, settings);
+        if (option->argument)
+                return take_value(option, value, argc, argv, position, settings);
+        set_flag(option, settings);
+        return nullptr;
 }
 
 /* Flags may share a word ("-it"); one with a value is the last in it. */
@@ -73,7 +79,7 @@ static struct nd_error *take_letters(const struct nd_command *command, int argc,
                 if (option->argument)
                         return take_value(option, letter[1] ? letter + 1 + (letter[1] == '=') : nullptr, argc, argv, position,
                                           settings);
-                nd_try(store(option, nullptr, settings));
+                set_flag(option, settings);
         }
         return nullptr;
 }
