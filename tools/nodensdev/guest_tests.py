@@ -14,10 +14,11 @@ DEADLINE = 3600.0
 PROGRAMS = ("src/nodens", "src/nodens-cri", "src/pull/nodens-pull", "src/mon/nodens-mon")
 PEERS = ("registry", "containerd", "criclient")
 SCRIPT = """#!/bin/sh
-mkdir -p /nodens /cache
+mkdir -p /nodens /cache /run/systemd/network
 cp -a --no-preserve=ownership /share/tree/. /nodens
 mount --bind /share/cache /cache
 ip link set lo up
+cp /nodens/units/*.link /run/systemd/network && udevadm control --reload
 cd /nodens
 exec python3 -B -m pytest -q -W ignore::DeprecationWarning -p no:cacheprovider --color=no {arguments}
 """
@@ -26,7 +27,7 @@ exec python3 -B -m pytest -q -W ignore::DeprecationWarning -p no:cacheprovider -
 def lay_out(share: Path, variant: str) -> None:
     """What the guest sees: /nodens and /cache, with only what tests use."""
     tree = share / "tree"
-    for name in ("tests", "tools"):
+    for name in ("tests", "tools", "units"):
         shutil.copytree(TOP / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "fuzz", "go"))
     for name in PROGRAMS:
         if (BUILD / variant / name).exists():
