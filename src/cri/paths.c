@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "sys/file.h"
+
 char *path_of_pods(const struct cri_config *config) {
         return nd_format("%s/pods", config->state);
 }
@@ -35,4 +37,9 @@ char *path_of_netns(const struct cri_config *config, const char *sandbox_id) {
 
 bool path_is_id(const char *name) {
         return strlen(name) == POD_ID && strspn(name, "0123456789abcdef") == POD_ID;
+}
+
+struct nd_error *path_make_of_pod(int dirfd, const char *path, const struct sandbox_request *pod) {
+        nd_try(nd_dir_make(dirfd, path, 0700));
+        return pod->user_namespace ? nd_dir_give(dirfd, path, 0, pod->gids.outside, 0710) : nullptr;
 }

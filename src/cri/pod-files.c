@@ -147,7 +147,7 @@ struct nd_error *pod_files_make(const struct cri_config *config, const struct sa
                           5, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &tree));
         nd_try(fill(tree, request, uid, gid));
         nd_try(nd_dir_make(AT_FDCWD, pods, 0711));
-        nd_try(nd_dir_make(AT_FDCWD, run, 0711));
+        nd_try(path_make_of_pod(AT_FDCWD, run, request));
         nd_try(nd_dir_make(AT_FDCWD, directory, 0700));
         return nd_mount_attach(tree, AT_FDCWD, directory);
 }

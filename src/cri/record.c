@@ -4,8 +4,8 @@
  * Theory of operation
  *   An object is there when its .json is there. A new one gets its directory, then the request, then the .json; a removed one loses them the
  *   other way round. So whatever instant we are killed at, a directory without a .json is a leftover in which nothing was made
- *   yet, or any more, and goes when it is found. Directories may be crossed by a pod's mapped root (0711), for its root filesystem is below; the
- *   records in them are for us alone (0600).
+ *   yet, or any more, and goes when it is found. A pod's directory may be crossed by its mapped root, for its root filesystems are below, and by nobody else
+ *   (path_make_of_pod()); those above and below it by everybody (0711). The records are for us alone (0600).
  *   A record that is there and makes no sense is loaded as that of an object which was never acknowledged and for which everything was made: so whoever
  *   undoes those undoes this one too, by its id, and what is not there is no error. A record that a newer daemon wrote, or that cannot be read
  *   for another reason than its contents, is left alone.
@@ -146,7 +146,7 @@ struct nd_error *record_new_sandbox(struct record_book *book, const struct sandb
                                     size_t length) {
         nd_autoclose int fd = -EBADF;
 
-        nd_try(nd_dir_make(book->pods_fd, sandbox->id, CROSSED));
+        nd_try(path_make_of_pod(book->pods_fd, sandbox->id, &sandbox->request));
         nd_try(open_sandbox(book, sandbox->id, &fd));
         nd_try(nd_dir_make(fd, CONTAINERS, CROSSED));
         nd_try(write_record(fd, SANDBOX_REQUEST, bytes, length, RECORD_HERE));

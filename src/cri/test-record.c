@@ -3,6 +3,8 @@
 #include <unit/expect.h>
 
 #include <cri.pb-c.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unit/scratch.h>
 
 #include "cri/config.h"
@@ -345,6 +347,28 @@ static void a_record_of_an_earlier_boot_stays_one([[maybe_unused]] void **state)
         assert_false(sandbox->this_boot);
 }
 
+static void a_pods_directory_is_crossed_by_root_and_its_own_root_alone([[maybe_unused]] void **state) {
+        nd_cleanup(fixture_done) struct fixture f;
+        struct sandbox_request pod = {.user_namespace = true, .gids = {.outside = 655360, .count = 65536}};
+        nd_autofree char *path = nullptr, *own = nullptr;
+        const struct sandbox *sandbox;
+        struct stat st;
+
+        fixture_init(&f);
+        sandbox = add_sandbox(&f); /* with the host's users */
+        path = path_of_sandbox(&f.config, sandbox->id);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 0700);
+        own = nd_format("%s/own", f.directory);
+        if (geteuid() != 0)
+                skip_because("only root may give directories away");
+        expect_ok(path_make_of_pod(AT_FDCWD, own, &pod));
+        assert_int_equal(stat(own, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 0710);
+        assert_int_equal(st.st_uid, 0);
+        assert_int_equal(st.st_gid, 655360);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_sandbox_is_the_same_after_a_restart),
@@ -356,6 +380,7 @@ int main(void) {
                 cmocka_unit_test(a_newer_daemons_record_is_left_alone),
                 cmocka_unit_test(a_newer_format_is_told_apart),
                 cmocka_unit_test(a_record_of_an_earlier_boot_stays_one),
+                cmocka_unit_test(a_pods_directory_is_crossed_by_root_and_its_own_root_alone),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);
