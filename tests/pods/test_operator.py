@@ -270,7 +270,7 @@ def test_what_containers_use_is_told_in_a_table_and_in_json(node: Node) -> None:
     node.pods.run(name="idle").container(name="sleep")
     found = {entry["pod"]: entry for entry in json.loads(node.said("stats", "--json"))}
     assert set(found) == {"busy", "idle"} and found["busy"]["id"] == busy.id
-    assert found["busy"]["cpuNanoCores"] > 100_000_000 > found["idle"]["cpuNanoCores"], found
+    assert found["busy"]["cpuNanoCores"] > 10_000_000 + 2 * found["idle"]["cpuNanoCores"], found    # a machine with much else to do gives it little
     assert found["busy"]["container"] == "loop" and found["busy"]["cpuNanoSeconds"] > 0
     pods = json.loads(node.said("stats", "--json", "--pods", "busy"))
     assert [entry["pod"] for entry in pods] == ["busy"] and pods[0]["receivedBytes"] is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names in prose rot unless something looks: files and symbols that the documents and the theories of operation name must exist."""
+"""Names in prose rot unless something looks: files, symbols and tests that the documents and the theories of operation name must exist."""
 import re
 from pathlib import Path
 
@@ -9,6 +9,10 @@ PATH = re.compile(r"`((?:src|tests|tools|docs|man|units)/[A-Za-z0-9_./-]+)`")
 SYMBOL = re.compile(r"`(nd_[a-z0-9_]+)(?:\(\))?`")
 MARKED = re.compile(r"(?<![\w.])@([A-Za-z_][A-Za-z0-9_]*)")
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+REQUIREMENT = re.compile(r"^\| R(\d+) \|(.*)$", re.MULTILINE)
+TEST = re.compile(r"`((?:src|tests)/[A-Za-z0-9_./-]+\.(?:c|py))` `([A-Za-z0-9_]+)`")
+SECURITY_MODEL = TOP / "docs/security-model.md"
+REQUIREMENTS = range(1, 28)
 
 
 def c_files() -> list[Path]:
@@ -27,6 +31,28 @@ def document_problems(code: str) -> list[str]:
     return found
 
 
+def has_test(path: Path, name: str) -> bool:
+    """Whether a file defines a test of this name, and runs it: a C test must be in its main's table."""
+    if not path.is_file():
+        return False
+    pattern = rf"^\s*def {name}\(" if path.suffix == ".py" else rf"cmocka_unit_test\w*\({name}\b"
+    return re.search(pattern, path.read_text(), re.MULTILINE) is not None
+
+
+def requirement_problems(text: str) -> list[str]:
+    """Requirements without a test, and tests that the page names and nobody runs."""
+    rows = [(int(number), row) for number, row in REQUIREMENT.findall(text)]
+    numbers = [number for number, _ in rows]
+    where = SECURITY_MODEL.relative_to(TOP)
+    found = [f"{where}: R{number} has {'no row' if number not in numbers else 'two rows'}" for number in REQUIREMENTS if numbers.count(number) != 1]
+    found += [f"{where}: nobody knows a requirement R{number}" for number in numbers if number not in REQUIREMENTS]
+    for number, row in rows:
+        tests = TEST.findall(row)
+        found += [f"{where}: R{number} names no test"] if not tests else []
+        found += [f"{where}: R{number}: no test '{name}' in {path}" for path, name in tests if not has_test(TOP / path, name)]
+    return found
+
+
 def theory_problems(path: Path) -> list[str]:
     """What a file's comments mark with @ and its code, or its own header, does not have."""
     text = path.read_text()
@@ -41,4 +67,4 @@ def theory_problems(path: Path) -> list[str]:
 def problems() -> list[str]:
     files = c_files()
     code = "\n".join(path.read_text() for path in files)
-    return document_problems(code) + [line for path in files for line in theory_problems(path)]
+    return document_problems(code) + requirement_problems(SECURITY_MODEL.read_text()) + [line for path in files for line in theory_problems(path)]

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a runtime must not let through, and no other case looks at: docs/security-model.md names the flaw of the field that each of these comes from."""
+import contextlib
+import json
+import os
+import socket
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import parts
+import pytest
+import validation
+from conftest import Subject
+from pods import Container, Pods, eventually, mounted
+
+NOBODY = 65534
+MARK = "nodens-hostile-value"
+
+
+def of_nodens(subject: Subject) -> parts.NodensCri:
+    """For what can only be seen in files and sockets of our own."""
+    if not isinstance(subject.runtime, parts.NodensCri):
+        pytest.skip("it looks at what nodens-cri keeps where")
+    return subject.runtime
+
+
+def specification(runtime: parts.NodensCri, one: Container) -> str:
+    """What the engine was given for a container."""
+    found = [path for path in (runtime.directory / "state").rglob("config.json") if one.id in str(path)]
+    assert len(found) == 1, found
+    return found[0].read_text()
+
+
+def programs_of(runtime: parts.NodensCri) -> dict[int, str]:
+    """The daemon and its monitors, by process."""
+    names = {str(parts.program(path)): Path(path).name for path in ("src/nodens-cri", "src/mon/nodens-mon")}
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            program = os.readlink(entry / "exe")
+            if program in names and str(runtime.directory) in (entry / "cmdline").read_text() + (entry / "environ").read_text() + os.readlink(entry / "cwd"):
+                found[int(entry.name)] = names[program]
+    assert runtime.process
+    return found | {runtime.process.pid: "nodens-cri"}
+
+
+def sockets_of(process: int) -> set[str]:
+    """Inodes of a process's sockets."""
+    found = set()
+    for entry in Path(f"/proc/{process}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            link = os.readlink(entry)
+            if link.startswith("socket:["):
+                found.add(link[8:-1])
+    return found
+
+
+def as_nobody(*command: str, **more: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *command], capture_output=True, text=True, timeout=60, **more)  # type: ignore[call-overload]
+
+
+# ---- R3, R4, R15: words of strangers ----
+
+def test_annotations_change_nothing(subject: Subject, plain_pods: Pods) -> None:
+    """CVE-2024-3154, CVE-2023-6476: engines and runtimes obey annotations. The pod's author writes them, so nobody here may."""
+    hostile = {"org.systemd.property.TasksMax": "uint64 1", "run.oci.handler": MARK, "run.oci.hooks.stderr": f"/tmp/{MARK}", "run.oci.keep_original_groups": "1",
+               "run.oci.systemd.subgroup": MARK, "run.oci.mount_context_type": MARK, "io.kubernetes.cri-o.Devices": "/dev/kmsg", "io.kubernetes.cri-o.umask": "077",
+               "io.kubernetes.cri-o.UnifiedCgroup.one": "pids.max=1", "io.containerd.rdt.class": MARK, "cdi.k8s.io/x": f"vendor.test/x={MARK}"}
+    one = plain_pods.run(annotations=hostile).container(annotations=hostile)
+    assert one.output("test -e /dev/kmsg && echo device; umask") == "0022"
+    if subject.name == "nodens-cri":
+        given = specification(of_nodens(subject), one)
+        assert MARK not in given and "annotations" not in json.loads(given) and "org.systemd" not in given
+
+
+def test_labels_of_an_image_are_nobodys_orders(subject: Subject, plain_pods: Pods, published: tuple[parts.real.Site | None, validation.Names]) -> None:
+    """CVE-2026-53488: an image's label became an order to the runtime, and a program of the image's author ran as root on the host."""
+    site, names = published
+    if site is None:
+        pytest.skip("the registry is not ours to publish in")
+    image = validation.stored(site, validation.SHELL)
+    image.config["config"]["Labels"] = {"io.cri-containerd.logger": f"binary:///bin/sh?{MARK}", "io.kubernetes.container.name": MARK, "io.kubernetes.pod.uid": MARK,
+                                        "containerd.io/snapshot/uidmapping": "0:0:65536", "containerd.io/gc.root": MARK, "org.systemd.property.TasksMax": MARK}
+    parts.real.Site.publish(site, image, "validation/labels:latest")
+    one = plain_pods.run().container(image=names.tag("labels"), labels={"asked": "for"})
+    status = one.status()
+    assert dict(status.labels) == {"asked": "for"} and MARK not in str(status)
+    if subject.name == "nodens-cri":
+        assert MARK not in specification(of_nodens(subject), one)
+
+
+# ---- R11, R12: what is not ours stays as it is ----
+
+def test_a_label_for_selinux_never_goes_through_a_link_of_the_volume(plain_pods: Pods, tmp_path: Path) -> None:
+    """CVE-2021-43816: relabelling a volume followed a link in it, and a file of the host was the pod's to read."""
+    outside = tmp_path / "outside"
+    outside.write_text("the host's")
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    (volume / "link").symlink_to(outside)
+    pod = plain_pods.run()
+    pod.container(mounts=[pod.mount(volume, "/volume", selinux_relabel=True)])
+    assert "security.selinux" not in os.listxattr(outside)
+
+
+def test_a_mount_at_the_place_of_the_logs_is_not_taken_away(plain_pods: Pods) -> None:
+    """CVE-2025-0750: a pod's directory of logs led elsewhere, and removing the pod unmounted what was there."""
+    pod = plain_pods.run()
+    place = Path(pod.config.log_directory)
+    with mounted(place / "volume", "-t", "tmpfs", "tmpfs"):
+        one = pod.container(log_path="volume/one.log")
+        eventually((place / "volume/one.log").exists, 10, "the log")
+        one.stop()
+        one.remove()
+        pod.stop()
+        pod.remove()
+        plain_pods.made.remove(pod)
+        assert os.path.ismount(place / "volume")
+
+
+@pytest.mark.parametrize("path", ["../../escaped.log", "/escaped.log", "a/../../../escaped.log"])
+def test_a_log_cannot_leave_its_directory(plain_pods: Pods, path: str) -> None:
+    pod = plain_pods.run()
+    with contextlib.suppress(grpc.RpcError):
+        pod.container(["echo", "x"], log_path=path).ended()
+    outside = [found for found in plain_pods.directory.rglob("escaped.log") if not found.is_relative_to(pod.config.log_directory)]
+    assert not outside and not Path("/escaped.log").exists()
+
+
+# ---- R20, R21, R22: who can reach the runtime ----
+
+def test_streams_are_offered_on_the_loopback_only(subject: Subject, plain_pods: Pods) -> None:
+    runtime = of_nodens(subject)
+    one = plain_pods.run().container()
+    request = plain_pods.pb.ExecRequest(container_id=one.id, cmd=["true"], stdout=True)
+    assert plain_pods.runtime.Exec(request, timeout=10).url.startswith("http://127.0.0.1:")
+    assert runtime.process
+    mine = sockets_of(runtime.process.pid)
+    listening = [line.split() for kind in ("tcp", "tcp6", "udp", "udp6") for line in Path(f"/proc/{runtime.process.pid}/net/{kind}").read_text().splitlines()[1:]]
+    ours = [fields[1] for fields in listening if fields[9] in mine and fields[3] in ("0A", "07")]
+    assert ours and all(address.startswith("0100007F:") for address in ours), ours
+
+
+def test_no_socket_is_abstract(subject: Subject, plain_pods: Pods) -> None:
+    """CVE-2020-15257: abstract sockets belong to the network namespace, and a pod on the host's network reached the shim's."""
+    runtime = of_nodens(subject)
+    plain_pods.run().container(stdin=True)
+    found = programs_of(runtime)
+    assert "nodens-mon" in found.values(), found
+    for process, name in found.items():
+        mine = sockets_of(process)
+        abstract = [line for line in Path(f"/proc/{process}/net/unix").read_text().splitlines()[1:] if line.split()[6] in mine and line.split()[-1].startswith("@")]
+        assert not abstract, f"{name}: {abstract}"
+
+
+KNOCK = """
+import socket, sys
+one = socket.socket(socket.AF_UNIX)
+one.settimeout(10)
+one.connect(sys.argv[1])
+one.sendall(b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n" + bytes(3) + b"\\x04" + bytes(5))
+print(len(one.recv(100)))
+"""
+
+
+@contextlib.contextmanager
+def opened(*paths: Path) -> Iterator[None]:
+    """Modes as a careless administrator would leave them."""
+    before = {path: path.stat().st_mode for path in paths}
+    for path in paths:
+        path.chmod(0o777)
+    try:
+        yield
+    finally:
+        for path, mode in before.items():
+            path.chmod(stat.S_IMODE(mode))
+
+
+def test_only_root_is_answered_whatever_the_modes_say(subject: Subject) -> None:
+    runtime = of_nodens(subject)
+    path = Path(subject.socket)
+    assert "PermissionError" in as_nobody("python3", "-c", KNOCK, str(path)).stderr
+    with opened(path, path.parent, runtime.directory.parent):
+        done = as_nobody("python3", "-c", KNOCK, str(path))
+    assert done.stdout.strip() in ("", "0"), done
+    with socket.socket(socket.AF_UNIX) as one:
+        one.connect(str(path))
+        one.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5))
+        assert one.recv(100), "and root is"
+
+
+READABLE = """
+import os, sys
+for line in sys.stdin.buffer.read().split(b"\\0"):
+    if line and (os.access(line, os.R_OK, effective_ids=True) or os.access(line, os.X_OK, effective_ids=True)) and not os.path.isdir(line):
+        print(os.fsdecode(line))
+"""
+
+
+def test_users_of_the_node_reach_nothing_of_pods_and_images(subject: Subject, pods: Pods) -> None:
+    """CVE-2021-41103, CVE-2024-25621: a user of the node who knew a path executed setuid programs of images, and read their files."""
+    runtime = of_nodens(subject)
+    one = pods.run().container("cp /bin/busybox /setuid; chmod 4755 /setuid; echo secret >/secret; exec sleep 4321")
+    eventually(lambda: one.execute("test -s /secret").code == 0, 15, "what is to be found")
+    places = [runtime.directory / "state", runtime.directory / "run", runtime.store or runtime.directory / "images"]
+    files = [os.path.join(base, name) for place in places for base, _, names in os.walk(place) for name in names]
+    assert any(name.endswith("/bin/busybox") for name in files) and any(name.endswith("/secret") for name in files), f"the walk saw {len(files)} files"
+    with opened(runtime.directory, runtime.directory.parent):    # what stands above is not the runtime's to guard
+        reached = as_nobody("python3", "-c", READABLE, input="\0".join(files))
+    assert reached.returncode == 0 and not reached.stdout, f"{len(reached.stdout.splitlines())} files, as {reached.stdout[:500]}{reached.stderr}"
+
+
+# ---- R26: what a container inherits ----
+
+def test_no_descriptor_of_the_node_reaches_a_container(pods: Pods) -> None:
+    """CVE-2024-21626: a directory of the host was open in the container's first process."""
+    look = "for fd in /proc/self/fd/*; do readlink $fd; done; true"    # the shell's own, for the list, has gone
+    one = pods.run().container(f"{look}; exec sleep 4321")
+    eventually(lambda: len(one.log()) >= 3, 10, "its descriptors")
+    for found in ([text for _, text in one.log()], one.output(look).splitlines(), one.output(["sh", "-c", look]).splitlines()):
+        strange = [link for link in found if not link.startswith(("pipe:[", "/dev/null", "/proc/"))]
+        assert not strange and len(found) <= 5, found
+    assert one.output("cat /proc/1/cwd/etc/hostname >/dev/null; readlink /proc/self/cwd") == "/"
+
+
+def test_a_working_directory_leads_through_no_descriptor_of_the_engine(pods: Pods, tmp_path: Path) -> None:
+    """The same flaw from the other side: a working directory that goes through /proc/self/fd to whatever the engine has open."""
+    (tmp_path / "planted").write_text("the host's")
+    pod, above = pods.run(), "../" * 12
+    for number in range(3, 11):
+        with contextlib.suppress(grpc.RpcError):    # to refuse it is fine
+            one = pod.container(f"test -e {above}{tmp_path}/planted && echo out; echo looked", name=f"n{number}", working_dir=f"/proc/self/fd/{number}")
+            one.ended()
+            assert ("stdout", "out") not in one.log()
