@@ -3,13 +3,15 @@
 import re
 from pathlib import Path
 
-from nodensdev import build, gobin
+from nodensdev import build, gobin, root
+from nodensdev.bench import rootless
 from nodensdev.project import BUILD, TESTS
-from nodensdev.prove import Proof, check
+from nodensdev.prove import Miss, Proof, check
 
 FUZZERS = ("api", "control", "node-record", "ports", "resolv", "settings")
 FUZZ_SECONDS = 10 * 60              # each
 SECURITY_LEAST = 90                 # attempts from inside
+KNOWN: dict[str, Miss] = {}
 
 
 def pytest(proof: Proof, *arguments: str, timeout: float = 900) -> str:
@@ -44,6 +46,17 @@ def ports(proof: Proof) -> None:
     pytest(proof, "tests/rootless/test_ports.py")
 
 
+@check("a node on a bridge by lxc-user-nic: egress under an address of its own, IPv4 and IPv6; the link outlives whoever made it, ports lead to it")
+def bridge(proof: Proof) -> None:
+    root.ensure("lxc")
+    pytest(proof, "tests/rootless/test_bridge.py")
+
+
+@check("`nodens check --rootless`: first of all room for pods, and for everything that is missing the command; Ubuntu's switch from a made-up file")
+def doctor(proof: Proof) -> None:
+    pytest(proof, "tests/rootless/test_check.py")
+
+
 @check("kube-proxy 1.36.3 in nftables mode runs inside, with a pod behind its node port; pods of two machines by VXLAN over two pastas")
 def kubernetes(proof: Proof) -> None:
     gobin.ensure("kubernetes")
@@ -74,6 +87,23 @@ def kernel(proof: Proof) -> None:
                       "a persistent tap keeps its routes when its reader dies", "the root of a cgroup namespace is where its first process began",
                       "an answer to a foreign address comes back to the socket that has it"], timeout=120)
     proof.expect(re.search(r"^Ok: +3 *$", done.stdout, re.MULTILINE) is not None, "all three ran and passed")
+
+
+@check("ports, memory and starts beside RootlessKit 3.1, bare splice and nothing, in one run", full_only=True)
+def numbers(proof: Proof) -> None:
+    data = rootless.run(rounds=3)
+    proof.note(rootless.as_text(data))
+    for aim in rootless.aims(data):
+        proof.aim(aim.name, aim.value, most=aim.most, least=aim.least, unit=aim.unit, known=KNOWN.get(aim.name))
+
+
+@check("everything by systemd under Debian's own kernel, with clients' addresses kept and the AppArmor profile in force", full_only=True)
+def debian(proof: Proof) -> None:
+    build.ensure(proof.inside, "gcc")
+    done = proof.dev("vm", "run", "--kernel", "debian", "--deadline", "1500", "--share", str(BUILD / "gcc"), str(TESTS / "rootless/guest"), timeout=2000)
+    proof.expect("all of it works" in done.stdout, "the guest's script came to its end")
+    proof.expect("the profile is loaded" in done.stdout, "AppArmor was there")
+    proof.expect("clients' addresses are kept" in done.stdout, "a server in the node saw its client's address")
 
 
 @check("every parser is fuzzed for ten minutes", full_only=True)
