@@ -331,9 +331,9 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=1.5, help="of each stream")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each stream")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--starts", type=int, default=7)
+    parser.add_argument("--starts", type=int, default=5)
     parser.add_argument("--connections", type=int, default=10000, help="after which memory is looked at")
     parser.add_argument("--ways", help="some of them, separated by '/'")
     parser.add_argument("--json", type=Path)
