@@ -28,20 +28,21 @@ METHOD = """# Benchmarks of nodens-rootless
 - One machine ({cpus} CPUs, Linux {kernel}), natively, as a user without any capability; two network namespaces play the machine and its
   router. RootlessKit {rootlesskit} is built from its Go module; slirp4netns and pasta are Debian 13's. MTU 65520.
 - All ways are up at once and take turns, {rounds} rounds in an order that rotates; figures are medians over the rounds. Ratios are taken turn by turn. What
-  means something is a row's ratio to another's: client, carrier and server share the machine's {cpus} CPUs, and so do their figures.
+  means something is a row's ratio to another's: client, carrier and server share the machine's {cpus} CPUs, and so do their figures. The rows of nodens have the same
+  forwarder: how far they are apart for what comes in is how far the figures of one run can be trusted.
 - *In*: one TCP stream of {seconds} s from a client on the machine through a published port to a server in the node. *CPU*: what forwarder and holder (RootlessKit:
   all of its processes) use per Gbit. *Request*: 10 bytes there and back on an open connection. *Connection*: from `connect()` to the first byte, one
   after the other. *Out*: one stream from the node to the router; a way's own network, not its ports. *Memory*: PSS of forwarder and holder after {connections:,} connections
   (RootlessKit: all of its processes). *Start*: from exec until a program inside has made a TCP connection to the router, and all is down again.
 - Out of a node, Debian 13's pasta stalls on this kernel, for nodens and RootlessKit alike: the sender waits for acknowledgements until its retransmission timer ends. Senders with small
-  buffers do not (`net.ipv4.tcp_wmem` of 256 KiB and `tcp_rto_min_us` of 5000 in the node gave 1.4 Gbit/s where the table has hundredths); nodens does not set them, since they would slow down long distances.
-- *Direct* is the same without a node, over loopback; *bare splice* a proxy of two threads that do nothing but splice. RootlessKit's builtin driver does not keep the client's address here (that
-  takes iptables), its slirp4netns driver does not either; nodens and pasta do.
+  buffers do not (`net.ipv4.tcp_wmem` of 256 KiB and `tcp_rto_min_us` of 5000 in the node gave 1.4 Gbit/s where the table has hundredths); nodens does not set them: over long distances they may cost more than they bring, which was not tried.
+- *Direct* is the same without a node, over loopback; *bare splice* a proxy of two threads that do nothing but splice.
+  nodens keeps the client's address, with the rules and the connection tracking that this takes; whether RootlessKit's drivers did was not looked at.
 """
 
 COLUMNS = (("gbit", "in (Gbit/s)", "{:.1f}"), ("cpu_per_gbit", "CPU (s/Gbit)", "{:.3f}"), ("request_p50_us", "request p50 (us)", "{:.0f}"),
            ("request_p99_us", "p99 (us)", "{:.0f}"), ("connection_p50_us", "connection p50 (us)", "{:.0f}"), ("connection_p99_us", "p99 (us)", "{:.0f}"),
-           ("egress_gbit", "out (Gbit/s)", "{:.1f}"), ("pss_mb", "memory (MB)", "{:.1f}"), ("start_ms", "start (ms)", "{:.0f}"))
+           ("egress_gbit", "out (Gbit/s)", "{:.2f}"), ("pss_mb", "memory (MB)", "{:.1f}"), ("start_ms", "start (ms)", "{:.0f}"))
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def run(rounds: int) -> dict[str, Any]:
     measured = json.loads(target.read_text())
     target.unlink()
     return {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), "rounds": rounds, "cpus": os.cpu_count(), "load": os.getloadavg()[0],
-            "kernel": os.uname().release, "rootlesskit": gobin.pinned_version("rootlesskit", "github.com/rootless-containers/rootlesskit/v3"), **measured}
+            "kernel": os.uname().release.split("-")[0], "rootlesskit": gobin.pinned_version("rootlesskit", "github.com/rootless-containers/rootlesskit/v3"), **measured}
 
 
 def save(data: dict[str, Any]) -> Path:
@@ -137,9 +138,10 @@ def as_text(data: dict[str, Any]) -> str:
 
 def write_document(data: dict[str, Any]) -> None:
     """The page and its plot."""
+    busy = " Others used the machine during the run: turns of one way differ by a third and more, and a 99th percentile is the length of somebody else's time slice." if data["load"] > 3 * data["cpus"] else ""
     DOCUMENT.write_text("\n".join([
         METHOD.format(**data),
-        f"## Figures\n{data['date']} UTC, commit {data['commit']}, load of the machine before the run {data['load']:.1f}.\n",
+        f"## Figures\n{data['date']} UTC, commit {data['commit']}, load of the machine at its end {data['load']:.1f}.{busy}\n",
         "![Ports, egress and starts](benchmarks-rootless.svg)\n", table.as_markdown(lines(data)), "\n### What was aimed at\n", table.as_markdown(aim_lines(data)), ""]))
     PLOT.write_text(draw(data))
 
