@@ -45,20 +45,35 @@ void nd_arena_reset(struct nd_arena *arena) {
         arena->total = kept->size;
 }
 
-static struct nd_arena_chunk *add_chunk(struct nd_arena *arena, size_t needed) {
-        size_t size = arena->newest ? arena->newest->size * 2 : FIRST_CHUNK;
-        struct nd_arena_chunk *chunk;
+static struct nd_arena_chunk *add_chunk_of(struct nd_arena *arena, size_t size) {
+        struct nd_arena_chunk *chunk = nd_calloc(1, sizeof *chunk + size);
 
-        if (size > LARGEST_STEP)
-                size = LARGEST_STEP;
-        if (size < needed)
-                size = needed;
-        chunk = nd_calloc(1, sizeof *chunk + size);
         chunk->size = size;
         chunk->older = arena->newest;
         arena->newest = chunk;
         arena->total += size;
         return chunk;
+}
+
+static struct nd_arena_chunk *add_chunk(struct nd_arena *arena, size_t needed) {
+        size_t size = arena->newest ? arena->newest->size * 2 : FIRST_CHUNK;
+
+        if (size > LARGEST_STEP)
+                size = LARGEST_STEP;
+        return add_chunk_of(arena, size < needed ? needed : size);
+}
+
+void nd_arena_reserve(struct nd_arena *arena, size_t bytes) {
+        if (!arena->newest)
+                (void) add_chunk_of(arena, bytes);
+}
+
+size_t nd_arena_used(const struct nd_arena *arena) {
+        size_t used = 0;
+
+        for (const struct nd_arena_chunk *chunk = arena->newest; chunk; chunk = chunk->older)
+                used += chunk->used;
+        return used;
 }
 
 void *nd_arena_alloc(struct nd_arena *arena, size_t count, size_t size) {

@@ -19,6 +19,10 @@ struct nd_arena {
 void nd_arena_done(struct nd_arena *arena);
 void nd_arena_reset(struct nd_arena *arena); /* empties it and keeps one chunk for the next use */
 
+/* Room for so many bytes at once, in an arena that is empty: for what is kept for long and whose size is known. */
+void nd_arena_reserve(struct nd_arena *arena, size_t bytes);
+size_t nd_arena_used(const struct nd_arena *arena); /* bytes that were handed out */
+
 [[nodiscard, gnu::returns_nonnull]] void *nd_arena_alloc(struct nd_arena *arena, size_t count, size_t size);
 [[nodiscard, gnu::returns_nonnull]] char *nd_arena_copy(struct nd_arena *arena, const char *bytes, size_t length);
 [[nodiscard, gnu::returns_nonnull]] char *nd_arena_strdup(struct nd_arena *arena, const char *text);

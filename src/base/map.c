@@ -108,6 +108,10 @@ bool nd_map_has(const struct nd_map *map, const char *key) {
         return map->count > 0 && find(map, key, hash_of(key))->key;
 }
 
+const char *nd_map_key(const struct nd_map *map, const char *key) {
+        return map->count > 0 ? find(map, key, hash_of(key))->key : nullptr;
+}
+
 void *nd_map_put(struct nd_map *map, const char *key, void *value) {
         size_t hash = hash_of(key);
         struct nd_map_slot *slot;

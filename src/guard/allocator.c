@@ -264,7 +264,7 @@ static void note_told(struct guard_allocator *a, const struct errand *errand) {
         guard_ranges_uids(errand->block, text);
         known->uid_range = nd_strdup(text);
         if (!known->supplemental_groups)
-                known->supplemental_groups = nd_strdup(text);
+                known->supplemental_groups = known->uid_range;
         guard_ranges_mcs(errand->block, text);
         if (!known->mcs)
                 known->mcs = nd_strdup(text);
@@ -300,7 +300,7 @@ static void tell_one(struct guard_allocator *a, const char *name, const struct g
         guard_ranges_mcs(block, mcs);
         nd_json_open(&out, nullptr, '{');
         nd_json_open(&out, "metadata", '{');
-        nd_json_string(&out, "resourceVersion", namespace->version);
+        nd_json_string(&out, "resourceVersion", nd_or_empty(namespace->version));
         nd_json_open(&out, "annotations", '{');
         nd_json_string(&out, ND_SCC_ANNOTATION_UIDS, uids);
         nd_json_string(&out, ND_SCC_ANNOTATION_GROUPS, uids);
@@ -475,7 +475,7 @@ struct guard_allocator *guard_allocator_new(const struct guard_allocator_setting
 
         a->settings = *settings;
         if (sd_event_add_time_relative(loop, &a->timer, CLOCK_MONOTONIC, 0, 0, on_tick, a) < 0 ||
-            sd_event_add_time_relative(loop, &a->looker, CLOCK_MONOTONIC, 0, 0, on_look, a) < 0)
+            sd_event_add_time_relative(loop, &a->looker, CLOCK_MONOTONIC, 0, ND_MS_US, on_look, a) < 0)
                 abort(); /* no memory, as everywhere */
         return a;
 }

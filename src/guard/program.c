@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "guard/program.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <systemd/sd-daemon.h>
 
@@ -71,10 +72,20 @@ static int report(const struct nd_error *error) {
         return error ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* Pages of lists and bodies of reviews come and go, some of them large. What is larger than a few pages goes back to the system when it is
+ * freed, and so does the end of the heap: what is kept is small and lies together. */
+static void tune_memory(void) {
+        (void) mallopt(M_MMAP_THRESHOLD, 64 << 10);
+        (void) mallopt(M_TRIM_THRESHOLD, 256 << 10);
+        (void) mallopt(M_TOP_PAD, 64 << 10);
+        (void) mallopt(M_ARENA_MAX, 1);
+}
+
 static struct nd_error *serve(const struct serve_settings *settings) {
         nd_cleanup(guard_done) struct guard guard = {};
         int r;
 
+        tune_memory();
         nd_try(guard_config_read(settings->config, &guard.config));
         nd_try(guard_start(&guard));
         r = sd_event_loop(guard.loop);

@@ -9,6 +9,7 @@
 #include "guard/rbac.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "base/vector.h"
@@ -89,14 +90,20 @@ struct role {
         nd_vector(char *) names;
 };
 
-struct binding {
-        struct guard_entry entry;
-        enum guard_scope role_scope;
-        char *role;               /* its key */
-        nd_vector(char *) places; /* keys in bound */
+/* One subject of a binding. The places in @bound are lists of these. */
+struct link {
+        struct binding *binding;
+        struct link *next;
+        const char *place; /* the map's own key */
 };
 
-typedef nd_vector(struct binding *) bindings;
+struct binding { /* in one piece: there may be tens of thousands */
+        struct guard_entry entry;
+        enum guard_scope role_scope;
+        uint32_t count;
+        char *role; /* its key, behind the links */
+        struct link links[];
+};
 
 /* "NAMESPACE/NAME", "/NAME" without one. Neither may hold a slash. */
 static char *key_of(yyjson_val *object, enum guard_scope scope) {
@@ -114,35 +121,34 @@ static void drop_role(void *entry, void *userdata) {
         free(role);
 }
 
-static void unbind(struct guard_rbac *rbac, const char *place, const struct binding *binding) {
-        bindings *list = nd_map_get(&rbac->bound, place);
+static void unbind(struct guard_rbac *rbac, struct link *link) {
+        struct link *first = nd_map_get(&rbac->bound, link->place);
 
-        for (size_t i = 0; list && i < list->count; i++)
-                if (list->items[i] == binding) {
-                        list->items[i] = list->items[--list->count];
-                        break;
-                }
-        if (list && list->count == 0) {
-                (void) nd_map_remove(&rbac->bound, place);
-                nd_vector_done(list);
-                free(list);
+        if (first == link && !link->next) {
+                (void) nd_map_remove(&rbac->bound, link->place);
+                return;
         }
-}
-
-static void bind_at(struct guard_rbac *rbac, char *place, struct binding *binding) {
-        bindings *list = nd_map_get(&rbac->bound, place);
-
-        nd_vector_each (taken, &binding->places)
-                if (nd_streq(*taken, place)) { /* a subject that stands in it twice */
-                        free(place);
+        if (first == link) {
+                (void) nd_map_put(&rbac->bound, link->place, link->next);
+                return;
+        }
+        for (; first; first = first->next)
+                if (first->next == link) {
+                        first->next = link->next;
                         return;
                 }
-        if (!list) {
-                list = nd_new(bindings);
-                (void) nd_map_put(&rbac->bound, place, list);
-        }
-        nd_vector_push(list, binding);
-        nd_vector_push(&binding->places, place);
+}
+
+static void bind_at(struct guard_rbac *rbac, const char *place, struct binding *binding) {
+        struct link *link = &binding->links[binding->count];
+
+        for (uint32_t i = 0; i < binding->count; i++)
+                if (nd_streq(binding->links[i].place, place))
+                        return; /* a subject that stands in it twice */
+        *link = (struct link) {.binding = binding, .next = nd_map_get(&rbac->bound, place)};
+        (void) nd_map_put(&rbac->bound, place, link);
+        link->place = nd_map_key(&rbac->bound, place);
+        binding->count++;
 }
 
 static void drop_binding(void *entry, void *userdata) {
@@ -150,12 +156,8 @@ static void drop_binding(void *entry, void *userdata) {
         struct binding *binding = entry;
 
         rbac->changes++;
-        nd_vector_each (place, &binding->places) {
-                unbind(rbac, *place, binding);
-                free(*place);
-        }
-        nd_vector_done(&binding->places);
-        free(binding->role);
+        for (uint32_t i = 0; i < binding->count; i++)
+                unbind(rbac, &binding->links[i]);
         free(binding);
 }
 
@@ -246,11 +248,11 @@ void guard_rbac_put_binding(struct guard_rbac *rbac, enum guard_scope scope, yyj
         role = nd_format("%s/%s", role_scope == GUARD_SCOPE_CLUSTER ? "" : namespace, nd_or_empty(wire.role.name));
         if (!nd_map_has(&rbac->roles[role_scope].map, role))
                 return; /* it grants nothing that is asked about here */
-        binding = nd_new(struct binding);
+        binding = nd_calloc(1, sizeof *binding + wire.subjects.count * sizeof(struct link) + strlen(role) + 1);
         binding->role_scope = role_scope;
-        binding->role = nd_take_ptr(role);
+        binding->role = strcpy((char *) &binding->links[wire.subjects.count], role);
         nd_list_each(subject, &wire.subjects) {
-                char *place = place_of(subject, namespace);
+                nd_autofree char *place = place_of(subject, namespace);
 
                 if (place)
                         bind_at(rbac, place, binding);
@@ -280,13 +282,12 @@ static bool role_grants(const struct guard_rbac *rbac, const struct binding *bin
 static bool is_granted_at(const struct guard_rbac *rbac, const char *namespace, char kind, const char *name,
                           const char *constraint) {
         char place[KEY_BYTES];
-        const bindings *list;
+        const struct link *link;
 
         if ((size_t) snprintf(place, sizeof place, "%s/%c:%s", namespace, kind, name) >= sizeof place)
                 return false;
-        list = nd_map_get(&rbac->bound, place);
-        for (size_t i = 0; list && i < list->count; i++)
-                if (role_grants(rbac, list->items[i], constraint))
+        for (link = nd_map_get(&rbac->bound, place); link; link = link->next)
+                if (role_grants(rbac, link->binding, constraint))
                         return true;
         return false;
 }

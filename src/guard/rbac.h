@@ -19,7 +19,7 @@ struct guard_rbac {
         const char *group; /* API group of the constraints */
         struct guard_table roles[GUARD_SCOPES];
         struct guard_table bindings[GUARD_SCOPES];
-        struct nd_map bound; /* namespace of the binding and subject -> list of bindings */
+        struct nd_map bound; /* namespace of the binding and subject -> list of bindings, linked */
         uint64_t changes;    /* grows with whatever may have given a grant or taken one */
         uint64_t news;       /* grows with every role that grants something and did not before */
 };

@@ -18,18 +18,21 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "base/vector.h"
 
 enum {
         IDLE_SECONDS = 120, /* of a kept connection; longer than the API server's own */
         BACKLOG = 512,
+        TURNS = 16, /* of libmicrohttpd's, before others have one */
 };
 
 struct generation {
         struct guard_server *server;
         struct MHD_Daemon *daemon;
         sd_event_source *ready, *timer;
+        uint64_t due_us; /* when the timer comes; UINT64_MAX: never */
 };
 
 struct guard_server {
@@ -52,6 +55,8 @@ struct guard_exchange {
         uint64_t begun_us;
         bool handled, suspended;
 };
+
+static void arm(struct generation *generation, uint64_t wait_us);
 
 const char *guard_exchange_method(const struct guard_exchange *exchange) {
         return exchange->method;
@@ -93,8 +98,7 @@ void guard_exchange_answer(struct guard_exchange *exchange, unsigned status, con
                 exchange->suspended = false;
                 stop_waiting(exchange);
                 MHD_resume_connection(exchange->connection);
-                (void) sd_event_source_set_time_relative(exchange->generation->timer, 0);
-                (void) sd_event_source_set_enabled(exchange->generation->timer, SD_EVENT_ONESHOT);
+                arm(exchange->generation, 0);
         }
 }
 
@@ -194,19 +198,28 @@ static bool retire(struct generation *generation) {
         return true;
 }
 
-static void run(struct generation *generation) {
-        int64_t wait_ms;
+/* A timer that is set for earlier stays: it comes too soon and is set again, which is cheaper than moving it with every request. */
+static void arm(struct generation *generation, uint64_t wait_us) {
+        uint64_t due_us = nd_clock_us() + wait_us;
 
-        (void) MHD_run(generation->daemon);
-        if (retire(generation))
+        if (generation->due_us <= due_us)
                 return;
-        wait_ms = MHD_get_timeout64s(generation->daemon);
-        if (wait_ms < 0) {
-                (void) sd_event_source_set_enabled(generation->timer, SD_EVENT_OFF);
-                return;
-        }
-        (void) sd_event_source_set_time_relative(generation->timer, (uint64_t) wait_ms * ND_MS_US);
+        generation->due_us = due_us;
+        (void) sd_event_source_set_time_relative(generation->timer, wait_us);
         (void) sd_event_source_set_enabled(generation->timer, SD_EVENT_ONESHOT);
+}
+
+static void run(struct generation *generation) {
+        int64_t wait_ms = 0;
+
+        for (int turn = 0; wait_ms == 0 && turn < TURNS; turn++) {
+                (void) MHD_run(generation->daemon);
+                if (retire(generation))
+                        return;
+                wait_ms = MHD_get_timeout64s(generation->daemon);
+        }
+        if (wait_ms >= 0)
+                arm(generation, (uint64_t) wait_ms * ND_MS_US);
 }
 
 static int on_ready([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
@@ -216,7 +229,10 @@ static int on_ready([[maybe_unused]] sd_event_source *source, [[maybe_unused]] i
 }
 
 static int on_timer([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
-        run(userdata);
+        struct generation *generation = userdata;
+
+        generation->due_us = UINT64_MAX;
+        run(generation);
         return 0;
 }
 
@@ -265,9 +281,17 @@ static struct nd_error *listen_at(struct guard_server *server) {
         return nullptr;
 }
 
+/* What libmicrohttpd says about its clients, and any of those can make it say: nothing for an ordinary log. */
+[[gnu::format(printf, 2, 0)]] static void log_words([[maybe_unused]] void *userdata, const char *format, va_list arguments) {
+        nd_autofree char *words = nd_format_va(format, arguments);
+
+        words[strcspn(words, "\n")] = '\0';
+        nd_log(ND_LOG_DEBUG, "libmicrohttpd", nd_field("words", words));
+}
+
 static struct MHD_Daemon *start_daemon(struct generation *generation, int fd, const char *certificate, const char *key) {
         return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_TLS | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, nullptr,
-                                nullptr, accept_part, generation, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_HTTPS_MEM_CERT,
+                                nullptr, accept_part, generation, MHD_OPTION_EXTERNAL_LOGGER, log_words, nullptr, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_HTTPS_MEM_CERT,
                                 certificate, MHD_OPTION_HTTPS_MEM_KEY, key, MHD_OPTION_NOTIFY_COMPLETED, finished, generation,
                                 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) IDLE_SECONDS, MHD_OPTION_CONNECTION_LIMIT,
                                 generation->server->settings.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
@@ -286,6 +310,7 @@ static struct nd_error *start(struct guard_server *server, const char *certifica
         if (fd < 0)
                 return nd_error_new(ND_INTERNAL, errno, "copy the listening socket");
         generation->server = server;
+        generation->due_us = UINT64_MAX;
         generation->daemon = start_daemon(generation, fd, certificate, key);
         if (!generation->daemon) {
                 if (fcntl(fd, F_GETFD) >= 0) /* some failures of libmicrohttpd's close it, others do not */
@@ -295,7 +320,7 @@ static struct nd_error *start(struct guard_server *server, const char *certifica
         info = MHD_get_daemon_info(generation->daemon, MHD_DAEMON_INFO_EPOLL_FD);
         r = sd_event_add_io(server->loop, &generation->ready, info->epoll_fd, EPOLLIN, on_ready, generation);
         if (r >= 0)
-                r = sd_event_add_time_relative(server->loop, &generation->timer, CLOCK_MONOTONIC, 0, 0, on_timer, generation);
+                r = sd_event_add_time_relative(server->loop, &generation->timer, CLOCK_MONOTONIC, 0, 1, on_timer, generation);
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "event loop");
         nd_vector_push(&server->generations, nd_take_ptr(generation));
@@ -310,8 +335,7 @@ struct nd_error *guard_server_renew(struct guard_server *server, const char *cer
         fd = MHD_quiesce_daemon(former->daemon); /* takes no new connections, and gives its copy of the socket back */
         if (fd >= 0)
                 nd_close_fd(&fd);
-        (void) sd_event_source_set_time_relative(former->timer, 0);
-        (void) sd_event_source_set_enabled(former->timer, SD_EVENT_ONESHOT);
+        arm(former, 0);
         return nullptr;
 }
 

@@ -89,7 +89,14 @@ static const struct nd_shape named_shape = SHAPE(wire_named, named_fields);
 
 struct node {
         struct guard_entry entry;
-        nd_vector(char *) handlers; /* with user namespaces, while it is schedulable */
+        size_t count;
+        const char *handlers[]; /* with user namespaces, while it is schedulable; keys of the store's own map */
+};
+
+struct policy { /* of pod security, for all namespaces with the same labels */
+        struct nd_podsecurity_policy rules; /* the first member: what namespaces point to */
+        const char *text;                   /* its key */
+        size_t namespaces;
 };
 
 struct runtime_class {
@@ -115,14 +122,24 @@ static void drop_constraint(void *entry, void *userdata) {
         free(constraint);
 }
 
-static void drop_namespace(void *entry, [[maybe_unused]] void *userdata) {
+static void drop_policy(struct guard_store *store, struct nd_podsecurity_policy *rules) {
+        struct policy *policy = (struct policy *) rules;
+
+        if (!policy || --policy->namespaces > 0)
+                return;
+        (void) nd_map_remove(&store->policies, policy->text);
+        free(policy);
+}
+
+static void drop_namespace(void *entry, void *userdata) {
         struct guard_namespace *namespace = entry;
 
+        drop_policy(userdata, namespace->policy);
+        if (namespace->supplemental_groups != namespace->uid_range)
+                free(namespace->supplemental_groups);
         free(namespace->uid_range);
-        free(namespace->supplemental_groups);
         free(namespace->mcs);
         free(namespace->version);
-        free(namespace->policy);
         free(namespace->policy_errors);
         free(namespace);
 }
@@ -130,11 +147,8 @@ static void drop_namespace(void *entry, [[maybe_unused]] void *userdata) {
 static void drop_node(void *entry, void *userdata) {
         struct node *node = entry;
 
-        nd_vector_each (handler, &node->handlers) {
-                count_handler(userdata, *handler, -1);
-                free(*handler);
-        }
-        nd_vector_done(&node->handlers);
+        for (size_t i = 0; i < node->count; i++)
+                count_handler(userdata, node->handlers[i], -1);
         free(node);
 }
 
@@ -156,6 +170,7 @@ void guard_store_init(struct guard_store *store) {
 void guard_store_done(struct guard_store *store) {
         guard_table_done(&store->constraints);
         guard_table_done(&store->namespaces);
+        nd_map_done(&store->policies); /* which went with the last namespace that had them */
         guard_table_done(&store->nodes);
         guard_table_done(&store->runtime_classes);
         nd_map_done(&store->handlers);
@@ -178,19 +193,24 @@ static struct nd_error *check_constraint(struct nd_scc *scc, struct nd_arena *ar
 }
 
 void guard_store_put_constraint(struct guard_store *store, yyjson_val *object) {
-        struct guard_constraint *constraint = nd_new(struct guard_constraint);
-        nd_autoerror struct nd_error *error = nd_scc_decode(object, &constraint->arena, &constraint->scc);
+        struct guard_constraint *constraint;
         const char *name = nd_api_name(object);
+        nd_autoarena scratch = {};
+        struct nd_scc tried = {};
+        nd_autoerror struct nd_error *error = nd_scc_decode(object, &scratch, &tried);
+        size_t bytes = nd_arena_used(&scratch);
 
         store->set_is_old = true;
         if (!error)
-                error = check_constraint(&constraint->scc, &constraint->arena);
+                error = check_constraint(&tried, &scratch);
         if (error) {
                 complain(store, "SecurityContextConstraints", name, error);
                 guard_table_remove(&store->constraints, name);
-                drop_constraint(constraint, store);
                 return;
         }
+        constraint = nd_new(struct guard_constraint);
+        nd_arena_reserve(&constraint->arena, bytes); /* so that it takes what it needs and no more */
+        nd_error_free(nd_scc_decode(object, &constraint->arena, &constraint->scc));
         guard_table_put(&store->constraints, name, &constraint->entry);
 }
 
@@ -217,22 +237,47 @@ static enum nd_scc_userns userns_of(const struct nd_pairs *labels) {
         return nd_streq(label, "default") ? ND_SCC_USERNS_DEFAULT : ND_SCC_USERNS_REQUIRE;
 }
 
+/* The labels of pod security, as one text: namespaces with the same text have the same policy. */
+static char *policy_text(const struct nd_pairs *labels, const char *prefix) {
+        nd_autotext text = ND_TEXT(ND_PODSECURITY_TEXT);
+
+        for (size_t i = 0; i < labels->count; i++)
+                if (nd_has_prefix(labels->items[i].key, prefix))
+                        nd_text_addf(&text, "%s=%s\n", labels->items[i].key, labels->items[i].value);
+        return text.length > 0 ? nd_text_steal(&text) : nullptr;
+}
+
+/* Of thousands of namespaces most have one of a few policies. */
+static struct nd_podsecurity_policy *share_policy(struct guard_store *store, const char *text,
+                                                  const struct nd_podsecurity_policy *policy) {
+        struct policy *shared = nd_map_get(&store->policies, text);
+
+        if (!shared) {
+                shared = nd_new(struct policy);
+                shared->rules = *policy;
+                (void) nd_map_put(&store->policies, text, shared);
+                shared->text = nd_map_key(&store->policies, text);
+        }
+        shared->namespaces++;
+        return &shared->rules;
+}
+
 /* Most namespaces have no label of pod security: those have no policy of their own to keep. */
-static void read_policy(const struct guard_standards *standards, const struct nd_pairs *labels, struct nd_arena *arena,
+static void read_policy(struct guard_store *store, const struct nd_pairs *labels, struct nd_arena *arena,
                         struct guard_namespace *namespace) {
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena};
-        nd_autotext text = ND_TEXT(ND_PODSECURITY_TEXT);
-        bool labelled = false;
+        nd_autotext complaints = ND_TEXT(ND_PODSECURITY_TEXT);
+        const struct guard_standards *standards = store->standards;
+        nd_autofree char *text = standards && standards->prefix ? policy_text(labels, standards->prefix) : nullptr;
+        struct nd_podsecurity_policy policy;
 
-        for (size_t i = 0; standards && standards->prefix && i < labels->count; i++)
-                labelled |= nd_has_prefix(labels->items[i].key, standards->prefix);
-        if (!labelled)
+        if (!text)
                 return;
-        namespace->policy = nd_new(struct nd_podsecurity_policy);
-        nd_podsecurity_of_labels(labels, standards->prefix, &standards->defaults, namespace->policy, &errors);
-        nd_field_errors_print(&errors, &text);
+        nd_podsecurity_of_labels(labels, standards->prefix, &standards->defaults, &policy, &errors);
+        nd_field_errors_print(&errors, &complaints);
         if (errors.items.count > 0)
-        namespace->policy_errors = nd_text_steal(&text);
+                namespace->policy_errors = nd_text_steal(&complaints);
+        namespace->policy = share_policy(store, text, &policy);
 }
 
 void guard_store_put_namespace(struct guard_store *store, yyjson_val *object) {
@@ -251,10 +296,12 @@ void guard_store_put_namespace(struct guard_store *store, yyjson_val *object) {
         namespace->mode = mode_of(store, &wire.metadata.labels);
         namespace->userns = userns_of(&wire.metadata.labels);
         namespace->uid_range = copy(ranges.uid_range);
-        namespace->supplemental_groups = copy(ranges.supplemental_groups);
+        namespace->supplemental_groups = ranges.uid_range && nd_streq(ranges.uid_range, nd_or_empty(ranges.supplemental_groups))
+                                                 ? namespace->uid_range
+                                                 : copy(ranges.supplemental_groups);
         namespace->mcs = copy(ranges.mcs);
-        namespace->version = nd_strdup(nd_api_version(object));
-        read_policy(store->standards, &wire.metadata.labels, &arena, namespace);
+        namespace->version = ranges.uid_range ? nullptr : nd_strdup(nd_api_version(object));
+        read_policy(store, &wire.metadata.labels, &arena, namespace);
         guard_table_put(&store->namespaces, nd_or_empty(wire.metadata.name), &namespace->entry);
 }
 
@@ -268,12 +315,12 @@ void guard_store_put_node(struct guard_store *store, yyjson_val *object) {
                 complain(store, "Node", nd_api_name(object), error);
                 return;
         }
-        node = nd_new(struct node);
+        node = nd_calloc(1, sizeof *node + wire.status.handlers.count * sizeof *node->handlers);
         nd_list_each(handler, &wire.status.handlers) {
                 if (wire.spec.unschedulable || !handler->features.user_namespaces)
                         continue;
-                nd_vector_push(&node->handlers, nd_strdup(nd_or_empty(handler->name)));
                 count_handler(store, nd_or_empty(handler->name), 1);
+                node->handlers[node->count++] = nd_map_key(&store->handlers, nd_or_empty(handler->name));
         }
         guard_table_put(&store->nodes, nd_or_empty(wire.metadata.name), &node->entry);
 }

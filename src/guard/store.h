@@ -24,9 +24,9 @@ struct guard_namespace {
         struct guard_entry entry;
         enum guard_mode mode;
         enum nd_scc_userns userns;
-        char *uid_range, *supplemental_groups, *mcs; /* nullptr: not allocated */
-        char *version;                               /* that this was read from */
-        struct nd_podsecurity_policy *policy;        /* of pod security; nullptr: its labels say nothing */
+        char *uid_range, *supplemental_groups, *mcs; /* nullptr: not allocated; groups that are the users' are the same text */
+        char *version;                               /* that this was read from; nullptr: of interest only without a range */
+        struct nd_podsecurity_policy *policy;        /* of pod security, the store's; nullptr: its labels say nothing */
         char *policy_errors;                         /* labels of it that cannot be read; nullptr: none */
 };
 
@@ -41,6 +41,7 @@ struct guard_store {
         const struct guard_standards *standards; /* whose labels are read; nullptr: none */
         struct guard_table constraints;          /* struct guard_constraint */
         struct guard_table namespaces;           /* struct guard_namespace */
+        struct nd_map policies; /* of pod security, by the labels that say so */
         struct guard_table nodes;
         struct guard_table runtime_classes;
         struct nd_map handlers; /* handler -> how many schedulable nodes offer it with user namespaces */

@@ -450,7 +450,7 @@ static struct nd_error *prepare(struct nd_api *api, const struct nd_kubeconfig *
         api->multi = curl_multi_init();
         if (!api->multi)
                 return nd_error_new(ND_INTERNAL, ENOMEM, "start libcurl");
-        r = sd_event_add_time_relative(api->loop, &api->timer, CLOCK_MONOTONIC, 0, 0, on_timer, api);
+        r = sd_event_add_time_relative(api->loop, &api->timer, CLOCK_MONOTONIC, 0, 1, on_timer, api);
         if (r >= 0)
                 r = sd_event_source_set_enabled(api->timer, SD_EVENT_OFF);
         if (r >= 0)

@@ -207,7 +207,7 @@ struct nd_api_watch *nd_api_watch_new(struct nd_api *api, const struct nd_api_wa
         w->api = api;
         w->settings = *settings;
         w->pause_us = PAUSE_LEAST_US;
-        if (sd_event_add_time_relative(nd_api_loop(api), &w->timer, CLOCK_MONOTONIC, 0, 0, on_timer, w) < 0)
+        if (sd_event_add_time_relative(nd_api_loop(api), &w->timer, CLOCK_MONOTONIC, 0, ND_MS_US, on_timer, w) < 0)
                 abort(); /* no memory, as everywhere */
         w->step = PAUSED;
         return w;

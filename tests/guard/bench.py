@@ -63,9 +63,22 @@ def review(rng: random.Random, number: int) -> dict[str, Any]:
         "dryRun": False, "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"}}}
 
 
-def write_reviews(path: Path) -> int:
+def fill(asked: dict[str, Any]) -> dict[str, Any]:
+    """The same review after the guard has filled the pod by restricted-v2 or -v3: what it is asked to validate."""
+    spec, team = asked["request"]["object"]["spec"], int(asked["request"]["namespace"].removeprefix("team-"))
+    user = 1000 if spec.get("hostUsers") is False else 1_000_000_000 + team * 10_000
+    spec["securityContext"] = {"fsGroup": user, "seLinuxOptions": {"level": f"s0:c{team % 500 + 1},c{team % 300}"}, "seccompProfile": {"type": "RuntimeDefault"}}
+    if user == 1000:
+        spec["securityContext"]["supplementalGroups"] = [1000]
+    for container in spec["containers"]:
+        container["securityContext"] = {"runAsUser": user, "runAsNonRoot": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    return asked
+
+
+def write_reviews(path: Path, filled: bool) -> int:
     rng = random.Random(7)
-    lines = [json.dumps(review(rng, number), separators=(",", ":")) for number in range(REVIEWS)]
+    made = [review(rng, number) for number in range(REVIEWS)]
+    lines = [json.dumps(fill(one) if filled else one, separators=(",", ":")) for one in made]
     path.write_text("\n".join(lines) + "\n")
     return sum(map(len, lines)) // len(lines)
 
@@ -97,11 +110,11 @@ def fetch(path: str) -> str:
         return answer.read().decode()
 
 
-def wait_ready(process: subprocess.Popen[bytes], log: Path) -> float:
+def wait_ready(process: subprocess.Popen[bytes], log: Path, word: str = "ok\n") -> float:
     started = time.monotonic()
     while True:
         with contextlib.suppress(OSError):
-            if fetch("/readyz") == "ok\n":
+            if fetch("/readyz") == word:
                 return time.monotonic() - started
         if process.poll() is not None or time.monotonic() - started > 120:
             raise SystemExit(f"the guard is not ready: {log.read_text()}")
@@ -139,9 +152,11 @@ def measure(builds: Path, where: Path, seconds: int, rbac_only: bool) -> dict[st
         with running([str(builds / "src/guard/nodens-guard"), "serve", "--config", str(where / "guard.yaml")], str(GUARD_CPU), log) as guard:
             found["ready_seconds"] = wait_ready(guard, log)
             found["listed"] = memory(guard.pid)
-            for name, path in (("mutate", "/mutate"), ("validate", "/validate"), ("pod_security", "/pod-security")):
-                load(builds, path, where / "reviews", 1)
-                found[name] = load(builds, path, where / "reviews", seconds)
+            for name, path, file in (("mutate", "/mutate", "reviews"), ("validate", "/validate", "filled"), ("pod_security", "/pod-security", "filled")):
+                load(builds, path, where / file, 1)
+                found[name] = load(builds, path, where / file, seconds)
+                if found[name]["allowed"] < found[name]["reviews"]:
+                    raise SystemExit(f"{path}: {found[name]['reviews'] - found[name]['allowed']} of {found[name]['reviews']} pods were refused")
             found["at_rate"] = load(builds, "/mutate", where / "reviews", seconds, RATE)
             found["loaded"] = memory(guard.pid)
             api.send_signal(signal.SIGUSR1)
@@ -152,18 +167,39 @@ def measure(builds: Path, where: Path, seconds: int, rbac_only: bool) -> dict[st
     return found
 
 
+def measure_peer(program: Path, builds: Path, where: Path, seconds: int) -> dict[str, Any]:
+    """Kubernetes' own webhook of pod security, with the same cluster, core and reviews."""
+    write_config(where, True)
+    log = where / "log"
+    flags = ["--bind-address", "127.0.0.1", "--secure-port", str(GUARD_PORT), "--tls-cert-file", str(where / "crt"), "--tls-private-key-file", str(where / "key"),
+             "--kubeconfig", str(where / "kubeconfig"), "--client-qps-limit", "1000", "--client-qps-burst", "1000"]
+    with running([sys.executable, "-B", str(TESTS / "fake_api.py"), str(API_PORT), str(where / "crt"), str(where / "key")], other_cpus(), log):
+        time.sleep(1)
+        with running([str(program), *flags], str(GUARD_CPU), log) as peer:
+            found: dict[str, Any] = {"ready_seconds": wait_ready(peer, log, "ok")}
+            load(builds, "/", where / "filled", 1)
+            found["pod_security"] = load(builds, "/", where / "filled", seconds)
+            found["at_rate"] = load(builds, "/", where / "filled", seconds, RATE)
+            found["loaded"] = memory(peer.pid)
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--builds", type=Path, default=Path("build/release"))
     parser.add_argument("--seconds", type=int, default=8)
+    parser.add_argument("--peer", type=Path, help="Kubernetes' webhook of pod security")
     parser.add_argument("result", type=Path)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         where = Path(scratch)
         certificate(where)
-        found: dict[str, Any] = {"review_bytes": write_reviews(where / "reviews"), "cpus": len(os.sched_getaffinity(0))}
+        write_reviews(where / "filled", True)
+        found: dict[str, Any] = {"review_bytes": write_reviews(where / "reviews", False), "cpus": len(os.sched_getaffinity(0))}
         found["index"] = measure(args.builds, where, args.seconds, True)
         found["asking"] = measure(args.builds, where, args.seconds, False)
+        if args.peer:
+            found["peer"] = measure_peer(args.peer, args.builds, where, args.seconds)
     args.result.write_text(json.dumps(found, indent=1))
     return 0
 

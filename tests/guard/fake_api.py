@@ -34,7 +34,8 @@ def namespace(number: int) -> dict[str, Any]:
     level = ["restricted", "baseline"][number % 2]
     block = f"{1_000_000_000 + number * 10_000}/10000"
     return {"metadata": metadata(name, labels={"kubernetes.io/metadata.name": name, "security.nodens.io/constraints": "enforce",
-                                               "pod-security.nodens.io/enforce": level, "pod-security.nodens.io/warn": "restricted"},
+                                               "pod-security.nodens.io/enforce": level, "pod-security.nodens.io/warn": "restricted",
+                                               "pod-security.kubernetes.io/enforce": level, "pod-security.kubernetes.io/warn": "restricted"},
                                  annotations={"openshift.io/sa.scc.uid-range": block, "openshift.io/sa.scc.supplemental-groups": block,
                                               "openshift.io/sa.scc.mcs": f"s0:c{number % 500 + 1},c{number % 300}"}),
             "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
@@ -51,17 +52,22 @@ def binding(number: int) -> dict[str, Any]:
 
 
 def constraint(number: int) -> dict[str, Any]:
-    """Those that everybody may use, and many which take hardly any pod, as clusters have them."""
+    """Those that everybody may use, ten that come before them and take nearly every pod, as anyuid does, and many that are laxer, as operators bring them."""
     common: dict[str, Any] = {"metadata": metadata(f"made-{number:03}"), "allowPrivilegedContainer": False, "allowHostDirVolumePlugin": False,
                               "seLinuxContext": {"type": "MustRunAs"}, "fsGroup": {"type": "MustRunAs"}, "supplementalGroups": {"type": "RunAsAny"},
                               "volumes": ["configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret"]}
     if number < 2:
         level = ["AllowHostLevel", "RequirePodLevel"][number]
         user = [{"type": "MustRunAsRange"}, {"type": "MustRunAsRange", "uidRangeMin": 1000, "uidRangeMax": 65534}][number]
-        return common | {"metadata": metadata(["restricted-v2", "restricted-v3"][number]), "allowPrivilegeEscalation": False, "userNamespaceLevel": level,
+        window = {"type": "MustRunAs", "ranges": [{"min": 1000, "max": 65534}]}
+        groups = [{}, {"fsGroup": window, "supplementalGroups": window}][number]
+        return common | groups | {"metadata": metadata(["restricted-v2", "restricted-v3"][number]), "allowPrivilegeEscalation": False, "userNamespaceLevel": level,
                          "requiredDropCapabilities": ["ALL"], "allowedCapabilities": ["NET_BIND_SERVICE"], "seccompProfiles": ["runtime/default"], "runAsUser": user}
-    return common | {"runAsUser": {"type": "MustRunAs", "uid": 100_000 + number}, "priority": number % 7, "allowedCapabilities": ["CHOWN", "KILL"],
-                     "requiredDropCapabilities": ["MKNOD"], "allowHostNetwork": number % 5 == 0, "seccompProfiles": ["runtime/default"]}
+    if number < 12:
+        return common | {"priority": number, "runAsUser": {"type": "RunAsAny"}, "fsGroup": {"type": "RunAsAny"}, "requiredDropCapabilities": ["MKNOD"]}
+    return common | {"runAsUser": {"type": "RunAsAny"}, "allowedCapabilities": ["CHOWN", "KILL"][: number % 3], "requiredDropCapabilities": ["MKNOD"],
+                     "allowHostNetwork": number % 5 == 0, "allowHostPID": number % 7 == 0, "seccompProfiles": ["runtime/default"],
+                     "users": [f"system:serviceaccount:operator-{number}:default"]}
 
 
 def node(number: int) -> dict[str, Any]:

@@ -138,7 +138,7 @@ static void receive(struct connection *c) {
                 }
                 need = (size_t) (end - c->answer) + 4 + strtoul(length + 17, nullptr, 10);
         }
-        c->allowed += strstr(c->answer, "\"allowed\":true") != nullptr;
+        c->allowed += strstr(c->answer, "\"allowed\":true") != nullptr || strstr(c->answer, "\"allowed\": true") != nullptr;
 }
 
 static void sleep_until(uint64_t when_ns) {
