@@ -160,7 +160,7 @@ def measure(builds: Path, where: Path, seconds: int, rbac_only: bool) -> dict[st
             found["at_rate"] = load(builds, "/mutate", where / "reviews", seconds, RATE)
             found["loaded"] = memory(guard.pid)
             api.send_signal(signal.SIGUSR1)
-            found["relist_anonymous"] = peak_anonymous(guard.pid, 25)
+            found["relist_anonymous"] = peak_anonymous(guard.pid, 15)
             found["relisted"] = memory(guard.pid)
             if fetch("/readyz") != "ok\n":
                 raise SystemExit("the guard is not ready after a relist")
