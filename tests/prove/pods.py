@@ -69,9 +69,9 @@ def reboot(proof: Proof) -> None:
     proof.figure("reboot", count_line(proof.dev("test", "reboot", timeout=1200).stdout))
 
 
-@check("point 2: the CRI's cases, natively, with containerd beside")
+@check("point 2: the CRI's cases, natively; with --full containerd beside")
 def cases(proof: Proof) -> None:
-    side_by_side(proof, proof.dev("test", "cri", timeout=2400).stdout)
+    side_by_side(proof, proof.dev("test", "cri" if proof.full else "cri-own", timeout=2400).stdout)
 
 
 @check("point 2: the same in a guest with cgroup controllers", full_only=True)
@@ -152,7 +152,7 @@ def ratio(data: dict[str, Any], mode: str, title: str, one: str, other: str) -> 
 
 @check("point 6: what a pod costs, beside containerd and the bare engine, in one run")
 def numbers(proof: Proof) -> None:
-    proof.dev("bench", "cri", "--runtime", "containerd,nodens", "--rounds", "3" if proof.full else "1", timeout=3600)
+    proof.dev("bench", "cri", "--runtime", "containerd,nodens", *(["--rounds", "3"] if proof.full else ["--rounds", "1", "--pods", "10"]), timeout=3600)
     data = report.newest()
     start = "pod start in all"
     engines = ratio(data, "on", start, "engine", "containerd")
