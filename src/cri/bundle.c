@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
 
+#include "cri/apparmor.h"
 #include "cri/capabilities.h"
 #include "cri/cdi.h"
 #include "cri/config.h"
@@ -185,29 +186,10 @@ static struct nd_error *add_seccomp(const struct bundle_plan *plan, struct nd_sp
         return nd_error_wrap(convert_seccomp(path, spec->process.capabilities.bounding, spec), "seccomp profile '%s'", path);
 }
 
-static struct nd_error *check_apparmor(const char *name) {
-        nd_autofree char *enabled = nullptr, *profiles = nullptr, *start = nd_format("\n%s (", name);
-        nd_autoerror struct nd_error *error = nullptr;
-
-        error = nd_file_read_kernel("/sys/module/apparmor/parameters/enabled", 16, &enabled);
-        if (error || enabled[0] != 'Y')
-                return nd_error_new(ND_PRECONDITION, 0, "AppArmor profile '%s': AppArmor is not enabled on this node", name);
-        error = nd_file_read_kernel("/sys/kernel/security/apparmor/profiles", 4 << 20, &profiles);
-        if (error)
-                return nullptr; /* the engine will find out */
-        if (!strstr(profiles, start) && !nd_has_prefix(profiles, start + 1))
-                return nd_error_new(ND_PRECONDITION, 0, "AppArmor profile '%s' is not loaded on this node", name);
-        return nullptr;
-}
-
 static struct nd_error *add_apparmor(const struct bundle_plan *plan, struct nd_spec *spec) {
-        const struct security_profile *profile = &request_of(plan)->apparmor;
-
-        if (profile->kind != PROFILE_LOCALHOST || request_of(plan)->privileged)
+        if (request_of(plan)->privileged)
                 return nullptr;
-        nd_try(check_apparmor(profile->localhost));
-        spec->process.apparmor = nd_strdup(profile->localhost);
-        return nullptr;
+        return apparmor_choose(&request_of(plan)->apparmor, plan->namespaces[POD_USER], &spec->process.apparmor);
 }
 
 /* A privileged process has the limits of the node's first one. */

@@ -40,6 +40,7 @@ void cri_config_done(struct cri_config *config) {
         free(config->cni_config);
         free(config->cni_plugins);
         free(config->seccomp_profile);
+        free(config->apparmor_profiles);
         nd_vector_each (handler, &config->handlers)
                 runtime_handler_done(handler);
         nd_vector_done(&config->handlers);
@@ -68,6 +69,7 @@ void cri_config_init(struct cri_config *ret) {
                 .cni_config = nd_strdup("/etc/cni/net.d"),
                 .cni_plugins = nd_strdup("/opt/cni/bin:/usr/lib/cni"),
                 .seccomp_profile = nd_strdup("/usr/share/containers/seccomp.json"),
+                .apparmor_profiles = nd_strdup("/etc/apparmor.d/nodens-container"),
                 .cdi = nd_strdup("/etc/cdi:/var/run/cdi"),
                 .verifier = nd_strdup(""),
                 .metrics = nd_strdup("off"),
@@ -100,6 +102,7 @@ static const struct key keys[] = {
         {"cniConfig", KEY_PATH, offsetof(struct cri_config, cni_config), 0, 0},
         {"cniPlugins", KEY_PATHS, offsetof(struct cri_config, cni_plugins), 0, 0},
         {"seccompProfile", KEY_PATH, offsetof(struct cri_config, seccomp_profile), 0, 0},
+        {"apparmorProfiles", KEY_PATH, offsetof(struct cri_config, apparmor_profiles), 0, 0},
         {"runtimeHandlers", KEY_HANDLERS, offsetof(struct cri_config, handlers), 0, 0},
         {"cdi", KEY_PATHS, offsetof(struct cri_config, cdi), 0, 0},
         {"imageVerifier", KEY_PATH, offsetof(struct cri_config, verifier), 0, 0},

@@ -31,16 +31,17 @@ struct cri_config {
         uint32_t stalled_s;       /* a pull without a byte for so long ends */
         nd_vector(char *) pinned; /* images that the kubelet's garbage collection must leave alone */
 
-        char *state;           /* what outlives the daemon: records, bundles and writable layers, in pods/ */
-        char *run;             /* what ends with the boot: pins, sockets of monitors, crun's own state */
-        char *netns;           /* where network namespaces are pinned, for whoever looks there */
-        char *crun;            /* a path, or a name to be found in PATH; so are the others */
-        char *monitor;         /* nodens-mon */
-        char *init;            /* catatonit: pid 1 of a shared pid namespace */
-        bool systemd_cgroups;  /* cgroupDriver: systemd; otherwise cgroupfs */
-        char *cni_config;      /* conflists */
-        char *cni_plugins;     /* directories, written as PATH is */
-        char *seccomp_profile; /* what RuntimeDefault means */
+        char *state;             /* what outlives the daemon: records, bundles and writable layers, in pods/ */
+        char *run;               /* what ends with the boot: pins, sockets of monitors, crun's own state */
+        char *netns;             /* where network namespaces are pinned, for whoever looks there */
+        char *crun;              /* a path, or a name to be found in PATH; so are the others */
+        char *monitor;           /* nodens-mon */
+        char *init;              /* catatonit: pid 1 of a shared pid namespace */
+        bool systemd_cgroups;    /* cgroupDriver: systemd; otherwise cgroupfs */
+        char *cni_config;        /* conflists */
+        char *cni_plugins;       /* directories, written as PATH is */
+        char *seccomp_profile;   /* what RuntimeDefault means */
+        char *apparmor_profiles; /* the file with our AppArmor profiles */
         nd_vector(struct runtime_handler) handlers; /* besides the one that is named "" and "crun" */
         char *cdi;                                  /* directories with CDI files, written as PATH is; later ones go first */
         char *verifier; /* program that must agree to a pulled image before it is recorded; "" = none */

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cri/apparmor.h"
 #include "cri/checkup.h"
 #include "cri/events.h"
 #include "cri/listener.h"
@@ -200,6 +201,7 @@ static struct nd_error *start_pods(struct daemon *daemon) {
         nd_autofree char *layers = nullptr;
 
         nd_try(make_run_directories(&daemon->config));
+        apparmor_load(&daemon->config);
         nd_try(record_book_open(&daemon->config, &daemon->records));
         nd_try(pins_open(&daemon->config, &daemon->pins));
         layers = nd_format("%s/layers", nd_image_store_root(daemon->images));

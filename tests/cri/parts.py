@@ -267,7 +267,7 @@ class NodensCri(Runtime):
 
     def pod_settings(self) -> dict[str, object]:
         return {"state": self.directory / "state", "run": self.directory / "run", "networkNamespaces": self.directory / "netns", "cniConfig": self.network, "cgroupDriver": self.cgroup_driver,
-                "metrics": self.directory / "metrics.sock",
+                "metrics": self.directory / "metrics.sock", "apparmorProfiles": TOP / "apparmor/nodens-container",
                 "monitor": program("src/mon/nodens-mon"), "crun": "/usr/bin/crun" if has_controllers() else WITHOUT_CONTROLLERS}
 
 

@@ -250,6 +250,21 @@ def test_a_read_only_path_cannot_be_written(pods: Pods) -> None:
     assert "Read-only" in one.execute("touch /tmp/file").stderr
 
 
+def test_an_unmasked_proc_has_nothing_over_it(plain_pods: Pods) -> None:
+    """procMount: Unmasked. The kernel mounts a new proc in a user namespace only beside one that is wholly visible: so containers run in containers."""
+    pod = plain_pods.run(userns=True)
+    whole, masked = pod.container(name="whole", security={"masked_paths": [], "readonly_paths": []}), pod.container(name="masked")
+    nested = "unshare -U -r -m -p -f sh -c 'mkdir -p /tmp/p && mount -t proc proc /tmp/p && ls /tmp/p/1/status'"
+
+    def over_proc(one: Container) -> list[str]:
+        return [line.split()[4] for line in one.output("cat /proc/self/mountinfo").splitlines() if line.split()[4].startswith("/proc/")]
+
+    assert over_proc(whole) == [] and over_proc(masked) != []
+    assert whole.output(nested) == "/tmp/p/1/status"
+    assert masked.execute(nested).code != 0
+    assert whole.execute("echo x >/proc/sys/kernel/core_pattern").code != 0 and whole.execute("echo h >/proc/sysrq-trigger").code != 0
+
+
 def test_what_the_kubelet_masks_is_masked(pods: Pods) -> None:
     one = pods.run().container()
     assert one.execute("cat /proc/kcore | head -c 1 | wc -c").stdout.strip() == "0" and one.execute("echo 1 >/proc/sysrq-trigger").code != 0
@@ -380,6 +395,35 @@ def apparmor(tmp_path: Path) -> Iterator[None]:
     subprocess.run(["apparmor_parser", "-r", str(path)], check=True)
     yield
     subprocess.run(["apparmor_parser", "-R", str(path)], check=True)
+
+
+def test_the_default_apparmor_profile_is_applied_and_keeps_the_node_out_of_reach(subject: Subject, pods: Pods, apparmor: None) -> None:
+    if subject.name != "nodens-cri":
+        pytest.skip("the profiles are nodens-cri's own")
+    default = {"apparmor": pods.pb.SecurityProfile(profile_type=pods.pb.SecurityProfile.RuntimeDefault)}
+    name = "nodens-container-mapped" if pods.users else "nodens-container"
+    admin = {"capabilities": pods.pb.Capability(add_capabilities=["SYS_ADMIN"])}
+    pod = pods.run()
+    for security in ({}, default):
+        one = pod.container("trap 'exit 9' TERM; while :; do sleep 0.1; done", security=security | admin)
+        assert one.output("cat /proc/self/attr/current") == f"{name} (enforce)"
+        assert one.output("echo hello >/tmp/x && cat /tmp/x && kill -0 1 && sleep 0 && ping -c1 127.0.0.1 >/dev/null; id -u").split() == ["hello", "0"]
+        assert (one.execute("mkdir /m && mount -t tmpfs none /m").code == 0) == pods.users
+        one.stop(10)
+        assert one.status().exit_code == 9, "the stop signal did not arrive"
+    free = {"apparmor": pods.pb.SecurityProfile(profile_type=pods.pb.SecurityProfile.Unconfined)}
+    assert "nodens" not in pod.container(security=free).output("cat /proc/self/attr/current")
+    assert "nodens" not in pods.run(security={"privileged": True}).container(security={"privileged": True}).output("cat /proc/self/attr/current")
+
+
+@pytest.mark.skipif(Path("/sys/kernel/security/apparmor/profiles").exists(), reason="this kernel has AppArmor")
+def test_a_default_apparmor_profile_is_refused_where_there_is_no_apparmor(subject: Subject, pods: Pods) -> None:
+    if subject.name != "nodens-cri":
+        pytest.skip("containerd lets it run without")
+    default = {"apparmor": pods.pb.SecurityProfile(profile_type=pods.pb.SecurityProfile.RuntimeDefault)}
+    pod = pods.run()
+    assert "AppArmor is not enabled on this node" in refused(lambda: pod.container(security=default)).details()
+    assert pod.container().output("echo runs") == "runs"
 
 
 @pytest.mark.parametrize("way", ["new field", "old field", "both"])

@@ -27,7 +27,7 @@ exec python3 -B -m pytest -q -W ignore::DeprecationWarning -p no:cacheprovider -
 def lay_out(share: Path, variant: str) -> None:
     """What the guest sees: /nodens and /cache, with only what tests use."""
     tree = share / "tree"
-    for name in ("tests", "tools", "units"):
+    for name in ("tests", "tools", "units", "apparmor"):
         shutil.copytree(TOP / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "fuzz", "go"))
     for name in PROGRAMS:
         if (BUILD / variant / name).exists():

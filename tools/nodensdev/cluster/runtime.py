@@ -130,7 +130,8 @@ def nodens_import_programs() -> list[Path]:
 
 def nodens_files(options: Options) -> dict[str, str]:
     unit = (TOP / "units/nodens-cri.service.in").read_text().replace("@sbindir@", "/usr/sbin")
-    return {"etc/nodens/cri.yaml": NODENS_CONFIG.format(driver=options.cgroup_driver), "etc/systemd/system/nodens-cri.service": unit}
+    return {"etc/nodens/cri.yaml": NODENS_CONFIG.format(driver=options.cgroup_driver), "etc/systemd/system/nodens-cri.service": unit,
+            "etc/apparmor.d/nodens-container": (TOP / "apparmor/nodens-container").read_text()}
 
 
 RUNTIMES = {
