@@ -24,6 +24,7 @@
 #include "cri/process.h"
 #include "cri/resources.h"
 #include "cri/rootfs.h"
+#include "cri/selinux.h"
 #include "cri/volumes.h"
 #include "oci/platform.h"
 #include "oci/seccomp.h"
@@ -287,8 +288,25 @@ static struct nd_error *begin_spec(const struct bundle_plan *plan, const char *d
         return resources_cgroup(plan->config, parent, plan->container->id, &spec->cgroup);
 }
 
+/* None where a container is to see the node's own processes or talk to them: a label would keep it out of what it was given. */
+static struct nd_error *choose_labels(const struct bundle_plan *plan, struct selinux_labels *ret) {
+        const struct container_request *request = request_of(plan);
+
+        if (!selinux_is_on() || request->pid == NAMESPACE_NODE || request->ipc == NAMESPACE_NODE)
+                return nullptr;
+        return selinux_labels_of(request, pod_of(plan)->uid, ret);
+}
+
+static struct nd_error *label_volumes(const struct container_request *request, const volumes *found,
+                                      const struct selinux_labels *labels) {
+        for (size_t i = 0; labels->mount && i < request->mounts.count; i++)
+                if (request->mounts.items[i].relabel && found->items[i].source && !request->mounts.items[i].image[0])
+                        nd_try(selinux_relabel(found->items[i].source, labels->mount));
+        return nullptr;
+}
+
 static struct nd_error *make_spec(const struct bundle_plan *plan, const char *directory, const struct container_user *user,
-                                  const volumes *found, const declared_volumes *declared) {
+                                  const volumes *found, const declared_volumes *declared, struct selinux_labels *labels) {
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
         const struct container_request *request = request_of(plan);
 
@@ -298,6 +316,8 @@ static struct nd_error *make_spec(const struct bundle_plan *plan, const char *di
         nd_try(process_describe(request, plan->image, pod_of(plan)->hostname, &spec.process));
         set_user(user, &spec.process, plan->report);
         nd_try(add_security(plan, &spec));
+        spec.process.selinux = nd_take_ptr(labels->process);
+        spec.mount_label = nd_take_ptr(labels->mount);
         nd_try(devices_describe(request, &spec));
         add_proc_and_sys(plan, &spec);
         add_dev(plan, &spec);
@@ -331,11 +351,14 @@ static struct nd_error *make_for_image(const struct bundle_plan *plan, const cha
         nd_cleanup(volumes_done) volumes found = {};
         nd_cleanup(declared_volumes_done) declared_volumes declared = {};
         nd_cleanup(container_user_done) struct container_user user = {};
+        nd_cleanup(selinux_labels_done) struct selinux_labels labels = {};
         nd_autoclose int userns = -EBADF, tree = -EBADF;
         const struct sandbox_request *pod = pod_of(plan);
 
+        nd_try(choose_labels(plan, &labels));
         nd_try(open_userns(plan, &userns));
         nd_try(volumes_look(plan->config, request_of(plan), userns, &found));
+        nd_try(label_volumes(request_of(plan), &found, &labels));
         nd_try(mount_images(plan, directory, userns, &found));
         nd_try(rootfs_build(&(struct rootfs_plan) {.layers = plan->layers,
                                                    .chains = plan->chains,
@@ -344,6 +367,7 @@ static struct nd_error *make_for_image(const struct bundle_plan *plan, const cha
                                                    .userns = userns,
                                                    .uid = userns >= 0 ? pod->uids.outside : 0,
                                                    .gid = userns >= 0 ? pod->gids.outside : 0,
+                                                   .label = labels.mount,
                                                    .workshop = plan->workshop},
                             &tree));
         nd_try(user_resolve(tree, request_of(plan), plan->image->user, userns >= 0 ? pod->uids.count : 0, &user));
@@ -354,7 +378,7 @@ static struct nd_error *make_for_image(const struct bundle_plan *plan, const cha
                                                                       .uid = userns >= 0 ? pod->uids.outside : 0,
                                                                       .gid = userns >= 0 ? pod->gids.outside : 0},
                                      &declared));
-        nd_try(make_spec(plan, directory, &user, &found, &declared));
+        nd_try(make_spec(plan, directory, &user, &found, &declared, &labels));
         *ret_fd = nd_take_fd(tree);
         return nullptr;
 }

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "cri/paths.h"
+#include "cri/selinux.h"
 #include "sys/file.h"
 #include "sys/mount.h"
 
@@ -138,13 +139,19 @@ struct nd_error *pod_files_make(const struct cri_config *config, const struct sa
         gid_t gid = request->user_namespace ? request->gids.outside : 0;
         nd_autofree char *pods = nd_format("%s/pods", config->run), *run = path_of_sandbox_run(config, sandbox->id);
         nd_autofree char *directory = directory_of(config, sandbox);
-        nd_autofree char *owner = nd_format("%u", uid), *group = nd_format("%u", gid);
+        nd_autofree char *owner = nd_format("%u", uid), *group = nd_format("%u", gid), *label = nullptr;
         nd_autoclose int tree = -EBADF;
 
+        if (selinux_is_on())
+                nd_try(selinux_pod_label(request, &label));
         nd_try(nd_fs_make("tmpfs",
-                          (const struct nd_fs_option[]) {
-                                  {"source", "nodens-pod"}, {"size", "64m"}, {"mode", "0755"}, {"uid", owner}, {"gid", group}},
-                          5, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &tree));
+                          (const struct nd_fs_option[]) {{"source", "nodens-pod"},
+                                                         {"size", "64m"},
+                                                         {"mode", "0755"},
+                                                         {"uid", owner},
+                                                         {"gid", group},
+                                                         {"context", label}},
+                          label ? 6 : 5, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &tree));
         nd_try(fill(tree, request, uid, gid));
         nd_try(nd_dir_make(AT_FDCWD, pods, 0711));
         nd_try(path_make_of_pod(AT_FDCWD, run, request));

@@ -154,6 +154,15 @@ static struct nd_error *take_profiles(const Runtime__V1__LinuxContainerSecurityC
 }
 #pragma GCC diagnostic pop
 
+static struct nd_error *take_selinux(const Runtime__V1__SELinuxOption *options, struct selinux_request *ret) {
+        if (!options)
+                return nullptr;
+        nd_try(piece_text("SELinux user", options->user, REQUEST_NAME, &ret->user));
+        nd_try(piece_text("SELinux role", options->role, REQUEST_NAME, &ret->role));
+        nd_try(piece_text("SELinux type", options->type, REQUEST_NAME, &ret->type));
+        return piece_text("SELinux level", options->level, REQUEST_NAME, &ret->level);
+}
+
 static struct nd_error *take_capabilities(const Runtime__V1__Capability *c, struct container_request *ret) {
         if (!c)
                 return nullptr;
@@ -206,6 +215,7 @@ static struct nd_error *take_user(const Runtime__V1__LinuxContainerSecurityConte
 static struct nd_error *take_security(const Runtime__V1__LinuxContainerSecurityContext *s, struct container_request *ret) {
         nd_try(take_container_namespaces(s ? s->namespace_options : nullptr, ret));
         nd_try(take_profiles(s, ret));
+        nd_try(take_selinux(s ? s->selinux_options : nullptr, &ret->selinux));
         if (!s) {
                 ret->user_name = nd_strdup("");
                 return nullptr;

@@ -206,6 +206,8 @@ static struct nd_error *take_security(const Runtime__V1__LinuxSandboxSecurityCon
         ret->uids = wanted.uids;
         ret->gids = wanted.gids;
         ret->privileged = security && security->privileged;
+        if (security && security->selinux_options)
+                return piece_text("SELinux level", security->selinux_options->level, REQUEST_NAME, &ret->selinux_level);
         return nullptr;
 }
 

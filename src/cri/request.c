@@ -36,6 +36,7 @@ void sandbox_request_done(struct sandbox_request *request) {
         pairs_done(&request->annotations);
         free(request->cgroup_parent);
         pairs_done(&request->sysctls);
+        free(request->selinux_level);
         free(request->runtime_handler);
         *request = (struct sandbox_request) {};
 }
@@ -90,6 +91,10 @@ static void security_done(struct container_request *request) {
         nd_strings_done(&request->read_only_paths);
         free(request->seccomp.localhost);
         free(request->apparmor.localhost);
+        free(request->selinux.user);
+        free(request->selinux.role);
+        free(request->selinux.type);
+        free(request->selinux.level);
 }
 
 void container_request_done(struct container_request *request) {

@@ -54,6 +54,7 @@ struct sandbox_request {
         bool user_namespace; /* a namespace of the pod's own; false = the host's users */
         struct nd_id_map uids, gids;
         bool privileged;
+        char *selinux_level; /* nullptr or "" = not given */
         char *runtime_handler;
 };
 
@@ -104,6 +105,11 @@ struct security_profile {
         char *localhost; /* a path (seccomp) or a profile's name (AppArmor) */
 };
 
+/* Parts of an SELinux label; nullptr or "" = not given. */
+struct selinux_request {
+        char *user, *role, *type, *level;
+};
+
 struct container_request {
         char *name;
         uint32_t attempt;
@@ -133,6 +139,7 @@ struct container_request {
         bool no_new_privileges;
         nd_strings masked_paths, read_only_paths;
         struct security_profile seccomp, apparmor;
+        struct selinux_request selinux;
         nd_strings cdi_devices; /* names */
         int stop_signal;        /* a Linux number; 0 = the image's, or SIGTERM */
 };

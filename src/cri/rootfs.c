@@ -69,6 +69,8 @@ struct nd_error *rootfs_build(const struct rootfs_plan *plan, int *ret_fd) {
         add(&list, "workdir", nd_format("%s/work", plan->directory));
         add(&list, "userxattr", nullptr);
         add(&list, "volatile", nullptr);
+        if (plan->label)
+                add(&list, "context", nd_strdup(plan->label));
         return nd_error_wrap(nd_fs_make("overlay", list.items, list.count, 0, ret_fd), "root filesystem in '%s'",
                              plan->directory);
 }

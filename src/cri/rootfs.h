@@ -19,6 +19,7 @@ struct rootfs_plan {
         int userns;            /* -EBADF = the host's users */
         uid_t uid;             /* the container's root, as the host sees it */
         gid_t gid;
+        const char *label;               /* SELinux's, of all its files; nullptr = none */
         const struct workshop *workshop; /* where it is built; nullptr = in a copy of the caller's mount namespace */
 };
 

@@ -8,6 +8,7 @@ void nd_spec_process_done(struct nd_spec_process *process) {
         nd_vector_done(&process->limits);
         free(process->directory);
         free(process->apparmor);
+        free(process->selinux);
         *process = (struct nd_spec_process) {};
 }
 
@@ -60,6 +61,7 @@ void nd_spec_done(struct nd_spec *spec) {
         free(spec->root);
         free(spec->cgroup);
         free(spec->seccomp);
+        free(spec->mount_label);
         *spec = (struct nd_spec) {};
 }
 
@@ -145,6 +147,8 @@ static void put_process(struct nd_json_out *out, const char *key, const struct n
                 nd_json_signed(out, "oomScoreAdj", process->oom_score);
         if (process->apparmor)
                 nd_json_string(out, "apparmorProfile", process->apparmor);
+        if (process->selinux)
+                nd_json_string(out, "selinuxLabel", process->selinux);
         nd_json_close(out, '}');
 }
 
@@ -303,6 +307,8 @@ static void put_linux(struct nd_json_out *out, const struct nd_spec *spec) {
                 nd_json_string(out, "rootfsPropagation", spec->propagation);
         if (spec->seccomp)
                 nd_json_raw(out, "seccomp", spec->seccomp);
+        if (spec->mount_label)
+                nd_json_string(out, "mountLabel", spec->mount_label);
         nd_json_close(out, '}');
 }
 

@@ -42,6 +42,7 @@ struct nd_spec_process {
         bool has_oom_score;
         int oom_score;
         char *apparmor; /* nullptr = none */
+        char *selinux;  /* label; nullptr = none */
 };
 void nd_spec_process_done(struct nd_spec_process *process);
 
@@ -120,6 +121,7 @@ struct nd_spec {
         nd_strings masked, read_only;
         const char *propagation; /* of the root: "rprivate", "rslave", "rshared"; nullptr = the engine's default. Static */
         char *seccomp;           /* JSON of linux.seccomp; nullptr = none */
+        char *mount_label;       /* SELinux's, of what the engine mounts; nullptr = none */
 };
 void nd_spec_done(struct nd_spec *spec);
 
