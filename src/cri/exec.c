@@ -288,17 +288,14 @@ static void on_end(struct nd_child_result *result, void *userdata) {
         exec->child = nullptr;
         if (exec->timed_out)
                 kill_cgroup(exec->cgroup, exec->name); /* crun may have been on its way when we did it first */
-        sweep_cgroup(exec->loop, exec->cgroup, exec->name, !exec->timed_out);
         if (exec->timed_out)
                 error = late(exec);
         else if (result->code != 0)
                 error = engine_trouble(exec);
-        if (error) {
-                exec->callback(error, nullptr, exec->userdata);
-                return;
-        }
-        fit(result, &answer);
-        exec->callback(nullptr, &answer, exec->userdata);
+        if (!error)
+                fit(result, &answer);
+        exec->callback(error, error ? nullptr : &answer, exec->userdata);
+        sweep_cgroup(exec->loop, exec->cgroup, exec->name, !exec->timed_out); /* who waits for the answer has it already */
 }
 
 /* crun is alive although all that it waits for is dead: a process of it is somewhere before the cgroup. */
