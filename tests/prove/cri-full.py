@@ -1,8 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """nodens-cri, complete: what kubectl does to a pod, streamed through a stock kubelet and, case by case, over SPDY and WebSocket."""
+import json
 import re
+from dataclasses import replace
 
-from nodensdev.prove import Proof, check
+from nodensdev import build, deps, gobin, registry, tests
+from nodensdev.bench import probes
+from nodensdev.project import BUILD
+from nodensdev.prove import Miss, Proof, check
+
+PYTEST = ["python3", "-B", "-m", "pytest", "-q", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider"]
+GROWTH_KB, PROBES_A_SECOND = 256, 100
+SOAK = {"rounds": "1000", "soak-lives": "500", "minutes": "1"}
+FULL_SOAK = {"rounds": "10000", "soak-lives": "10000", "minutes": "10"}
+EXEC_RATIO, EXEC_WORST, STATS_RATIO, THROUGHPUT_RATIO = 0.5, 0.65, 0.5, 1.0
 
 
 def count_line(text: str) -> str:
@@ -34,6 +45,70 @@ def streaming_cases(proof: Proof) -> None:
         proof.figure(name, f"{len(re.findall(rf'{name} passed ', output))} cases passed, {len(re.findall(rf'{name} failed  ', output))} failed")
 
 
+def natively(proof: Proof, *words: str, timeout: float) -> str:
+    """Tests that run our daemons and a registry in the Debian root, with a network of their own."""
+    build.ensure(proof.inside, "gcc")
+    deps.ensure()
+    registry.storage.filled()
+    for name in ("registry", "containerd", "criclient"):
+        gobin.ensure(name)
+    alone = replace(proof, inside=tests.alone(proof.inside))
+    return alone.run(["sh", "-c", 'ip link set lo up; exec "$@"', "sh", *PYTEST, *words], timeout=timeout).stdout
+
+
+@check("point 4: soak: rounds of exec, attach, port-forward and log rotation, pod lives, probes at 100 a second; nothing grows")
+def soak(proof: Proof) -> None:
+    path = BUILD / "prove/soak.jsonl"
+    path.unlink(missing_ok=True)
+    options = [f"--{name}={value}" for name, value in (FULL_SOAK if proof.full else SOAK).items()]
+    natively(proof, "tests/pods/test_soak.py", "-s", "--figures=build/prove/soak.jsonl", *options, timeout=14400)
+    for found in map(json.loads, path.read_text().splitlines()):
+        proof.expect(not found["grown"], f"{found['what']}: {found['grown']}")
+        proof.figure(found["what"], f"{found['count']} in {found['seconds']:.0f} s")
+        proof.aim(f"growth over {found['count']} {found['what']}", found["growth_kb"], most=GROWTH_KB, unit=" kB")
+        if found["what"] == "probes":
+            limit = "the probes' clients, in Python, and crun share the machine's CPUs with whatever else runs"
+            proof.aim("probes a second", found["per_second"], least=0.95 * PROBES_A_SECOND, known=Miss(20, limit))
+
+
+@check("point 3: pods in user namespaces under stock kubelets of older minors")
+def versions(proof: Proof) -> None:
+    done = proof.dev("test", "versions", timeout=3000)
+    proof.figure("stories", count_line(done.stdout))
+    proof.note("\n".join(line for line in done.stdout.splitlines() if line.startswith(("kubelet 1.", "figures:"))))
+
+
+@check("point 3 of the order: CNI's bandwidth and CHECK, an unmasked /proc, writable cgroups, AppArmor refused where there is none, natively")
+def the_rest(proof: Proof) -> None:
+    chosen = ["tests/cri/test_network.py", "tests/cri/test_security.py", "tests/cri/test_handlers.py", "-k", "network or handler or unmasked or apparmor"]
+    proof.figure("cases", count_line(natively(proof, *chosen, "--runtime", "nodens-cri", timeout=1500)))
+
+
+@check("point 3 of the order: AppArmor's profiles under Debian's own kernel", full_only=True)
+def apparmor(proof: Proof) -> None:
+    proof.figure("cases", count_line(proof.dev("test", "cri-debian", timeout=3600).stdout))
+
+
+@check("point 6: ExecSync and the statistics of 200 containers in 20 pods, beside containerd and crun alone, in one run")
+def probe_numbers(proof: Proof) -> None:
+    data = probes.run(("containerd", "nodens"), 40, "uml")
+    probes.save(data)
+    proof.note(probes.as_text(data))
+    alone = probes.ratio(data, "ExecSync", "engine", "containerd")
+    limit = f"crun exec alone, without a daemon, takes {alone:.2f} x containerd's time on this guest"
+    proof.aim("ExecSync, x containerd", probes.ratio(data, "ExecSync", "nodens", "containerd"), most=EXEC_RATIO, known=Miss(EXEC_WORST, limit))
+    for step in ("ListContainerStats", "ListPodSandboxStats"):
+        proof.aim(f"{step}, x containerd", probes.ratio(data, step, "nodens", "containerd"), most=STATS_RATIO)
+
+
+@check("point 6: how much goes through kubectl exec, beside containerd, in turns")
+def throughput(proof: Proof) -> None:
+    proof.dev("test", "throughput", timeout=1800)
+    found = json.loads((BUILD / "throughput.json").read_text())
+    proof.figure("nodens-cri", f"{found['mib_per_s']['nodens']:.1f} MiB/s")
+    proof.aim("throughput, x containerd", found["ratio"], least=THROUGHPUT_RATIO)
+
+
 @check("point 5: the parsers of what a client sends hold under fuzzing")
 def fuzzers(proof: Proof) -> None:
-    proof.dev("fuzz", "--seconds", "120", "spdy", "websocket", "http-head", "monitor-wire", timeout=1500)
+    proof.dev("fuzz", "--seconds", "120", "spdy", "websocket", "http-head", "monitor-wire", "cdi", "seccomp", "quantity", timeout=1500)

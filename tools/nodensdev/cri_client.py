@@ -123,6 +123,12 @@ class CriClient:
         request = self.pb.ExecSyncRequest(container_id=container_id, cmd=command, timeout=60)
         return self.runtime.ExecSync(request, timeout=TIMEOUT)
 
+    def container_stats(self) -> list[Any]:
+        return list(self.runtime.ListContainerStats(self.pb.ListContainerStatsRequest(), timeout=TIMEOUT).stats)
+
+    def sandbox_stats(self) -> list[Any]:
+        return list(self.runtime.ListPodSandboxStats(self.pb.ListPodSandboxStatsRequest(), timeout=TIMEOUT).stats)
+
     def stop_container(self, container_id: str, grace: int = 0) -> None:
         self.runtime.StopContainer(self.pb.StopContainerRequest(container_id=container_id, timeout=grace), timeout=TIMEOUT)
 

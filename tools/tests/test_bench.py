@@ -3,7 +3,7 @@
 import xml.etree.ElementTree as ElementTree
 from typing import Any
 
-from nodensdev.bench import figures, plot, table
+from nodensdev.bench import figures, plot, probes, table
 from nodensdev.bench.guest.subjects import STEPS
 
 
@@ -78,3 +78,12 @@ def test_the_cost_of_a_user_namespace_is_taken_pair_by_pair() -> None:
     assert figures.userns_cost(data) == {"engine": 2, "containerd": 1.5}
     assert figures.modes_of(data) == ["on"]
     assert "what a user namespace costs" in table.as_text(data)
+
+
+def test_probes_are_compared_turn_by_turn() -> None:
+    steps = {step: [10.0, 20.0, 40.0] for step in probes.STEPS}
+    results = {"engine": {"ExecSync": [4.0, 8.0, 16.0]}, "containerd": steps, "nodens": {step: [5.0, 10.0, 20.0] for step in probes.STEPS}}
+    data = {"pods": 20, "containers": 10, "rounds": 3, "date": "today", "commit": "c0ffee", "results": results}
+    assert probes.ratio(data, "ListContainerStats", "nodens", "containerd") == 0.5
+    assert "ExecSync: engine 8.00 ms, containerd 20.00 ms, nodens 10.00 ms, nodens / containerd: 0.50, nodens / engine: 1.25" in probes.as_text(data)
+    assert "| ExecSync | 8.0 | 20.0 | 10.0 | 0.50 | 0.40 |" in probes.section(data)

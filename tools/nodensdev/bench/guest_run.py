@@ -40,6 +40,8 @@ class Plan:
     rounds: int
     userns: tuple[str, ...]
     kernel: str = "uml"
+    kind: str = "lives"         # of pods; or "probes", which leaves pods alive and asks about them
+    containers: int = 1         # of each pod, for probes
 
 
 def describe(name: str, programs: Path) -> dict[str, Any]:
@@ -61,7 +63,7 @@ def prepare(plan: Plan, share: Path) -> None:
     registry.Site(share / "site").prepare(registry.storage.filled())
     config = {
         "runtimes": [describe(name, share / "programs") for name in plan.runtimes],
-        "pods": plan.pods, "parallel": plan.parallel, "rounds": plan.rounds, "userns": plan.userns,
+        "pods": plan.pods, "parallel": plan.parallel, "rounds": plan.rounds, "userns": plan.userns, "kind": plan.kind, "containers": plan.containers,
         "image": names["BusyBox"], "pause": names["Pause"], "pulled": PULLED, "proto": str(SHARE / "api.proto"),
         "programs": str(SHARE / "programs"), "site": str(SHARE / "site"), "hosts_toml": registry.hosts_toml(),
         "registries": ["registry.k8s.io", f"{registry.HOST}:{registry.PORT}"],
@@ -88,7 +90,7 @@ def run(plan: Plan) -> dict[str, Any]:
         measured = json.loads((result.files / "result.json").read_text())
     facts = {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
              "load": round(load, 1), "seconds": round(time.monotonic() - started), "pods": plan.pods,
-             "parallel": plan.parallel, "rounds": plan.rounds, "kernel": plan.kernel, "versions": versions()}
+             "parallel": plan.parallel, "rounds": plan.rounds, "kernel": plan.kernel, "containers": plan.containers, "versions": versions()}
     return facts | measured
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..command import Failure
 from ..project import BUILD, TOP
-from . import figures, plot, pulls, table
+from . import figures, plot, probes, pulls, table
 
 RESULTS = BUILD / "bench"
 DOCUMENT = TOP / "docs" / "benchmarks.md"
@@ -85,6 +85,9 @@ def write() -> None:
     text.append("![A pod's start and end](benchmarks.svg)\n")
     for title, lines in table.tables(data):
         text.append(f"### {title[0].upper()}{title[1:]}\n{table.as_markdown(lines)}\n")
+    asked = probes.newest()
+    if asked:
+        text.append(probes.section(asked))
     pulled = pulls.newest()
     if pulled:
         text.append(pulls.section(pulled))

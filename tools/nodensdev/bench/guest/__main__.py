@@ -27,6 +27,7 @@ from . import daemons, engine, memory, quiet, subjects
 from .subjects import START, STEPS, Bare, Runtime, Subject
 
 PULLS = 7
+WARM_UP = 5         # turns of probes that are not counted
 EXECS = 2           # of a pod: they are quick, and vary
 SYSTEM = {"udevadm", "python3.13"}  # udev's workers, which come with every veth, and the bench itself
 CGROUPS = Path("/sys/fs/cgroup")
@@ -177,6 +178,28 @@ class Bench:
                 quiet.wait()
         return times
 
+    def probes(self) -> dict[str, dict[str, list[float]]]:
+        """Pods that stay: what it takes to run a command in one of their containers, and to ask for the figures of all. The bare engine has one container
+        in each, and no figures to give."""
+        userns = self.config["userns"][0] == "on"
+        for number in range(1, self.config["pods"] + 1):
+            for subject in self.subjects:
+                for step in START:
+                    subject.step(step, number, userns)
+            for runtime in self.runtimes:
+                runtime.add_containers(number, self.config["containers"] - 1, userns)
+        found: dict[str, dict[str, list[float]]] = {subject.name: {} for subject in self.subjects}
+        for turn in range(-WARM_UP, self.config["rounds"]):
+            for subject in self.turn(turn):
+                for step in ("ExecSync", "ListContainerStats", "ListPodSandboxStats"):
+                    if step != "ExecSync" and subject in self.engines:
+                        continue
+                    quiet.wait()
+                    took = subject.step(step, turn % self.config["pods"] + 1, userns)
+                    if turn >= 0:
+                        found[subject.name].setdefault(step, []).append(took)
+        return found
+
     def close(self) -> None:
         for one in self.engines:
             one.close()
@@ -243,7 +266,7 @@ def main(arguments: list[str]) -> None:
     wait_for(lambda: answers(config["registry"]["address"]), "the registry's first answer")
     bench = Bench(config)
     try:
-        results = bench.run()
+        results = bench.probes() if config["kind"] == "probes" else bench.run()
     finally:
         bench.close()
         registry.terminate()

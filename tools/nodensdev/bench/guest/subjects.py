@@ -61,6 +61,10 @@ class Runtime:
             answer = client.exec_sync(self.containers[number], ["/bin/true"])
             if answer.exit_code != 0:
                 raise RuntimeError(f"{self.name}: ExecSync of /bin/true gives {answer.exit_code}: {answer.stderr!r}")
+        elif step == "ListContainerStats":
+            client.container_stats()
+        elif step == "ListPodSandboxStats":
+            client.sandbox_stats()
         elif step == "StopContainer":
             client.stop_container(self.containers[number])
         elif step == "RemoveContainer":
@@ -69,6 +73,12 @@ class Runtime:
             client.stop_sandbox(self.pods[number])
         elif step == "RemovePodSandbox":
             client.remove_sandbox(self.pods.pop(number))
+
+    def add_containers(self, number: int, count: int, userns: bool) -> None:
+        """More of them in a pod that runs."""
+        pod = Pod(f"bench-{number}", base_of(number, self.offset, userns), cgroup_parent=f"/bench/pod{number}-{self.offset}")
+        for place in range(count):
+            self.client.start_container(self.client.create_container(self.pods[number], pod, f"more-{place}", self.image, WORKLOAD))
 
     def pull(self, image: str) -> float:
         started = time.perf_counter()
