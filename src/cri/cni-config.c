@@ -2,6 +2,7 @@
 #include "cri/cni-config.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/json.h"
 #include "cri/bandwidth.h"
@@ -78,6 +79,11 @@ static struct nd_error *take_plugins(yyjson_val *root, struct cni_config *config
         return nullptr;
 }
 
+/* CNI's own library takes the word as well as the value. What is neither counts as yes: it is no reason for a node to have no network. */
+static bool says_yes(yyjson_val *value) {
+        return value && !yyjson_is_false(value) && (!yyjson_is_str(value) || strcasecmp(yyjson_get_str(value), "false") != 0);
+}
+
 struct nd_error *cni_config_parse(const char *text, size_t length, struct cni_config *ret) {
         nd_cleanup(cni_config_done) struct cni_config config = {};
         const char *name = nullptr, *version = nullptr;
@@ -96,7 +102,7 @@ struct nd_error *cni_config_parse(const char *text, size_t length, struct cni_co
                 return nd_error_new(ND_INVALID, 0, "'cniVersion' is none");
         config.name = nd_strdup(name);
         config.version = nd_strdup(version && version[0] ? version : "0.1.0"); /* as the specification reads its absence */
-        nd_try(nd_member_bool(root, "disableCheck", &config.disable_check));
+        config.disable_check = says_yes(yyjson_obj_get(root, "disableCheck"));
         nd_try(take_plugins(root, &config));
         nd_try(print(root, &config.source));
         *ret = nd_take(config, (struct cni_config) {});
