@@ -250,7 +250,7 @@ void guard_rbac_put_binding(struct guard_rbac *rbac, enum guard_scope scope, yyj
                 return; /* it grants nothing that is asked about here */
         binding = nd_calloc(1, sizeof *binding + wire.subjects.count * sizeof(struct link) + strlen(role) + 1);
         binding->role_scope = role_scope;
-        binding->role = strcpy((char *) &binding->links[wire.subjects.count], role);
+        binding->role = memcpy(&binding->links[wire.subjects.count], role, strlen(role) + 1);
         nd_list_each(subject, &wire.subjects) {
                 nd_autofree char *place = place_of(subject, namespace);
 

@@ -106,8 +106,7 @@ Kubernetes' own webhook of pod security (`k8s.io/pod-security-admission/cmd/webh
 
 """
 KYVERNO = """
-Kyverno 1.19 was not measured: it wants an API server that serves its own definitions, and building it takes more than the half an hour on one core that was tried
-here. What is said of it elsewhere is no measurement of ours, so no ratio is given.
+Kyverno is not measured yet: it wants an API server that serves its own definitions, and a build of its own. So no ratio to it is given.
 """
 
 
