@@ -113,7 +113,7 @@ def chaos(proof: Proof) -> None:
 def chaos_in_a_guest(proof: Proof) -> None:
     prepare(proof)
     program = ["python3", "-B", "-c", "import sys; from nodensdev import guest_tests; sys.exit(not guest_tests.run(sys.argv[1], arguments=tuple(sys.argv[2:])))"]
-    words = ["tests/pods/test_chaos.py", "-s", "--lives", str(GUEST_LIVES), "--kills", str(GUEST_KILLS)]
+    words = ["tests/pods/test_chaos.py", "-s", f"--lives={GUEST_LIVES}", f"--kills={GUEST_KILLS}"]
     done = proof.machine(["env", "PYTHONPATH=tools", *program, *words], timeout=5400)
     proof.figure("chaos", count_line(done.stdout))
 
