@@ -109,6 +109,19 @@ def throughput(proof: Proof) -> None:
     proof.aim("throughput, x containerd", found["ratio"], least=THROUGHPUT_RATIO)
 
 
+@check("the fourth part: nodens exec, logs, stats, top and rm on a node without a kubelet")
+def people(proof: Proof) -> None:
+    proof.figure("cases", count_line(proof.dev("test", "pods-operator", timeout=900).stdout))
+
+
+@check("point 5: every requirement R1 to R27 names its tests, all of them exist, and those that no other suite has hold")
+def requirements(proof: Proof) -> None:
+    proof.dev("lint", "names", timeout=300)
+    output = proof.dev("test", "cri-boundaries", timeout=900).stdout
+    proof.expect("nodens-cri failed" not in output, "nodens-cri passes every case")
+    proof.figure("cases", count_line(output))
+
+
 @check("point 5: the parsers of what a client sends hold under fuzzing")
 def fuzzers(proof: Proof) -> None:
     proof.dev("fuzz", "--seconds", "120", "spdy", "websocket", "http-head", "monitor-wire", "cdi", "seccomp", "quantity", timeout=1500)
