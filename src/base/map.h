@@ -23,7 +23,8 @@ struct nd_map {
 void nd_map_done(struct nd_map *map); /* the keys; values are the caller's */
 void *nd_map_get(const struct nd_map *map, const char *key);
 bool nd_map_has(const struct nd_map *map, const char *key);
-const char *nd_map_key(const struct nd_map *map, const char *key); /* the map's own copy, until it is removed; nullptr: it has none */
+const char *nd_map_key(const struct nd_map *map,
+                       const char *key); /* the map's own copy, until it is removed; nullptr: it has none */
 void *nd_map_put(struct nd_map *map, const char *key, void *value); /* the former value, nullptr when there was none */
 void *nd_map_remove(struct nd_map *map, const char *key);           /* the removed value */
 

@@ -291,11 +291,11 @@ static struct nd_error *listen_at(struct guard_server *server) {
 
 static struct MHD_Daemon *start_daemon(struct generation *generation, int fd, const char *certificate, const char *key) {
         return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_TLS | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, nullptr,
-                                nullptr, accept_part, generation, MHD_OPTION_EXTERNAL_LOGGER, log_words, nullptr, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_HTTPS_MEM_CERT,
-                                certificate, MHD_OPTION_HTTPS_MEM_KEY, key, MHD_OPTION_NOTIFY_COMPLETED, finished, generation,
-                                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) IDLE_SECONDS, MHD_OPTION_CONNECTION_LIMIT,
-                                generation->server->settings.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                                (size_t) (64 << 10), MHD_OPTION_END);
+                                nullptr, accept_part, generation, MHD_OPTION_EXTERNAL_LOGGER, log_words, nullptr,
+                                MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_HTTPS_MEM_CERT, certificate, MHD_OPTION_HTTPS_MEM_KEY,
+                                key, MHD_OPTION_NOTIFY_COMPLETED, finished, generation, MHD_OPTION_CONNECTION_TIMEOUT,
+                                (unsigned) IDLE_SECONDS, MHD_OPTION_CONNECTION_LIMIT, generation->server->settings.connections,
+                                MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) (64 << 10), MHD_OPTION_END);
 }
 
 static void generation_done(struct generation **generation) {

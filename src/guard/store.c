@@ -93,7 +93,7 @@ struct node {
         const char *handlers[]; /* with user namespaces, while it is schedulable; keys of the store's own map */
 };
 
-struct policy { /* of pod security, for all namespaces with the same labels */
+struct policy {                             /* of pod security, for all namespaces with the same labels */
         struct nd_podsecurity_policy rules; /* the first member: what namespaces point to */
         const char *text;                   /* its key */
         size_t namespaces;
@@ -276,7 +276,7 @@ static void read_policy(struct guard_store *store, const struct nd_pairs *labels
         nd_podsecurity_of_labels(labels, standards->prefix, &standards->defaults, &policy, &errors);
         nd_field_errors_print(&errors, &complaints);
         if (errors.items.count > 0)
-                namespace->policy_errors = nd_text_steal(&complaints);
+        namespace->policy_errors = nd_text_steal(&complaints);
         namespace->policy = share_policy(store, text, &policy);
 }
 
@@ -296,9 +296,10 @@ void guard_store_put_namespace(struct guard_store *store, yyjson_val *object) {
         namespace->mode = mode_of(store, &wire.metadata.labels);
         namespace->userns = userns_of(&wire.metadata.labels);
         namespace->uid_range = copy(ranges.uid_range);
-        namespace->supplemental_groups = ranges.uid_range && nd_streq(ranges.uid_range, nd_or_empty(ranges.supplemental_groups))
-                                                 ? namespace->uid_range
-                                                 : copy(ranges.supplemental_groups);
+        namespace->supplemental_groups =
+                ranges.uid_range && nd_streq(ranges.uid_range, nd_or_empty(ranges.supplemental_groups))
+                        ? namespace->uid_range
+                        : copy(ranges.supplemental_groups);
         namespace->mcs = copy(ranges.mcs);
         namespace->version = ranges.uid_range ? nullptr : nd_strdup(nd_api_version(object));
         read_policy(store, &wire.metadata.labels, &arena, namespace);

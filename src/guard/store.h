@@ -41,7 +41,7 @@ struct guard_store {
         const struct guard_standards *standards; /* whose labels are read; nullptr: none */
         struct guard_table constraints;          /* struct guard_constraint */
         struct guard_table namespaces;           /* struct guard_namespace */
-        struct nd_map policies; /* of pod security, by the labels that say so */
+        struct nd_map policies;                  /* of pod security, by the labels that say so */
         struct guard_table nodes;
         struct guard_table runtime_classes;
         struct nd_map handlers; /* handler -> how many schedulable nodes offer it with user namespaces */
