@@ -23,17 +23,18 @@ static void words_done(struct words *words) {
 }
 
 static struct nd_error *cut(const char *name, struct words *ret) {
-        ret->text = nd_strdup(name);
-        for (char *at = ret->text; at; ret->count++) {
-                char *slash = strchr(at, '/');
+        char *at = nd_strdup(name), *slash;
 
+        ret->text = at;
+        do {
+                slash = strchr(at, '/');
                 if (slash)
                         *slash++ = '\0';
                 if (ret->count == PARTS || *at == '\0')
                         return nd_error_new(ND_INVALID, 0, "'%s' is not [NAMESPACE/]POD[/CONTAINER]", name);
-                ret->part[ret->count] = at;
+                ret->part[ret->count++] = at;
                 at = slash;
-        }
+        } while (at);
         return nullptr;
 }
 
@@ -124,7 +125,8 @@ struct nd_error *target_pod(const Nodens__V1__PodsAnswer *answer, const char *na
                 nd_vector_done(&pods);
                 return error;
         }
-        qsort(pods.items, pods.count, sizeof *pods.items, newest_first);
+        if (pods.count > 1)
+                qsort(pods.items, pods.count, sizeof *pods.items, newest_first);
         *ret = pods;
         return nullptr;
 }

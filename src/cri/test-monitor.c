@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -69,7 +70,17 @@ static void seen_open(struct seen *seen) {
         assert_true(sd_event_new(&seen->loop) >= 0);
 }
 
+/* A child that was given up belongs to the loop until it is reaped. */
+static void reap(sd_event *loop) {
+        uint64_t end = nd_clock_us() + 10 * ND_SECOND_US;
+        siginfo_t info;
+
+        while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && nd_clock_us() < end)
+                assert_true(sd_event_run(loop, 10 * ND_MS_US) >= 0);
+}
+
 static void seen_done(struct seen *seen) {
+        reap(seen->loop);
         nd_error_free(seen->failure);
         nd_error_free(seen->reopening);
         sd_event_unref(seen->loop);

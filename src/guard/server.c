@@ -190,7 +190,7 @@ static bool retire(struct generation *generation) {
         for (size_t i = 0; i + 1 < server->generations.count; i++)
                 if (server->generations.items[i] == generation) {
                         memmove(&server->generations.items[i], &server->generations.items[i + 1],
-                                (server->generations.count - i - 1) * sizeof generation);
+                                (server->generations.count - i - 1) * sizeof(struct generation *));
                         server->generations.count--;
                         break;
                 }

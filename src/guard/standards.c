@@ -107,10 +107,10 @@ static struct nd_error *read_member(const char *key, yyjson_val *value, struct g
                 yyjson_val *of_name = yyjson_obj_iter_get_val(name);
 
                 if (!defaults)
-                        nd_try(read_exemption(yyjson_get_str(name), of_name, standards));
+                        nd_try(read_exemption(nd_or_empty(yyjson_get_str(name)), of_name, standards));
                 else
-                        nd_try(read_default(yyjson_get_str(name), yyjson_is_str(of_name) ? yyjson_get_str(of_name) : "",
-                                            &standards->defaults));
+                        nd_try(read_default(nd_or_empty(yyjson_get_str(name)),
+                                            yyjson_is_str(of_name) ? yyjson_get_str(of_name) : "", &standards->defaults));
         }
         return nullptr;
 }
@@ -122,7 +122,7 @@ struct nd_error *guard_standards_read(struct guard_standards *standards, yyjson_
         if (!yyjson_is_obj(value))
                 return nd_error_new(ND_INVALID, 0, "podSecurity must be keys and values");
         while ((name = yyjson_obj_iter_next(&members)))
-                nd_try(read_member(yyjson_get_str(name), yyjson_obj_iter_get_val(name), standards));
+                nd_try(read_member(nd_or_empty(yyjson_get_str(name)), yyjson_obj_iter_get_val(name), standards));
         return nullptr;
 }
 

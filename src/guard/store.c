@@ -275,8 +275,7 @@ static void read_policy(struct guard_store *store, const struct nd_pairs *labels
                 return;
         nd_podsecurity_of_labels(labels, standards->prefix, &standards->defaults, &policy, &errors);
         nd_field_errors_print(&errors, &complaints);
-        if (errors.items.count > 0)
-        namespace->policy_errors = nd_text_steal(&complaints);
+        namespace->policy_errors = errors.items.count > 0 ? nd_text_steal(&complaints) : nullptr;
         namespace->policy = share_policy(store, text, &policy);
 }
 

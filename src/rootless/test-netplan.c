@@ -167,6 +167,7 @@ static void that_address_is_never_the_bridge_s_nor_of_the_whole_network([[maybe_
                 nd_netplan_make(ND_NET_LXC, 1500, &f.facts, &plan);
                 assert_string_equal(nd_address_text(&plan.addresses[0], text), "10.0.3.1");
         }
+        f.facts.owner = "1000/node";
         f.addresses.items[0].address = address("10.0.3.2/31"); /* no room for anybody */
         nd_netplan_make(ND_NET_LXC, 1500, &f.facts, &(struct nd_netplan) {});
 }

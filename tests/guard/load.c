@@ -62,6 +62,14 @@ static uint64_t now_ns(void) {
         exit(1);
 }
 
+static void *room_for(size_t count, size_t size) {
+        void *room = calloc(count, size);
+
+        if (!room)
+                die("memory");
+        return room;
+}
+
 static void read_bodies(const char *path) {
         FILE *file = fopen(path, "re");
         char *line = nullptr;
@@ -70,7 +78,7 @@ static void read_bodies(const char *path) {
 
         if (!file)
                 die(path);
-        plan.bodies = calloc(LINES, sizeof *plan.bodies);
+        plan.bodies = room_for(LINES, sizeof *plan.bodies);
         while (plan.body_count < LINES && (length = getline(&line, &capacity, file)) > 0) {
                 struct body *body = &plan.bodies[plan.body_count++];
                 int made = asprintf(
@@ -181,7 +189,7 @@ static void report(const struct connection *all) {
                 count += all[i].count;
                 allowed += all[i].allowed;
         }
-        times = calloc(count + 1, sizeof *times);
+        times = room_for(count + 1, sizeof *times);
         for (unsigned i = 0; i < plan.connections; i++) {
                 memcpy(times + at, all[i].times, all[i].count * sizeof *times);
                 at += all[i].count;
@@ -208,10 +216,10 @@ int main(int argc, char **argv) {
         plan.rate = argc > 6 ? (unsigned) strtoul(argv[6], nullptr, 10) : 0;
         read_bodies(argv[3]);
         (void) gnutls_certificate_allocate_credentials(&plan.credentials);
-        all = calloc(plan.connections, sizeof *all);
+        all = room_for(plan.connections, sizeof *all);
         for (unsigned i = 0; i < plan.connections; i++) {
-                all[i] =
-                        (struct connection) {.number = i, .times = malloc(TIMES * sizeof(uint32_t)), .answer = malloc(ANSWER)};
+                all[i] = (struct connection) {
+                        .number = i, .times = room_for(TIMES, sizeof(uint32_t)), .answer = room_for(1, ANSWER)};
                 open_connection(&all[i]);
         }
         plan.begin_ns = now_ns() + 100000000;
