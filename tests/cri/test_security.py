@@ -404,15 +404,15 @@ def test_the_default_apparmor_profile_is_applied_and_keeps_the_node_out_of_reach
     name = "nodens-container-mapped" if pods.users else "nodens-container"
     admin = {"capabilities": pods.pb.Capability(add_capabilities=["SYS_ADMIN"])}
     pod = pods.run()
-    for security in ({}, default):
-        one = pod.container("trap 'exit 9' TERM; while :; do sleep 0.1; done", security=security | admin)
+    for way, security in {"by-default": {}, "asked-for": default}.items():
+        one = pod.container("trap 'exit 9' TERM; while :; do sleep 0.1; done", name=way, security=security | admin)
         assert one.output("cat /proc/self/attr/current") == f"{name} (enforce)"
         assert one.output("echo hello >/tmp/x && cat /tmp/x && kill -0 1 && sleep 0 && ping -c1 127.0.0.1 >/dev/null; id -u").split() == ["hello", "0"]
         assert (one.execute("mkdir /m && mount -t tmpfs none /m").code == 0) == pods.users
         one.stop(10)
         assert one.status().exit_code == 9, "the stop signal did not arrive"
     free = {"apparmor": pods.pb.SecurityProfile(profile_type=pods.pb.SecurityProfile.Unconfined)}
-    assert "nodens" not in pod.container(security=free).output("cat /proc/self/attr/current")
+    assert "nodens" not in pod.container(name="free", security=free).output("cat /proc/self/attr/current")
     assert "nodens" not in pods.run(security={"privileged": True}).container(security={"privileged": True}).output("cat /proc/self/attr/current")
 
 
