@@ -10,8 +10,10 @@ import select
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from nodensdev import cache, room, wheels
 from nodensdev.cluster.controlplane import STATE
 from people import AGNHOST, BUSYBOX, FOREVER, Person, container
 
@@ -148,6 +150,33 @@ def test_debug_sees_the_target_containers_processes(person: Person, host_users: 
     person.kubectl("debug", "main", f"--image={BUSYBOX}", "--image-pull-policy=IfNotPresent", "--target=main", "--container=looker", "--profile=general",
                    "--", "sh", "-c", "tr '\\0' ' ' </proc/1/cmdline")
     person.until(lambda: "sleep 98765" in person.cluster.kubectl(f"--namespace={person.namespace}", "logs", "main", "-c", "looker").stdout, "the debugger's word", 90)
+
+
+def test_the_python_client_execs_over_the_old_websocket(person: Person, host_users: bool) -> None:
+    """The API server and the kubelet pass it through: the runtime itself speaks WebSocket to this client."""
+    person.pod("shell", container(FOREVER), hostUsers=host_users)
+    person.ready("shell")
+    packages = wheels.ensure(Path(__file__).with_name("requirements.txt"))
+    around = room.Room(netns=person.cluster.netns, binds=(room.Bind(person.cluster.state, STATE, read_only=True),), holds=(packages,),
+                       env={"PYTHONPATH": str(room.CACHE_INSIDE / packages.relative_to(cache.top())), "KUBECONFIG": f"{STATE}/admin.kubeconfig"})
+    with room.prepared(around) as inside:
+        done = inside.capture(["python3", "-B", "tests/stories/python_client.py", person.namespace, "shell"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert sorted(seen["both"].split()) == ["err", "out"] and seen["long"] and seen["terminal"] == "is one", seen
+    assert seen["talk"] == {"stdout": "got hello\ngot end\n", "stderr": "also hello\nalso end\n", "code": 7}
+
+
+def test_logs_are_followed_across_rotations(person: Person) -> None:
+    """The kubelet of these stories rotates at 64 KiB, and looks every three seconds."""
+    count = 6000
+    person.pod("talker", container(f"i=0; while [ $i -lt {count} ]; do i=$((i + 1)); echo line $i of a log that is to grow beyond what one file may hold; "
+                                   "[ $((i % 100)) = 0 ] && sleep 0.4; done; sleep 2"), restartPolicy="Never", hostUsers=False)
+    person.until(lambda: person.status("talker").get("phase") in ("Running", "Succeeded"), "its start")
+    got = person.kubectl("logs", "-f", "talker", timeout=180)
+    files = person.on_node(f"ls /var/log/pods/{person.namespace}_talker_*/main/").split()
+    assert len(files) > 1, f"no rotation happened: {files}"
+    assert [int(line.split()[1]) for line in got.splitlines()] == list(range(1, count + 1))
 
 
 def test_logs_are_followed(person: Person) -> None:
