@@ -12,7 +12,7 @@ from nodensdev.prove import Miss, Proof, check
 
 PODS, PODS_FULL = 60_000, 240_000
 PROGRAMS = 24
-GUARD_TESTS = 40
+GUARD_TESTS = 38
 NAMESPACES, KILLS = 10_000, 50
 FUZZERS = ("pod", "labels", "scc", "review", "rbac", "api-objects", "kubeconfig")
 MINUTE = 60
