@@ -9,6 +9,7 @@
 #include "guard/config.h"
 #include "guard/metrics.h"
 #include "guard/rbac.h"
+#include "guard/review.h"
 #include "guard/rights.h"
 #include "guard/server.h"
 #include "guard/store.h"
@@ -63,6 +64,12 @@ void guard_done(struct guard *guard);
 bool guard_is_ready(const struct guard *guard); /* all lists were read */
 bool guard_has_fresh_rbac(const struct guard *guard);
 bool guard_has_whole_rbac(const struct guard *guard); /* no binding is missing because its role was of no interest */
+
+/* A review as it comes: false when it cannot be read, which is answered and counted then. And its end: written, answered and counted
+ * (review-exchange.c). */
+bool guard_review_take(struct guard *guard, struct guard_exchange *exchange, struct nd_arena *arena, struct guard_review *ret);
+void guard_review_end(struct guard *guard, struct guard_exchange *exchange, enum guard_flow flow,
+                      const struct guard_review *review, const struct guard_answer *answer);
 
 /* One review, from its bytes to its answer (reviews.c). */
 void guard_review_begin(struct guard *guard, struct guard_exchange *exchange, bool validating);

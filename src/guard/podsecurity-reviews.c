@@ -12,7 +12,6 @@
 #include "net/api-objects.h"
 
 enum {
-        ANSWER_BYTES = 8 << 20,
         PODS_PER_PAGE = 250,
         PAGE_BYTES = 32 << 20,
 };
@@ -39,7 +38,6 @@ static void session_free(struct session *s) {
 }
 
 static void finish(struct session *s) {
-        nd_autotext text = ND_TEXT(ANSWER_BYTES);
         struct guard_answer answer;
 
         guard_standards_decide(&s->guard->config.standards, &s->guard->store, &s->review, &s->arena, &answer);
@@ -47,9 +45,7 @@ static void finish(struct session *s) {
                 guard_answer_warn(&answer, s->failure);
         else if (s->counts)
                 guard_census_tell(&s->census, s->review.name, &s->arena, &answer);
-        guard_metrics_review(&s->guard->metrics, GUARD_FLOW_POD_SECURITY, answer.allowed);
-        guard_answer_write(&answer, s->review.uid, &text);
-        guard_exchange_answer(s->exchange, 200, "application/json", nd_text_get(&text), text.length);
+        guard_review_end(s->guard, s->exchange, GUARD_FLOW_POD_SECURITY, &s->review, &answer);
         session_free(s);
 }
 
@@ -99,20 +95,12 @@ static void on_namespace([[maybe_unused]] const struct nd_error *error, void *us
 
 void guard_podsecurity_begin(struct guard *guard, struct guard_exchange *exchange) {
         struct session *s = nd_new(struct session);
-        nd_autoerror struct nd_error *error = nullptr;
         enum guard_standards_want want;
-        const char *bytes;
-        size_t length;
 
         s->guard = guard;
         s->exchange = exchange;
         s->census.standards = &guard->config.standards;
-        bytes = guard_exchange_body(exchange, &length);
-        error = guard_review_decode(bytes, length, &s->arena, &s->review);
-        if (error) {
-                guard->metrics.unreadable++;
-                guard_exchange_answer(exchange, 400, "text/plain", nd_error_text(error),
-                                      __builtin_strlen(nd_error_text(error)));
+        if (!guard_review_take(guard, exchange, &s->arena, &s->review)) {
                 session_free(s);
                 return;
         }

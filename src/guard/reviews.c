@@ -12,7 +12,6 @@
 
 enum {
         ROUNDS = 8,
-        ANSWER_BYTES = 8 << 20,
         OBJECT_BYTES = 8 << 20,
 };
 
@@ -47,18 +46,13 @@ static void fail(struct session *s, const struct nd_error *error) {
 }
 
 static void finish(struct session *s, struct guard_answer *answer) {
-        nd_autotext text = ND_TEXT(ANSWER_BYTES);
-
         if (!answer->allowed && s->failure) {
                 guard_answer_refuse(answer, 503, "ServiceUnavailable",
                                     nd_arena_format(&s->arena, "cannot be decided: %s", s->failure));
                 answer->retry_s = GUARD_RETRY_SECONDS;
         }
-        guard_metrics_review(&s->guard->metrics,
-                             s->admission.phase == GUARD_VALIDATING ? GUARD_FLOW_VALIDATE : GUARD_FLOW_MUTATE,
-                             answer->allowed);
-        guard_answer_write(answer, s->review.uid, &text);
-        guard_exchange_answer(s->exchange, 200, "application/json", nd_text_get(&text), text.length);
+        guard_review_end(s->guard, s->exchange,
+                         s->admission.phase == GUARD_VALIDATING ? GUARD_FLOW_VALIDATE : GUARD_FLOW_MUTATE, &s->review, answer);
         session_free(s);
 }
 
@@ -180,18 +174,10 @@ static void advance(struct session *s) {
 
 void guard_review_begin(struct guard *guard, struct guard_exchange *exchange, bool validating) {
         struct session *s = nd_new(struct session);
-        nd_autoerror struct nd_error *error = nullptr;
-        const char *bytes;
-        size_t length;
 
         s->guard = guard;
         s->exchange = exchange;
-        bytes = guard_exchange_body(exchange, &length);
-        error = guard_review_decode(bytes, length, &s->arena, &s->review);
-        if (error) {
-                guard->metrics.unreadable++;
-                guard_exchange_answer(exchange, 400, "text/plain", nd_error_text(error),
-                                      __builtin_strlen(nd_error_text(error)));
+        if (!guard_review_take(guard, exchange, &s->arena, &s->review)) {
                 session_free(s);
                 return;
         }
