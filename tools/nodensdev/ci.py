@@ -7,10 +7,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import excerpt
 from .command import Command
 from .project import BUILD, TOOLS, TOP
-
-SHOWN_LINES = 60  # of a failed step's log
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,8 @@ def run_step(step: Step, log: Path) -> bool:
                               stderr=subprocess.STDOUT, env=os.environ | {"CI": "true"}).returncode
     print(f"{'ok  ' if code == 0 else 'FAIL'} {time.monotonic() - started:7.1f} s  {step.title}", flush=True)
     if code != 0:
-        print(f"     tools/dev {' '.join(step.command)} ended with {code}; the end of {log.relative_to(TOP)}:")
-        print("\n".join("     | " + line for line in log.read_text(errors="replace").splitlines()[-SHOWN_LINES:]), flush=True)
+        print(f"     tools/dev {' '.join(step.command)} ended with {code}")
+        excerpt.show(log, str(log.relative_to(TOP)))
     return code == 0
 
 

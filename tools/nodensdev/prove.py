@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import room
+from . import excerpt, room
 from .command import Command, Failure
 from .project import BUILD, TESTS, TOOLS, TOP
 
@@ -153,8 +153,7 @@ def try_check(item: Check, proof: Proof) -> bool:
     if problem:
         print("     " + problem.rstrip("\n").replace("\n", "\n     "))
         if proof.log.exists():
-            print(f"     the end of {proof.log.relative_to(TOP)}:")
-            print("\n".join("     | " + line for line in proof.log.read_text(errors="replace").splitlines()[-40:]), flush=True)
+            excerpt.show(proof.log, str(proof.log.relative_to(TOP)))
     return not problem
 
 
