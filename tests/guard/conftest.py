@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-guard beside a stock API server: a control plane without nodes, on the machine itself, as root: `tools/dev test guard`."""
+"""nodens-guard beside a stock API server: a control plane on the machine itself, as root; without nodes, `tools/dev test guard`, or with one, `guard-node`."""
 import contextlib
 import json
 import os
@@ -22,6 +22,10 @@ from nodensdev.cluster.options import Webhook  # noqa: E402
 
 GUARD = "/nodens/build/gcc/src/guard/nodens-guard"
 PORT = 9443
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "node: needs a node; `tools/dev test guard-node`")
 
 
 @dataclass
@@ -99,14 +103,17 @@ def guard_config(state: Path, name: str = "guard", **more: Any) -> None:
 
 
 @contextlib.contextmanager
-def guard_running(plane: Plane, state: Path, name: str = "guard", port: int = PORT) -> Iterator[subprocess.Popen[bytes]]:
+def guard_running(plane: Plane, state: Path, name: str = "guard", port: int = PORT, patience: float = 30) -> Iterator[subprocess.Popen[bytes]]:
     with (state / f"logs/{name}.log").open("ab") as log:
         process = subprocess.Popen(plane.inside.command([GUARD, "serve", "--config", f"{STATE}/{name}.yaml"]),
                                    stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
     ready = ["python3", "-c", "import ssl, sys, urllib.request as r; r.urlopen(sys.argv[1], context=ssl._create_unverified_context(), timeout=2)",
              f"https://127.0.0.1:{port}/readyz"]
     try:
-        wait_until(lambda: process.poll() is not None or plane.one.run(ready).returncode == 0, "the guard's readiness")
+        try:
+            wait_until(lambda: process.poll() is not None or plane.one.run(ready).returncode == 0, "the guard's readiness", patience)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; its log:\n{(state / f'logs/{name}.log').read_text()[-3000:]}") from None
         assert process.poll() is None, (state / f"logs/{name}.log").read_text()
         yield process
     finally:
@@ -114,17 +121,15 @@ def guard_running(plane: Plane, state: Path, name: str = "guard", port: int = PO
         process.wait(timeout=20)
 
 
-@pytest.fixture(scope="session")
-def plane() -> Iterator[Plane]:
-    name = os.environ.get("NODENS_GUARD_CLUSTER", "guard-tests")
-    one = cluster.up(cluster.Options(name=name, nodes=0, images=(), webhooks=(
-        Webhook("guard", "exec sleep infinity"), Webhook("injector", "exec python3 -B tests/guard/injector.py")), apiserver_args=(
-        "--audit-policy-file=/nodens/tests/guard/audit.yaml", f"--audit-log-path={STATE}/logs/audit.log")))
+@contextlib.contextmanager
+def guarded(options: cluster.Options, **config: Any) -> Iterator[Plane]:
+    """A cluster with a guard in front of its API server, in a room of the control plane's network."""
+    one = cluster.up(options)
     try:
         place = room.Room(root="build", netns=one.netns, binds=(room.Bind(one.state, STATE),))
         with room.prepared(place) as inside:
             plane = Plane(one, inside)
-            guard_config(one.state, allocateRanges=False)  # test_ranges.py has guards of its own for that
+            guard_config(one.state, **config)
             plane.kubectl("apply", "-f", "-", stdin=plane.guard_output("manifest", "crd"))
             plane.kubectl("wait", "--for=condition=Established", "crd/securitycontextconstraints.security.nodens.io")
             plane.kubectl("apply", "-f", "-", stdin=plane.guard_output("manifest", "constraints", "rbac"))
@@ -139,6 +144,15 @@ def plane() -> Iterator[Plane]:
         if log.is_file():
             print(log.read_text()[-4000:])
         one.end()
+
+
+@pytest.fixture(scope="session")
+def plane() -> Iterator[Plane]:
+    options = cluster.Options(name=os.environ.get("NODENS_GUARD_CLUSTER", "guard-tests"), nodes=0, images=(), webhooks=(
+        Webhook("guard", "exec sleep infinity"), Webhook("injector", "exec python3 -B tests/guard/injector.py")), apiserver_args=(
+        "--audit-policy-file=/nodens/tests/guard/audit.yaml", f"--audit-log-path={STATE}/logs/audit.log"))
+    with guarded(options, allocateRanges=False) as made:  # test_ranges.py has guards of its own for that
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ FIRST_PORT = 9451
 GUARDS = 3
 NAMESPACES = int(os.environ.get("NODENS_GUARD_NAMESPACES", "500"))
 KILLS = int(os.environ.get("NODENS_GUARD_KILLS", "4"))
+PATIENCE = 30 if NAMESPACES <= 5000 else 180     # an API server that makes 10,000 namespaces at once lets everybody wait
 LIFE = 1.5 if NAMESPACES > 5000 else 0.4    # seconds for which a leader may work before it is killed, at most
 
 
@@ -30,7 +31,7 @@ def ranges(plane: Plane) -> dict[str, str | None]:
 def start(plane: Plane, stack: contextlib.ExitStack, number: int) -> object:
     name, port = f"ranges-{number}", FIRST_PORT + number % GUARDS
     guard_config(plane.one.state, name, port=port)
-    return stack.enter_context(guard_running(plane, plane.one.state, name, port))
+    return stack.enter_context(guard_running(plane, plane.one.state, name, port, PATIENCE))
 
 
 def test_a_namespace_gets_a_block_and_its_level_and_pods_use_them(plane: Plane) -> None:

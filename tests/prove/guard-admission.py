@@ -12,7 +12,7 @@ from nodensdev.prove import Miss, Proof, check
 
 PODS, PODS_FULL = 60_000, 240_000
 PROGRAMS = 24
-GUARD_TESTS = 38
+GUARD_TESTS, NODE_TESTS = 41, 6
 NAMESPACES, KILLS = 10_000, 50
 FUZZERS = ("pod", "labels", "scc", "review", "rbac", "api-objects", "kubeconfig")
 MINUTE = 60
@@ -66,6 +66,15 @@ def admission(proof: Proof) -> None:
     proof.expect(passed is not None and int(passed[1]) >= GUARD_TESTS, f"at least {GUARD_TESTS} tests ran")
     proof.figure("tests", passed[0] if passed else "none")
     for line in re.findall(r"^\.?((?:\d+ (?:pods|questions|namespaces)|gone after) .*)$", done.stdout, re.MULTILINE):
+        proof.figure("found", line)
+
+
+@check("on a node with a stock kubelet and nodens-cri: a user of restricted-v3, a root of the pod's own where it is granted, podman's containers in a pod, "
+       "a Deployment's pod, a static pod")
+def node(proof: Proof) -> None:
+    done = proof.dev("test", "guard-node", timeout=25 * MINUTE)
+    proof.expect(f"\n{NODE_TESTS} passed" in done.stdout, f"{NODE_TESTS} tests ran")
+    for line in re.findall(r"^\.*(\S+: .* inside, \d+ on the node)$", done.stdout, re.MULTILINE):
         proof.figure("found", line)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Container images for tests, made here: upstream's (`e2e`) and the project's own (`own`).
+"""Container images for tests, made here: upstream's (`e2e`), the project's own (`own`) and an engine that runs in a container (`podman`).
 
     archive = images.archive("e2e")     # an OCI archive for `ctr images import`
     layout = images.layout("own")       # the same, unpacked, for pushing
@@ -12,11 +12,12 @@ from types import ModuleType
 
 from .. import cache, machine
 from ..command import Command, Failure
-from . import debian, layer, own, upstream
+from . import debian, layer, own, podman, upstream
 from . import layout as layout_module
 from .layout import Layout
 
-SETS: dict[str, ModuleType] = {"e2e": upstream, "own": own}
+SETS: dict[str, ModuleType] = {"e2e": upstream, "own": own, "podman": podman}
+SERVED = ("e2e", "own")    # by a registry, unless told otherwise: what tests of pulls need
 
 
 def ensure(name: str) -> Path:

@@ -22,7 +22,7 @@ MEDIA_TYPES = {
     "gzip": "application/vnd.oci.image.layer.v1.tar+gzip",
     "zstd": "application/vnd.oci.image.layer.v1.tar+zstd",
 }
-CAPABILITIES = {"cap_net_bind_service": 10, "cap_net_raw": 13}
+CAPABILITIES = {"cap_setgid": 6, "cap_setuid": 7, "cap_net_bind_service": 10, "cap_net_raw": 13}
 VFS_CAP_REVISION_2 = 0x02000000
 VFS_CAP_EFFECTIVE = 0x000001
 

@@ -9,7 +9,7 @@ from .processes import end, start
 from .site import Site
 
 
-def filled(sets: tuple[str, ...] = tuple(images.SETS)) -> Path:
+def filled(sets: tuple[str, ...] = images.SERVED) -> Path:
     """The storage of a registry to which these sets have been pushed."""
     key = cache.key_of(*(images.key(name) for name in sets))
     return cache.ensure("registry-storage", "-".join(sets), key, lambda path: fill(sets, path)) / "storage"
