@@ -21,7 +21,7 @@ def count_line(text: str) -> str:
     return found[-1].strip() if found else "no count was printed"
 
 
-@check("point 1: kubectl exec, cp of 64 MiB each way, attach, run, port-forward with 100 connections, debug, logs -f with a stock kubelet")
+@check("point 1: kubectl exec, cp of 64 MiB each way, attach, run, port-forward with 100 connections, debug, logs -f, top with a stock kubelet")
 def streams(proof: Proof) -> None:
     done = proof.dev("test", "streams", timeout=1500)
     proof.figure("stories", count_line(done.stdout))
@@ -82,6 +82,13 @@ def versions(proof: Proof) -> None:
 def the_rest(proof: Proof) -> None:
     chosen = ["tests/cri/test_network.py", "tests/cri/test_security.py", "tests/cri/test_handlers.py", "-k", "network or handler or unmasked or apparmor"]
     proof.figure("cases", count_line(natively(proof, *chosen, "--runtime", "nodens-cri", timeout=1500)))
+
+
+@check("point 3 of the order: SELinux's labels, behind their build option: it builds, and what it labels is right")
+def selinux(proof: Proof) -> None:
+    build.ensure(proof.inside, "clang")
+    done = proof.run(["meson", "test", "--no-rebuild", "-C", "build/clang", "--print-errorlogs", "cri-selinux", "cri-request"], timeout=120)
+    proof.expect(re.search(r"^Ok: +2 *$", done.stdout, re.MULTILINE) is not None, "both ran and passed")
 
 
 @check("point 3 of the order: AppArmor's profiles under Debian's own kernel", full_only=True)

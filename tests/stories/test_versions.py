@@ -97,10 +97,13 @@ def test_its_figures_are_told(somebody: Person) -> None:
 def test_what_another_users_pod_cannot_have_is_refused_or_unknown(older: tuple[str, cluster.Cluster], somebody: Person) -> None:
     """hostNetwork beside users of its own: since 1.35 behind a gate; an older kubelet says that it cannot, and does not run it with the host's users."""
     somebody.apply("Pod", "both", spec={"containers": [container(FOREVER)], "hostNetwork": True, "hostUsers": False, "nodeName": "node1"})
-    somebody.until(lambda: somebody.status("both").get("phase") in ("Failed", "Running", "Pending"), "a phase")
+
+    def said() -> list[str]:
+        events = somebody.kubectl("get", "events", "--field-selector=involvedObject.name=both", "-o", "json")
+        return [one["message"] for one in json.loads(events)["items"] if one["reason"].startswith("Failed")]
+
+    somebody.until(lambda: said() or somebody.status("both").get("phase") in ("Failed", "Running"), "the kubelet's word", 90)
     status = somebody.status("both")
-    events = somebody.kubectl("get", "events", "--field-selector=involvedObject.name=both", "-o", "json")
-    print(f"kubelet {older[0]}: host network with own users: {status.get('phase')} {status.get('reason', '')} {status.get('message', '')}",
-          [one["message"] for one in json.loads(events)["items"]][-3:])
+    print(f"kubelet {older[0]}: host network with own users: {status.get('phase')} {status.get('reason', '')} {status.get('message', '')}", said()[-1:])
     if status.get("phase") == "Running":
         assert somebody.kubectl("exec", "both", "--", "cat", "/proc/self/uid_map").split()[1] != "0"
