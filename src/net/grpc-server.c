@@ -2,9 +2,11 @@
 /* grpc-server.c - see grpc-server.h
  *
  * Theory of operation
- *   A connection is a socket, a session (grpc-session.c) and two sources: the socket, and a timer that runs while the peer does not take what
- *   waits for it. After every read, and whenever a handler answers, the session's output is written until the socket is full;
- *   what did not fit is kept (@rest) and EPOLLOUT is asked for. So no handler and no other connection ever waits for a peer.
+ *   A connection is a socket, a session (grpc-session.c) and three sources: the socket, a timer that runs while the peer does not take what
+ *   waits for it, and one that is due when a handler has answered. After every read, and from the loop after an answer, the session's output
+ *   is written until the socket is full; what did not fit is kept (@rest) and EPOLLOUT is asked for. So no handler and no other connection ever waits
+ *   for a peer. Nothing is written while a handler runs: writing the end of a stream tells handlers of cancelled calls and frees calls, some of which
+ *   that handler may be busy with.
  *   A call that has a deadline has a timer; when it runs out the session answers DEADLINE_EXCEEDED and the handler is told.
  *   Accepting stops while ND_CONNECTIONS are there, and for a moment when the process has no descriptors left, instead of spinning.
  * Owns       connections, timers. Handlers own their calls until they finish them, even when the server is gone. */
@@ -31,10 +33,11 @@ struct connection {
         int fd;
         sd_event_source *source;
         sd_event_source *stalled; /* enabled while output waits */
+        sd_event_source *writer;  /* due when a handler has answered */
         struct nd_grpc_session *session;
         struct nd_text rest; /* taken from the session, not yet by the socket */
         size_t written;
-        bool flushing, doomed;
+        bool doomed;
 };
 
 struct listener {
@@ -77,6 +80,7 @@ static void connection_unlink(struct connection *c) {
 static void connection_free(struct connection *c) {
         sd_event_source_disable_unref(c->source);
         sd_event_source_disable_unref(c->stalled);
+        sd_event_source_disable_unref(c->writer);
         nd_grpc_session_free(c->session);
         nd_text_done(&c->rest);
         nd_close_fd(&c->fd);
@@ -133,9 +137,6 @@ static void watch_output(struct connection *c, bool waiting) {
 static void flush(struct connection *c) {
         bool open = true;
 
-        if (c->flushing)
-                return;
-        c->flushing = true;
         for (int turn = 0; open && turn < WRITE_TURNS; turn++) {
                 open = write_rest(c);
                 if (!open)
@@ -145,16 +146,24 @@ static void flush(struct connection *c) {
                         break;
         }
         watch_output(c, c->rest.length > c->written);
-        c->flushing = false;
+}
+
+/* Writes what waits; a connection that is over then goes. */
+static void flush_and_judge(struct connection *c) {
+        flush(c);
+        if (c->doomed || nd_grpc_session_over(c->session))
+                connection_free(c);
 }
 
 static void on_output(void *userdata) {
         struct connection *c = userdata;
 
-        /* A handler answered. If the socket breaks now, on_socket() sees it: freeing the connection under the handler would be wrong. */
-        flush(c);
-        if (c->doomed)
-                (void) sd_event_source_set_io_events(c->source, EPOLLIN | EPOLLOUT);
+        (void) sd_event_source_set_enabled(c->writer, SD_EVENT_ONESHOT);
+}
+
+static int on_writer([[maybe_unused]] sd_event_source *source, void *userdata) {
+        flush_and_judge(userdata);
+        return 0;
 }
 
 static int on_stalled([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
@@ -253,16 +262,11 @@ static bool read_some(struct connection *c) {
 
 static int on_socket([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, uint32_t events, void *userdata) {
         struct connection *c = userdata;
-        bool alive = !c->doomed;
 
-        if (alive && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-                alive = read_some(c);
-        if (alive) {
-                flush(c);
-                alive = !c->doomed && !nd_grpc_session_over(c->session);
-        }
-        if (!alive)
+        if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && !read_some(c))
                 connection_free(c);
+        else
+                flush_and_judge(c);
         return 0;
 }
 
@@ -292,6 +296,10 @@ static int connection_start(struct nd_grpc_server *server, int fd) {
                                                on_stalled, c);
         if (r >= 0)
                 r = sd_event_source_set_enabled(c->stalled, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_defer(server->loop, &c->writer, on_writer, c);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(c->writer, SD_EVENT_OFF);
         if (r < 0) {
                 connection_free(c);
                 return r;
@@ -364,6 +372,7 @@ void nd_grpc_server_free(struct nd_grpc_server *server) {
         }
         for (struct connection *c = server->connections, *next; c; c = next) {
                 next = c->next;
+                flush(c); /* what was answered a moment ago */
                 connection_free(c);
         }
         for (struct ticket *t = server->tickets; t; t = t->next) { /* calls that their handlers have not finished yet */

@@ -22,7 +22,8 @@ enum {
 struct nd_grpc_events {
         /* A whole request is there. From now on the call belongs to whoever handles it, until nd_grpc_call_finish(). */
         void (*request)(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata);
-        /* There is something to send; the owner should call nd_grpc_session_output() soon. Not called during _receive(). */
+        /* There is something to send: the owner calls nd_grpc_session_output() soon, but not from here, since that may end calls whose handler
+         * is running. Not called during _receive(). */
         void (*output)(void *userdata);
 };
 

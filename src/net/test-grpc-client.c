@@ -48,6 +48,22 @@ static void handle_hold(struct nd_grpc_call *call, [[maybe_unused]] const char *
         nd_grpc_call_on_cancel(call, on_held_cancelled, scene);
 }
 
+/* As most handlers do: a call that nobody waits for is ended there and then. */
+static void on_yielded(void *userdata) {
+        struct scene *scene = userdata;
+
+        scene->held_cancelled++;
+        nd_grpc_call_finish(nd_take_ptr(scene->held), nullptr);
+}
+
+static void handle_yield(struct nd_grpc_call *call, [[maybe_unused]] const char *request, [[maybe_unused]] size_t length,
+                         void *userdata) {
+        struct scene *scene = userdata;
+
+        scene->held = call;
+        nd_grpc_call_on_cancel(call, on_yielded, scene);
+}
+
 /* Sends one message whenever the one before has been taken, and ends after three. */
 static void on_drained(void *userdata) {
         struct scene *scene = userdata;
@@ -67,8 +83,9 @@ static void handle_drip(struct nd_grpc_call *call, const char *request, size_t l
         nd_grpc_call_send(call, request, length);
 }
 
-static const struct nd_grpc_method methods[] = {
-        {"/t/Echo", handle_echo}, {"/t/Count", handle_count}, {"/t/Hold", handle_hold}, {"/t/Drip", handle_drip}, {}};
+static const struct nd_grpc_method methods[] = {{"/t/Echo", handle_echo}, {"/t/Count", handle_count},
+                                                {"/t/Hold", handle_hold}, {"/t/Yield", handle_yield},
+                                                {"/t/Drip", handle_drip}, {}};
 static const struct nd_grpc_method *const tables[] = {methods, nullptr};
 
 static int listen_somewhere(char *ret_path, size_t size) {
@@ -196,6 +213,32 @@ static void a_deadline_ends_the_call_on_both_sides(void **state) {
         assert_true(nd_grpc_call_cancelled(scene->held));
 }
 
+/* Whichever side's timer is first. */
+static void deadlines_of_calls_that_their_handlers_end_leave_nothing(void **state) {
+        struct scene *scene = *state;
+
+        for (unsigned i = 1; i <= 40; i++) {
+                (void) start(scene, "/t/Yield", "", 0, (uint64_t) (i % 4 + 1) * ND_MS_US / 2);
+                run_until(scene, scene->ends == i && nd_grpc_server_calls(scene->server) == 0);
+                assert_int_equal(scene->code, ND_DEADLINE);
+                assert_null(scene->held);
+        }
+}
+
+static void a_handler_that_sends_too_much_still_has_its_call(void **state) {
+        nd_autofree char *large = nd_calloc(ND_GRPC_MESSAGE + 1, 1);
+        struct scene *scene = *state;
+
+        (void) start(scene, "/t/Yield", "", 0, 0);
+        run_until(scene, scene->held);
+        nd_grpc_call_send(scene->held, large, ND_GRPC_MESSAGE + 1);
+        assert_non_null(scene->held);
+        nd_grpc_call_send(scene->held, "more", 4);
+        run_until(scene, scene->ends == 1 && nd_grpc_server_calls(scene->server) == 0);
+        assert_int_equal(scene->code, ND_EXHAUSTED);
+        assert_int_equal(scene->held_cancelled, 1);
+}
+
 static void cancelling_tells_the_handler_once(void **state) {
         struct scene *scene = *state;
         int32_t call = start(scene, "/t/Hold", "", 0, 0);
@@ -248,6 +291,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(an_answer_past_its_bound_ends_the_call_and_tells_the_handler, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(a_deadline_ends_the_call_on_both_sides, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(deadlines_of_calls_that_their_handlers_end_leave_nothing, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(a_handler_that_sends_too_much_still_has_its_call, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(cancelling_tells_the_handler_once, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(a_server_that_goes_away_ends_every_call, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(an_unknown_method_says_so, set_up, tear_down),

@@ -98,6 +98,17 @@ def test_a_pull_with_a_deadline_of_a_millisecond_exceeds_it(images: Images) -> N
     assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
 
 
+def test_pulls_that_end_at_any_moment_hurt_nobody(images: Images) -> None:
+    name = images.names.tag("1")
+    for milliseconds in range(1, 80, 2):
+        try:
+            images.pull(name, timeout=milliseconds / 1000)
+            images.remove(name)
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.DEADLINE_EXCEEDED, error
+    assert images.pull(name) == images.status(name).id
+
+
 def test_the_status_by_id_tag_and_digest_is_the_same(images: Images) -> None:
     images.pull(images.names.tag("tag", "test"))
     by_tag = images.status(images.names.tag("tag", "test"))
