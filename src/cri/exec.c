@@ -252,16 +252,17 @@ static void exec_done(struct exec **exec) {
 static struct nd_error *engine_trouble(const struct exec *exec) {
         char words[WORDS];
         ssize_t n = pread(exec->log, words, sizeof words - 1, 0);
-        size_t end, start;
+        const char *line;
+        size_t end;
 
         for (end = n > 0 ? (size_t) n : 0; end > 0 && (words[end - 1] == '\n' || words[end - 1] == ' '); end--)
                 ;
         if (end == 0)
                 return nullptr;
-        for (start = end; start > 0 && words[start - 1] != '\n'; start--)
-                ;
+        words[end] = '\0';
+        line = strrchr(words, '\n');
         return nd_error_new(strstr(words, "is not running") ? ND_PRECONDITION : ND_INTERNAL, 0,
-                            "execute in container '%s': %.*s", exec->id, (int) (end - start), words + start);
+                            "execute in container '%s': %s", exec->id, line ? line + 1 : words);
 }
 
 static struct nd_error *late(const struct exec *exec) {

@@ -7,6 +7,7 @@ run; what containerd fails is shown beside, as an expected failure. A runtime th
 where DIRECTORY is the site of a registry of ours (`tools/dev registry up` has one) that the runtime trusts under NAME:PORT.
 """
 import contextlib
+import shutil
 import signal
 import sys
 import time
@@ -79,6 +80,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "subject" in metafunc.fixturenames:
         given = metafunc.config.getoption("--runtime-endpoint") or metafunc.config.getoption("--runtime")
         metafunc.parametrize("subject", [given] if given else list(parts.KINDS), indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_report_of_a_sanitizer() -> Iterator[None]:
+    """A program that a sanitizer ended fails the tests, whoever noticed it."""
+    if not parts.SANITIZED:
+        yield
+        return
+    shutil.rmtree(parts.REPORTS, ignore_errors=True)
+    parts.REPORTS.mkdir()
+    yield
+    found = [text for text in (path.read_text(errors="replace") for path in parts.REPORTS.iterdir()) if "SUMMARY: " in text]
+    assert not found, f"{len(found)} reports, the first:\n{found[0][:6000]}"
 
 
 @pytest.fixture(scope="session")

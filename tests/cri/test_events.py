@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import grpc
+import parts
 import pytest
 from pods import SLEEP, TIMEOUT, Pods, eventually, peer_pid
 
@@ -109,7 +110,7 @@ def test_who_does_not_read_keeps_nobody_waiting_and_learns_the_newest(plain_pods
         containers = [pod.container(SLEEP, start=False, name=f"c{number}") for number in range(12)]
         for one in containers:
             one.remove()
-        assert resident(subject.socket) - before < 4 << 20
+        assert parts.SANITIZED or resident(subject.socket) - before < 4 << 20
         newest = {}
         for event in stream:
             newest[event.container_id] = event.container_event_type

@@ -42,6 +42,7 @@ STEPS = (
     Step("fuzzing, five minutes in all", ("fuzz", "--seconds", "300")),
     Step("images: a real registry and hostile ones", ("test", "pull")),
     Step("the CRI's cases on nodens-cri", ("test", "cri-own")),
+    Step("the same under ASan + UBSan", ("test", "cri-asan")),
     Step("nodens exec, logs, stats, top and rm", ("test", "pods-operator")),
     Step("testbed: guests and clusters", ("test", "testbed")),
     Step("testbed: upstream's userns tests on containerd", ("e2e", "userns", "--runtime", "containerd")),

@@ -62,16 +62,18 @@ def pytest_on_machine(directory: str, *arguments: str) -> Callable[[room.Prepare
     return run_pytest
 
 
-def pytest_of_images(directory: str, *arguments: str, place: Callable[[room.Prepared], room.Prepared] | None = None) -> Callable[[room.Prepared], bool]:
+def pytest_of_images(directory: str, *arguments: str, place: Callable[[room.Prepared], room.Prepared] | None = None,
+                     variant: str = "gcc") -> Callable[[room.Prepared], bool]:
     """For tests that run our daemons, containerd and a registry side by side, inside."""
     def run_pytest(inside: room.Prepared) -> bool:
-        build.ensure(inside, "gcc")
+        build.ensure(inside, variant)
         deps.ensure()
         registry.storage.filled()
         for name in ("registry", "containerd", "criclient"):
             gobin.ensure(name)
         options = ["-q", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider", *arguments]
-        return (place(inside) if place else inside).run(["sh", "-c", 'ip link set lo up; exec "$@"', "sh", "python3", "-B", "-m", "pytest", *options, directory]) == 0
+        words = ["env", f"NODENS_VARIANT={variant}", "python3", "-B", "-m", "pytest", *options, directory]
+        return (place(inside) if place else inside).run(["sh", "-c", 'ip link set lo up; exec "$@"', "sh", *words]) == 0
     return run_pytest
 
 
@@ -129,6 +131,8 @@ SUITES = {
     "pull": Suite("nodens-pull with a real registry and hostile ones", pytest_of_images("tests/pull"), default=False),
     "cri": Suite("the CRI's cases on nodens-cri and containerd, side by side, and the trees of images", pytest_of_images("tests/cri", place=alone), default=False),
     "cri-own": Suite("the same without containerd's turn: half the time", pytest_of_images("tests/cri", "--runtime", "nodens-cri", place=alone), default=False),
+    "cri-asan": Suite("the same with daemons, monitors and helpers under ASan and UBSan",
+                      pytest_of_images("tests/cri", "--runtime", "nodens-cri", place=alone, variant="asan"), default=False),
     "cri-streaming": Suite("of these, exec, attach and port-forward", pytest_of_images("tests/cri/test_streaming.py", place=alone), default=False),
     "cri-boundaries": Suite("of these, what docs/security-model.md asks for and no other case looks at", pytest_of_images("tests/cri/test_boundaries.py", place=alone), default=False),
     "cri-guest": Suite("the same with cgroup controllers, in a guest", pytest_in_guest("tests/cri", "uml"), default=False),
