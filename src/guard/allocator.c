@@ -23,6 +23,8 @@
 enum {
         LEASE_SECONDS = 15,
         BATCH = 200, /* namespaces per write of the record */
+        AT_ONCE =
+                20, /* namespaces that are being told: more only wait in a busy API server, until all of them have waited too long */
         PATH_BYTES = 1024,
         BODY_BYTES = 64 << 10,
         OBJECT_BYTES = 4 << 20,
@@ -55,6 +57,7 @@ struct guard_allocator {
         bool dirty;                         /* what is in memory is not what was written */
         struct nd_map assigned;             /* namespace -> block + 1, from the choice until the store shows it */
         unsigned telling;
+        size_t told; /* how far in the map this round of telling has come */
         uint64_t swept_us;
 };
 
@@ -108,7 +111,8 @@ static void on_lease_written(const struct nd_api_answer *answer, void *userdata)
         a->until_us = nd_clock_us() + (LEASE_SECONDS - 5) * ND_SECOND_US;
         if (!led) {
                 tell_log(a, "leads in giving ranges to namespaces", nullptr);
-                free(nd_take_ptr(a->version)); /* somebody else may have written since */
+                free(nd_take_ptr(a->version)); /* somebody else may have written since, */
+                nd_map_done(&a->assigned);     /* and have given what was chosen when we led before and nobody was told */
                 a->swept_us = nd_clock_us();
                 a->unused = (struct guard_ranges) {};
         }
@@ -270,6 +274,8 @@ static void note_told(struct guard_allocator *a, const struct errand *errand) {
                 known->mcs = nd_strdup(text);
 }
 
+static void tell_more(struct guard_allocator *a);
+
 static void on_told(const struct nd_api_answer *answer, void *userdata) {
         struct errand *errand = userdata;
         struct guard_allocator *a = errand->allocator;
@@ -283,10 +289,10 @@ static void on_told(const struct nd_api_answer *answer, void *userdata) {
         }
         free(errand->name);
         free(errand);
-        if (--a->telling == 0) {
-                a->step = IDLE;
+        a->telling--;
+        tell_more(a);
+        if (a->telling == 0)
                 guard_allocator_look(a);
-        }
 }
 
 static void tell_one(struct guard_allocator *a, const char *name, const struct guard_namespace *namespace, uint32_t block) {
@@ -315,11 +321,11 @@ static void tell_one(struct guard_allocator *a, const char *name, const struct g
         send(a, "PATCH", nd_text_get(&path), nd_text_get(&body), "application/merge-patch+json", on_told, errand);
 }
 
-static void tell_all(struct guard_allocator *a) {
+/* Who is passed over, because the map changed or because we lead no more, is told in a later round. */
+static void tell_more(struct guard_allocator *a) {
         const struct nd_map_slot *slot;
 
-        a->step = TELLING;
-        for (size_t at = 0; (slot = nd_map_next(&a->assigned, &at)) && a->telling < BATCH;) {
+        while (a->telling < AT_ONCE && guard_allocator_leads(a) && (slot = nd_map_next(&a->assigned, &a->told))) {
                 const struct guard_namespace *namespace = guard_store_namespace(a->settings.store, slot->key);
 
                 if (namespace && !namespace->uid_range)
@@ -327,6 +333,12 @@ static void tell_all(struct guard_allocator *a) {
         }
         if (a->telling == 0)
                 a->step = IDLE;
+}
+
+static void tell_all(struct guard_allocator *a) {
+        a->step = TELLING;
+        a->told = 0;
+        tell_more(a);
 }
 
 /* ---- writing */
