@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import ssl
 import subprocess
@@ -104,20 +105,21 @@ def running(argv: list[str], cpus: str, log: Path) -> Iterator[subprocess.Popen[
         process.wait(timeout=20)
 
 
-def fetch(path: str) -> str:
+def fetch(path: str, body: dict[str, Any] | None = None) -> str:
     context = ssl._create_unverified_context()
-    with urllib.request.urlopen(f"https://127.0.0.1:{GUARD_PORT}{path}", context=context, timeout=5) as answer:
+    request = urllib.request.Request(f"https://127.0.0.1:{GUARD_PORT}{path}", json.dumps(body).encode() if body else None, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, context=context, timeout=5) as answer:
         return answer.read().decode()
 
 
-def wait_ready(process: subprocess.Popen[bytes], log: Path, word: str = "ok\n") -> float:
+def wait_ready(process: subprocess.Popen[bytes], log: Path, word: str = "ok\n", path: str = "/readyz") -> float:
     started = time.monotonic()
     while True:
         with contextlib.suppress(OSError):
-            if fetch("/readyz") == word:
+            if fetch(path) == word:
                 return time.monotonic() - started
         if process.poll() is not None or time.monotonic() - started > 120:
-            raise SystemExit(f"the guard is not ready: {log.read_text()}")
+            raise SystemExit(f"the server is not ready: {log.read_text()[-6000:]}")
         time.sleep(0.2)
 
 
@@ -125,6 +127,17 @@ def memory(pid: int) -> dict[str, float]:
     """Megabytes: now resident, the most that ever was, and of it what is the process' own."""
     fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return {name: int(fields[key].split()[0]) * 1024 / 1e6 for name, key in (("rss", "VmRSS"), ("peak_rss", "VmHWM"), ("anonymous", "RssAnon"))}
+
+
+def server_times() -> dict[str, int]:
+    """How many reviews the guard has answered within how long, by its own clock."""
+    return {edge: int(count) for edge, count in re.findall(r'review_duration_seconds_bucket{le="([^"]+)"} (\d+)', fetch("/metrics"))}
+
+
+def server_percentile(before: dict[str, int], after: dict[str, int], share: float) -> int:
+    """The edge, in microseconds, within which this share was answered in between."""
+    counts = {edge: after[edge] - before[edge] for edge in after}
+    return next(int(float(edge) * 1e6) for edge, count in counts.items() if edge != "+Inf" and count >= share * counts["+Inf"])
 
 
 def peak_anonymous(pid: int, seconds: float) -> float:
@@ -157,7 +170,9 @@ def measure(builds: Path, where: Path, seconds: int, rbac_only: bool) -> dict[st
                 found[name] = load(builds, path, where / file, seconds)
                 if found[name]["allowed"] < found[name]["reviews"]:
                     raise SystemExit(f"{path}: {found[name]['reviews'] - found[name]['allowed']} of {found[name]['reviews']} pods were refused")
+            before = server_times()
             found["at_rate"] = load(builds, "/mutate", where / "reviews", seconds, RATE)
+            found["at_rate"]["server_p99_us"] = server_percentile(before, server_times(), 0.99)
             found["loaded"] = memory(guard.pid)
             api.send_signal(signal.SIGUSR1)
             found["relist_anonymous"] = peak_anonymous(guard.pid, 15)
@@ -167,20 +182,60 @@ def measure(builds: Path, where: Path, seconds: int, rbac_only: bool) -> dict[st
     return found
 
 
+def wait_allowed(path: str, asked: dict[str, Any], allowed: bool = True, seconds: float = 120) -> None:
+    """Until a server that is ready also knows what it has to know: only then its reviews cost what they cost."""
+    deadline = time.monotonic() + seconds
+    while json.loads(fetch(path, asked))["response"]["allowed"] != allowed:
+        if time.monotonic() > deadline:
+            raise SystemExit(f"the server does not judge a pod as it has to: {fetch(path, asked)[-1000:]}")
+        time.sleep(0.5)
+
+
 def measure_peer(program: Path, builds: Path, where: Path, seconds: int) -> dict[str, Any]:
     """Kubernetes' own webhook of pod security, with the same cluster, core and reviews."""
     write_config(where, True)
     log = where / "log"
     flags = ["--bind-address", "127.0.0.1", "--secure-port", str(GUARD_PORT), "--tls-cert-file", str(where / "crt"), "--tls-private-key-file", str(where / "key"),
              "--kubeconfig", str(where / "kubeconfig"), "--client-qps-limit", "1000", "--client-qps-burst", "1000"]
+    os.environ["KUBE_FEATURE_WatchListClient"] = "false"    # the cluster lists page by page
     with running([sys.executable, "-B", str(TESTS / "fake_api.py"), str(API_PORT), str(where / "crt"), str(where / "key")], other_cpus(), log):
         time.sleep(1)
         with running([str(program), *flags], str(GUARD_CPU), log) as peer:
             found: dict[str, Any] = {"ready_seconds": wait_ready(peer, log, "ok")}
+            wait_allowed("/", fill(review(random.Random(7), 0)))
             load(builds, "/", where / "filled", 1)
             found["pod_security"] = load(builds, "/", where / "filled", seconds)
+            if found["pod_security"]["allowed"] < found["pod_security"]["reviews"]:
+                raise SystemExit("the webhook of pod security refused pods that are fine")
             found["at_rate"] = load(builds, "/", where / "filled", seconds, RATE)
             found["loaded"] = memory(peer.pid)
+    return found
+
+
+KYVERNO = {"KYVERNO_NAMESPACE": "kyverno", "KYVERNO_POD_NAME": "kyverno-0", "KYVERNO_DEPLOYMENT": "kyverno-admission-controller", "KYVERNO_SVC": "kyverno-svc",
+           "KYVERNO_SERVICEACCOUNT_NAME": "kyverno-admission-controller", "KYVERNO_ROLE_NAME": "kyverno:admission-controller", "INIT_CONFIG": "kyverno",
+           "METRICS_CONFIG": "kyverno-metrics", "TUF_ROOT": "/tmp/sigstore"}
+
+
+def measure_kyverno(program: Path, builds: Path, kubeconfig: Path, where: Path, seconds: int) -> dict[str, Any]:
+    """Kyverno with one rule of pod security, the same core and reviews; see tools/nodensdev/bench/kyverno.py for its cluster."""
+    log = where / "log"
+    flags = [f"--kubeconfig={kubeconfig}", f"--serverIP=127.0.0.1:{GUARD_PORT}", "--webhookServerHost=127.0.0.1", f"--webhookServerPort={GUARD_PORT}",
+             "--caSecretName=kyverno-svc.kyverno.svc.kyverno-tls-ca", "--tlsSecretName=kyverno-svc.kyverno.svc.kyverno-tls-pair", "--tlsKeyAlgorithm=ECDSA",
+             "--admissionReports=false", "--enableReporting=", "--omitEvents=PolicyApplied,PolicySkipped,PolicyViolation,PolicyError", "--disableMetrics=true",
+             "--controllerRuntimeMetricsAddress=0", "--generateValidatingAdmissionPolicy=false", "--v=0"]
+    os.environ |= KYVERNO
+    with running([str(program), *flags], str(GUARD_CPU), log) as peer:
+        found: dict[str, Any] = {"ready_seconds": wait_ready(peer, log, "", "/health/readiness")}
+        forbidden = review(random.Random(7), 0)
+        forbidden["request"]["object"]["spec"]["hostPID"] = True
+        wait_allowed("/validate/fail", forbidden, False)
+        found["ready"] = memory(peer.pid)
+        load(builds, "/validate/fail", where / "filled", 1)
+        found["pod_security"] = load(builds, "/validate/fail", where / "filled", seconds)
+        if found["pod_security"]["allowed"] < found["pod_security"]["reviews"]:
+            raise SystemExit("Kyverno refused pods that are fine")
+        found["loaded"] = memory(peer.pid)
     return found
 
 
@@ -189,6 +244,8 @@ def main() -> int:
     parser.add_argument("--builds", type=Path, default=Path("build/release"))
     parser.add_argument("--seconds", type=int, default=8)
     parser.add_argument("--peer", type=Path, help="Kubernetes' webhook of pod security")
+    parser.add_argument("--kyverno", type=Path, help="Kyverno's program: it alone is measured")
+    parser.add_argument("--kubeconfig", type=Path, help="its API server")
     parser.add_argument("result", type=Path)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -196,6 +253,9 @@ def main() -> int:
         certificate(where)
         write_reviews(where / "filled", True)
         found: dict[str, Any] = {"review_bytes": write_reviews(where / "reviews", False), "cpus": len(os.sched_getaffinity(0))}
+        if args.kyverno:
+            args.result.write_text(json.dumps(measure_kyverno(args.kyverno, args.builds, args.kubeconfig, where, args.seconds)))
+            return 0
         found["index"] = measure(args.builds, where, args.seconds, True)
         found["asking"] = measure(args.builds, where, args.seconds, False)
         if args.peer:

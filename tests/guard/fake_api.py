@@ -107,6 +107,9 @@ KINDS = {
 }
 
 
+NAMES = {"/api/v1/namespaces": "Namespace"}     # Kubernetes' own clients want to know what a list is of; the guard knows
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -127,27 +130,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if address.path not in KINDS:
             self.answer({"kind": "Status", "code": 404, "message": "not here"}, 404)
         elif "watch" in query:
-            self.watch()
+            self.watch({"kind": NAMES.get(address.path, "List"), "apiVersion": "v1"})
         else:
             count, make = KINDS[address.path]
             first = int(query.get("continue", ["0"])[0])
             last = min(count, first + int(query.get("limit", [str(count)])[0]))
             more = {"continue": str(last), "remainingItemCount": count - last} if last < count else {}
-            self.answer({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1000", **more}, "items": [make(one) for one in range(first, last)]})
+            self.answer({"kind": NAMES.get(address.path, "") + "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1000", **more}, "items": [make(one) for one in range(first, last)]})
 
     def do_POST(self) -> None:
         """Rights: nobody has any but by the roles above, of which the guard knows itself."""
         self.rfile.read(int(self.headers["Content-Length"]))
         self.answer({"kind": "SubjectAccessReview", "status": {"allowed": False}}, 201)
 
-    def watch(self) -> None:
+    def watch(self, kind: dict[str, str]) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         while not gone.wait(BOOKMARK_SECONDS):
-            self.chunk({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "1000"}}})
-        self.chunk({"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}})
+            self.chunk({"type": "BOOKMARK", "object": {**kind, "metadata": {"resourceVersion": "1000"}}})
+        self.chunk({"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "code": 410, "message": "too old resource version"}})
         self.wfile.write(b"0\r\n\r\n")
 
     def chunk(self, event: dict[str, Any]) -> None:
