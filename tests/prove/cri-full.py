@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from typing import Any
 
 from nodensdev import build, deps, gobin, registry, tests
 from nodensdev.bench import probes
@@ -34,6 +35,23 @@ def copies(proof: Proof) -> None:
     done = proof.dev("test", "streams-copy", timeout=3600)
     for way, rate in re.findall(r"kubectl cp (in|out): ([\d.]+) MiB/s", done.stdout):
         proof.figure(f"kubectl cp {way}", f"{rate} MiB/s")
+
+
+def newest_e2e(name: str, runtime: str) -> dict[str, Any] | None:
+    found = sorted((BUILD / "e2e").glob(f"{runtime}-{name}-2*/result.json"))
+    return json.loads(found[-1].read_text()) if found else None
+
+
+@check("point 2: upstream's node and conformance-node sets: what passes on containerd passes on nodens-cri, and no more is excluded", full_only=True)
+def upstream(proof: Proof) -> None:
+    for name in ("node", "conformance-node"):
+        if not newest_e2e(name, "containerd"):
+            proof.dev("e2e", name, "--runtime", "containerd", timeout=7200)
+        proof.dev("e2e", name, "--runtime", "nodens", timeout=7200)
+        theirs, ours = (newest_e2e(name, runtime) or {} for runtime in ("containerd", "nodens"))
+        missing = {one["name"] for one in theirs["passed"]} - {one["name"] for one in ours["passed"] + ours["flaky"]}
+        proof.expect(not missing and len(ours["excluded"]) <= len(theirs["excluded"]), f"{name}: {sorted(missing)}")
+        proof.figure(name, f"{len(ours['passed'])} passed, {len(theirs['passed'])} on containerd")
 
 
 @check("point 3: exec, attach and port-forward over SPDY and WebSocket, natively, with containerd beside")
