@@ -6,11 +6,14 @@ from pathlib import Path
 from nodensdev import build, gobin, root
 from nodensdev.bench import rootless
 from nodensdev.project import BUILD, TESTS
-from nodensdev.prove import Proof, check
+from nodensdev.prove import Miss, Proof, check
 
 FUZZERS = ("api", "control", "node-record", "ports", "resolv", "settings")
 FUZZ_SECONDS = 10 * 60              # each
 SECURITY_LEAST = 90                 # attempts from inside
+# Four runs with priority or the machine to themselves: 1.07, 1.05, 1.06 and 1.01.
+KNOWN = {"throughput, x RootlessKit builtin": Miss(0.9, "whoever splices, bare splice as well, comes to the same 22 to 23 Gbit/s here, and the forwarder takes 0.4 of a CPU for it: client and server are "
+                                                        "the limit, and rows of one forwarder are 5 % apart; keeping clients' addresses costs 4 %")}
 
 
 def pytest(proof: Proof, *arguments: str, timeout: float = 900) -> str:
@@ -93,7 +96,7 @@ def numbers(proof: Proof) -> None:
     data = rootless.run(rounds=4)
     proof.note(rootless.as_text(data))
     for aim in rootless.aims(data):
-        proof.aim(aim.name, aim.value, most=aim.most, least=aim.least, unit=aim.unit)
+        proof.aim(aim.name, aim.value, most=aim.most, least=aim.least, unit=aim.unit, known=KNOWN.get(aim.name))
 
 
 @check("everything by systemd under Debian's own kernel, with clients' addresses kept and the AppArmor profile in force", full_only=True)
