@@ -65,7 +65,7 @@ def admission(proof: Proof) -> None:
     passed = re.search(r"^(\d+) passed", done.stdout, re.MULTILINE)
     proof.expect(passed is not None and int(passed[1]) >= GUARD_TESTS, f"at least {GUARD_TESTS} tests ran")
     proof.figure("tests", passed[0] if passed else "none")
-    for line in re.findall(r"^\.?((?:\d+ (?:pods|questions|namespaces)|gone after) .*)$", done.stdout, re.MULTILINE):
+    for line in re.findall(r"^\.*((?:\d+ (?:pods|questions|namespaces)|gone after)\b.*)$", done.stdout, re.MULTILINE):
         proof.figure("found", line)
 
 
