@@ -11,6 +11,7 @@ from . import guest_run
 from .figures import ENGINE, middle_mean
 
 RESULTS = BUILD / "bench"
+THROUGHPUT = BUILD / "throughput.json"
 PODS, CONTAINERS = 20, 10
 STEPS = ("ExecSync", "ListContainerStats", "ListPodSandboxStats")
 
@@ -51,6 +52,19 @@ def section(data: dict[str, Any]) -> str:
         cells += [f"{ratio(data, step, one, 'containerd'):.2f}" if found.get(one) and found.get("containerd") else "-" for one in ("nodens", ENGINE)]
         lines.append(f"| {step} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def throughput_section() -> str | None:
+    """What `tools/dev test throughput` measured last, for docs/benchmarks.md."""
+    if not THROUGHPUT.is_file():
+        return None
+    found = json.loads(THROUGHPUT.read_text())
+    rates, empty = found["mib_per_s"], found["exec_s"]
+    return "\n".join([
+        "## kubectl exec", f"*From the newest run of `tools/dev test throughput`: {found['date']} UTC. Two clusters, in turns, through API server and kubelet.*\n",
+        "| | containerd | nodens | nodens x containerd |", "|---|---:|---:|---:|",
+        f"| 64 MiB out of a pod (MiB/s) | {rates['containerd']:.1f} | {rates['nodens']:.1f} | {found['ratio']:.2f} |",
+        f"| a command that does nothing (ms) | {empty['containerd'] * 1000:.0f} | {empty['nodens'] * 1000:.0f} | {empty['nodens'] / empty['containerd']:.2f} |"]) + "\n"
 
 
 def as_text(data: dict[str, Any]) -> str:

@@ -88,6 +88,9 @@ def write() -> None:
     asked = probes.newest()
     if asked:
         text.append(probes.section(asked))
+    streamed = probes.throughput_section()
+    if streamed:
+        text.append(streamed)
     pulled = pulls.newest()
     if pulled:
         text.append(pulls.section(pulled))
