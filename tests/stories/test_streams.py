@@ -135,7 +135,8 @@ def test_run_gives_the_output_of_a_command(person: Person) -> None:
 
 
 def test_a_hundred_connections_through_port_forward(person: Person, host_users: bool) -> None:
-    person.pod("web", container(["/agnhost", "netexec", "--http-port=8080", "--udp-port=-1"], image=AGNHOST), hostUsers=host_users)
+    listens = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
+    person.pod("web", container(["/agnhost", "netexec", "--http-port=8080", "--udp-port=-1"], image=AGNHOST, readinessProbe=listens), hostUsers=host_users)
     person.ready("web")
     with kubectl(person, "port-forward", "web", ":8080") as running:
         found = re.search(r"127\.0\.0\.1:(\d+)", line_with(running, "Forwarding from 127.0.0.1"))
