@@ -54,13 +54,12 @@ def upstream(proof: Proof) -> None:
         proof.figure(name, f"{len(ours['passed'])} passed, {len(theirs['passed'])} on containerd")
 
 
-@check("point 3: exec, attach and port-forward over SPDY and WebSocket, natively, with containerd beside")
+@check("point 3: exec, attach and port-forward over SPDY and WebSocket, natively; `tools/dev test cri` has containerd beside, which takes half an hour")
 def streaming_cases(proof: Proof) -> None:
     output = proof.dev("test", "cri-streaming", timeout=1500).stdout
-    proof.expect("nodens-cri failed" not in output, "nodens-cri passes every case")
-    proof.expect(len(re.findall(r"nodens-cri passed ", output)) >= 50, "at least 50 cases were tried")
-    for name in ("nodens-cri", "containerd"):
-        proof.figure(name, f"{len(re.findall(rf'{name} passed ', output))} cases passed, {len(re.findall(rf'{name} failed  ', output))} failed")
+    passed = len(re.findall(r"nodens-cri passed ", output))
+    proof.expect("nodens-cri failed" not in output and passed >= 50, "nodens-cri passes every case, and at least 50 were tried")
+    proof.figure("nodens-cri", f"{passed} cases passed")
 
 
 def natively(proof: Proof, *words: str, timeout: float) -> str:

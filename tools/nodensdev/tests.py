@@ -133,7 +133,7 @@ SUITES = {
     "cri-own": Suite("the same without containerd's turn: half the time", pytest_of_images("tests/cri", "--runtime", "nodens-cri", place=alone), default=False),
     "cri-asan": Suite("the same with daemons, monitors and helpers under ASan and UBSan",
                       pytest_of_images("tests/cri", "--runtime", "nodens-cri", place=alone, variant="asan"), default=False),
-    "cri-streaming": Suite("of these, exec, attach and port-forward", pytest_of_images("tests/cri/test_streaming.py", place=alone), default=False),
+    "cri-streaming": Suite("of these, exec, attach and port-forward", pytest_of_images("tests/cri/test_streaming.py", "--runtime", "nodens-cri", place=alone), default=False),
     "cri-boundaries": Suite("of these, what docs/security-model.md asks for and no other case looks at", pytest_of_images("tests/cri/test_boundaries.py", place=alone), default=False),
     "cri-guest": Suite("the same with cgroup controllers, in a guest", pytest_in_guest("tests/cri", "uml"), default=False),
     "cri-guest-systemd": Suite("the same with systemd as the cgroup driver", pytest_in_guest("tests/cri", "uml", "--cgroup-driver", "systemd"), default=False),
