@@ -139,10 +139,19 @@ class Container:
 
     def pid(self) -> int:
         """Its first process in this pid namespace, found by its cgroup: the CRI does not tell it."""
-        mine = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and self.id in cgroup_of(entry)
-                and "/monitors/" not in cgroup_of(entry)]    # nodens-cri has a monitor per container, in a cgroup of that name
-        assert mine, f"no process is in a cgroup named after {self.id}"
-        return min(mine, key=lambda number: int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[19]))
+        born = {birth_of(entry): int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and self.id in cgroup_of(entry)
+                and "/monitors/" not in cgroup_of(entry)}    # nodens-cri has a monitor per container, in a cgroup of that name
+        born.pop(None, None)
+        assert born, f"no process is in a cgroup named after {self.id}"
+        return born[min(born)]
+
+
+def birth_of(process: Path) -> tuple[int, int] | None:
+    """When it started, its number being the second word; None when it has ended meanwhile, as a shell's commands do."""
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[19]), int(process.name)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def cgroup_of(process: Path) -> str:
