@@ -22,9 +22,8 @@
 
 enum {
         LEASE_SECONDS = 15,
-        BATCH = 200, /* namespaces per write of the record */
-        AT_ONCE =
-                20, /* namespaces that are being told: more only wait in a busy API server, until all of them have waited too long */
+        BATCH = 200,  /* namespaces per write of the record */
+        AT_ONCE = 20, /* namespaces that are being told: more only wait in a busy API server, all of them too long */
         PATH_BYTES = 1024,
         BODY_BYTES = 64 << 10,
         OBJECT_BYTES = 4 << 20,

@@ -5,7 +5,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from nodensdev import cache, gobin, room
+from nodensdev import gobin, room
 from nodensdev.project import TOP
 from nodensdev.prove import Proof, check
 
@@ -16,7 +16,7 @@ MINUTE = 60
 
 def inside(path: Path) -> str:
     """A file of the cache, as it is called in the Debian root."""
-    return str(room.CACHE_INSIDE / path.relative_to(cache.top()))
+    return str(room.seen_inside(path))
 
 
 def first_line(text: str, start: str) -> str:

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from nodensdev import cache, gobin, room
+from nodensdev import gobin, room
 from nodensdev.bench import guard as bench
 from nodensdev.prove import Miss, Proof, check
 
@@ -20,7 +20,7 @@ MINUTE = 60
 
 def inside(path: Path) -> str:
     """A file of the cache, as it is called in the Debian root."""
-    return str(room.CACHE_INSIDE / path.relative_to(cache.top()))
+    return str(room.seen_inside(path))
 
 
 @check("pod security, hostUsers, namespace labels and selectors: verdicts and texts of Kubernetes' own code")

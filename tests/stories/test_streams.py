@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nodensdev import cache, room, wheels
+from nodensdev import room, wheels
 from nodensdev.cluster.controlplane import STATE
 from people import AGNHOST, BUSYBOX, FOREVER, Person, container
 
@@ -159,7 +159,7 @@ def test_the_python_client_execs_over_the_old_websocket(person: Person, host_use
     person.ready("shell")
     packages = wheels.ensure(Path(__file__).with_name("requirements.txt"))
     around = room.Room(netns=person.cluster.netns, binds=(room.Bind(person.cluster.state, STATE, read_only=True),), holds=(packages,),
-                       env={"PYTHONPATH": str(room.CACHE_INSIDE / packages.relative_to(cache.top())), "KUBECONFIG": f"{STATE}/admin.kubeconfig"})
+                       env={"PYTHONPATH": str(room.seen_inside(packages)), "KUBECONFIG": f"{STATE}/admin.kubeconfig"})
     with room.prepared(around) as inside:
         done = inside.capture(["python3", "-B", "tests/stories/python_client.py", person.namespace, "shell"])
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from conftest import TOP
-from nodensdev import cache, cluster, gobin, room
+from nodensdev import cluster, gobin, room
 from nodensdev.cluster import addresses
+from nodensdev.cluster.controlplane import STATE
 from people import FOREVER, Person, container
 
 PORT = 4443
 API = {"group": "metrics.k8s.io", "version": "v1beta1", "groupPriorityMinimum": 100, "versionPriority": 100, "insecureSkipTLSVerify": True,
        "service": {"name": "metrics-server", "namespace": "kube-system"}}
-STATE = "/run/cluster"
 BUSY = "while :; do :; done"
 KEEPER = f"x=$(head -c 30000000 /dev/zero | tr '\\0' x); {FOREVER}; echo $x"    # a shell with 30 MB in a variable
 
@@ -36,7 +36,7 @@ def service() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def metrics(running: cluster.Cluster) -> Iterator[None]:
-    program = room.CACHE_INSIDE / (gobin.ensure("metrics-server") / "metrics-server").relative_to(cache.top())
+    program = room.seen_inside(gobin.ensure("metrics-server") / "metrics-server")
     config = f"{STATE}/admin.kubeconfig"
     flags = [f"--kubeconfig={config}", f"--authentication-kubeconfig={config}", f"--authorization-kubeconfig={config}", f"--secure-port={PORT}",
              f"--cert-dir={STATE}/scratch", f"--kubelet-certificate-authority={STATE}/pki/ca.crt", "--kubelet-preferred-address-types=InternalIP",
@@ -65,23 +65,28 @@ def figures(text: str) -> dict[str, tuple[int, int]]:
     return {name: (int(cores), int(memory)) for name, cores, memory in re.findall(r"^(?:\S+ +)??(\S+) +(\d+)m +(?:\d+% +)?(\d+)Mi", text, re.MULTILINE)}
 
 
+def top(person: Person, *arguments: str) -> dict[str, tuple[int, int]]:
+    """Empty as long as the metrics server has asked nobody yet, which kubectl takes for an error."""
+    done = person.cluster.kubectl(f"--namespace={person.namespace}", "top", *arguments, "--no-headers")
+    return figures(done.stdout) if done.returncode == 0 else {}
+
+
 def test_top_tells_what_pods_and_their_containers_take(person: Person, metrics: None, host_users: bool) -> None:
     person.pod("taker", container(BUSY, name="busy", resources={"limits": {"cpu": "200m"}}),
                container(KEEPER, name="keeper"), hostUsers=host_users)
     person.ready("taker")
 
     def told() -> dict[str, tuple[int, int]]:
-        done = person.cluster.kubectl(f"--namespace={person.namespace}", "top", "pod", "taker", "--containers", "--no-headers")
-        found = figures(done.stdout) if done.returncode == 0 else {}
+        found = top(person, "pod", "taker", "--containers")
         return found if found.get("busy", (0, 0))[0] >= 100 else {}
 
     by_container = person.until(told, "figures of both containers", 120)
     assert set(by_container) == {"busy", "keeper"} and by_container["busy"][0] <= 300 and by_container["busy"][1] < 20, by_container
     assert by_container["keeper"][0] < 100 and by_container["keeper"][1] >= 28, by_container
-    whole = figures(person.kubectl("top", "pod", "taker", "--no-headers"))["taker"]
+    whole = top(person, "pod", "taker")["taker"]
     assert whole[0] >= 100 and whole[1] >= max(memory for _, memory in by_container.values())
 
 
 def test_top_tells_what_the_node_takes(person: Person, metrics: None) -> None:
-    found = person.until(lambda: figures(person.kubectl("top", "node", "--no-headers")), "the node's figures", 60)
+    found = person.until(lambda: top(person, "node"), "the node's figures", 60)
     assert found["node1"][0] > 0 and found["node1"][1] > 50

@@ -43,7 +43,7 @@ def setup_options(variant: Variant) -> list[str]:
     found = ["--werror", *variant.options]
     declared = TOP / "meson.options"
     if declared.is_file() and "cri_proto" in declared.read_text():
-        found.append(f"-Dcri_proto={deps.inside(deps.ensure())}")
+        found.append(f"-Dcri_proto={room.seen_inside(deps.ensure())}")
     return found
 
 

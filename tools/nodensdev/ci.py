@@ -9,7 +9,7 @@ from pathlib import Path
 
 from . import excerpt
 from .command import Command
-from .project import BUILD, TOOLS, TOP
+from .project import BUILD, TOOLS
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def run_step(step: Step, log: Path) -> bool:
     print(f"{'ok  ' if code == 0 else 'FAIL'} {time.monotonic() - started:7.1f} s  {step.title}", flush=True)
     if code != 0:
         print(f"     tools/dev {' '.join(step.command)} ended with {code}")
-        excerpt.show(log, str(log.relative_to(TOP)))
+        excerpt.show(log)
     return code == 0
 
 

@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import cache, machine, room
+from . import cache, machine
 from .command import Command, Failure
 
 
@@ -52,11 +52,6 @@ def module_directory(module: str, version: str) -> Path:
     if done.returncode != 0:
         raise Failure(f"cannot download the Go module {module}@{version}:\n{done.stdout}{done.stderr}")
     return Path(json.loads(done.stdout)["Dir"])
-
-
-def inside(path: Path) -> Path:
-    """The path of a cached file as seen in a room."""
-    return room.CACHE_INSIDE / path.relative_to(cache.top())
 
 
 def run(args: argparse.Namespace) -> int:

@@ -86,11 +86,6 @@ def add(tree: Path, addition: Addition) -> None:
     os.chown(target, 0, 0)
 
 
-def inside(image: Path) -> Path:
-    """An image's path as seen in a room."""
-    return room.CACHE_INSIDE / image.relative_to(cache.top())
-
-
 def size_in_mebibytes(text: str) -> int:
     """'512M' or '4G' as MiB."""
     units = {"M": 1, "G": 1024}

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from .project import TOP
+
 CAUSES = 12  # lines that name a failure
 END = 12  # the last lines of the log
 WIDTH = 240  # characters of a line
@@ -20,6 +22,6 @@ def excerpt(log: Path) -> list[str]:
     return causes[-CAUSES:] + gap + lines[before:]
 
 
-def show(log: Path, name: str) -> None:
-    print(f"     of {name}:")
+def show(log: Path) -> None:
+    print(f"     of {log.relative_to(TOP)}:")
     print("\n".join("     | " + line for line in excerpt(log)), flush=True)

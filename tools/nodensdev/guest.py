@@ -95,7 +95,7 @@ class Guest:
         if self.options.in_place:
             base, overlay = kernel.WORK / disk.IMAGE, None
         else:
-            base, overlay = disk.inside(self.options.base or disk.base(self.options.size)), kernel.WORK / "overlay"
+            base, overlay = room.seen_inside(self.options.base or disk.base(self.options.size)), kernel.WORK / "overlay"
         boot = kernel.Boot(base, overlay, self.options.memory, self.options.cpus)
         share_size = cache.size_of(self.options.share) if self.options.share else 0
         make_disks(inside, chosen, boot, self.work, share_size)

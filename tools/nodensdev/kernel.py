@@ -71,7 +71,7 @@ def uml_command(boot: Boot) -> list[str]:
     disk = f"{boot.overlay},{boot.base}" if boot.overlay else str(boot.base)
     nics = [f"vec{number}:transport=tap,ifname={nic.tap},mac={nic.mac},depth=128,gro=1"
             for number, nic in enumerate(boot.nics)]
-    program = room.CACHE_INSIDE / uml_package().relative_to(cache.top()) / "usr/bin/linux.uml"
+    program = room.seen_inside(uml_package()) / "usr/bin/linux.uml"
     arguments = [str(program), f"mem={boot.memory}M", f"ubd0={disk}", "root=/dev/ubda", "rw", "con=null", "con0=null,fd:2",
                  "con1=fd:0,fd:3", "seccomp=auto", "panic=-1", "systemd.show_status=false",
                  f"nodens.exchange=hostfs:{boot.work}/{EXCHANGE}", "nodens.tty=tty1", *nics]
@@ -85,7 +85,7 @@ def uml_overlay(base: Path, overlay: Path) -> list[str]:
 
 
 def qemu_command(boot: Boot) -> list[str]:
-    guest = room.CACHE_INSIDE / root.ensure("guest").relative_to(cache.top())
+    guest = room.seen_inside(root.ensure("guest"))
     # User-mode Linux guests lock the whole base disk, and QEMU would not read it then. Nobody writes to it.
     unlocked = "file.locking=off,backing.file.locking=off"
     disk = f"file={boot.overlay},format=qcow2,{unlocked}" if boot.overlay else f"file={boot.base},format=raw"

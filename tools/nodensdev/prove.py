@@ -153,7 +153,7 @@ def try_check(item: Check, proof: Proof) -> bool:
     if problem:
         print("     " + problem.rstrip("\n").replace("\n", "\n     "))
         if proof.log.exists():
-            excerpt.show(proof.log, str(proof.log.relative_to(TOP)))
+            excerpt.show(proof.log)
     return not problem
 
 

@@ -28,6 +28,11 @@ KEPT_VARIABLES = ("TERM", "CI", "COLORTERM", "NO_COLOR", "SOURCE_DATE_EPOCH", "N
 PIVOT = Path(__file__).with_name("pivot.py")
 
 
+def seen_inside(path: Path) -> Path:
+    """Something in the cache, as it is called in a room."""
+    return CACHE_INSIDE / path.relative_to(cache.top())
+
+
 @dataclass(frozen=True)
 class Bind:
     """A directory or file of the machine that is seen inside."""

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from . import build, cache, deps, gobin, guest_tests, machine, package, registry, room, root
+from . import build, deps, gobin, guest_tests, machine, package, registry, room, root
 from .command import Command, Failure
 from .project import TOP
 
@@ -100,7 +100,7 @@ def alone(inside: room.Prepared) -> room.Prepared:
 def policy_beside_kubernetes(inside: room.Prepared) -> bool:
     """A share of the comparison that `tools/dev prove guard-admission` makes in full."""
     build.ensure(inside, "gcc")
-    oracle = room.CACHE_INSIDE / (gobin.ensure("policy") / "policy").relative_to(cache.top())
+    oracle = room.seen_inside(gobin.ensure("policy") / "policy")
     compared = inside.run(["python3", "-B", "tests/policy/compare.py", "--driver", "build/gcc/tests/policy/driver",
                            "--oracle", str(oracle), "--pods", "10000"]) == 0
     return pytest("tests/policy")(inside) and compared

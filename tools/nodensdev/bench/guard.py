@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .. import build, cache, gobin, room
+from .. import build, gobin, room
 from ..command import Failure
 from ..e2e.report import commit
 from ..project import BUILD, TOP
@@ -42,7 +42,7 @@ def run(seconds: int, with_kyverno: bool = False) -> dict[str, Any]:
     peer = gobin.ensure("pod-security")
     with room.prepared(room.Room(holds=(peer,))) as inside:
         build.ensure(inside, "release")
-        program = room.CACHE_INSIDE / (peer / "webhook").relative_to(cache.top())
+        program = room.seen_inside(peer / "webhook")
         with priority.raised("the machine's own"):
             code = inside.run(["python3", "-B", "tests/guard/bench.py", "--builds", "build/release", "--seconds", str(seconds), "--peer", str(program),
                                f"build/bench/{target.name}"])

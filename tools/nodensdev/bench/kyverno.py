@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from .. import cache, cluster, gobin, room
+from .. import cluster, gobin, room
 from ..cluster.controlplane import STATE
 from ..command import Failure
 from ..project import TOP
@@ -46,7 +46,7 @@ def measure(seconds: int, namespaces: int, target: Path) -> dict[str, Any]:
         place = room.Room(root="build", netns=one.netns, binds=(room.Bind(one.state, STATE),), holds=(program,))
         with room.prepared(place) as inside, priority.raised("the machine's own"):
             code = inside.run(["python3", "-B", "tests/guard/bench.py", "--builds", "build/release", "--seconds", str(seconds),
-                               "--kyverno", str(room.CACHE_INSIDE / (program / "kyverno").relative_to(cache.top())),
+                               "--kyverno", str(room.seen_inside(program / "kyverno")),
                                "--kubeconfig", str(STATE / "admin.kubeconfig"), str(target.relative_to(TOP))])
     finally:
         one.end()

@@ -95,7 +95,7 @@ def run(rounds: int) -> dict[str, Any]:
     place = room.Room(env={"NODENS_VARIANT": "release"}, holds=(made,))
     with room.prepared(place) as inside:
         build.ensure(inside, "release")
-        code = inside.run(["python3", "-B", "tests/cri/pull_bench.py", str(deps.inside(made / "layout")), NAME, str(rounds),
+        code = inside.run(["python3", "-B", "tests/cri/pull_bench.py", str(room.seen_inside(made / "layout")), NAME, str(rounds),
                            f"build/bench/{target.name}"])
     if code != 0 or not target.exists():
         raise Failure(f"the bench of pulls ended with {code}")

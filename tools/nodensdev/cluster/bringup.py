@@ -27,7 +27,6 @@ from .handle import Cluster
 from .options import Options
 
 SUPERVISOR = INSIDE / Path(__file__).with_name("supervisor.py").relative_to(TOP)
-REGISTRY_SETS = ("e2e", "own")
 FAILED_LOGS = BUILD / "cluster-logs"
 
 
@@ -60,7 +59,7 @@ def prepare(one: Cluster, options: Options, base: Path | None, binaries: Path) -
         (one.state / name).mkdir(parents=True)
     one.state.chmod(0o711)
     (one.state / "cluster.json").write_text(json.dumps({
-        "nodes": options.nodes, "runtime": options.runtime, "kernel": options.kernel, "binaries": str(seen_inside(binaries))}))
+        "nodes": options.nodes, "runtime": options.runtime, "kernel": options.kernel, "binaries": str(room.seen_inside(binaries))}))
     place = room.Room(root="testbed", binds=(room.Bind(one.state, STATE),), cwd=STATE / "pki")
     with room.prepared(place) as inside:
         guest.checked(inside, ["sh", "-c", pki.script(options)])
@@ -73,14 +72,9 @@ def prepare(one: Cluster, options: Options, base: Path | None, binaries: Path) -
             assert base
             boot = node.boot(options, number, base, STATE / work.name)
             guest.make_disks(inside, kernel.KERNELS[options.kernel], boot, work)
-    services = guests(options, base) + registry_services(one, site) + controlplane.services(options, seen_inside(binaries))
+    services = guests(options, base) + registry_services(one, site) + controlplane.services(options, room.seen_inside(binaries))
     controlplane.write_plan(one.state / "plan.json", controlplane.network(options), services)
     return site
-
-
-def seen_inside(path: Path) -> Path:
-    """The path of something in the cache, inside a room."""
-    return room.CACHE_INSIDE / path.relative_to(cache.top())
 
 
 def write_configuration(one: Cluster, options: Options) -> None:
@@ -100,7 +94,7 @@ def prepare_registry(one: Cluster, options: Options) -> registry.Site | None:
     if options.registry is None:
         return None
     site = registry.Site(one.state / "registry", addresses.CONTROL_PLANE, registry.PORT, options.registry)
-    site.prepare(registry.storage.filled(REGISTRY_SETS))
+    site.prepare(registry.storage.filled())
     return site
 
 
@@ -111,7 +105,7 @@ def registry_services(one: Cluster, site: registry.Site | None) -> list[Service]
     def inside(path: Path) -> Path:
         if path.is_relative_to(one.state):
             return STATE / path.relative_to(one.state)
-        return seen_inside(path) if path.is_relative_to(cache.top()) else INSIDE / path.relative_to(TOP)
+        return room.seen_inside(path) if path.is_relative_to(cache.top()) else INSIDE / path.relative_to(TOP)
 
     commands = site.commands(inside)
     return [Service(f"registry-{number}", argv, cwd=str(STATE / "registry")) for number, argv in enumerate(commands, 1)]

@@ -7,7 +7,7 @@ import json
 import shutil
 from pathlib import Path
 
-from .. import bake, disk, gobin, guest, images, kernel, registry
+from .. import bake, disk, gobin, guest, images, kernel, registry, room
 from . import addresses, controlplane, runtime
 from .options import OLD_KUBELETS, Options
 
@@ -178,5 +178,5 @@ def kubelet_unit(options: Options, number: int) -> str:
 
 def boot(options: Options, number: int, base: Path, work: Path) -> kernel.Boot:
     """How the node's guest starts; `work` is its work directory as seen in the cluster's namespaces."""
-    return kernel.Boot(disk.inside(base), work / "overlay", disk.size_in_mebibytes(options.memory), options.cpus,
+    return kernel.Boot(room.seen_inside(base), work / "overlay", disk.size_in_mebibytes(options.memory), options.cpus,
                        (kernel.Nic(addresses.tap(number), addresses.mac(number)),), work, number)
