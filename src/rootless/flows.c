@@ -120,7 +120,7 @@ static void close_flow(struct nd_forwarder *f, struct flow *flow) {
                         break;
                 }
         unlink_use(flows, flow);
-        nd_close_fd(&flow->fd);
+        nd_forward_unwatch(f, &flow->fd);
         nd_listener_unuse(flow->listener);
         flow->dead = true;
         flow->older = flows->dead;

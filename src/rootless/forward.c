@@ -68,6 +68,12 @@ struct nd_error *nd_forward_watch(struct nd_forwarder *f, int fd, uint32_t event
         return nullptr;
 }
 
+void nd_forward_unwatch(const struct nd_forwarder *f, int *fd) {
+        if (*fd >= 0)
+                (void) epoll_ctl(f->epoll, EPOLL_CTL_DEL, *fd, nullptr);
+        nd_close_fd(fd);
+}
+
 static void look_at(struct nd_forwarder *f, struct nd_listener *l, bool look) {
         struct epoll_event event = {.events = look ? EPOLLIN : 0, .data.ptr = &l->watch};
 
@@ -209,8 +215,7 @@ static struct nd_error *on_close(struct nd_forwarder *f, struct nd_control *mess
                 return nd_error_new(ND_INVALID, 0, "closing takes an id");
         for (struct nd_listener *l = f->listeners; l; l = l->next)
                 if (l->id == id && !l->closed) {
-                        (void) epoll_ctl(f->epoll, EPOLL_CTL_DEL, l->fd, nullptr);
-                        nd_close_fd(&l->fd);
+                        nd_forward_unwatch(f, &l->fd);
                         l->closed = true;
                         if (!l->stream)
                                 nd_flows_close(f, l);
@@ -286,7 +291,7 @@ static void on_message(struct nd_forwarder *f, struct nd_watch *watch, [[maybe_u
                 return;
         error = nd_control_receive(c->fd, 1, &message);
         if (nd_error_code(error) == ND_CANCELLED) {
-                nd_close_fd(&c->fd);
+                nd_forward_unwatch(f, &c->fd);
                 c->used = false;
                 return;
         }
@@ -301,7 +306,7 @@ static void on_message(struct nd_forwarder *f, struct nd_watch *watch, [[maybe_u
         unsent = nd_control_send(c->fd, &answer, message.descriptors,
                                  error || !nd_streq(message.verb, "list") ? 0 : message.descriptor_count);
         if (unsent) {
-                nd_close_fd(&c->fd);
+                nd_forward_unwatch(f, &c->fd);
                 c->used = false;
         }
         nd_supply_refill(f);

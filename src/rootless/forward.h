@@ -94,6 +94,9 @@ struct nd_forwarder {
 };
 
 [[nodiscard]] struct nd_error *nd_forward_watch(struct nd_forwarder *f, int fd, uint32_t events, struct nd_watch *watch);
+/* Closes a descriptor that is watched: nothing is told of it any more. Closing alone would not do, since epoll knows files: one of which
+ * somebody else still has a descriptor (the holder, that has just sent it) stays in there, and its events name what was freed. */
+void nd_forward_unwatch(const struct nd_forwarder *f, int *fd);
 
 /* Nothing more can be accepted for now; goes on when something is closed, or after a while. */
 void nd_listener_pause(struct nd_forwarder *f, struct nd_listener *l);

@@ -98,7 +98,7 @@ static void finish(struct nd_forwarder *f, struct nd_relay *r, bool broken) {
                 pipe_put(f, &r->ways[i]);
                 if (broken)
                         reset(r->ends[i].fd);
-                nd_close_fd(&r->ends[i].fd);
+                nd_forward_unwatch(f, &r->ends[i].fd);
         }
         nd_listener_unuse(r->listener);
         r->listener = nullptr;

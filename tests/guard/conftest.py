@@ -20,7 +20,8 @@ from nodensdev import cluster, room  # noqa: E402
 from nodensdev.cluster.controlplane import STATE  # noqa: E402
 from nodensdev.cluster.options import Webhook  # noqa: E402
 
-GUARD = "/nodens/build/gcc/src/guard/nodens-guard"
+BUILD = f"/nodens/build/{os.environ.get('NODENS_VARIANT', 'gcc')}"
+GUARD = f"{BUILD}/src/guard/nodens-guard"
 PORT = 9443
 
 
@@ -119,6 +120,8 @@ def guard_running(plane: Plane, state: Path, name: str = "guard", port: int = PO
     finally:
         process.terminate()
         process.wait(timeout=20)
+        said = (state / f"logs/{name}.log").read_text()
+        assert "SUMMARY: " not in said and "runtime error: " not in said, f"a sanitizer says:\n{said[-6000:]}"
 
 
 @contextlib.contextmanager

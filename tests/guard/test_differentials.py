@@ -7,7 +7,7 @@ from typing import Any
 
 import batch
 import valid_pods
-from conftest import Plane
+from conftest import BUILD, Plane
 
 PODS = 600
 QUESTIONS = int(os.environ.get("NODENS_GUARD_QUESTIONS", "21000"))
@@ -23,7 +23,7 @@ def lines(plane: Plane, program: str, things: list[dict[str, Any]]) -> list[str]
     """What a program of ours answers, line for line."""
     path = plane.one.state / "questions"
     path.write_text("".join(json.dumps(thing) + "\n" for thing in things))
-    done = plane.inside.capture(["sh", "-c", f"exec /nodens/build/gcc/{program} </run/cluster/questions"])
+    done = plane.inside.capture(["sh", "-c", f"exec {BUILD}/{program} </run/cluster/questions"])
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

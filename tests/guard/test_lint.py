@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from conftest import STATE, Plane, scc, wait_until
+from conftest import BUILD, STATE, Plane, scc, wait_until
 
-NODENS = "/nodens/build/gcc/src/nodens"
+NODENS = f"{BUILD}/src/nodens"
 OWN_USERS = {"hostUsers": False}
 PODS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {      # a pod's spec and its container's context
     "plain": ({}, {}),

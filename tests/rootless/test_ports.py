@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Published ports: clients of the machine reach servers in the node, which see the clients' own addresses."""
+import ctypes
 import json
 import os
 import re
@@ -345,4 +346,40 @@ for _ in range(2000):
     machine.run(*machine.within("router", *machine.python(code)), timeout=120)
     machine.wait_for(lambda: next(p for p in ports(served) if p["id"] == number)["counters"]["active"] == 0, what="all are over")
     assert abs(len(os.listdir(f"/proc/{forwarder}/fd")) - before) < 60
+    assert part(served, "forward") == forwarder, "it has not died meanwhile"
     rootless("ports", "--name", served.name, "remove", str(number))
+
+
+def watched(forwarder: int) -> int:
+    """How many files the forwarder's epoll looks at."""
+    return sum(path.read_text().count("tfd:") for path in Path(f"/proc/{forwarder}/fdinfo").iterdir())
+
+
+def sockets_of(pid: int) -> list[int]:
+    """Descriptors of ours for the sockets of another process."""
+    pidfd_getfd, process = 438, os.pidfd_open(pid)
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    links = {int(path.name): os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()}
+    taken = [call(pidfd_getfd, process, number, 0) for number, target in links.items() if target.startswith("socket:")]
+    os.close(process)
+    assert taken and all(fd >= 0 for fd in taken), os.strerror(ctypes.get_errno())
+    return taken
+
+
+@pytest.mark.parametrize("kind", ["tcp", "udp"])
+def test_a_socket_that_somebody_else_still_has_is_not_listened_to(served: machine.Node, kind: str) -> None:
+    """The holder sends sockets, and may close its own descriptors later than the forwarder its: epoll must not keep what was freed."""
+    forwarder = part(served, "forward")
+    before = watched(forwarder)
+    number = add(served, f"8190:{SERVER}/{kind}")[0]
+    code = machine.client(ALPHA4, 8190, kind).replace("s.recv(100)", "s.recv(100, socket.MSG_PEEK)") + "print(flush=True); input()\n"
+    with subprocess.Popen(machine.within("router", *machine.python(code)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+        assert client.stdout and client.stdout.readline().strip() == ROUTER4
+        assert watched(forwarder) > before
+        others = sockets_of(forwarder)
+        client.communicate("\n", timeout=10)
+    rootless("ports", "--name", served.name, "remove", str(number))
+    machine.wait_for(lambda: watched(forwarder) == before, what="nothing of the connection is watched")
+    for fd in others:
+        os.close(fd)
+    assert part(served, "forward") == forwarder

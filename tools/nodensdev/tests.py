@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tools/dev test`: the test suites, each with what has to be built for it."""
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -32,18 +33,19 @@ def meson(variant: str, *suites: str) -> Callable[[room.Prepared], bool]:
     return run_suites
 
 
-def pytest(directory: str) -> Callable[[room.Prepared], bool]:
+def environment(inside: room.Prepared, variant: str) -> dict[str, str]:
+    """For tests that start programs of a build, which is made first; those without a variant start none."""
+    if not variant:
+        return {}
+    build.ensure(inside, variant)
+    return {"NODENS_VARIANT": variant}
+
+
+def pytest(directory: str, variant: str = "") -> Callable[[room.Prepared], bool]:
     def run_pytest(inside: room.Prepared) -> bool:
-        return inside.run(["python3", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", directory]) == 0
+        settings = [f"{name}={value}" for name, value in environment(inside, variant).items()]
+        return inside.run(["env", *settings, "python3", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", directory]) == 0
     return run_pytest
-
-
-def after_build(variant: str, suite: Callable[[room.Prepared], bool]) -> Callable[[room.Prepared], bool]:
-    """For tests that start programs of a build."""
-    def run_suite(inside: room.Prepared) -> bool:
-        build.ensure(inside, variant)
-        return suite(inside)
-    return run_suite
 
 
 def with_root(name: str, suite: Callable[[room.Prepared], bool]) -> Callable[[room.Prepared], bool]:
@@ -54,11 +56,11 @@ def with_root(name: str, suite: Callable[[room.Prepared], bool]) -> Callable[[ro
     return run_suite
 
 
-def pytest_on_machine(directory: str, *arguments: str) -> Callable[[room.Prepared], bool]:
+def pytest_on_machine(directory: str, *arguments: str, variant: str = "") -> Callable[[room.Prepared], bool]:
     """For tests that start guests and clusters themselves, as a contributor does."""
     def run_pytest(inside: room.Prepared) -> bool:
         command = [python_with_pytest(), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, directory]
-        return subprocess.run(command, cwd=TOP, stdin=subprocess.DEVNULL).returncode == 0
+        return subprocess.run(command, cwd=TOP, stdin=subprocess.DEVNULL, env=os.environ | environment(inside, variant)).returncode == 0
     return run_pytest
 
 
@@ -66,13 +68,13 @@ def pytest_of_images(directory: str, *arguments: str, place: Callable[[room.Prep
                      variant: str = "gcc") -> Callable[[room.Prepared], bool]:
     """For tests that run our daemons, containerd and a registry side by side, inside."""
     def run_pytest(inside: room.Prepared) -> bool:
-        build.ensure(inside, variant)
+        settings = [f"{name}={value}" for name, value in environment(inside, variant).items()]
         deps.ensure()
         registry.storage.filled()
         for name in ("registry", "containerd", "criclient"):
             gobin.ensure(name)
         options = ["-q", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider", *arguments]
-        words = ["env", f"NODENS_VARIANT={variant}", "python3", "-B", "-m", "pytest", *options, directory]
+        words = ["env", *settings, "python3", "-B", "-m", "pytest", *options, directory]
         return (place(inside) if place else inside).run(["sh", "-c", 'ip link set lo up; exec "$@"', "sh", *words]) == 0
     return run_pytest
 
@@ -125,7 +127,7 @@ SUITES = {
     "fuzz": Suite("the fuzzers' corpora alone", meson("gcc", "fuzz"), default=False),
     "kernel": Suite("what the design takes for granted of the kernel", meson("gcc", "kernel")),
     "userns": Suite("the user namespace manager under kills and with all its blocks", meson("gcc", "userns")),
-    "grpc": Suite("Python's grpcio against our gRPC server", after_build("gcc", pytest("tests/grpc"))),
+    "grpc": Suite("Python's grpcio against our gRPC server", pytest("tests/grpc", variant="gcc")),
     "policy": Suite("nodens lint, and 10,000 generated pods judged as Kubernetes' own code does", policy_beside_kubernetes, default=False),
     "tools": Suite("tools/dev itself", pytest("tools/tests")),
     "pull": Suite("nodens-pull with a real registry and hostile ones", pytest_of_images("tests/pull"), default=False),
@@ -161,11 +163,13 @@ SUITES = {
     "reboot": Suite("what a reboot and a power cut of the node make of its pods", pytest_on_machine("tests/stories", "-m", "reboot"), default=False),
     "package": Suite("the Debian packages: installed in a guest, and upgraded with pods alive", packages_in_guest, default=False),
     "images-store": Suite("images under 200 kills and on full disks", pytest_of_images("tests/images-store", "-s"), default=False),
-    "rootless": Suite("nodes of an ordinary user: launcher, network, what root inside cannot reach", with_root("lxc", after_build("gcc", pytest("tests/rootless")))),
-    "guard": Suite("admission beside a stock API server, without nodes", after_build("gcc", pytest_on_machine("tests/guard", "-s", "-m", "not node")), default=False),
+    "rootless": Suite("nodes of an ordinary user: launcher, network, what root inside cannot reach", with_root("lxc", pytest("tests/rootless", variant="gcc"))),
+    "rootless-asan": Suite("the same under ASan and UBSan", with_root("lxc", pytest("tests/rootless", variant="asan")), default=False),
+    "guard": Suite("admission beside a stock API server, without nodes", pytest_on_machine("tests/guard", "-s", "-m", "not node", variant="gcc"), default=False),
+    "guard-asan": Suite("the same under ASan and UBSan", pytest_on_machine("tests/guard", "-s", "-m", "not node", variant="asan"), default=False),
     "guard-node": Suite("what the guard admits, on a node with nodens-cri: users, root of a pod's own, podman in a pod",
-                        after_build("gcc", pytest_on_machine("tests/guard/test_node.py", "-s")), default=False),
-    "guard-ranges": Suite("of these, ranges of user IDs while leaders are killed", after_build("gcc", pytest_on_machine("tests/guard/test_ranges.py", "-s")), default=False),
+                        pytest_on_machine("tests/guard/test_node.py", "-s", variant="gcc"), default=False),
+    "guard-ranges": Suite("of these, ranges of user IDs while leaders are killed", pytest_on_machine("tests/guard/test_ranges.py", "-s", variant="gcc"), default=False),
     "testbed": Suite("guests and clusters, and what they leave behind", pytest_on_machine("tests/testbed", "-m", "not slow"), default=False),
     "testbed-slow": Suite("the same on Debian's own kernel", pytest_on_machine("tests/testbed", "-m", "slow"), default=False),
 }
