@@ -1,37 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* rights.c - see rights.h
+ *
+ * Theory of operation
+ *   Whoever asks what is being asked already waits for the same answer: a controller that makes a hundred pods at once costs one question
+ *   for each constraint. An error is told to all who wait, and not remembered.
+ * Invariant  a question of asked is on its way; on_answer() takes it out before it tells anybody, who may ask again. */
 #include "guard/rights.h"
-
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "guard/answers.h"
 
 enum {
-        REMEMBERED = 8192,
         REVIEW_BYTES = 256 << 10,
 };
 
 #define YES_US (1 * ND_SECOND_US)
-#define NO_US (5 * ND_SECOND_US)
+#define NO_US (30 * ND_SECOND_US) /* as long as the API server itself remembers the no of a webhook that it asks */
 #define TIMEOUT_US (2 * ND_SECOND_US)
 
-struct memory {
-        uint64_t until_us;
-        bool allowed;
-};
-
-struct guard_rights {
-        struct nd_api *api;
-        char *group;
-        struct nd_map known; /* key -> struct memory */
-        uint64_t changes, asked;
+struct waiter {
+        struct waiter *next;
+        void (*done)(bool allowed, const struct nd_error *error, void *userdata);
+        void *userdata;
 };
 
 struct question {
         struct guard_rights *rights;
         char *key;
-        void (*done)(bool allowed, const struct nd_error *error, void *userdata);
-        void *userdata;
+        uint64_t changes; /* when it was asked */
+        struct waiter *waiters;
+};
+
+struct guard_rights {
+        struct nd_api *api;
+        char *group;
+        struct guard_answers *answers;
+        struct nd_map asked; /* key -> struct question */
+        uint64_t changes, count;
 };
 
 struct guard_rights *guard_rights_new(struct nd_api *api, const char *group) {
@@ -39,27 +45,34 @@ struct guard_rights *guard_rights_new(struct nd_api *api, const char *group) {
 
         rights->api = api;
         rights->group = nd_strdup(group);
+        rights->answers = guard_answers_new();
         return rights;
 }
 
-void guard_rights_forget(struct guard_rights *rights) {
-        const struct nd_map_slot *slot;
-
-        for (size_t at = 0; (slot = nd_map_next(&rights->known, &at));)
-                free(slot->value);
-        nd_map_done(&rights->known);
+static void free_question(struct question *q) {
+        for (struct waiter *waiter = q->waiters, *next; waiter; waiter = next) {
+                next = waiter->next;
+                free(waiter);
+        }
+        free(q->key);
+        free(q);
 }
 
 void guard_rights_free(struct guard_rights *rights) {
+        const struct nd_map_slot *slot;
+
         if (!rights)
                 return;
-        guard_rights_forget(rights);
+        for (size_t at = 0; (slot = nd_map_next(&rights->asked, &at));)
+                free_question(slot->value);
+        nd_map_done(&rights->asked);
+        guard_answers_free(rights->answers);
         free(rights->group);
         free(rights);
 }
 
 uint64_t guard_rights_asked(const struct guard_rights *rights) {
-        return rights->asked;
+        return rights->count;
 }
 
 /* Everything that an authorizer may look at. A newline is in none of the names. */
@@ -76,25 +89,19 @@ static char *key_of(const struct guard_subject *subject, const char *namespace, 
 bool guard_rights_recall(struct guard_rights *rights, const struct guard_subject *subject, const char *namespace,
                          const char *constraint, uint64_t changes, bool *ret_allowed) {
         nd_autofree char *key = key_of(subject, namespace, constraint);
-        const struct memory *memory;
 
         if (changes != rights->changes)
-                guard_rights_forget(rights);
+                guard_answers_forget(rights->answers);
         rights->changes = changes;
-        memory = key ? nd_map_get(&rights->known, key) : nullptr;
-        if (!memory || memory->until_us < nd_clock_us())
-                return false;
-        *ret_allowed = memory->allowed;
-        return true;
+        return key && guard_answers_get(rights->answers, key, nd_clock_us(), ret_allowed);
 }
 
-static void remember(struct guard_rights *rights, const char *key, bool allowed) {
-        struct memory *memory = nd_new(struct memory);
+/* What was asked before roles or bindings changed is good for those who wait, and for nobody later. */
+static void remember(struct guard_rights *rights, const struct question *q, bool allowed) {
+        uint64_t now_us = nd_clock_us();
 
-        if (rights->known.count >= REMEMBERED)
-                guard_rights_forget(rights);
-        *memory = (struct memory) {.until_us = nd_clock_us() + (allowed ? YES_US : NO_US), .allowed = allowed};
-        free(nd_map_put(&rights->known, key, memory));
+        if (q->key && q->changes == rights->changes)
+                guard_answers_put(rights->answers, q->key, now_us, now_us + (allowed ? YES_US : NO_US), allowed);
 }
 
 static void write_review(const struct guard_rights *rights, const struct guard_subject *subject, const char *namespace,
@@ -135,27 +142,43 @@ static void on_answer(const struct nd_api_answer *answer, void *userdata) {
                 error = nd_json_parse(answer->body, answer->length, REVIEW_BYTES * 4, &doc);
                 allowed = yyjson_is_true(yyjson_obj_get(yyjson_obj_get(yyjson_doc_get_root(doc), "status"), "allowed"));
         }
-        if (!answer->error && !error && q->key)
-                remember(q->rights, q->key, allowed);
-        q->done(allowed, answer->error ? answer->error : error, q->userdata);
-        free(q->key);
-        free(q);
+        if (!answer->error && !error)
+                remember(q->rights, q, allowed);
+        if (q->key && nd_map_get(&q->rights->asked, q->key) == q)
+                (void) nd_map_remove(&q->rights->asked, q->key);
+        for (const struct waiter *waiter = q->waiters; waiter; waiter = waiter->next)
+                waiter->done(allowed, answer->error ? answer->error : error, waiter->userdata);
+        free_question(q);
 }
 
-void guard_rights_ask(struct guard_rights *rights, const struct guard_subject *subject, const char *namespace,
-                      const char *constraint, void (*done)(bool allowed, const struct nd_error *error, void *userdata),
-                      void *userdata) {
+static struct question *send_question(struct guard_rights *rights, const struct guard_subject *subject, const char *namespace,
+                                      const char *constraint, char *key) {
         nd_autotext text = ND_TEXT(REVIEW_BYTES);
         struct question *q = nd_new(struct question);
 
-        *q = (struct question) {
-                .rights = rights, .key = key_of(subject, namespace, constraint), .done = done, .userdata = userdata};
+        *q = (struct question) {.rights = rights, .key = key, .changes = rights->changes};
+        if (key)
+                (void) nd_map_put(&rights->asked, key, q);
         write_review(rights, subject, namespace, constraint, &text);
-        rights->asked++;
+        rights->count++;
         (void) nd_api_send(rights->api, &(struct nd_api_request) {.method = "POST",
                                                                   .path = "/apis/authorization.k8s.io/v1/subjectaccessreviews",
                                                                   .body = nd_text_get(&text),
                                                                   .timeout_us = TIMEOUT_US,
                                                                   .done = on_answer,
                                                                   .userdata = q});
+        return q;
+}
+
+void guard_rights_ask(struct guard_rights *rights, const struct guard_subject *subject, const char *namespace,
+                      const char *constraint, void (*done)(bool allowed, const struct nd_error *error, void *userdata),
+                      void *userdata) {
+        nd_autofree char *key = key_of(subject, namespace, constraint);
+        struct question *q = key ? nd_map_get(&rights->asked, key) : nullptr;
+        struct waiter *waiter = nd_new(struct waiter);
+
+        if (!q || q->changes != rights->changes) /* an answer to what was asked before a change may be older than it */
+                q = send_question(rights, subject, namespace, constraint, nd_take_ptr(key));
+        *waiter = (struct waiter) {.next = q->waiters, .done = done, .userdata = userdata};
+        q->waiters = waiter;
 }

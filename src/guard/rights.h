@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rights.h - SubjectAccessReview: asking the API server who may use a constraint
  *
- * Answers are remembered for a moment, so that a controller which makes a hundred pods asks once: a yes for less than the two seconds in
- * which a deleted grant must be gone, a no for longer, and neither beyond a change of roles or bindings that the watches told. */
+ * Answers are remembered for a while, so that a controller which makes a hundred pods asks once: a yes for less than the two seconds in
+ * which a deleted grant must be gone, a no for half a minute, and neither beyond a change of roles or bindings that the watches told. */
 #pragma once
 
 #include "guard/review.h"
@@ -11,8 +11,7 @@
 struct guard_rights;
 
 struct guard_rights *guard_rights_new(struct nd_api *api, const char *group);
-void guard_rights_free(struct guard_rights *rights);
-void guard_rights_forget(struct guard_rights *rights);
+void guard_rights_free(struct guard_rights *rights); /* nobody who waits is told any more */
 
 /* Whether an answer is known; changes is the index's count of them. */
 bool guard_rights_recall(struct guard_rights *rights, const struct guard_subject *subject, const char *namespace,

@@ -5,6 +5,8 @@
  *   libcurl's multi interface tells which descriptors and which timer it waits for; they become sources of the event loop. libcurl may not
  *   be changed from within its own callbacks, and those call ours: so sending and cancelling only mark a call, and a deferred source
  *   (on_settle) hands new ones to libcurl and takes cancelled ones away. A call is freed in one place, end_call().
+ *   libcurl has @AT_ONCE calls at most; the others wait in the order in which they came, and that counts for their time. A server with HTTP/2
+ *   has all of them on one connection, but one without would get a connection for each.
  *   Certificates and keys go to the TLS library as files of memory, by their name under /proc/self/fd: GnuTLS in libcurl takes only paths.
  * Owns       the calls, until done() was called or they were cancelled. */
 #include "net/api-client.h"
@@ -23,6 +25,7 @@
 enum {
         CONNECT_SECONDS = 10,
         KEEPALIVE_SECONDS = 20,
+        AT_ONCE = 32,
         ANSWER_BYTES = 1 << 20,
         REFUSAL_BYTES = 1 << 20,
 };
@@ -41,8 +44,9 @@ struct nd_api_call {
         bool added;
         CURL *easy;
         struct curl_slist *headers;
-        char *body;
-        struct nd_api_request request; /* its texts are not ours any more */
+        char *url, *body;
+        struct nd_api_request request; /* path and body are not its own any more */
+        uint64_t sent_us;
         struct nd_text answer;
         struct nd_error *failure; /* of our side */
         char words[CURL_ERROR_SIZE];
@@ -52,7 +56,8 @@ struct nd_api {
         sd_event *loop;
         CURLM *multi;
         sd_event_source *timer, *settle;
-        nd_vector(struct nd_api_call *) calls;
+        nd_vector(struct nd_api_call *) calls; /* oldest first */
+        size_t open;                           /* of these, those that libcurl has */
         char *server;                  /* as it is named in errors and, unless its certificate is for another name, in URLs */
         char *origin;                  /* of URLs */
         struct curl_slist *connect_to; /* where that is not the server */
@@ -63,18 +68,31 @@ struct nd_api {
         bool renew; /* the connections are to be given up */
 };
 
+static void settle(struct nd_api *api) {
+        (void) sd_event_source_set_enabled(api->settle, SD_EVENT_ONESHOT);
+}
+
+static void forget(struct nd_api *api, const struct nd_api_call *call) {
+        size_t kept = 0;
+
+        for (size_t i = 0; i < api->calls.count; i++)
+                if (api->calls.items[i] != call)
+                        api->calls.items[kept++] = api->calls.items[i];
+        api->calls.count = kept;
+}
+
 static void end_call(struct nd_api_call *call) {
         struct nd_api *api = call->api;
 
-        for (size_t i = 0; i < api->calls.count; i++)
-                if (api->calls.items[i] == call) {
-                        api->calls.items[i] = api->calls.items[--api->calls.count];
-                        break;
-                }
-        if (call->added)
+        forget(api, call);
+        if (call->added) {
                 (void) curl_multi_remove_handle(api->multi, call->easy);
+                api->open--;
+                settle(api); /* the next one may go */
+        }
         curl_easy_cleanup(call->easy);
         curl_slist_free_all(call->headers);
+        free(call->url);
         free(call->body);
         nd_text_done(&call->answer);
         nd_error_free(call->failure);
@@ -202,10 +220,6 @@ static int set_timer([[maybe_unused]] CURLM *multi, long milliseconds, void *use
         return sd_event_source_set_enabled(api->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
 }
 
-static void settle(struct nd_api *api) {
-        (void) sd_event_source_set_enabled(api->settle, SD_EVENT_ONESHOT);
-}
-
 static void set_callbacks(struct nd_api *api) {
         (void) curl_multi_setopt(api->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
         (void) curl_multi_setopt(api->multi, CURLMOPT_SOCKETDATA, api);
@@ -242,35 +256,6 @@ static void renew(struct nd_api *api) {
 void nd_api_renew(struct nd_api *api) {
         api->renew = true;
         settle(api);
-}
-
-/* Hands new calls to libcurl and takes cancelled ones away. */
-static int on_settle([[maybe_unused]] sd_event_source *source, void *userdata) {
-        struct nd_api *api = userdata;
-
-        if (api->renew)
-                renew(api);
-
-        for (size_t i = 0; i < api->calls.count;) {
-                struct nd_api_call *call = api->calls.items[i];
-
-                if (call->state == CALL_CANCELLED) {
-                        end_call(call); /* another takes its place */
-                        continue;
-                }
-                if (call->state == CALL_NEW) {
-                        call->state = CALL_OPEN;
-                        call->added = curl_multi_add_handle(api->multi, call->easy) == CURLM_OK;
-                }
-                if (!call->added) {
-                        call->state = CALL_CANCELLED;
-                        tell(call, CURLE_FAILED_INIT);
-                        end_call(call);
-                        continue;
-                }
-                i++;
-        }
-        return 0;
 }
 
 /* ---- a call */
@@ -361,15 +346,12 @@ static void set_transport(struct nd_api *api, CURL *easy) {
         }
 }
 
-static void set_message(struct nd_api_call *call, const struct nd_api_request *request) {
-        nd_autofree char *url = nd_format("%s%s", call->api->origin, request->path);
+static void set_message(struct nd_api_call *call) {
+        const struct nd_api_request *request = &call->request;
 
-        (void) curl_easy_setopt(call->easy, CURLOPT_URL, url);
+        (void) curl_easy_setopt(call->easy, CURLOPT_URL, call->url);
         (void) curl_easy_setopt(call->easy, CURLOPT_CUSTOMREQUEST, request->method ? request->method : "GET");
-        if (request->timeout_us > 0)
-                (void) curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, (long) (request->timeout_us / ND_MS_US));
-        if (request->body) {
-                call->body = nd_strdup(request->body);
+        if (call->body) {
                 (void) curl_easy_setopt(call->easy, CURLOPT_POSTFIELDS, call->body);
                 (void) curl_easy_setopt(call->easy, CURLOPT_POSTFIELDSIZE, (long) strlen(call->body));
                 add_header(call, "Content-Type", request->content_type ? request->content_type : "application/json");
@@ -385,22 +367,66 @@ static void set_message(struct nd_api_call *call, const struct nd_api_request *r
         (void) curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, call->headers);
 }
 
+static void open_call(struct nd_api_call *call) {
+        call->easy = curl_easy_init();
+        if (!call->easy)
+                abort();
+        set_transport(call->api, call->easy);
+        set_message(call);
+        (void) curl_easy_setopt(call->easy, CURLOPT_PRIVATE, call);
+        (void) curl_easy_setopt(call->easy, CURLOPT_ERRORBUFFER, call->words);
+        (void) curl_easy_setopt(call->easy, CURLOPT_WRITEFUNCTION, on_body);
+        (void) curl_easy_setopt(call->easy, CURLOPT_WRITEDATA, call);
+}
+
+/* ---- all calls */
+
+static void hand_over(struct nd_api_call *call) {
+        uint64_t waited_us = nd_clock_us() - call->sent_us, timeout_us = call->request.timeout_us;
+
+        call->state = CALL_OPEN;
+        open_call(call);
+        if (timeout_us > 0) /* libcurl counts from now; the least that it can be told is a millisecond */
+                (void) curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS,
+                                        timeout_us > waited_us + ND_MS_US ? (long) ((timeout_us - waited_us) / ND_MS_US) : 1L);
+        call->added = curl_multi_add_handle(call->api->multi, call->easy) == CURLM_OK;
+        call->api->open += call->added;
+}
+
+/* Takes cancelled calls away from libcurl and hands new ones to it. */
+static int on_settle([[maybe_unused]] sd_event_source *source, void *userdata) {
+        struct nd_api *api = userdata;
+
+        if (api->renew)
+                renew(api);
+        for (size_t i = api->calls.count; i > 0; i--)
+                if (api->calls.items[i - 1]->state == CALL_CANCELLED)
+                        end_call(api->calls.items[i - 1]);
+        for (size_t i = 0; i < api->calls.count && api->open < AT_ONCE; i++) {
+                struct nd_api_call *call = api->calls.items[i];
+
+                if (call->state != CALL_NEW)
+                        continue;
+                hand_over(call);
+                if (!call->added) {
+                        nd_api_cancel(call);
+                        tell(call, CURLE_FAILED_INIT);
+                }
+        }
+        return 0;
+}
+
+/* Before it is libcurl's turn a call costs no more than its words. */
 struct nd_api_call *nd_api_send(struct nd_api *api, const struct nd_api_request *request) {
         struct nd_api_call *call = nd_new(struct nd_api_call);
 
         call->api = api;
         call->request = *request;
+        call->request.path = call->request.body = nullptr;
+        call->url = nd_format("%s%s", api->origin, request->path);
+        call->body = request->body ? nd_strdup(request->body) : nullptr;
+        call->sent_us = nd_clock_us();
         call->answer = ND_TEXT(request->ceiling > 0 ? request->ceiling : ANSWER_BYTES);
-        call->easy = curl_easy_init();
-        if (!call->easy)
-                abort();
-        set_transport(api, call->easy);
-        set_message(call, request);
-        call->request.path = call->request.body = call->request.method = call->request.content_type = nullptr;
-        (void) curl_easy_setopt(call->easy, CURLOPT_PRIVATE, call);
-        (void) curl_easy_setopt(call->easy, CURLOPT_ERRORBUFFER, call->words);
-        (void) curl_easy_setopt(call->easy, CURLOPT_WRITEFUNCTION, on_body);
-        (void) curl_easy_setopt(call->easy, CURLOPT_WRITEDATA, call);
         nd_vector_push(&api->calls, call);
         settle(api);
         return call;

@@ -24,10 +24,10 @@ struct nd_api_answer {
 };
 
 struct nd_api_request {
-        const char *method; /* nullptr: GET */
+        const char *method; /* a constant; nullptr: GET */
         const char *path;   /* with its query */
         const char *body;
-        const char *content_type; /* nullptr: application/json */
+        const char *content_type; /* a constant; nullptr: application/json */
         uint64_t timeout_us;      /* for all of it; 0: as long as it takes */
         size_t ceiling;           /* most bytes of an answer's body; 0: 1 MiB */
         /* Where given it takes the body of a good answer as it comes. An error of its own ends the request. */
@@ -36,7 +36,7 @@ struct nd_api_request {
         void *userdata;
 };
 
-/* Texts are copied. */
+/* Path and body are copied. */
 struct nd_api_call *nd_api_send(struct nd_api *api, const struct nd_api_request *request);
 void nd_api_cancel(struct nd_api_call *call); /* nullptr is fine; done() is not called */
 

@@ -27,6 +27,10 @@ REVIEWS, TEAMS = 4000, 2000
 GUARD_CPU = 0
 
 
+def all_cpus() -> str:
+    return ",".join(map(str, sorted(os.sched_getaffinity(0))))
+
+
 def other_cpus() -> str:
     return ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0)) if cpu != GUARD_CPU) or "0"
 

@@ -112,6 +112,7 @@ NAMES = {"/api/v1/namespaces": "Namespace"}     # Kubernetes' own clients want t
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True      # head and body are two writes: the second would wait for the first one's acknowledgement
 
     def log_message(self, format: str, *arguments: Any) -> None:
         pass
@@ -168,6 +169,7 @@ def main() -> int:
     port, certificate, key = sys.argv[1:]
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
+    http.server.ThreadingHTTPServer.request_queue_size = 128    # Python's 5 would drop who comes in a burst
     server = http.server.ThreadingHTTPServer(("127.0.0.1", int(port)), Handler)
     server.daemon_threads = True
     server.socket = context.wrap_socket(server.socket, server_side=True)

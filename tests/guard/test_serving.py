@@ -6,7 +6,8 @@ import subprocess
 import time
 from typing import Any
 
-from conftest import PORT, Plane, guard_config, guard_running, wait_until
+import batch
+from conftest import BUILD, PORT, Plane, guard_config, guard_running, scc, wait_until
 
 MIB = 1 << 20
 TALK = "/nodens/tests/guard/talk.py"
@@ -47,6 +48,29 @@ def test_figures_about_itself(plane: Plane) -> None:
         assert after[key] > before[key]
     assert after["nodens_guard_ready"] == 1 and after["nodens_guard_rbac_fresh"] == 1 and after["nodens_guard_constraints"] >= 14
     assert after["nodens_guard_review_duration_seconds_count"] > before["nodens_guard_review_duration_seconds_count"]
+
+
+def test_a_crowd_of_pods_costs_one_question_for_each_constraint(plane: Plane) -> None:
+    """Nobody here may use anyuid, which comes first and fits: RBAC's index cannot say so for other authorizers, so the API server is asked."""
+    ns = plane.namespace("crowd")
+    plane.grant(ns, "edit", "bertha")
+    time.sleep(2)   # a binding that the guard hears of makes it forget what it was told
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    asked = [{"method": "POST", "path": f"/api/v1/namespaces/{ns}/pods?dryRun=All", "body": pod, "user": "bertha", "groups": ["system:authenticated"]}] * 60
+    before = talk(plane, "metrics")["nodens_guard_access_reviews_total"]
+    answers = batch.run(plane.one, asked)
+    after = talk(plane, "metrics")["nodens_guard_access_reviews_total"]
+    assert {(status, scc(body)) for status, body, _, _ in answers} == {(201, "restricted-v2")}
+    assert 1 <= after - before <= 4, "of bertha and of the pods' service account, when a pod is filled and when it is judged"
+
+
+def test_a_crowd_of_people_gets_its_answers_over_few_connections(plane: Plane) -> None:
+    """Without HTTP/2, where each question that is on its way has a connection of its own. A pod here asks about twenty, and 25 come at a time."""
+    done = plane.inside.capture(["python3", "-B", "tests/guard/crowd.py", BUILD])
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["reviews"] == found["allowed"] > 100, found
+    assert found["sockets"] < 25 + 2 * 32, found
 
 
 def test_a_new_certificate_is_taken_without_a_restart(plane: Plane) -> None:

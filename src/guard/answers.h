@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answers.h - what was said of rights, for a while
+ *
+ * A table of fixed size, which takes memory only as it fills. A question is known by a digest under a key of this process: who asks chooses
+ * names, and cannot look for two questions that are alike. Answers push out others of their set, first those that end first; so a crowd costs
+ * questions, never memory. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct guard_answers;
+
+struct guard_answers *guard_answers_new(void);
+void guard_answers_free(struct guard_answers *answers);
+void guard_answers_forget(struct guard_answers *answers); /* all of them */
+
+/* Whether an answer is known at this time. */
+bool guard_answers_get(const struct guard_answers *answers, const char *question, uint64_t now_us, bool *ret);
+void guard_answers_put(struct guard_answers *answers, const char *question, uint64_t now_us, uint64_t until_us, bool yes);
