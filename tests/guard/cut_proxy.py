@@ -6,17 +6,22 @@
 As long as the file FLAG is there nothing passes on connections that are open, in either direction, and none of them is closed; what connects later
 passes.
 """
+import contextlib
 import os
 import socket
 import sys
 import threading
 
 
+def received(source: socket.socket) -> bytes:
+    """Nothing at the end, also when the other direction came to it first."""
+    with contextlib.suppress(OSError):
+        return source.recv(65536)
+    return b""
+
+
 def pump(source: socket.socket, target: socket.socket, flag: str, born: float) -> None:
-    while True:
-        data = source.recv(65536)
-        if not data:
-            break
+    while data := received(source):
         if os.path.exists(flag) and os.stat(flag).st_mtime > born:
             threading.Event().wait()    # forever: this connection is dead, and nobody is told
         target.sendall(data)

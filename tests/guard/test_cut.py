@@ -4,12 +4,14 @@ import json
 import subprocess
 import time
 
+import pytest
 from conftest import Plane, guard_config, guard_running, wait_until
 
 PORT, PROXY = 9463, 9464
 LIMIT = 90
 
 
+@pytest.mark.slow
 def test_a_deleted_grant_is_gone_within_90_seconds_though_the_watch_is_cut(plane: Plane) -> None:
     state = plane.one.state
     flag = state / "cut"

@@ -11,6 +11,7 @@ import threading
 import time
 
 import batch
+import pytest
 from conftest import Plane, guard_config, guard_running, scc, wait_until
 
 UIDS = "openshift.io/sa.scc.uid-range"
@@ -73,6 +74,7 @@ def make_all(plane: Plane, names: list[str]) -> None:
     assert all(status == 201 for status, _, _, _ in answers)
 
 
+@pytest.mark.slow
 def test_no_block_is_given_twice_and_none_is_missing_though_leaders_are_killed(plane: Plane) -> None:
     rng = random.Random(6)
     with contextlib.ExitStack() as stack:

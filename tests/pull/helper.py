@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-PROGRAM = os.environ.get("NODENS_PULL", "build/gcc/src/pull/nodens-pull")
+BUILD = Path("build") / os.environ.get("NODENS_VARIANT", "gcc")
+PROGRAM = str(BUILD / "src/pull/nodens-pull")
 SCRATCH = "/var/tmp"
 OPEN = 'exec "$0" 3<"$1" 4<"$2" 5<"$3" 6<"$4"'
 DEADLINE = 120

@@ -18,7 +18,7 @@ import images as make
 import pytest
 from images import Image, directory, entry, hardlink, symlink, tar
 
-PROGRAM = os.environ.get("NODENS_FAULTY_PULL", "build/gcc/tests/pull/faulty-pull")
+PROGRAM = str(helper.BUILD / "tests/pull/faulty-pull")
 FULL, BROKEN, DENIED = errno.ENOSPC, errno.EIO, errno.EPERM
 # Each call that a pull makes, with an errno that it may give. A call that is not made at all fails the test.
 CALLS = {
