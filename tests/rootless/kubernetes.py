@@ -39,7 +39,7 @@ print(urllib.request.urlopen(request, context=ssl._create_unverified_context(), 
 def ready() -> bool:
     try:
         return call("GET", "/api/v1/namespaces/default").get("kind") == "Namespace"
-    except subprocess.CalledProcessError:
+    except AssertionError:
         return False
 
 
