@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Subject
-from pods import Pods, eventually, mounted, refused
+from pods import Pods, mounted, refused
 
 
 @pytest.fixture

@@ -2,24 +2,17 @@
 """nodens-cri, complete: what kubectl does to a pod, streamed through a stock kubelet and, case by case, over SPDY and WebSocket."""
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
-from nodensdev import build, deps, gobin, registry, tests
+from nodensdev import build
 from nodensdev.bench import probes
 from nodensdev.project import BUILD
-from nodensdev.prove import Miss, Proof, check
+from nodensdev.prove import Miss, Proof, check, count_line
 
-PYTEST = ["python3", "-B", "-m", "pytest", "-q", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider"]
 GROWTH_KB, PROBES_A_SECOND = 256, 100
 SOAK = {"rounds": "1000", "soak-lives": "500", "minutes": "1"}
 FULL_SOAK = {"rounds": "10000", "soak-lives": "10000", "minutes": "10"}
 EXEC_RATIO, EXEC_WORST, STATS_RATIO, THROUGHPUT_RATIO = 0.5, 0.58, 0.5, 1.0
-
-
-def count_line(text: str) -> str:
-    found = [line for line in text.splitlines() if re.search(r"\d+ passed", line)]
-    return found[-1].strip() if found else "no count was printed"
 
 
 @check("point 1: kubectl exec, cp of 64 MiB each way, attach, run, port-forward with 100 connections, debug, logs -f, top with a stock kubelet")
@@ -62,23 +55,12 @@ def streaming_cases(proof: Proof) -> None:
     proof.figure("nodens-cri", f"{passed} cases passed")
 
 
-def natively(proof: Proof, *words: str, timeout: float) -> str:
-    """Tests that run our daemons and a registry in the Debian root, with a network of their own."""
-    build.ensure(proof.inside, "gcc")
-    deps.ensure()
-    registry.storage.filled()
-    for name in ("registry", "containerd", "criclient"):
-        gobin.ensure(name)
-    alone = replace(proof, inside=tests.alone(proof.inside))
-    return alone.run(["sh", "-c", 'ip link set lo up; exec "$@"', "sh", *PYTEST, *words], timeout=timeout).stdout
-
-
 @check("point 4: soak: rounds of exec, attach, port-forward and log rotation, pod lives, probes at 100 a second; nothing grows")
 def soak(proof: Proof) -> None:
     path = BUILD / "prove/soak.jsonl"
     path.unlink(missing_ok=True)
     options = [f"--{name}={value}" for name, value in (FULL_SOAK if proof.full else SOAK).items()]
-    natively(proof, "tests/pods/test_soak.py", "-s", "--figures=build/prove/soak.jsonl", *options, timeout=14400)
+    proof.pytest("-s", "tests/pods/test_soak.py", "--figures=build/prove/soak.jsonl", *options, runtimes=True, alone=True, timeout=14400)
     for found in map(json.loads, path.read_text().splitlines()):
         proof.expect(not found["grown"], f"{found['what']}: {found['grown']}")
         proof.figure(found["what"], f"{found['count']} in {found['seconds']:.0f} s")
@@ -98,7 +80,7 @@ def versions(proof: Proof) -> None:
 @check("point 3 of the order: CNI's bandwidth and CHECK, an unmasked /proc, writable cgroups, AppArmor refused where there is none, natively")
 def the_rest(proof: Proof) -> None:
     chosen = ["tests/cri/test_network.py", "tests/cri/test_security.py", "tests/cri/test_handlers.py", "-k", "network or handler or unmasked or apparmor"]
-    proof.figure("cases", count_line(natively(proof, *chosen, "--runtime", "nodens-cri", timeout=1500)))
+    proof.pytest(*chosen, "--runtime", "nodens-cri", runtimes=True, alone=True, may_skip=True)
 
 
 @check("point 3 of the order: SELinux's labels, behind their build option: it builds, and what it labels is right")

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from nodensdev import build, deps, gobin, registry
+from nodensdev import build, gobin, room
 from nodensdev.bench import pulls
 from nodensdev.project import BUILD, TESTS
 from nodensdev.prove import Proof, check
@@ -21,31 +21,15 @@ exit $code
 """
 
 
-def pytest(proof: Proof, *arguments: str, timeout: float = 1500, images: bool = True) -> str:
-    """Runs tests inside; their output. Nothing may fail, and something must have run."""
-    build.ensure(proof.inside, "gcc")
-    deps.ensure()
-    if images:
-        registry.storage.filled()
-        for name in ("registry", "containerd"):
-            gobin.ensure(name)
-    command = ["python3", "-B", "-m", "pytest", "-q", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider", *arguments]
-    output = proof.run(command, timeout=timeout).stdout
-    found = re.search(r"^(\d+) passed.*", output, re.MULTILINE)
-    proof.expect(found is not None and "skipped" not in found[0], "tests ran, and none was skipped")
-    proof.figure("tests", re.sub(r" in [\d.]+s.*", "", found[0]) if found else "none")
-    return output
-
-
 @check("grpcio drives the gRPC server: deadlines, cancellation, many calls, large answers, clients that stall or vanish")
 def grpcio(proof: Proof) -> None:
-    pytest(proof, "tests/grpc", images=False)
+    proof.pytest("tests/grpc")
 
 
 @check("so does grpc-go: 1,000 calls at once, 10 MiB, deadlines, 100 abrupt disconnects")
 def grpc_go(proof: Proof) -> None:
     build.ensure(proof.inside, "gcc")
-    client = deps.inside(gobin.ensure("criclient") / "criclient")
+    client = room.seen_inside(gobin.ensure("criclient") / "criclient")
     done = proof.run(["sh", "-c", PEER, "sh", "build/gcc/tests/grpc/grpc-peer", "/run/peer.sock", str(client)], timeout=300)
     proof.figure("checks", str(done.stdout.count("ok - ")))
     proof.expect("not ok" not in done.stdout and done.stdout.count("ok - ") >= 9, "every check of the client passes")
@@ -53,13 +37,12 @@ def grpc_go(proof: Proof) -> None:
 
 @check("the kubelet's own client pulls, lists and removes images of nodens-cri")
 def kubelets_client(proof: Proof) -> None:
-    gobin.ensure("criclient")
-    pytest(proof, "tests/cri/test_kubelet_client.py")
+    proof.pytest("tests/cri/test_kubelet_client.py", runtimes=True)
 
 
 @check("the CRI's image cases pass on nodens-cri, with containerd beside")
 def cri_cases(proof: Proof) -> None:
-    output = pytest(proof, "tests/cri/test_images.py")
+    output = proof.pytest("tests/cri/test_images.py", runtimes=True)
     for name in ("nodens-cri", "containerd"):
         proof.figure(name, f"{len(re.findall(rf'{name} passed', output))} cases passed, "
                            f"{len(re.findall(rf'^(?:nodens-cri passed +)?{name} failed ', output, re.MULTILINE))} failed")
@@ -67,17 +50,17 @@ def cri_cases(proof: Proof) -> None:
 
 @check("what is unpacked equals what containerd unpacks: whiteouts, opaque directories, links, xattrs, capabilities, owners")
 def trees(proof: Proof) -> None:
-    pytest(proof, "tests/cri/test_trees.py")
+    proof.pytest("tests/cri/test_trees.py", runtimes=True)
 
 
 @check("registries with TLS and tokens, mirrors that fail over, gzip and zstd, 100 layers, resumed downloads")
 def registries(proof: Proof) -> None:
-    pytest(proof, "tests/pull/test_registry.py")
+    proof.pytest("tests/pull/test_registry.py", runtimes=True)
 
 
 @check("hostile images, manifests and registries are refused or harmless")
 def malicious(proof: Proof) -> None:
-    output = pytest(proof, "tests/pull/test_malicious.py")
+    output = proof.pytest("tests/pull/test_malicious.py", runtimes=True)
     count = int(re.search(r"^(\d+) passed", output, re.MULTILINE)[1])  # type: ignore[index]
     proof.expect(count >= MALICIOUS_LEAST, f"at least {MALICIOUS_LEAST} of them are tried")
 
@@ -91,7 +74,7 @@ def faults(proof: Proof) -> None:
 
 @check("every system call of a pull fails once, in each of the helper's processes: it says why, leaves nothing behind, and the next pull is whole")
 def pull_faults(proof: Proof) -> None:
-    output = pytest(proof, "-s", "tests/pull/test_faults.py")
+    output = proof.pytest("-s", "tests/pull/test_faults.py", runtimes=True)
     struck = [int(count) for count in re.findall(r"(\d+) calls failed", output)]
     proof.figure("faults", f"{sum(struck)} calls of {len(struck)} kinds")
     proof.expect(len(struck) >= 20, "at least 20 kinds of calls are tried")
@@ -99,12 +82,12 @@ def pull_faults(proof: Proof) -> None:
 
 @check("the helper works in a rootless node: root of a user namespace, with the node's IDs and no others")
 def rootless(proof: Proof) -> None:
-    pytest(proof, "tests/pull/test_rootless.py")
+    proof.pytest("tests/pull/test_rootless.py", runtimes=True)
 
 
 @check("200 random kills of nodens-cri and its helper, full disks, and pulls that resume: the store is consistent, without repair")
 def kills(proof: Proof) -> None:
-    output = pytest(proof, "-s", "tests/images-store")
+    output = proof.pytest("-s", "tests/images-store", runtimes=True)
     counted = re.search(r"(\d+) kills of nodens-cri, (\d+) of nodens-pull", output)
     proof.figure("kills", counted[0] if counted else "not counted")
     proof.expect(counted is not None and int(counted[1]) + int(counted[2]) >= KILLS_LEAST, f"there were {KILLS_LEAST} kills")

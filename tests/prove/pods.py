@@ -3,41 +3,24 @@
 import json
 import re
 import statistics
-from dataclasses import replace
 from typing import Any
 
-from nodensdev import build, deps, gobin, guest_tests, registry
+from nodensdev import tests
 from nodensdev.bench import figures, report
 from nodensdev.project import BUILD
-from nodensdev.prove import Miss, Proof, check
+from nodensdev.prove import Miss, Proof, check, count_line
 
 QUICK_LIVES, QUICK_KILLS, QUICK_PODS = 200, 40, 250     # 250 pods have the 500 containers after which a restart is timed
 FULL_LIVES, FULL_KILLS, FULL_PODS, GUEST_LIVES, GUEST_KILLS = 1000, 200, 1000, 200, 40
 START_RATIO, START_WORST, ENGINE_RATIO, USERNS_RATIO, POD_PSS_MB, MOUNT_LINES, RESTART_MS = 0.25, 0.45, 1.2, 1.05, 0.5, 4, 1000
 SLOWER, SLOWER_WORST, POD_LINES, CONTAINER_LINES, RSS_IDLE_MB, RSS_CONTAINER_KB = 1.5, 2.0, 3, 1, 8, 30
-PYTEST = ["python3", "-B", "-m", "pytest", "-q", "-s", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider"]
-
-
-def prepare(proof: Proof) -> None:
-    build.ensure(proof.inside, "gcc")
-    deps.ensure()
-    registry.storage.filled()
-    for name in guest_tests.PEERS:
-        gobin.ensure(name)
-
-
-def alone(proof: Proof) -> Proof:
-    """The same room with a network of its own."""
-    return replace(proof, inside=replace(proof.inside, room=replace(proof.inside.room, new_netns=True)))
 
 
 def figures_of(proof: Proof, name: str, *arguments: str, timeout: float) -> dict[str, Any]:
     """Runs a test of tests/pods natively; what it measured."""
-    prepare(proof)
     place = BUILD / "prove" / f"{name}.json"
     place.unlink(missing_ok=True)
-    words = [*PYTEST, f"tests/pods/test_{name}.py", "--figures", f"build/prove/{place.name}", *arguments]
-    alone(proof).run(["sh", "-c", 'ip link set lo up; exec "$@"', "sh", *words], timeout=timeout)
+    proof.pytest("-s", f"tests/pods/test_{name}.py", "--figures", f"build/prove/{place.name}", *arguments, runtimes=True, alone=True, timeout=timeout)
     return json.loads(place.read_text())
 
 
@@ -47,11 +30,6 @@ def side_by_side(proof: Proof, output: str) -> None:
     for name in ("nodens-cri", "containerd"):
         proof.figure(name, f"{len(re.findall(rf'{name} passed ', output))} cases passed, {len(re.findall(rf'{name} failed  ', output))} failed")
     proof.expect(len(re.findall(r"nodens-cri passed ", output)) >= 100, "at least 100 cases were tried")
-
-
-def count_line(text: str) -> str:
-    found = [line for line in text.splitlines() if re.search(r"\d+ passed", line)]
-    return found[-1].strip() if found else "no count was printed"
 
 
 @check("point 1: a stock kubelet runs deployments, jobs, volumes, probes, hooks, logs, limits, eviction, resize, static pods (cgroupfs)")
@@ -111,7 +89,7 @@ def chaos(proof: Proof) -> None:
 
 @check("point 4: the same in a guest with controllers", full_only=True)
 def chaos_in_a_guest(proof: Proof) -> None:
-    prepare(proof)
+    tests.prepare_runtimes(proof.inside)
     program = ["python3", "-B", "-c", "import sys; from nodensdev import guest_tests; sys.exit(not guest_tests.run(sys.argv[1], arguments=tuple(sys.argv[2:])))"]
     words = ["tests/pods/test_chaos.py", "-s", f"--lives={GUEST_LIVES}", f"--kills={GUEST_KILLS}"]
     done = proof.machine(["env", "PYTHONPATH=tools", *program, *words], timeout=5400)

@@ -16,60 +16,50 @@ KNOWN = {"throughput, x RootlessKit builtin": Miss(0.9, "whoever splices, bare s
                                                         "the limit, and rows of one forwarder are 5 % apart; keeping clients' addresses costs 4 %")}
 
 
-def pytest(proof: Proof, *arguments: str, timeout: float = 900) -> str:
-    """Runs tests inside; their output. Nothing may fail, and something must have run."""
-    build.ensure(proof.inside, "gcc")
-    output = proof.run(["python3", "-B", "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *arguments], timeout=timeout).stdout
-    found = re.search(r"^(\d+) passed.*", output, re.MULTILINE)
-    proof.expect(found is not None and "skipped" not in found[0], "tests ran, and none was skipped")
-    proof.figure("tests", re.sub(r" in [\d.]+s.*", "", found[0]) if found else "none")
-    return output
-
-
 @check("one command in a node of its own: IDs, streams, signals, exit code, egress by pasta, slirp4netns, none and host, IPv4 and IPv6")
 def run(proof: Proof) -> None:
-    pytest(proof, "tests/rootless/test_run.py")
+    proof.pytest("tests/rootless/test_run.py")
 
 
 @check("nodes that last: up, status, shell, down; they outlive their launcher and their helper, and follow the machine's network")
 def nodes(proof: Proof) -> None:
-    pytest(proof, "tests/rootless/test_node.py")
+    proof.pytest("tests/rootless/test_node.py")
 
 
 @check("what root of a node tries and does not get: loopback, sockets, home, bus, agents, processes, cgroups, switches")
 def security(proof: Proof) -> None:
-    output = pytest(proof, "tests/rootless/test_security.py")
+    output = proof.pytest("tests/rootless/test_security.py")
     count = int(re.search(r"^(\d+) passed", output, re.MULTILINE)[1])  # type: ignore[index]
     proof.expect(count >= SECURITY_LEAST, f"at least {SECURITY_LEAST} of them are tried")
 
 
 @check("published ports: servers in the node and pods behind DNAT see their clients' addresses, TCP and UDP, IPv4 and IPv6; RootlessKit's API; nothing is lost when descriptors run out")
 def ports(proof: Proof) -> None:
-    pytest(proof, "tests/rootless/test_ports.py")
+    proof.pytest("tests/rootless/test_ports.py")
 
 
 @check("a node on a bridge by lxc-user-nic: egress under an address of its own, IPv4 and IPv6; the link outlives whoever made it, ports lead to it")
 def bridge(proof: Proof) -> None:
     root.ensure("lxc")
-    pytest(proof, "tests/rootless/test_bridge.py")
+    proof.pytest("tests/rootless/test_bridge.py")
 
 
 @check("`nodens check --rootless`: first of all room for pods, and for everything that is missing the command; Ubuntu's switch from a made-up file")
 def doctor(proof: Proof) -> None:
-    pytest(proof, "tests/rootless/test_check.py")
+    proof.pytest("tests/rootless/test_check.py")
 
 
 @check("kube-proxy 1.36.3 in nftables mode runs inside, with a pod behind its node port; pods of two machines by VXLAN over two pastas")
 def kubernetes(proof: Proof) -> None:
     gobin.ensure("kubernetes")
-    output = pytest(proof, "tests/rootless/kubernetes.py")
+    output = proof.pytest("tests/rootless/kubernetes.py")
     for line in re.findall(r"^(?:Kubernetes v|pods of two).*$", output, re.MULTILINE):
         proof.figure("seen", line)
 
 
 @check("helper, launcher, forwarder and controller are killed 50 times each under traffic: the node lives on, other connections go on, network and ports come back")
 def kills(proof: Proof) -> None:
-    output = pytest(proof, "tests/rootless/kills.py", timeout=1500)
+    output = proof.pytest("tests/rootless/kills.py", timeout=1500)
     for line in re.findall(r"^.*\bkills of the .*$", output, re.MULTILINE):
         proof.figure("seen", line.strip("."))
     proof.expect(len(re.findall(r"50 kills of the ", output)) == 5, "50 kills of each")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from nodensdev import cache, cluster
-from nodensdev.prove import Proof, check
+from nodensdev.prove import Proof, check, count_line
 
 WARM_LIMIT = 60.0                    # seconds to a Ready node
 IMAGE = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
@@ -38,12 +38,6 @@ def uid_map(proof: Proof, one: cluster.Cluster, name: str, **spec: bool) -> list
         proof.note(done.stdout + done.stderr)
         proof.expect(done.returncode == 0, f"the pod {name} becomes Ready")
     return one.kubectl("logs", name).stdout.split()
-
-
-def count_line(text: str) -> str:
-    """The last line that counts something, for the report."""
-    found = [line for line in text.splitlines() if re.search(r"\d+ (passed|ratios)", line)]
-    return found[-1].strip() if found else "no count was printed"
 
 
 @check("the doctor finds everything that the testbed needs")

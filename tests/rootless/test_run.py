@@ -8,7 +8,7 @@ from pathlib import Path
 
 import machine
 import pytest
-from machine import ALPHA4, ECHO, ROUTER4, ROUTER6, SUBIDS, UID, node_run, python
+from machine import ALPHA4, ROUTER4, ROUTER6, SUBIDS, UID, node_run, python
 
 
 def test_a_command_runs_as_root_of_its_own_namespaces() -> None:

@@ -19,6 +19,7 @@ The report closes with 'N passed, N failed' alone on a line; the exit code says 
 """
 import argparse
 import importlib.util
+import re
 import subprocess
 import time
 import traceback
@@ -26,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import excerpt, room
+from . import excerpt, room, tests
 from .command import Command, Failure
 from .project import BUILD, TESTS, TOOLS, TOP
 
@@ -98,6 +99,19 @@ class Proof:
         """Runs a command on the machine itself, in the tree."""
         return self._run(argv, " ".join(argv), timeout, expect)
 
+    def pytest(self, *arguments: str, timeout: float = 1500, runtimes: bool = False, alone: bool = False, may_skip: bool = False) -> str:
+        """Runs tests in the Debian root; their output. Some must have run and, unless `may_skip`, all of them.
+
+        `runtimes`: they run our daemons, containerd and a registry; `alone`: in a network of their own.
+        """
+        settings = tests.prepare_runtimes(self.inside) if runtimes else tests.environment(self.inside, "gcc")
+        place = tests.alone(self.inside) if alone else self.inside
+        done = self._run(place.command(tests.pytest_words(*arguments, settings=settings)), " ".join(["pytest", *arguments]), timeout, 0)
+        count = count_line(done.stdout)
+        self.expect("passed" in count and (may_skip or "skipped" not in count), f"tests ran, and none was skipped: {count}")
+        self.figure("tests", re.sub(r" in [\d.]+s.*", "", count))
+        return done.stdout
+
     def note(self, text: str) -> None:
         """Adds to the check's log."""
         with self.log.open("a") as stream:
@@ -114,6 +128,12 @@ class Proof:
         if expect is not None and done.returncode != expect:
             raise Refuted(f"`{title}` ended with {done.returncode}, not {expect}")
         return done
+
+
+def count_line(text: str) -> str:
+    """The last line that counts something, for the report."""
+    found = [line for line in text.splitlines() if re.search(r"\d+ (passed|ratios)", line)]
+    return found[-1].strip() if found else "no count was printed"
 
 
 def check(title: str, full_only: bool = False) -> Callable[[Callable[[Proof], None]], Callable[[Proof], None]]:

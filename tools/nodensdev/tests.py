@@ -43,8 +43,7 @@ def environment(inside: room.Prepared, variant: str) -> dict[str, str]:
 
 def pytest(directory: str, variant: str = "") -> Callable[[room.Prepared], bool]:
     def run_pytest(inside: room.Prepared) -> bool:
-        settings = [f"{name}={value}" for name, value in environment(inside, variant).items()]
-        return inside.run(["env", *settings, "python3", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", directory]) == 0
+        return inside.run(pytest_words(directory, settings=environment(inside, variant))) == 0
     return run_pytest
 
 
@@ -64,18 +63,32 @@ def pytest_on_machine(directory: str, *arguments: str, variant: str = "") -> Cal
     return run_pytest
 
 
+def prepare_runtimes(inside: room.Prepared, variant: str = "gcc") -> dict[str, str]:
+    """For tests that run our daemons, containerd and a registry with images side by side; their environment."""
+    deps.ensure()
+    registry.storage.filled()
+    for name in guest_tests.PEERS:
+        gobin.ensure(name)
+    return environment(inside, variant)
+
+
+def alone(inside: room.Prepared) -> room.Prepared:
+    """The same room with a network of its own, in which pods' bridges disturb nobody."""
+    return replace(inside, room=replace(inside.room, new_netns=True))
+
+
+def pytest_words(*arguments: str, settings: dict[str, str] | None = None) -> list[str]:
+    """pytest in the room, with the loopback up also where the network is new."""
+    words = [f"{name}={value}" for name, value in (settings or {}).items()]
+    options = ["-q", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider"]
+    return ["sh", "-c", 'ip link set lo up; exec "$@"', "sh", "env", *words, "python3", "-B", "-m", "pytest", *options, *arguments]
+
+
 def pytest_of_images(directory: str, *arguments: str, place: Callable[[room.Prepared], room.Prepared] | None = None,
                      variant: str = "gcc") -> Callable[[room.Prepared], bool]:
-    """For tests that run our daemons, containerd and a registry side by side, inside."""
     def run_pytest(inside: room.Prepared) -> bool:
-        settings = [f"{name}={value}" for name, value in environment(inside, variant).items()]
-        deps.ensure()
-        registry.storage.filled()
-        for name in ("registry", "containerd", "criclient"):
-            gobin.ensure(name)
-        options = ["-q", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider", *arguments]
-        words = ["env", *settings, "python3", "-B", "-m", "pytest", *options, directory]
-        return (place(inside) if place else inside).run(["sh", "-c", 'ip link set lo up; exec "$@"', "sh", *words]) == 0
+        settings = prepare_runtimes(inside, variant)
+        return (place(inside) if place else inside).run(pytest_words(*arguments, directory, settings=settings)) == 0
     return run_pytest
 
 
@@ -92,11 +105,6 @@ def packages_in_guest(inside: room.Prepared) -> bool:
     build.ensure(inside, "gcc")
     made = [path for path in package.build() if path.suffix == ".deb" and "dbgsym" not in path.name]
     return guest_tests.run("tests/package", extra={"packages": [*made, *package.renamed(made, f"{package.version()}+upgraded")]})
-
-
-def alone(inside: room.Prepared) -> room.Prepared:
-    """The same room with a network of its own, in which pods' bridges disturb nobody."""
-    return replace(inside, room=replace(inside.room, new_netns=True))
 
 
 def policy_beside_kubernetes(inside: room.Prepared) -> bool:
