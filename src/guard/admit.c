@@ -17,6 +17,7 @@
 #define MIRROR "kubernetes.io/config.mirror"
 
 void guard_admission_done(struct guard_admission *admission) {
+        nd_arena_done(&admission->decision);
         nd_vector_done(&admission->questions);
 }
 
@@ -74,15 +75,32 @@ static bool is_known_to_be_allowed(const struct guard_admission *a, const struct
                (a->rbac_is_fresh && guard_rbac_allows(a->rbac, subject, a->review->namespace, scc->metadata.name));
 }
 
+/* Questions of the last decision that nobody asked: with what is known now they may be none any more. */
+static void drop_unanswered(struct guard_admission *a) {
+        size_t kept = 0;
+
+        nd_vector_each (question, &a->questions)
+                if (question->answered)
+                        a->questions.items[kept++] = *question;
+        a->questions.count = kept;
+        a->raised = 0;
+}
+
+static bool may_raise(const struct guard_admission *a) {
+        return a->questions.count < GUARD_QUESTIONS && (a->batch == 0 || a->raised < a->batch);
+}
+
 /* What the API server said; a question that was not asked yet is noted. */
 static bool is_answered_with_yes(struct guard_admission *a, const struct nd_scc *scc, bool service_account) {
         nd_vector_each (question, &a->questions)
                 if (question->service_account == service_account && nd_streq(question->constraint, scc->metadata.name))
                         return question->answered && question->allowed;
-        if (a->questions.count < GUARD_QUESTIONS)
+        if (may_raise(a)) {
                 nd_vector_push(&a->questions,
                                ((struct guard_question) {.service_account = service_account,
                                                          .constraint = nd_arena_strdup(a->arena, scc->metadata.name)}));
+                a->raised++;
+        }
         return false;
 }
 
@@ -97,6 +115,10 @@ static bool may_use(const struct nd_scc *scc, void *userdata) {
                 return false;
         a->by_service_account = has_account && is_answered_with_yes(a, scc, true);
         return a->by_service_account || is_answered_with_yes(a, scc, false);
+}
+
+static bool is_open(void *userdata) {
+        return guard_admission_is_open(userdata);
 }
 
 /* The account as which a pod will run. Exec goes by the rights of whoever asks alone. */
@@ -135,6 +157,7 @@ static struct nd_scc_request request_of(struct guard_admission *a, const struct 
                                          .host_network_gate = a->host_network_gate,
                                          .window = a->window,
                                          .may_use = may_use,
+                                         .is_open = is_open,
                                          .userdata = a};
 
         if (is_connect(a->review)) {
@@ -146,7 +169,7 @@ static struct nd_scc_request request_of(struct guard_admission *a, const struct 
 
 /* One constraint instead of all. */
 static struct nd_scc_set set_of_one(struct guard_admission *a, const struct nd_scc *scc) {
-        return nd_scc_set_make(&scc, 1, a->arena);
+        return nd_scc_set_make(&scc, 1, &a->decision);
 }
 
 static void choose(struct guard_admission *a, const struct nd_scc_request *request, const struct nd_pod *pod,
@@ -160,13 +183,14 @@ static void choose(struct guard_admission *a, const struct nd_scc_request *reque
                 scc = guard_store_constraint(a->store, required);
                 if (!scc) {
                         *ret = (struct nd_scc_choice) {};
-                        ret->refusal = nd_arena_format(
-                                a->arena, "there is no security context constraint '%s', which the pod requires", required);
+                        ret->refusal = nd_arena_format(&a->decision,
+                                                       "there is no security context constraint '%s', which the pod requires",
+                                                       required);
                         return;
                 }
                 one = set_of_one(a, scc);
                 narrowed.set = &one;
-                nd_scc_choose(&narrowed, pod, a->arena, ret);
+                nd_scc_choose(&narrowed, pod, &a->decision, ret);
                 return;
         }
         /* What was recorded is likely to fit, and asking it first is all that the record is good for. */
@@ -175,12 +199,12 @@ static void choose(struct guard_admission *a, const struct nd_scc_request *reque
         if (scc) {
                 one = set_of_one(a, scc);
                 narrowed.set = &one;
-                nd_scc_choose(&narrowed, pod, a->arena, ret);
+                nd_scc_choose(&narrowed, pod, &a->decision, ret);
                 if (ret->scc)
                         return;
                 nd_scc_choice_done(ret);
         }
-        nd_scc_choose(request, pod, a->arena, ret);
+        nd_scc_choose(request, pod, &a->decision, ret);
 }
 
 /* A pod that comes before its namespace has its ranges: would it be taken with any? Then it is worth trying again. */
@@ -198,7 +222,7 @@ static bool waits_for_ranges(struct guard_admission *a, const struct nd_scc_requ
 static void refuse(struct guard_admission *a, const char *text, struct guard_answer *answer) {
         if (is_connect(a->review))
                 text = nd_arena_format(
-                        a->arena,
+                        &a->decision,
                         "%s operation is not allowed because the pod's security context exceeds your permissions: %s",
                         a->review->subresource, text);
         guard_answer_refuse(answer, 403, "Forbidden", text);
@@ -223,7 +247,7 @@ static void enforce(struct guard_admission *a, const struct guard_namespace *nam
                 refuse(a, choice.refusal, answer);
                 if (retry) {
                         guard_answer_refuse(answer, 503, "ServiceUnavailable",
-                                            nd_arena_format(a->arena,
+                                            nd_arena_format(&a->decision,
                                                             "namespace '%s' has no ranges of user IDs yet; try again",
                                                             a->review->namespace));
                         answer->retry_s = GUARD_RETRY_SECONDS;
@@ -235,7 +259,7 @@ static void enforce(struct guard_admission *a, const struct guard_namespace *nam
         guard_answer_audit(answer, "constraint", choice.scc->metadata.name);
         guard_answer_audit(answer, "subject-type", annotations[1].value);
         if (a->phase == GUARD_MUTATING)
-                answer->patch = guard_patch_make(pod, choice.pod, annotations, records ? 2 : 0, a->arena);
+                answer->patch = guard_patch_make(pod, choice.pod, annotations, records ? 2 : 0, &a->decision);
 }
 
 static void warn(struct guard_admission *a, const struct guard_namespace *namespace, const struct nd_pod *pod,
@@ -249,8 +273,9 @@ static void warn(struct guard_admission *a, const struct guard_namespace *namesp
         choose(a, &request, pod, &choice);
         if (choice.scc || waits_for_ranges(a, &request, pod))
                 return;
-        guard_answer_warn(answer, nd_arena_format(a->arena, "would be refused if " GUARD_LABEL_CONSTRAINTS " were enforce: %s",
-                                                  choice.refusal));
+        guard_answer_warn(answer,
+                          nd_arena_format(&a->decision, "would be refused if " GUARD_LABEL_CONSTRAINTS " were enforce: %s",
+                                          choice.refusal));
         guard_answer_audit(answer, "would-refuse", choice.refusal);
 }
 
@@ -276,7 +301,7 @@ static void update(struct guard_admission *a, const struct guard_namespace *name
 
         if (changed && namespace->mode == GUARD_MODE_ENFORCE) {
                 guard_answer_refuse(answer, 403, "Forbidden",
-                                    nd_arena_format(a->arena, "the annotation %s of a pod cannot be changed", changed));
+                                    nd_arena_format(&a->decision, "the annotation %s of a pod cannot be changed", changed));
                 return;
         }
         if (review->same_spec || (a->phase == GUARD_MUTATING && !ephemeral))
@@ -299,7 +324,7 @@ static void create(struct guard_admission *a, const struct guard_namespace *name
                 enforce(a, namespace, pod, a->phase == GUARD_VALIDATING && !is_connect(a->review), false, answer);
 }
 
-void guard_admission_decide(struct guard_admission *a, struct guard_answer *ret) {
+static void decide(struct guard_admission *a, struct guard_answer *ret) {
         const struct guard_namespace *namespace = guard_store_namespace(a->store, a->review->namespace);
         const struct nd_pod *pod = is_connect(a->review) ? a->live : a->review->pod;
 
@@ -322,4 +347,14 @@ void guard_admission_decide(struct guard_admission *a, struct guard_answer *ret)
                 update(a, namespace, ret);
         else
                 create(a, namespace, pod, ret);
+}
+
+void guard_admission_decide(struct guard_admission *a, struct guard_answer *ret) {
+        nd_arena_reset(&a->decision);
+        drop_unanswered(a);
+        decide(a, ret);
+        if (!guard_admission_is_open(a))
+                return;
+        nd_arena_done(&a->decision);
+        *ret = (struct guard_answer) {};
 }

@@ -41,12 +41,15 @@ struct guard_admission {
         uint32_t window;
         enum guard_phase phase;
         const struct guard_review *review;
-        struct nd_pod *live; /* of exec and attach: the pod; nullptr: not fetched yet */
-        struct nd_arena *arena;
+        struct nd_pod *live;      /* of exec and attach: the pod; nullptr: not fetched yet */
+        struct nd_arena *arena;   /* for what is needed until the end */
+        struct nd_arena decision; /* for one decision, and its answer */
 
         /* both of them as they are asked about */
         struct guard_subject service_account; /* name is nullptr: the pod has none */
         nd_vector(struct guard_question) questions;
+        size_t batch; /* most questions that one decision raises, the first ones in the order of constraints; 0: all that there are */
+        size_t raised;           /* by the last one */
         bool by_service_account; /* who was found to be allowed */
 };
 
@@ -60,6 +63,7 @@ enum guard_want {
 };
 enum guard_want guard_admission_wants(const struct guard_admission *admission);
 
-/* Decides. The answer counts when guard_admission_is_open() says no; else it is to be called again with the questions answered. */
+/* Decides. The answer lives until the next decision. When guard_admission_is_open() it is none, and holds no memory: 500 copies of a pod are
+ * too much to keep while the API server is asked. Then it is to be called again with the questions answered. */
 void guard_admission_decide(struct guard_admission *admission, struct guard_answer *ret);
 bool guard_admission_is_open(const struct guard_admission *admission);

@@ -379,12 +379,14 @@ struct nd_error *guard_start(struct guard *guard) {
 void guard_done(struct guard *guard) {
         guard_certificate_done(&guard->certificate);
         sd_event_source_disable_unref(guard->relister);
-        guard_server_free(guard->server);
         for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++) {
-                nd_api_watch_free(guard->watched[kind].watch);
+                nd_api_watch_free(nd_take_ptr(guard->watched[kind].watch));
                 free(guard->watched[kind].path);
         }
-        guard_allocator_free(guard->allocator);
+        guard_allocator_free(nd_take_ptr(guard->allocator));
+        if (guard->api)
+                nd_api_stop(guard->api); /* reviews that wait for it end, with a refusal */
+        guard_server_free(guard->server);
         free(guard->identity);
         free(guard->namespace);
         guard_rights_free(guard->rights);

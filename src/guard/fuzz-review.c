@@ -36,25 +36,6 @@ static void make_world(void) {
                 "{\"userNamespaces\":true}}]}}");
 }
 
-static void decide(const struct guard_review *review, enum guard_phase phase, bool yes, struct nd_arena *arena,
-                   struct guard_answer *ret) {
-        nd_cleanup(guard_admission_done) struct guard_admission a = {.store = &world.store,
-                                                                     .rbac = &world.rbac,
-                                                                     .rbac_is_fresh = true,
-                                                                     .window = ND_SCC_WINDOW,
-                                                                     .phase = phase,
-                                                                     .review = review,
-                                                                     .arena = arena};
-
-        for (int round = 0; round < 3; round++) {
-                guard_admission_decide(&a, ret);
-                nd_vector_each (question, &a.questions) {
-                        question->answered = true;
-                        question->allowed = yes;
-                }
-        }
-}
-
 static void check_answer(const struct guard_answer *answer, const struct guard_review *review) {
         nd_autotext text = ND_TEXT(32 << 20);
         nd_autoerror struct nd_error *error = nullptr;
@@ -71,6 +52,27 @@ static void check_answer(const struct guard_answer *answer, const struct guard_r
         fuzz_require(!error && yyjson_is_arr(yyjson_doc_get_root(patch)));
 }
 
+static void decide(const struct guard_review *review, enum guard_phase phase, bool yes, struct nd_arena *arena) {
+        nd_cleanup(guard_admission_done) struct guard_admission a = {.store = &world.store,
+                                                                     .rbac = &world.rbac,
+                                                                     .rbac_is_fresh = true,
+                                                                     .window = ND_SCC_WINDOW,
+                                                                     .phase = phase,
+                                                                     .review = review,
+                                                                     .arena = arena};
+        struct guard_answer answer = {};
+
+        for (int round = 0; round < 3; round++) {
+                guard_admission_decide(&a, &answer);
+                nd_vector_each (question, &a.questions) {
+                        question->answered = true;
+                        question->allowed = yes;
+                }
+        }
+        check_answer(&answer, review);
+        fuzz_require(phase == GUARD_MUTATING || !answer.patch);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autoarena arena = {};
         nd_autoerror struct nd_error *error = nullptr;
@@ -84,11 +86,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (error)
                 return 0;
         for (int yes = 0; yes < 2; yes++) {
-                decide(&review, GUARD_MUTATING, yes, &arena, &answer);
-                check_answer(&answer, &review);
-                decide(&review, GUARD_VALIDATING, yes, &arena, &answer);
-                check_answer(&answer, &review);
-                fuzz_require(!answer.patch);
+                decide(&review, GUARD_MUTATING, yes, &arena);
+                decide(&review, GUARD_VALIDATING, yes, &arena);
         }
         guard_standards_decide(&world.standards, &world.store, &review, &arena, &answer);
         check_answer(&answer, &review);

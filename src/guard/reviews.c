@@ -12,6 +12,8 @@
 
 enum {
         ROUNDS = 8,
+        FIRST_BATCH =
+                32, /* twice as many each time after: whoever may use the first of 500 costs the API server no thousand questions */
         OBJECT_BYTES = 8 << 20,
 };
 
@@ -110,26 +112,36 @@ static void on_right(bool allowed, const struct nd_error *error, void *userdata)
                 advance(s);
 }
 
+static struct nd_error *ask_one(struct session *s, size_t number) {
+        struct guard *guard = s->guard;
+        struct guard_question *q = &s->admission.questions.items[number];
+        const struct guard_subject *who = q->service_account ? &s->admission.service_account : &s->review.user;
+        struct errand *errand;
+        struct nd_error *error;
+
+        q->answered =
+                guard_rights_recall(guard->rights, who, s->review.namespace, q->constraint, guard->rbac.changes, &q->allowed);
+        if (q->answered)
+                return nullptr;
+        errand = nd_new(struct errand);
+        *errand = (struct errand) {.session = s, .number = number};
+        error = guard_rights_ask(guard->rights, who, s->review.namespace, q->constraint, on_right, errand);
+        if (error)
+                free(errand);
+        else
+                s->pending++;
+        return error;
+}
+
 /* Answers open questions from memory, and asks about the others. */
 static void ask(struct session *s) {
-        struct guard *guard = s->guard;
+        nd_autoerror struct nd_error *error = nullptr;
 
-        for (size_t i = 0; i < s->admission.questions.count; i++) {
-                struct guard_question *q = &s->admission.questions.items[i];
-                const struct guard_subject *who = q->service_account ? &s->admission.service_account : &s->review.user;
-                struct errand *errand;
-
-                if (q->answered)
-                        continue;
-                q->answered = guard_rights_recall(guard->rights, who, s->review.namespace, q->constraint, guard->rbac.changes,
-                                                  &q->allowed);
-                if (q->answered)
-                        continue;
-                errand = nd_new(struct errand);
-                *errand = (struct errand) {.session = s, .number = i};
-                s->pending++;
-                guard_rights_ask(guard->rights, who, s->review.namespace, q->constraint, on_right, errand);
-        }
+        for (size_t i = 0; i < s->admission.questions.count && !error; i++)
+                if (!s->admission.questions.items[i].answered)
+                        error = ask_one(s, i);
+        if (error)
+                fail(s, error);
 }
 
 /* ---- the way */
@@ -141,16 +153,20 @@ static void decide(struct session *s) {
                 s->admission.rbac_is_fresh = guard_has_fresh_rbac(s->guard);
                 s->admission.rbac_decides = s->guard->config.rbac_only && guard_has_whole_rbac(s->guard);
                 guard_admission_decide(&s->admission, &answer);
+                s->admission.batch *= 2;
                 if (!guard_admission_is_open(&s->admission)) {
                         finish(s, &answer);
                         return;
                 }
+                if (s->failure)
+                        break; /* who did not answer these questions is not asked more */
                 ask(s);
                 if (s->pending > 0)
                         return; /* on_right() goes on */
         }
-        s->failure = "the cluster's constraints change too fast";
-        guard_answer_refuse(&answer, 503, "ServiceUnavailable", s->failure);
+        if (!s->failure)
+                s->failure = "the cluster's constraints change too fast";
+        answer.allowed = false;
         finish(s, &answer);
 }
 
@@ -187,6 +203,7 @@ void guard_review_begin(struct guard *guard, struct guard_exchange *exchange, bo
                                                  .window = guard->config.ids_per_pod,
                                                  .phase = validating ? GUARD_VALIDATING : GUARD_MUTATING,
                                                  .review = &s->review,
+                                                 .batch = FIRST_BATCH,
                                                  .arena = &s->arena};
         advance(s);
 }

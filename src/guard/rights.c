@@ -13,6 +13,8 @@
 
 enum {
         REVIEW_BYTES = 256 << 10,
+        UNDER_WAY =
+                4096, /* a question that waits has 2 kB; an API server that is asked so much answers none of them in time */
 };
 
 #define YES_US (1 * ND_SECOND_US)
@@ -37,6 +39,7 @@ struct guard_rights {
         char *group;
         struct guard_answers *answers;
         struct nd_map asked; /* key -> struct question */
+        size_t under_way;
         uint64_t changes, count;
 };
 
@@ -146,6 +149,7 @@ static void on_answer(const struct nd_api_answer *answer, void *userdata) {
                 remember(q->rights, q, allowed);
         if (q->key && nd_map_get(&q->rights->asked, q->key) == q)
                 (void) nd_map_remove(&q->rights->asked, q->key);
+        q->rights->under_way--;
         for (const struct waiter *waiter = q->waiters; waiter; waiter = waiter->next)
                 waiter->done(allowed, answer->error ? answer->error : error, waiter->userdata);
         free_question(q);
@@ -161,6 +165,7 @@ static struct question *send_question(struct guard_rights *rights, const struct 
                 (void) nd_map_put(&rights->asked, key, q);
         write_review(rights, subject, namespace, constraint, &text);
         rights->count++;
+        rights->under_way++;
         (void) nd_api_send(rights->api, &(struct nd_api_request) {.method = "POST",
                                                                   .path = "/apis/authorization.k8s.io/v1/subjectaccessreviews",
                                                                   .body = nd_text_get(&text),
@@ -170,15 +175,21 @@ static struct question *send_question(struct guard_rights *rights, const struct 
         return q;
 }
 
-void guard_rights_ask(struct guard_rights *rights, const struct guard_subject *subject, const char *namespace,
-                      const char *constraint, void (*done)(bool allowed, const struct nd_error *error, void *userdata),
-                      void *userdata) {
+struct nd_error *guard_rights_ask(struct guard_rights *rights, const struct guard_subject *subject, const char *namespace,
+                                  const char *constraint,
+                                  void (*done)(bool allowed, const struct nd_error *error, void *userdata), void *userdata) {
         nd_autofree char *key = key_of(subject, namespace, constraint);
         struct question *q = key ? nd_map_get(&rights->asked, key) : nullptr;
-        struct waiter *waiter = nd_new(struct waiter);
+        struct waiter *waiter;
 
-        if (!q || q->changes != rights->changes) /* an answer to what was asked before a change may be older than it */
+        if (!q || q->changes != rights->changes) { /* an answer to what was asked before a change may be older than it */
+                if (rights->under_way >= UNDER_WAY)
+                        return nd_error_new(ND_EXHAUSTED, 0, "the API server is being asked about %d rights already",
+                                            UNDER_WAY);
                 q = send_question(rights, subject, namespace, constraint, nd_take_ptr(key));
+        }
+        waiter = nd_new(struct waiter);
         *waiter = (struct waiter) {.next = q->waiters, .done = done, .userdata = userdata};
         q->waiters = waiter;
+        return nullptr;
 }

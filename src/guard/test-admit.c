@@ -14,7 +14,8 @@ struct asking {
         bool validating;
         bool stale; /* the index of RBAC */
         bool rbac_decides;
-        bool answer; /* what the API server says to every question */
+        bool answer;  /* what the API server says to every question */
+        size_t batch; /* how many may be asked at a time; 0: all */
 };
 
 static struct nd_error *read_review(const struct asking *asking, struct nd_arena *arena, struct guard_review *ret) {
@@ -40,8 +41,9 @@ static char *admitted(struct guard_world *world, struct asking asking) {
                                                                      .phase = asking.validating ? GUARD_VALIDATING
                                                                                                 : GUARD_MUTATING,
                                                                      .review = &review,
+                                                                     .batch = asking.batch,
                                                                      .arena = &arena};
-        struct guard_answer answer;
+        struct guard_answer answer = {};
         nd_autotext text = ND_TEXT(1 << 20);
 
         expect_ok(read_review(&asking, &arena, &review));
@@ -49,7 +51,7 @@ static char *admitted(struct guard_world *world, struct asking asking) {
                 a.live = nd_arena_new(&arena, struct nd_pod);
                 expect_ok(nd_pod_decode(asking.live, strlen(asking.live), &arena, a.live));
         }
-        for (int round = 0; round < 4; round++) {
+        for (int round = 0; round < (asking.batch > 0 ? 200 : 4); round++) {
                 guard_admission_decide(&a, &answer);
                 nd_vector_each (question, &a.questions) {
                         if (!question->answered)
@@ -101,6 +103,36 @@ static void the_manifest_says_what_the_code_does([[maybe_unused]] void **state) 
                 assert_int_equal(nd_scc_requires_user_namespace(ours), nd_scc_requires_user_namespace(read_back));
                 assert_int_equal(ours->allow_privilege_escalation, read_back->allow_privilege_escalation);
         }
+}
+
+static const char *without_count(const char *text) {
+        return text + strcspn(text, " ");
+}
+
+/* The order of constraints decides, not that of answers; and what comes after a yes is not asked about. */
+static void questions_a_few_at_a_time_lead_to_the_same_verdict([[maybe_unused]] void **state) {
+        static const char *const pods[] = {POD(C), POD("\"hostUsers\":false," C), POD("\"hostPID\":true," C),
+                                           POD("\"serviceAccountName\":\"robot\"," C)};
+        nd_cleanup(guard_world_done) struct guard_world world = {};
+
+        make(&world, "enforce");
+        for (size_t i = 0; i < nd_count_of(pods); i++)
+                for (int answer = 0; answer < 2; answer++) {
+                        nd_autofree char *whole =
+                                admitted(&world, (struct asking) {.pod = pods[i], .stale = true, .answer = answer});
+
+                        for (size_t batch = 1; batch < 8; batch += 3) {
+                                nd_autofree char *few = admitted(
+                                        &world,
+                                        (struct asking) {.pod = pods[i], .stale = true, .answer = answer, .batch = batch});
+
+                                assert_string_equal(without_count(few), without_count(whole));
+                                if (answer)
+                                        assert_in_range(strtoul(few, nullptr, 10), 1, batch);
+                                else
+                                        assert_int_equal(strtoul(few, nullptr, 10), strtoul(whole, nullptr, 10));
+                        }
+                }
 }
 
 static void a_new_pod_is_filled_and_then_fits([[maybe_unused]] void **state) {
@@ -264,6 +296,7 @@ static void a_namespace_that_is_not_known_is_wanted([[maybe_unused]] void **stat
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_manifest_says_what_the_code_does),
+                cmocka_unit_test(questions_a_few_at_a_time_lead_to_the_same_verdict),
                 cmocka_unit_test(a_new_pod_is_filled_and_then_fits),
                 cmocka_unit_test(without_a_fresh_index_the_api_server_is_asked),
                 cmocka_unit_test(nothing_is_asked_about_what_does_not_fit),

@@ -3,8 +3,8 @@
  *
  * Theory of operation
  *   libcurl's multi interface tells which descriptors and which timer it waits for; they become sources of the event loop. libcurl may not
- *   be changed from within its own callbacks, and those call ours: so sending and cancelling only mark a call, and a deferred source
- *   (on_settle) hands new ones to libcurl and takes cancelled ones away. A call is freed in one place, end_call().
+ *   be changed from within its own callbacks, and those call ours: so sending only queues a call, cancelling one that libcurl has only marks
+ *   it, and a deferred source (on_settle) takes cancelled ones away and hands new ones over. A call is freed in one place, end_call().
  *   libcurl has @AT_ONCE calls at most; the others wait in the order in which they came, and that counts for their time. A server with HTTP/2
  *   has all of them on one connection, but one without would get a connection for each.
  *   Certificates and keys go to the TLS library as files of memory, by their name under /proc/self/fd: GnuTLS in libcurl takes only paths.
@@ -18,7 +18,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "base/vector.h"
 #include "net/api-objects.h"
 #include "sys/file.h"
 
@@ -33,15 +32,16 @@ enum {
 #define TOKEN_AGE_US (30 * ND_SECOND_US)
 
 enum state {
-        CALL_NEW,
+        CALL_WAITING,
         CALL_OPEN, /* libcurl has it */
         CALL_CANCELLED,
 };
 
 struct nd_api_call {
         struct nd_api *api;
+        struct nd_api_call *next, *previous;
+        struct queue *queue; /* that it is in; nullptr: none */
         enum state state;
-        bool added;
         CURL *easy;
         struct curl_slist *headers;
         char *url, *body;
@@ -52,12 +52,16 @@ struct nd_api_call {
         char words[CURL_ERROR_SIZE];
 };
 
+struct queue {
+        struct nd_api_call *first, *last;
+        size_t count;
+};
+
 struct nd_api {
         sd_event *loop;
         CURLM *multi;
         sd_event_source *timer, *settle;
-        nd_vector(struct nd_api_call *) calls; /* oldest first */
-        size_t open;                           /* of these, those that libcurl has */
+        struct queue waiting, open;    /* open: those that libcurl has */
         char *server;                  /* as it is named in errors and, unless its certificate is for another name, in URLs */
         char *origin;                  /* of URLs */
         struct curl_slist *connect_to; /* where that is not the server */
@@ -72,23 +76,47 @@ static void settle(struct nd_api *api) {
         (void) sd_event_source_set_enabled(api->settle, SD_EVENT_ONESHOT);
 }
 
-static void forget(struct nd_api *api, const struct nd_api_call *call) {
-        size_t kept = 0;
+/* ---- queues */
 
-        for (size_t i = 0; i < api->calls.count; i++)
-                if (api->calls.items[i] != call)
-                        api->calls.items[kept++] = api->calls.items[i];
-        api->calls.count = kept;
+static void enqueue(struct queue *queue, struct nd_api_call *call) {
+        call->queue = queue;
+        call->previous = queue->last;
+        *(queue->last ? &queue->last->next : &queue->first) = call;
+        queue->last = call;
+        queue->count++;
+}
+
+static void dequeue(struct nd_api_call *call) {
+        struct queue *queue = nd_take_ptr(call->queue);
+
+        if (!queue)
+                return;
+        *(call->previous ? &call->previous->next : &queue->first) = call->next;
+        *(call->next ? &call->next->previous : &queue->last) = call->previous;
+        call->next = call->previous = nullptr;
+        queue->count--;
+}
+
+static struct nd_api_call *take_first(struct queue *queue) {
+        struct nd_api_call *call = queue->first;
+
+        if (call) {
+                queue->first = call->next;
+                *(call->next ? &call->next->previous : &queue->last) = nullptr;
+                queue->count--;
+                call->next = nullptr;
+                call->queue = nullptr;
+        }
+        return call;
 }
 
 static void end_call(struct nd_api_call *call) {
         struct nd_api *api = call->api;
 
-        forget(api, call);
-        if (call->added) {
-                (void) curl_multi_remove_handle(api->multi, call->easy);
-                api->open--;
-                settle(api); /* the next one may go */
+        dequeue(call);
+        if (call->easy) {
+                (void) curl_multi_remove_handle(api->multi, call->easy); /* does no harm to one that could not be added */
+                settle(api);                                             /* the next one may go */
         }
         curl_easy_cleanup(call->easy);
         curl_slist_free_all(call->headers);
@@ -99,12 +127,18 @@ static void end_call(struct nd_api_call *call) {
         free(call);
 }
 
+static void end_all(struct queue *queue) {
+        struct nd_api_call *call;
+
+        while ((call = take_first(queue)))
+                end_call(call);
+}
+
 void nd_api_free(struct nd_api *api) {
         if (!api)
                 return;
-        for (size_t i = api->calls.count; i > 0; i--)
-                end_call(api->calls.items[i - 1]);
-        nd_vector_done(&api->calls);
+        end_all(&api->open);
+        end_all(&api->waiting);
         if (api->multi)
                 (void) curl_multi_cleanup(api->multi);
         sd_event_source_disable_unref(api->timer);
@@ -132,8 +166,10 @@ static void tell(struct nd_api_call *call, CURLcode result) {
         struct nd_api_answer answer = {.body = nd_text_get(&call->answer), .length = call->answer.length};
         curl_off_t after = 0;
 
-        (void) curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &answer.status);
-        (void) curl_easy_getinfo(call->easy, CURLINFO_RETRY_AFTER, &after);
+        if (call->easy) {
+                (void) curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &answer.status);
+                (void) curl_easy_getinfo(call->easy, CURLINFO_RETRY_AFTER, &after);
+        }
         answer.retry_after_s = after > 0 ? (uint64_t) after : 0;
         if (call->failure)
                 error = nd_take_ptr(call->failure);
@@ -229,23 +265,13 @@ static void set_callbacks(struct nd_api *api) {
 
 /* Connections belong to libcurl's multi handle, and go with it. */
 static void renew(struct nd_api *api) {
-        nd_vector(struct nd_api_call *) open = {};
-
         api->renew = false;
-        nd_vector_each (call, &api->calls)
-                if ((*call)->state == CALL_OPEN)
-                        nd_vector_push(&open, *call);
-        nd_vector_each (call, &open) {
-                if ((*call)->state == CALL_OPEN) { /* what one of them is told may have cancelled another */
-                        (*call)->state = CALL_CANCELLED;
-                        tell(*call, CURLE_OPERATION_TIMEDOUT);
+        for (struct nd_api_call *call = api->open.first; call; call = call->next)
+                if (call->state == CALL_OPEN) { /* what one of them is told may have cancelled another */
+                        call->state = CALL_CANCELLED;
+                        tell(call, CURLE_OPERATION_TIMEDOUT);
                 }
-                end_call(*call);
-        }
-        nd_vector_done(&open);
-        for (size_t i = api->calls.count; i > 0; i--)
-                if (api->calls.items[i - 1]->added)
-                        end_call(api->calls.items[i - 1]);
+        end_all(&api->open);
         (void) curl_multi_cleanup(api->multi);
         api->multi = curl_multi_init();
         if (!api->multi)
@@ -381,38 +407,51 @@ static void open_call(struct nd_api_call *call) {
 
 /* ---- all calls */
 
-static void hand_over(struct nd_api_call *call) {
-        uint64_t waited_us = nd_clock_us() - call->sent_us, timeout_us = call->request.timeout_us;
+/* The end of one that libcurl is not busy with. */
+static void refuse(struct nd_api_call *call, CURLcode why) {
+        bool wanted = call->state != CALL_CANCELLED;
 
-        call->state = CALL_OPEN;
-        open_call(call);
-        if (timeout_us > 0) /* libcurl counts from now; the least that it can be told is a millisecond */
-                (void) curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS,
-                                        timeout_us > waited_us + ND_MS_US ? (long) ((timeout_us - waited_us) / ND_MS_US) : 1L);
-        call->added = curl_multi_add_handle(call->api->multi, call->easy) == CURLM_OK;
-        call->api->open += call->added;
+        call->state = CALL_CANCELLED; /* done() may cancel it, which then does nothing */
+        if (wanted)
+                tell(call, why);
+        end_call(call);
 }
 
-/* Takes cancelled calls away from libcurl and hands new ones to it. */
+static void hand_over(struct nd_api_call *call, uint64_t left_us) {
+        struct nd_api *api = call->api;
+
+        enqueue(&api->open, call);
+        call->state = CALL_OPEN;
+        open_call(call);
+        if (left_us > 0) /* libcurl counts from now; the least that it can be told is a millisecond */
+                (void) curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, left_us > ND_MS_US ? (long) (left_us / ND_MS_US) : 1L);
+        if (curl_multi_add_handle(api->multi, call->easy) != CURLM_OK)
+                refuse(call, CURLE_FAILED_INIT);
+}
+
+/* The oldest one, unless its time was over before its turn came. */
+static void serve(struct nd_api_call *call) {
+        uint64_t waited_us = nd_clock_us() - call->sent_us, timeout_us = call->request.timeout_us;
+
+        if (timeout_us > 0 && waited_us >= timeout_us)
+                refuse(call, CURLE_OPERATION_TIMEDOUT);
+        else
+                hand_over(call, timeout_us > 0 ? timeout_us - waited_us : 0);
+}
+
+/* Takes cancelled calls away from libcurl and hands it new ones. */
 static int on_settle([[maybe_unused]] sd_event_source *source, void *userdata) {
         struct nd_api *api = userdata;
 
         if (api->renew)
                 renew(api);
-        for (size_t i = api->calls.count; i > 0; i--)
-                if (api->calls.items[i - 1]->state == CALL_CANCELLED)
-                        end_call(api->calls.items[i - 1]);
-        for (size_t i = 0; i < api->calls.count && api->open < AT_ONCE; i++) {
-                struct nd_api_call *call = api->calls.items[i];
-
-                if (call->state != CALL_NEW)
-                        continue;
-                hand_over(call);
-                if (!call->added) {
-                        nd_api_cancel(call);
-                        tell(call, CURLE_FAILED_INIT);
-                }
+        for (struct nd_api_call *call = api->open.first, *next; call; call = next) {
+                next = call->next;
+                if (call->state == CALL_CANCELLED)
+                        end_call(call);
         }
+        while (api->waiting.first && api->open.count < AT_ONCE)
+                serve(take_first(&api->waiting));
         return 0;
 }
 
@@ -427,14 +466,26 @@ struct nd_api_call *nd_api_send(struct nd_api *api, const struct nd_api_request 
         call->body = request->body ? nd_strdup(request->body) : nullptr;
         call->sent_us = nd_clock_us();
         call->answer = ND_TEXT(request->ceiling > 0 ? request->ceiling : ANSWER_BYTES);
-        nd_vector_push(&api->calls, call);
+        enqueue(&api->waiting, call);
         settle(api);
         return call;
+}
+
+void nd_api_stop(struct nd_api *api) {
+        /* what somebody sends when he is told is not answered any more */
+        for (size_t left = api->open.count; left > 0 && api->open.first; left--)
+                refuse(take_first(&api->open), CURLE_ABORTED_BY_CALLBACK);
+        for (size_t left = api->waiting.count; left > 0 && api->waiting.first; left--)
+                refuse(take_first(&api->waiting), CURLE_ABORTED_BY_CALLBACK);
 }
 
 void nd_api_cancel(struct nd_api_call *call) {
         if (!call)
                 return;
+        if (call->state == CALL_WAITING) {
+                end_call(call);
+                return;
+        }
         call->state = CALL_CANCELLED;
         settle(call->api);
 }

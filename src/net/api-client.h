@@ -40,6 +40,9 @@ struct nd_api_request {
 struct nd_api_call *nd_api_send(struct nd_api *api, const struct nd_api_request *request);
 void nd_api_cancel(struct nd_api_call *call); /* nullptr is fine; done() is not called */
 
+/* Ends all requests with an error, so that whoever waits for them can clean up. For the end: what is sent then is not answered. */
+void nd_api_stop(struct nd_api *api);
+
 /* Gives up all connections: one on which nothing comes any more would be used for whatever is asked next, and all requests share it. Those
  * that are open end with an error. */
 void nd_api_renew(struct nd_api *api);

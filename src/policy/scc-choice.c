@@ -215,6 +215,8 @@ void nd_scc_choose(const struct nd_scc_request *request, const struct nd_pod *po
                 return;
         if (may_set && !first && try_with_user_namespace(request, pod, arena, ret))
                 return;
+        if (request->is_open && request->is_open(request->userdata))
+                return;
         if (first) { /* what counts is why the pod that was wanted is not taken */
                 struct nd_pod *with = nd_pod_copy(pod, arena);
 

@@ -1,47 +1,126 @@
 # SPDX-License-Identifier: Apache-2.0
 """A crowd of two thousand people whose rights a guard has to ask about, of an API server without HTTP/2: prints what that costs, as JSON.
 
-    python3 tests/guard/crowd.py BUILD        in the Debian root
+    python3 tests/guard/crowd.py BUILD patient|rude        in the Debian root
+
+The patient ones wait for their answers. The rude ones hang up at any moment, in the middle of a request or of the guard's own questions, while the
+API server has everything listed again and says no to whatever it is asked: then each pod would be worth a thousand questions.
 """
+import contextlib
 import json
 import os
+import random
+import signal
+import socket
+import ssl
+import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import bench
 
-SECONDS = 3
+PATIENT_SECONDS, RUDE_SECONDS, RUDE_PEOPLE = 3, 8, 24
+RESET = b"\1\0\0\0\0\0\0\0"      # struct linger
+
+
+def sockets(pid: int) -> int:
+    links = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            links.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+    return sum(link.startswith("socket:") for link in links)
 
 
 def most_sockets(pid: int, over: threading.Event) -> int:
     most = 0
     while not over.wait(0.05):
-        links = (os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd"))
-        most = max(most, sum(link.startswith("socket:") for link in links))
+        most = max(most, sockets(pid))
     return most
 
 
-def main() -> int:
-    build = Path(sys.argv[1])
+def patient(build: Path, where: Path, guard: subprocess.Popen[bytes], _: subprocess.Popen[bytes]) -> dict[str, Any]:
+    over, found = threading.Event(), []
+    watcher = threading.Thread(target=lambda: found.append(most_sockets(guard.pid, over)))
+    watcher.start()
+    told = bench.load(build, "/mutate", where / "reviews", PATIENT_SECONDS)
+    over.set()
+    watcher.join()
+    return {"reviews": told["reviews"], "allowed": told["allowed"], "sockets": found[0]}
+
+
+def ask_rudely(rng: random.Random, review: bytes) -> None:
+    context = ssl._create_unverified_context()
+    with context.wrap_socket(socket.create_connection(("127.0.0.1", bench.GUARD_PORT))) as connection:
+        for _ in range(rng.randrange(1, 4)):
+            head = b"POST /mutate HTTP/1.1\r\nHost: guard\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(review)
+            connection.sendall(head + review[: rng.choice([len(review)] * 3 + [rng.randrange(len(review))])])
+            connection.settimeout(rng.choice([0.001, 0.005, 0.02, 0.05, 1]))
+            connection.recv(65536)
+        if rng.random() < 0.3:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+
+
+def rude_person(seed: int, reviews: list[bytes], end: float, count: list[int]) -> None:
+    rng = random.Random(seed)
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError):
+            count[0] += 1
+            ask_rudely(rng, rng.choice(reviews))
+
+
+def rude(_: Path, where: Path, guard: subprocess.Popen[bytes], api: subprocess.Popen[bytes]) -> dict[str, Any]:
+    reviews, count, end = [line.encode() for line in (where / "reviews").read_text().splitlines()], [0], time.monotonic() + RUDE_SECONDS
+    people = [threading.Thread(target=rude_person, args=(number, reviews, end, count)) for number in range(RUDE_PEOPLE)]
+    for one in people:
+        one.start()
+    for _second in range(RUDE_SECONDS // 3):
+        time.sleep(2)
+        api.send_signal(signal.SIGUSR1)
+    for one in people:
+        one.join()
+    peak, deadline = bench.memory(guard.pid)["peak_rss"], time.monotonic() + 30
+    while (ready := answers()) is False and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return {"connections": count[0], "peak_mb": peak, "ready": ready}
+
+
+def answers() -> bool:
+    with contextlib.suppress(OSError):
+        return bench.fetch("/readyz") == "ok\n"
+    return False
+
+
+@contextlib.contextmanager
+def world(build: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes], subprocess.Popen[bytes]]]:
+    """A guard that is ready, with a large cluster behind it."""
     with tempfile.TemporaryDirectory() as scratch:
         where = Path(scratch)
         bench.certificate(where)
         bench.write_reviews(where / "reviews", False)
         bench.write_config(where, rbac_only=False)
-        with bench.running([sys.executable, "-B", str(bench.TESTS / "fake_api.py"), str(bench.API_PORT), str(where / "crt"), str(where / "key")], bench.all_cpus(), where / "log"):
+        api = [sys.executable, "-B", str(bench.TESTS / "fake_api.py"), str(bench.API_PORT), str(where / "crt"), str(where / "key")]
+        guard = [str(build / "src/guard/nodens-guard"), "serve", "--config", str(where / "guard.yaml")]
+        with bench.running(api, bench.all_cpus(), where / "api.log") as behind:
             time.sleep(1)
-            with bench.running([str(build / "src/guard/nodens-guard"), "serve", "--config", str(where / "guard.yaml")], bench.all_cpus(), where / "log") as guard:
-                bench.wait_ready(guard, where / "log")
-                over, found = threading.Event(), []
-                watcher = threading.Thread(target=lambda: found.append(most_sockets(guard.pid, over)))
-                watcher.start()
-                told = bench.load(build, "/mutate", where / "reviews", SECONDS)
-                over.set()
-                watcher.join()
-    print(json.dumps({"reviews": told["reviews"], "allowed": told["allowed"], "sockets": found[0]}))
+            with bench.running(guard, bench.all_cpus(), where / "log") as front:
+                bench.wait_ready(front, where / "log")
+                yield where, front, behind
+        said = (where / "log").read_text()
+        if front.returncode != 0 or "SUMMARY: " in said or "runtime error: " in said:
+            raise SystemExit(f"the guard ended with {front.returncode}: {said[-6000:]}")
+
+
+def main() -> int:
+    build = Path(sys.argv[1])
+    act: Callable[..., dict[str, Any]] = {"patient": patient, "rude": rude}[sys.argv[2]]
+    with world(build) as (where, guard, api):
+        found = act(build, where, guard, api)
+    print(json.dumps(found))
     return 0
 
 

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import batch
-from conftest import BUILD, PORT, Plane, guard_config, guard_running, scc, wait_until
+from conftest import BUILD, PORT, SANITIZED, Plane, guard_config, guard_running, scc, wait_until
 
 MIB = 1 << 20
 TALK = "/nodens/tests/guard/talk.py"
@@ -64,13 +64,24 @@ def test_a_crowd_of_pods_costs_one_question_for_each_constraint(plane: Plane) ->
     assert 1 <= after - before <= 4, "of bertha and of the pods' service account, when a pod is filled and when it is judged"
 
 
+def crowd(plane: Plane, manners: str) -> dict[str, Any]:
+    done = plane.inside.capture(["python3", "-B", "tests/guard/crowd.py", BUILD, manners])
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 def test_a_crowd_of_people_gets_its_answers_over_few_connections(plane: Plane) -> None:
     """Without HTTP/2, where each question that is on its way has a connection of its own. A pod here asks about twenty, and 25 come at a time."""
-    done = plane.inside.capture(["python3", "-B", "tests/guard/crowd.py", BUILD])
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = crowd(plane, "patient")
     assert found["reviews"] == found["allowed"] > 100, found
     assert found["sockets"] < 25 + 2 * 32, found
+
+
+def test_a_crowd_that_hangs_up_costs_little(plane: Plane) -> None:
+    """Nor does what it left behind keep the guard from ending."""
+    found = crowd(plane, "rude")
+    assert found["connections"] > 100 and found["ready"] is True, found
+    assert found["peak_mb"] < (2000 if SANITIZED else 64), found
 
 
 def test_a_new_certificate_is_taken_without_a_restart(plane: Plane) -> None:
