@@ -5,6 +5,7 @@
  *   Most reviews are answered at once from memory. What is missing is fetched: a namespace that the watch has not told yet, the pod that
  *   somebody wants to exec into, a right that the index cannot affirm. advance() is called whenever something has come, and begins again
  *   from the start: deciding twice costs microseconds, and nothing that was true before the wait is relied upon after it.
+ *   Rights are asked about in the order of constraints, some at a time: whoever may use the first of 500 costs the API server no thousand questions.
  *   Everything of a review is in its arena and goes with it. An answer that had to do without a fact is a refusal that can be retried. */
 #include "guard/admit.h"
 #include "guard/daemon.h"
@@ -12,8 +13,7 @@
 
 enum {
         ROUNDS = 8,
-        FIRST_BATCH =
-                32, /* twice as many each time after: whoever may use the first of 500 costs the API server no thousand questions */
+        FIRST_BATCH = 32, /* of questions; twice as many each time after */
         OBJECT_BYTES = 8 << 20,
 };
 

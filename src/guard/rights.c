@@ -13,8 +13,7 @@
 
 enum {
         REVIEW_BYTES = 256 << 10,
-        UNDER_WAY =
-                4096, /* a question that waits has 2 kB; an API server that is asked so much answers none of them in time */
+        UNDER_WAY = 4096, /* questions, of 2 kB each; so many are not answered in time anyway */
 };
 
 #define YES_US (1 * ND_SECOND_US)

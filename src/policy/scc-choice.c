@@ -215,8 +215,10 @@ void nd_scc_choose(const struct nd_scc_request *request, const struct nd_pod *po
                 return;
         if (may_set && !first && try_with_user_namespace(request, pod, arena, ret))
                 return;
-        if (request->is_open && request->is_open(request->userdata))
+        if (request->is_open && request->is_open(request->userdata)) {
+                ret->refusal = "it is not known yet who may use what";
                 return;
+        }
         if (first) { /* what counts is why the pod that was wanted is not taken */
                 struct nd_pod *with = nd_pod_copy(pod, arena);
 

@@ -156,8 +156,7 @@ struct nd_scc_request {
         bool ephemeral; /* but for its ephemeral containers, which are new and may be filled */
         /* Asked only about constraints that fit. */
         bool (*may_use)(const struct nd_scc *scc, void *userdata);
-        bool (*is_open)(
-                void *userdata); /* where given: whether it had to guess, and nobody wants to know why a pod is not taken */
+        bool (*is_open)(void *userdata); /* where given: whether that had to guess; then nobody wants to know why not */
         void *userdata;
 };
 

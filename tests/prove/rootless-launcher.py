@@ -52,14 +52,14 @@ def doctor(proof: Proof) -> None:
 @check("kube-proxy 1.36.3 in nftables mode runs inside, with a pod behind its node port; pods of two machines by VXLAN over two pastas")
 def kubernetes(proof: Proof) -> None:
     gobin.ensure("kubernetes")
-    output = proof.pytest("tests/rootless/kubernetes.py")
+    output = proof.pytest("-s", "tests/rootless/kubernetes.py")
     for line in re.findall(r"^(?:Kubernetes v|pods of two).*$", output, re.MULTILINE):
         proof.figure("seen", line)
 
 
 @check("helper, launcher, forwarder and controller are killed 50 times each under traffic: the node lives on, other connections go on, network and ports come back")
 def kills(proof: Proof) -> None:
-    output = proof.pytest("tests/rootless/kills.py", timeout=1500)
+    output = proof.pytest("-s", "tests/rootless/kills.py")
     for line in re.findall(r"^.*\bkills of the .*$", output, re.MULTILINE):
         proof.figure("seen", line.strip("."))
     proof.expect(len(re.findall(r"50 kills of the ", output)) == 5, "50 kills of each")
