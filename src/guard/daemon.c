@@ -7,6 +7,7 @@
 #include "guard/daemon.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/random.h>
 #include <systemd/sd-daemon.h>
@@ -355,6 +356,7 @@ static struct nd_error *start_client(struct guard *guard) {
 struct nd_error *guard_start(struct guard *guard) {
         int r = sd_event_default(&guard->loop);
 
+        (void) signal(SIGPIPE, SIG_IGN); /* a client that is gone is an error of its connection alone */
         guard_store_init(&guard->store);
         guard->store.complain = on_complaint;
         guard->store.standards = &guard->config.standards;

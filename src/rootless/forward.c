@@ -14,6 +14,7 @@
 #include "rootless/forward.h"
 
 #include <arpa/inet.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -387,6 +388,7 @@ static struct nd_error *listen_for_controllers(struct nd_forwarder *f, const str
 static struct nd_error *prepare(struct nd_forwarder *f, const struct nd_node *node) {
         nd_autoclose int holder = -EBADF;
 
+        (void) signal(SIGPIPE, SIG_IGN); /* splice() into a connection that its client has reset tells so by an error, too */
         nd_try(nd_node_connect(node, &holder));
         raise_limit(f);
         f->epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -352,7 +352,8 @@ for _ in range(2000):
 
 def watched(forwarder: int) -> int:
     """How many files the forwarder's epoll looks at."""
-    return sum(path.read_text().count("tfd:") for path in Path(f"/proc/{forwarder}/fdinfo").iterdir())
+    number = next(path.name for path in Path(f"/proc/{forwarder}/fd").iterdir() if os.readlink(path) == "anon_inode:[eventpoll]")
+    return Path(f"/proc/{forwarder}/fdinfo/{number}").read_text().count("tfd:")
 
 
 def sockets_of(pid: int) -> list[int]:
@@ -383,3 +384,60 @@ def test_a_socket_that_somebody_else_still_has_is_not_listened_to(served: machin
     for fd in others:
         os.close(fd)
     assert part(served, "forward") == forwarder
+
+
+RUDE_SERVER = """
+import random, socket, threading
+listener = socket.create_server(("", 5001), backlog=100); print("ready", flush=True)
+def serve(c, r):
+    try:
+        c.settimeout(r.choice([.001, .01, .1, 1]))
+        while r.random() < .9 and (data := c.recv(65536)):
+            c.sendall(data)
+        if r.random() < .5: c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\\1\\0\\0\\0\\0\\0\\0\\0")
+    except OSError: pass
+    c.close()
+number = 0
+while True:
+    c, _ = listener.accept(); number += 1
+    threading.Thread(target=serve, args=(c, random.Random(number)), daemon=True).start()
+"""
+RUDE_CLIENTS = """
+import random, socket, sys, threading, time
+address, end = sys.argv[1], time.monotonic() + 5
+def datagram(r):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(r.choice([.001, .01, .05])); s.connect((address, 8211))
+    s.send(b"x" * r.choice([0, 1, 1400, 60000])); s.recv(70000)
+def stream(r):
+    s = socket.create_connection((address, r.choice([8210, 8210, 8212])), timeout=1); s.settimeout(r.choice([.0005, .005, .05]))
+    if r.random() < .5: s.sendall(b"y" * r.choice([1, 100, 20000, 400000]))
+    if r.random() < .5: s.recv(r.choice([1, 100]))
+    if r.random() < .3: s.shutdown(r.choice([socket.SHUT_RD, socket.SHUT_WR, socket.SHUT_RDWR]))
+    if r.random() < .5: s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\\1\\0\\0\\0\\0\\0\\0\\0")
+    s.close()
+def rude(seed):
+    r = random.Random(seed)
+    while time.monotonic() < end:
+        try: r.choice([datagram, stream, stream, stream])(r)
+        except OSError: pass
+threads = [threading.Thread(target=rude, args=(seed,)) for seed in range(16)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+def test_who_hangs_up_at_any_moment_hurts_nobody_else(served: machine.Node) -> None:
+    """In the middle of much data, too, where the kernel moves it and tells the forwarder of a reset by a signal. Nobody listens behind 8212."""
+    served.shell("sh", "-c", 'setsid python3 -c "$0" >/run/rude 2>&1 & while ! grep -q ready /run/rude; do sleep 0.02; done', RUDE_SERVER)
+    forwarder, controller = part(served, "forward"), part(served, "api")
+    before = watched(forwarder)
+    numbers = add(served, "8210:5001", f"8211:{SERVER}/udp", "8212:5999")
+    machine.run(*machine.within("router", "python3", "-c", RUDE_CLIENTS, ALPHA4), timeout=60)
+    tcp = lambda: [port["counters"] for port in ports(served) if port["id"] in (numbers[0], numbers[2])]  # noqa: E731
+    machine.wait_for(lambda: sum(counters["active"] for counters in tcp()) == 0, 30, "all connections are over")
+    assert tcp()[0]["bytesIn"] > 1 << 20 and tcp()[1]["refused"] > 10
+    assert ask(ALPHA4, 8211, "udp") == ROUTER4
+    for number in numbers:
+        rootless("ports", "--name", served.name, "remove", str(number))
+    machine.wait_for(lambda: watched(forwarder) == before, what="nothing of them is watched")
+    assert (part(served, "forward"), part(served, "api")) == (forwarder, controller), "none of them died"
