@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exec, attach and port-forward over the streaming server, as the kubelet asks for them: SPDY/3.1."""
+import concurrent.futures
+import contextlib
 import hashlib
+import os
+import random
 import socket
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,7 +15,7 @@ import grpc
 import pytest
 import validation
 from conftest import Subject
-from pods import TIMEOUT, Container, Pod, Pods, eventually, refused
+from pods import TIMEOUT, Container, Pod, Pods, eventually, peer_pid, refused
 from spdy import PING, Refused, Streams, Tunnels, knock, upgrade
 from websocket import ERROR, RESIZE, STDERR, STDIN, STDOUT, Channels
 from websocket import PING as WEBSOCKET_PING
@@ -545,3 +550,63 @@ def test_what_is_no_websocket_is_refused(plain_pods: Pods) -> None:
     unmasked.socket.sendall(b"\x82\x02\x00x")
     assert unmasked.read(STDOUT) == b""
     assert Streams(url_of(one, "echo fine", stdout=True), ["error", "stdout"]).read("stdout") == b"fine\n"
+
+
+def test_a_client_that_says_nothing_is_asked_whether_he_is_there(plain_pods: Pods) -> None:
+    """One that is gone with more to say than its command takes is seen by nothing else. The kernel tells which timer a connection has."""
+    streams = streams_of(plain_pods.run().container(), "sleep 1000", stdout=True)
+    (_, ours), (_, theirs) = streams.socket.getsockname(), streams.socket.getpeername()
+
+    def keepalive() -> int:
+        lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        timer, ticks = next(line[5] for line in lines if line[1].endswith(f":{theirs:04X}") and line[2].endswith(f":{ours:04X}")).split(":")
+        return int(ticks, 16) if timer == "02" else 0
+
+    assert 0 < eventually(keepalive, 5, "a timer of that kind") <= 60 * os.sysconf("SC_CLK_TCK")
+    streams.close()
+
+
+def rude_client(one: Container, rng: random.Random) -> None:
+    """Does something with exec, attach or port-forward, and hangs up in the middle of it."""
+    exec_words = rng.choice(["cat", "yes", "head -c 300000 /dev/zero", "exit 3", "sleep 1000"])
+    kinds = {
+        "exec": lambda: Streams(url_of(one, exec_words, stdin=True, stdout=True, stderr=True), ["error", "stdin", "stdout", "stderr"]),
+        "terminal": lambda: Streams(url_of(one, exec_words, stdin=True, stdout=True, tty=True), ["error", "stdin", "stdout", "resize"]),
+        "websocket": lambda: Channels(url_of(one, exec_words, stdin=True, stdout=True, stderr=True)),
+        "attach": lambda: attached(one, stdin=True, stdout=True),
+        "forward": lambda: Tunnels(forward_url(one.pod)),
+    }
+    kind = rng.choice(list(kinds))
+    client: Any = kinds[kind]()
+    client.socket.settimeout(rng.choice([0.001, 0.02, 0.2]))
+    name = client.connect(rng.choice([7000, 7002, 7999]), "0") if kind == "forward" else STDIN if kind == "websocket" else "stdin"
+    if rng.random() < 0.6:
+        client.write(name, bytes(rng.choice([1, 5000] if "sleep" in exec_words else [1, 5000, 400000])))
+    for _ in range(rng.randrange(4)):
+        client.step()
+    if rng.random() < 0.5:
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    client.close()
+
+
+def test_who_hangs_up_at_any_moment_hurts_nobody_else(subject: Subject, plain_pods: Pods) -> None:
+    pod = plain_pods.run()
+    one = pod.container("nc -lk -p 7002 -e yes & nc -lk -p 7000 -e cat & exec cat", stdin=True)
+    for port in (7000, 7002):
+        listening(one, port)
+    steady = Tunnels(forward_url(pod))
+    steady.connect(7000, "0")
+    before, end = peer_pid(subject.socket), time.monotonic() + 6
+
+    def rude(seed: int) -> None:
+        rng = random.Random(seed)
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError, EOFError, Refused, grpc.RpcError):
+                rude_client(one, rng)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as people:
+        list(people.map(rude, range(8)))
+    assert peer_pid(subject.socket) == before, "the runtime has not died"
+    assert exchange(steady, "data 0", b"still\n") == b"still\n"
+    eventually(lambda: not processes(one, "sleep 1000"), 20, "no command outlives its client")
+    assert streams_of(one, "echo fine").read("stdout") == b"fine\n"

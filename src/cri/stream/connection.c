@@ -24,6 +24,9 @@ enum {
         HEAD_S = 10,
         SHUT_S = 10,
         IDLE_S = 4 * 3600, /* what kubelets have always granted */
+        ALIVE_S = 30,      /* who says nothing for so long is asked whether he is there */
+        ALIVE_AGAIN_S = 15,
+        ALIVE_TRIES = 4,
         INPUT = ND_HTTP_HEAD,
 };
 
@@ -434,6 +437,16 @@ static int on_time([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
         return 0;
 }
 
+/* A client that ends with more to say than we take leaves no end behind: it comes after what it has said. Its kernel gives up after minutes, and
+ * only whoever asks is told. */
+static void set_options(int fd) {
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int) {1}, sizeof(int));
+        (void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int) {1}, sizeof(int));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int) {ALIVE_S}, sizeof(int));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &(int) {ALIVE_AGAIN_S}, sizeof(int));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &(int) {ALIVE_TRIES}, sizeof(int));
+}
+
 struct nd_error *connection_new(const struct connection_owner *owner, int fd, struct connection **ret) {
         struct connection *connection = nd_new(struct connection);
         sd_event *loop = owner->daemon->loop;
@@ -442,7 +455,7 @@ struct nd_error *connection_new(const struct connection_owner *owner, int fd, st
         connection->owner = owner;
         connection->fd = fd;
         connection->active_us = nd_clock_us();
-        (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int) {1}, sizeof(int));
+        set_options(fd);
         r = sd_event_add_io(loop, &connection->source, fd, EPOLLIN | EPOLLRDHUP, on_io, connection);
         if (r >= 0)
                 r = sd_event_add_time_relative(loop, &connection->timer, CLOCK_MONOTONIC, HEAD_S * ND_SECOND_US, ND_SECOND_US,
