@@ -388,7 +388,7 @@ def test_a_socket_that_somebody_else_still_has_is_not_listened_to(served: machin
 
 RUDE_SERVER = """
 import random, socket, threading
-listener = socket.create_server(("", 5001), backlog=100); print("ready", flush=True)
+listener = socket.create_server(("", 5010), backlog=100); print("ready", flush=True)
 def serve(c, r):
     try:
         c.settimeout(r.choice([.001, .01, .1, 1]))
@@ -428,14 +428,17 @@ for thread in threads: thread.join()
 
 def test_who_hangs_up_at_any_moment_hurts_nobody_else(served: machine.Node) -> None:
     """In the middle of much data, too, where the kernel moves it and tells the forwarder of a reset by a signal. Nobody listens behind 8212."""
-    served.shell("sh", "-c", 'setsid python3 -c "$0" >/run/rude 2>&1 & while ! grep -q ready /run/rude; do sleep 0.02; done', RUDE_SERVER)
+    served.shell("sh", "-c", 'setsid python3 -c "$0" >/run/rude 2>&1 & while ! grep -qx ready /run/rude; do sleep 0.02; done', RUDE_SERVER)
     forwarder, controller = part(served, "forward"), part(served, "api")
     before = watched(forwarder)
-    numbers = add(served, "8210:5001", f"8211:{SERVER}/udp", "8212:5999")
+    numbers = add(served, "8210:5010", f"8211:{SERVER}/udp", "8212:5999")
     machine.run(*machine.within("router", "python3", "-c", RUDE_CLIENTS, ALPHA4), timeout=60)
-    tcp = lambda: [port["counters"] for port in ports(served) if port["id"] in (numbers[0], numbers[2])]  # noqa: E731
-    machine.wait_for(lambda: sum(counters["active"] for counters in tcp()) == 0, 30, "all connections are over")
-    assert tcp()[0]["bytesIn"] > 1 << 20 and tcp()[1]["refused"] > 10
+
+    def counters(number: int) -> dict[str, int]:
+        return next(port["counters"] for port in ports(served) if port["id"] == number)
+
+    machine.wait_for(lambda: counters(numbers[0])["active"] + counters(numbers[2])["active"] == 0, 30, "all connections are over")
+    assert counters(numbers[0])["bytesIn"] > 1 << 20 and counters(numbers[2])["refused"] > 10
     assert ask(ALPHA4, 8211, "udp") == ROUTER4
     for number in numbers:
         rootless("ports", "--name", served.name, "remove", str(number))
