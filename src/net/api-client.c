@@ -97,6 +97,7 @@ static void dequeue(struct nd_api_call *call) {
         queue->count--;
 }
 
+/* As dequeue() would do it, in words that those who analyse the code can follow: the first has nobody before it. */
 static struct nd_api_call *take_first(struct queue *queue) {
         struct nd_api_call *call = queue->first;
 
@@ -186,6 +187,22 @@ static void tell(struct nd_api_call *call, CURLcode result) {
         call->request.done(&answer, call->request.userdata);
 }
 
+/* The end of one that libcurl is not busy with: who still wants to know is told. */
+static void conclude(struct nd_api_call *call, CURLcode result) {
+        bool wanted = call->state != CALL_CANCELLED;
+
+        call->state = CALL_CANCELLED; /* done() may cancel it, which then does nothing */
+        if (wanted)
+                tell(call, result);
+        end_call(call);
+}
+
+/* Those that are there now: what somebody sends when he is told comes later. */
+static void conclude_all(struct queue *queue, CURLcode result) {
+        for (size_t left = queue->count; left > 0 && queue->first; left--)
+                conclude(take_first(queue), result);
+}
+
 static void collect(struct nd_api *api) {
         CURLMsg *message;
         int left;
@@ -197,11 +214,7 @@ static void collect(struct nd_api *api) {
                 if (message->msg != CURLMSG_DONE)
                         continue;
                 (void) curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **) &call);
-                if (call->state == CALL_OPEN) {
-                        call->state = CALL_CANCELLED; /* done() may cancel it, which then does nothing */
-                        tell(call, result);
-                }
-                end_call(call);
+                conclude(call, result);
         }
 }
 
@@ -266,12 +279,7 @@ static void set_callbacks(struct nd_api *api) {
 /* Connections belong to libcurl's multi handle, and go with it. */
 static void renew(struct nd_api *api) {
         api->renew = false;
-        for (struct nd_api_call *call = api->open.first; call; call = call->next)
-                if (call->state == CALL_OPEN) { /* what one of them is told may have cancelled another */
-                        call->state = CALL_CANCELLED;
-                        tell(call, CURLE_OPERATION_TIMEDOUT);
-                }
-        end_all(&api->open);
+        conclude_all(&api->open, CURLE_OPERATION_TIMEDOUT);
         (void) curl_multi_cleanup(api->multi);
         api->multi = curl_multi_init();
         if (!api->multi)
@@ -407,16 +415,6 @@ static void open_call(struct nd_api_call *call) {
 
 /* ---- all calls */
 
-/* The end of one that libcurl is not busy with. */
-static void refuse(struct nd_api_call *call, CURLcode why) {
-        bool wanted = call->state != CALL_CANCELLED;
-
-        call->state = CALL_CANCELLED; /* done() may cancel it, which then does nothing */
-        if (wanted)
-                tell(call, why);
-        end_call(call);
-}
-
 static void hand_over(struct nd_api_call *call, uint64_t left_us) {
         struct nd_api *api = call->api;
 
@@ -426,7 +424,7 @@ static void hand_over(struct nd_api_call *call, uint64_t left_us) {
         if (left_us > 0) /* libcurl counts from now; the least that it can be told is a millisecond */
                 (void) curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, left_us > ND_MS_US ? (long) (left_us / ND_MS_US) : 1L);
         if (curl_multi_add_handle(api->multi, call->easy) != CURLM_OK)
-                refuse(call, CURLE_FAILED_INIT);
+                conclude(call, CURLE_FAILED_INIT);
 }
 
 /* The oldest one, unless its time was over before its turn came. */
@@ -434,7 +432,7 @@ static void serve(struct nd_api_call *call) {
         uint64_t waited_us = nd_clock_us() - call->sent_us, timeout_us = call->request.timeout_us;
 
         if (timeout_us > 0 && waited_us >= timeout_us)
-                refuse(call, CURLE_OPERATION_TIMEDOUT);
+                conclude(call, CURLE_OPERATION_TIMEDOUT);
         else
                 hand_over(call, timeout_us > 0 ? timeout_us - waited_us : 0);
 }
@@ -472,11 +470,8 @@ struct nd_api_call *nd_api_send(struct nd_api *api, const struct nd_api_request 
 }
 
 void nd_api_stop(struct nd_api *api) {
-        /* what somebody sends when he is told is not answered any more */
-        for (size_t left = api->open.count; left > 0 && api->open.first; left--)
-                refuse(take_first(&api->open), CURLE_ABORTED_BY_CALLBACK);
-        for (size_t left = api->waiting.count; left > 0 && api->waiting.first; left--)
-                refuse(take_first(&api->waiting), CURLE_ABORTED_BY_CALLBACK);
+        conclude_all(&api->open, CURLE_ABORTED_BY_CALLBACK);
+        conclude_all(&api->waiting, CURLE_ABORTED_BY_CALLBACK);
 }
 
 void nd_api_cancel(struct nd_api_call *call) {

@@ -570,8 +570,8 @@ def rude_client(one: Container, rng: random.Random) -> None:
     """Does something with exec, attach or port-forward, and hangs up in the middle of it."""
     exec_words = rng.choice(["cat", "yes", "head -c 300000 /dev/zero", "exit 3", "sleep 1000"])
     kinds = {
-        "exec": lambda: Streams(url_of(one, exec_words, stdin=True, stdout=True, stderr=True), ["error", "stdin", "stdout", "stderr"]),
-        "terminal": lambda: Streams(url_of(one, exec_words, stdin=True, stdout=True, tty=True), ["error", "stdin", "stdout", "resize"]),
+        "exec": lambda: streams_of(one, exec_words, stdin=True, stdout=True, stderr=True),
+        "terminal": lambda: streams_of(one, exec_words, stdin=True, stdout=True, tty=True),
         "websocket": lambda: Channels(url_of(one, exec_words, stdin=True, stdout=True, stderr=True)),
         "attach": lambda: attached(one, stdin=True, stdout=True),
         "forward": lambda: Tunnels(forward_url(one.pod)),

@@ -109,6 +109,14 @@ def running(argv: list[str], cpus: str, log: Path) -> Iterator[subprocess.Popen[
         process.wait(timeout=20)
 
 
+@contextlib.contextmanager
+def large_cluster(where: Path, cpus: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """What answers as an API server with a large cluster would."""
+    with running([sys.executable, "-B", str(TESTS / "fake_api.py"), str(API_PORT), str(where / "crt"), str(where / "key")], cpus, log) as api:
+        time.sleep(1)
+        yield api
+
+
 def fetch(path: str, body: dict[str, Any] | None = None) -> str:
     context = ssl._create_unverified_context()
     request = urllib.request.Request(f"https://127.0.0.1:{GUARD_PORT}{path}", json.dumps(body).encode() if body else None, {"Content-Type": "application/json"})
@@ -164,8 +172,7 @@ def measure(builds: Path, where: Path, seconds: int, rbac_only: bool) -> dict[st
     write_config(where, rbac_only)
     log = where / "log"
     found: dict[str, Any] = {}
-    with running([sys.executable, "-B", str(TESTS / "fake_api.py"), str(API_PORT), str(where / "crt"), str(where / "key")], other_cpus(), log) as api:
-        time.sleep(1)
+    with large_cluster(where, other_cpus(), log) as api:
         with running([str(builds / "src/guard/nodens-guard"), "serve", "--config", str(where / "guard.yaml")], str(GUARD_CPU), log) as guard:
             found["ready_seconds"] = wait_ready(guard, log)
             found["listed"] = memory(guard.pid)
@@ -202,8 +209,7 @@ def measure_peer(program: Path, builds: Path, where: Path, seconds: int) -> dict
     flags = ["--bind-address", "127.0.0.1", "--secure-port", str(GUARD_PORT), "--tls-cert-file", str(where / "crt"), "--tls-private-key-file", str(where / "key"),
              "--kubeconfig", str(where / "kubeconfig"), "--client-qps-limit", "1000", "--client-qps-burst", "1000"]
     os.environ["KUBE_FEATURE_WatchListClient"] = "false"    # the cluster lists page by page
-    with running([sys.executable, "-B", str(TESTS / "fake_api.py"), str(API_PORT), str(where / "crt"), str(where / "key")], other_cpus(), log):
-        time.sleep(1)
+    with large_cluster(where, other_cpus(), log):
         with running([str(program), *flags], str(GUARD_CPU), log) as peer:
             found: dict[str, Any] = {"ready_seconds": wait_ready(peer, log, "ok")}
             wait_allowed("/", fill(review(random.Random(7), 0)))

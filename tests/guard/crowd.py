@@ -83,16 +83,8 @@ def rude(_: Path, where: Path, guard: subprocess.Popen[bytes], api: subprocess.P
         api.send_signal(signal.SIGUSR1)
     for one in people:
         one.join()
-    peak, deadline = bench.memory(guard.pid)["peak_rss"], time.monotonic() + 30
-    while (ready := answers()) is False and time.monotonic() < deadline:
-        time.sleep(0.2)
-    return {"connections": count[0], "peak_mb": peak, "ready": ready}
-
-
-def answers() -> bool:
-    with contextlib.suppress(OSError):
-        return bench.fetch("/readyz") == "ok\n"
-    return False
+    peak = bench.memory(guard.pid)["peak_rss"]
+    return {"connections": count[0], "peak_mb": peak, "ready_seconds": bench.wait_ready(guard, where / "log")}
 
 
 @contextlib.contextmanager
@@ -103,10 +95,8 @@ def world(build: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes], subproce
         bench.certificate(where)
         bench.write_reviews(where / "reviews", False)
         bench.write_config(where, rbac_only=False)
-        api = [sys.executable, "-B", str(bench.TESTS / "fake_api.py"), str(bench.API_PORT), str(where / "crt"), str(where / "key")]
         guard = [str(build / "src/guard/nodens-guard"), "serve", "--config", str(where / "guard.yaml")]
-        with bench.running(api, bench.all_cpus(), where / "api.log") as behind:
-            time.sleep(1)
+        with bench.large_cluster(where, bench.all_cpus(), where / "api.log") as behind:
             with bench.running(guard, bench.all_cpus(), where / "log") as front:
                 bench.wait_ready(front, where / "log")
                 yield where, front, behind
