@@ -27,6 +27,7 @@ PORT = 9443
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "gate: part of the short form that CI runs; `tools/dev test guard-node-short`")
     config.addinivalue_line("markers", "node: needs a node; `tools/dev test guard-node`")
     config.addinivalue_line("markers", "slow: takes more than a minute; not in `tools/dev test guard-asan`, which CI runs")
 

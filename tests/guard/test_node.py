@@ -80,6 +80,7 @@ def granted(plane: Plane, ns: str, constraint: str) -> None:
                                          "--as", "alice", "-n", ns).returncode == 0, "the grant")
 
 
+@pytest.mark.gate
 def test_an_ordinary_users_pod_runs_with_a_user_of_restricted_v3(staffed: Plane) -> None:
     ns = team(staffed, "ordinary")
     pod = started(staffed, ns, "p", {"hostUsers": False}, 310001)
@@ -105,6 +106,7 @@ def test_a_deployments_pod_in_a_namespace_that_asks_for_user_namespaces(staffed:
     assert int(on_node(staffed, "sleep 310002")["Uid"][0]) % IDS == pod["spec"]["containers"][0]["securityContext"]["runAsUser"]
 
 
+@pytest.mark.gate
 def test_who_asks_for_root_gets_a_root_of_their_own_where_it_is_granted(staffed: Plane) -> None:
     ns = team(staffed, "roots")
     refused = staffed.create(ns, {"hostUsers": False}, context={"runAsUser": 0}, ok=False)
@@ -155,6 +157,7 @@ def test_the_same_pod_with_a_masked_proc_runs_no_containers(staffed: Plane) -> N
     assert "proc" in inside(staffed, ns, "p", f"podman run --rm {image} true", ok=False)
 
 
+@pytest.mark.gate
 def test_a_static_pod_shows_up_where_constraints_are_enforced(staffed: Plane) -> None:
     ns = team(staffed, "static")
     spec = {"hostNetwork": True, "hostPID": True, "terminationGracePeriodSeconds": 1, "containers": [

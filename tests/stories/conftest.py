@@ -28,10 +28,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kernel", default="uml", help="likewise (default: uml)")
     parser.addoption("--copy-mib", type=int, default=64, help="how much kubectl cp copies each way (default: 64)")
     parser.addoption("--figures", help="where to write what was measured, as JSON")
+    parser.addoption("--kubelets", help="which older kubelets, divided by commas (default: all)")
     parser.addoption("--ooms", type=int, default=100, help="containers that are killed for their memory (default: 100)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "gate: part of the short form that CI runs; `tools/dev test stories-short`, `versions-short`")
     config.addinivalue_line("markers", "reboot: starts the node anew; `tools/dev test reboot`")
     config.addinivalue_line("markers", "versions: starts clusters with older kubelets; `tools/dev test versions`")
     config.addinivalue_line("markers", "throughput: starts two clusters to compare; `tools/dev test throughput`")

@@ -14,6 +14,7 @@ OUTSIDE = {"core-pattern": "echo x >/proc/sys/kernel/core_pattern", "clock": "da
 FUSE = "story.nodens/fuse"
 
 
+@pytest.mark.gate
 def test_privileges_inside_a_pod_are_worth_nothing_outside(person: Person) -> None:
     """SYS_ADMIN mounts, NET_ADMIN makes a tunnel, both inside only."""
     tries = "; ".join(f"({command}) >/dev/null 2>&1 && echo {name}=yes || echo {name}=no" for name, command in (INSIDE | OUTSIDE).items())
@@ -59,6 +60,7 @@ def test_a_privileged_pod_with_the_hosts_users_is_as_the_first_process(person: P
     assert person.log("privileged").split() == person.on_node(fields).split()
 
 
+@pytest.mark.gate
 def test_a_static_pod_has_users_of_its_own(person: Person) -> None:
     person.static_pod("static-story", pod_spec(container(f"cat /proc/self/uid_map; {FOREVER}"), hostUsers=False))
     try:
@@ -69,6 +71,7 @@ def test_a_static_pod_has_users_of_its_own(person: Person) -> None:
         person.end_static_pods("static-story")
 
 
+@pytest.mark.gate
 def test_pods_and_a_mount_survive_a_restart_of_the_runtime(person: Person) -> None:
     unit = {"nodens": "nodens-cri", "containerd": "containerd"}[person.cluster.record["runtime"]]
     person.on_node("mkdir -p /var/lib/story-shared && mountpoint -q /var/lib/story-shared || mount --bind /var/lib/story-shared /var/lib/story-shared; "

@@ -63,6 +63,7 @@ def line_with(running: subprocess.Popen[str], words: str, seconds: float = 60) -
     raise AssertionError(f"no line with {words!r}: {seen}")
 
 
+@pytest.mark.gate
 def test_exec_tells_output_errors_and_the_exit_code(person: Person, host_users: bool) -> None:
     person.pod("shell", container(FOREVER), hostUsers=host_users)
     person.ready("shell")
@@ -115,6 +116,7 @@ def test_copy(person: Person, way: str, request: pytest.FixtureRequest) -> None:
         file.unlink(missing_ok=True)
 
 
+@pytest.mark.gate
 def test_attach_types_and_reads(person: Person, host_users: bool) -> None:
     person.pod("cat", container("while read x; do echo got $x; done; echo the end", stdin=True, stdinOnce=True), hostUsers=host_users, restartPolicy="Never")
     person.ready("cat")
@@ -168,6 +170,7 @@ def test_the_python_client_execs_over_the_old_websocket(person: Person, host_use
     assert seen["talk"] == {"stdout": "got hello\ngot end\n", "stderr": "also hello\nalso end\n", "code": 7}
 
 
+@pytest.mark.gate
 def test_logs_are_followed_across_rotations(person: Person) -> None:
     """The kubelet of these stories rotates at 64 KiB, and looks every three seconds."""
     count = 6000

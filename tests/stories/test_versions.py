@@ -18,6 +18,9 @@ pytestmark = pytest.mark.versions
 
 @pytest.fixture(scope="module", params=list(OLD_KUBELETS))
 def older(request: pytest.FixtureRequest) -> Iterator[tuple[str, cluster.Cluster]]:
+    wanted = request.config.getoption("--kubelets")
+    if wanted and request.param not in wanted.split(","):
+        pytest.skip(f"not among --kubelets {wanted}")
     name = f"kubelet-{request.param.replace('.', '-')}-{os.getpid()}"
     made = cluster.up(cluster.Options(name=name, runtime="nodens", kubelet=request.param, kubelet_gates=("PodAndContainerStatsFromCRI=true",)))
     try:
@@ -36,6 +39,7 @@ def somebody(older: tuple[str, cluster.Cluster]) -> Iterator[Person]:
     one.kubectl("delete", "namespace", one.namespace, "--wait=false")
 
 
+@pytest.mark.gate
 def test_it_is_the_older_kubelet(older: tuple[str, cluster.Cluster], somebody: Person) -> None:
     info = somebody.get("node", "node1")["status"]
     assert info["nodeInfo"]["kubeletVersion"].startswith(f"v{older[0]}.") and info["nodeInfo"]["containerRuntimeVersion"].startswith("nodens://")
@@ -44,6 +48,7 @@ def test_it_is_the_older_kubelet(older: tuple[str, cluster.Cluster], somebody: P
     assert handlers[""].get("userNamespaces") is True and handlers[""].get("recursiveReadOnlyMounts") is True
 
 
+@pytest.mark.gate
 def test_pods_have_users_of_their_own_and_their_files(somebody: Person) -> None:
     script = f"cat /proc/self/uid_map; touch /v/mine; stat -c 'v %u' /v/mine; cat /c/key; {FOREVER}"
     mounts = [{"name": "v", "mountPath": "/v"}, {"name": "c", "mountPath": "/c"}]
@@ -63,6 +68,7 @@ def test_pods_have_users_of_their_own_and_their_files(somebody: Person) -> None:
     assert somebody.log("host").split()[1] == "0"
 
 
+@pytest.mark.gate
 def test_commands_logs_and_ports_reach_it(somebody: Person) -> None:
     somebody.pod("served", container("echo started; nc -lk -p 7000 -e cat"), hostUsers=False)
     somebody.ready("served")
@@ -94,6 +100,7 @@ def test_its_figures_are_told(somebody: Person) -> None:
     print("cAdvisor names the container:", bool(re.search(r'container="main"[^}]*pod="counted"', told)))
 
 
+@pytest.mark.gate
 def test_what_another_users_pod_cannot_have_is_refused_or_unknown(older: tuple[str, cluster.Cluster], somebody: Person) -> None:
     """hostNetwork beside users of its own: since 1.35 behind a gate; an older kubelet says that it cannot, and does not run it with the host's users."""
     somebody.apply("Pod", "both", spec={"containers": [container(FOREVER)], "hostNetwork": True, "hostUsers": False, "nodeName": "node1"})

@@ -35,6 +35,7 @@ def test_a_job_runs_to_its_end_and_keeps_its_log(person: Person, host_users: boo
     assert log.endswith("done\n") and mapped(log) != host_users
 
 
+@pytest.mark.gate
 def test_init_containers_run_before_sidecars_beside(person: Person, host_users: bool) -> None:
     volume = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
     init = [container("echo first >/v/order", "first", **volume), container("trap 'exit 0' TERM; echo sidecar >>/v/order; while :; do sleep 0.2; done", "beside",
@@ -44,6 +45,7 @@ def test_init_containers_run_before_sidecars_beside(person: Person, host_users: 
     assert person.log("ordered", "-c", "main").split() == ["first", "sidecar"]
 
 
+@pytest.mark.gate
 def test_volumes_of_every_kind_have_their_content_and_owner(person: Person, host_users: bool) -> None:
     person.kubectl("create", "configmap", "settings", "--from-literal=key=from-config")
     person.kubectl("create", "secret", "generic", "hidden", "--from-literal=key=from-secret")
@@ -71,6 +73,7 @@ def test_a_group_of_volumes_is_the_volumes_group(person: Person, host_users: boo
     assert "2345" in groups.split() and owners == ["2345", "2345"]
 
 
+@pytest.mark.gate
 def test_a_pod_on_the_hosts_network_has_users_of_its_own(person: Person) -> None:
     person.pod("host-network", container(f"{SHOW_USERS}; hostname; ip -o addr; {FOREVER}"), hostNetwork=True, hostUsers=False)
     person.ready("host-network")
@@ -97,6 +100,7 @@ def test_hooks_run_after_the_start_and_before_the_end(person: Person, host_users
     assert person.on_node("ls /var/lib/story-hooks; cat /var/lib/story-hooks/stopped").split() == ["started", "stopped", "bye"]
 
 
+@pytest.mark.gate
 def test_a_container_that_fails_is_started_again_and_its_end_is_told(person: Person, host_users: bool) -> None:
     person.pod("failing", container("echo attempt; echo last words >/dev/termination-log; exit 3"), hostUsers=host_users)
     found = person.until(lambda: [one for one in person.status("failing").get("containerStatuses", []) if one["restartCount"] >= 2], "two restarts", 90)
@@ -125,6 +129,7 @@ def test_a_log_that_grows_is_rotated_and_loses_no_line(person: Person, host_user
     assert len(lines()) > 1000, "more of the log is gone than the kubelet's settings say"
 
 
+@pytest.mark.gate
 def test_containers_that_want_too_much_memory_are_oom_killed_and_said_so(person: Person, request: pytest.FixtureRequest) -> None:
     wanted = request.config.getoption("--ooms")
     limits = {"resources": {"limits": {"memory": "20Mi"}, "requests": {"memory": "1Mi"}}}
@@ -157,6 +162,7 @@ def test_a_running_pod_is_resized(person: Person, host_users: bool) -> None:
     assert str(96 << 20) in limits and person.status("resized")["containerStatuses"][0]["restartCount"] == 0
 
 
+@pytest.mark.gate
 def test_an_image_volume_is_mounted(person: Person, host_users: bool) -> None:
     person.pod("image-volume", container("ls /v/bin/busybox && stat -c %u /v/bin", volumeMounts=[{"name": "v", "mountPath": "/v"}]),
                volumes=[{"name": "v", "image": {"reference": BUSYBOX, "pullPolicy": "IfNotPresent"}}], restartPolicy="Never", hostUsers=host_users)

@@ -9,7 +9,7 @@ from .command import Command, Failure
 
 # Where commands live, in the order in which `tools/dev help` shows them.
 MODULES = (
-    "build", "tests", "fuzz", "lint", "prove", "ci",
+    "build", "tests", "fuzz", "lint", "prove", "ci", "nightly",
     "vm", "cluster", "e2e", "bench", "package",
     "shell", "deps", "gobin", "images", "registry", "root", "cache", "doctor",
 )

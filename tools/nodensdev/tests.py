@@ -41,9 +41,14 @@ def environment(inside: room.Prepared, variant: str) -> dict[str, str]:
     return {"NODENS_VARIANT": variant}
 
 
-def pytest(directory: str, variant: str = "") -> Callable[[room.Prepared], bool]:
+def marked(expression: str = "", nightly: bool = False) -> list[str]:
+    """pytest's words that choose tests by their marks. Those marked `nightly` are random or measure time: only `tools/dev nightly` runs them."""
+    return ["-m", "nightly" if nightly else f"({expression}) and not nightly" if expression else "not nightly"]
+
+
+def pytest(directory: str, variant: str = "", nightly: bool = False) -> Callable[[room.Prepared], bool]:
     def run_pytest(inside: room.Prepared) -> bool:
-        return inside.run(pytest_words(directory, settings=environment(inside, variant))) == 0
+        return inside.run(pytest_words(*marked(nightly=nightly), directory, settings=environment(inside, variant))) == 0
     return run_pytest
 
 
@@ -55,10 +60,10 @@ def with_root(name: str, suite: Callable[[room.Prepared], bool]) -> Callable[[ro
     return run_suite
 
 
-def pytest_on_machine(directory: str, *arguments: str, variant: str = "") -> Callable[[room.Prepared], bool]:
+def pytest_on_machine(directory: str, *arguments: str, variant: str = "", marks: str = "", nightly: bool = False) -> Callable[[room.Prepared], bool]:
     """For tests that start guests and clusters themselves, as a contributor does."""
     def run_pytest(inside: room.Prepared) -> bool:
-        command = [python_with_pytest(), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, directory]
+        command = [python_with_pytest(), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *marked(marks, nightly), *arguments, directory]
         return subprocess.run(command, cwd=TOP, stdin=subprocess.DEVNULL, env=os.environ | environment(inside, variant)).returncode == 0
     return run_pytest
 
@@ -85,10 +90,11 @@ def pytest_words(*arguments: str, settings: dict[str, str] | None = None) -> lis
 
 
 def pytest_of_images(directory: str, *arguments: str, place: Callable[[room.Prepared], room.Prepared] | None = None,
-                     variant: str = "gcc") -> Callable[[room.Prepared], bool]:
+                     variant: str = "gcc", nightly: bool = False) -> Callable[[room.Prepared], bool]:
     def run_pytest(inside: room.Prepared) -> bool:
         settings = prepare_runtimes(inside, variant)
-        return (place(inside) if place else inside).run(pytest_words(*arguments, directory, settings=settings)) == 0
+        words = pytest_words(*marked(nightly=nightly), *arguments, directory, settings=settings)
+        return (place(inside) if place else inside).run(words) == 0
     return run_pytest
 
 
@@ -129,6 +135,7 @@ def python_with_pytest() -> str:
 
 
 COMMON = "not reboot and not versions and not throughput"    # stories that share a cluster
+SHORT = f"gate and {COMMON}"                                 # and those of the gate among them
 SUITES = {
     "unit": Suite("unit tests and the fuzzers' corpora", meson("gcc", "unit", "fuzz")),
     "asan": Suite("the same under ASan and UBSan", meson("asan", "unit", "fuzz")),
@@ -160,28 +167,31 @@ SUITES = {
     "pods-soak-full": Suite("the same ten times over, and 10,000 pod lives",
                             pytest_of_images("tests/pods/test_soak.py", "-s", "--rounds", "10000", "--soak-lives", "10000", "--minutes", "10", place=alone),
                             default=False),
-    "stories": Suite("what people do with a node, on a cluster with nodens-cri", pytest_on_machine("tests/stories", "-m", COMMON), default=False),
+    "stories": Suite("what people do with a node, on a cluster with nodens-cri", pytest_on_machine("tests/stories", marks=COMMON), default=False),
+    "stories-short": Suite("of these, those that CI runs", pytest_on_machine("tests/stories", "--ooms", "3", marks=SHORT), default=False),
     "streams": Suite("of these, kubectl exec, cp, attach, port-forward, debug, logs -f and top",
                      pytest_on_machine("tests/stories/test_streams.py", "tests/stories/test_top.py", "-s"), default=False),
     "streams-copy": Suite("kubectl cp of 1 GiB each way", pytest_on_machine("tests/stories/test_streams.py", "-s", "-k", "copy", "--copy-mib", "1024"), default=False),
-    "stories-systemd": Suite("the same with systemd as the cgroup driver", pytest_on_machine("tests/stories", "-m", COMMON, "--cgroup-driver", "systemd"),
+    "stories-systemd": Suite("the same with systemd as the cgroup driver", pytest_on_machine("tests/stories", "--cgroup-driver", "systemd", marks=COMMON),
                              default=False),
-    "versions": Suite("pods in user namespaces with kubelets of older minors", pytest_on_machine("tests/stories", "-s", "-m", "versions"), default=False),
+    "versions": Suite("pods in user namespaces with kubelets of older minors", pytest_on_machine("tests/stories", "-s", marks="versions"), default=False),
+    "versions-short": Suite("of these, what CI runs: one kubelet", pytest_on_machine("tests/stories", "-s", "--kubelets", "1.34", marks="versions and gate"), default=False),
     "throughput": Suite("how much goes through kubectl exec, beside containerd",
-                        pytest_on_machine("tests/stories", "-s", "-m", "throughput", "--figures", "build/throughput.json"), default=False),
-    "reboot": Suite("what a reboot and a power cut of the node make of its pods", pytest_on_machine("tests/stories", "-m", "reboot"), default=False),
+                        pytest_on_machine("tests/stories", "-s", "--figures", "build/throughput.json", marks="throughput"), default=False),
+    "reboot": Suite("what a reboot and a power cut of the node make of its pods", pytest_on_machine("tests/stories", marks="reboot"), default=False),
     "package": Suite("the Debian packages: installed in a guest, and upgraded with pods alive", packages_in_guest, default=False),
     "images-store": Suite("images under 200 kills and on full disks", pytest_of_images("tests/images-store", "-s"), default=False),
     "rootless": Suite("nodes of an ordinary user: launcher, network, what root inside cannot reach", with_root("lxc", pytest("tests/rootless", variant="gcc"))),
     "rootless-asan": Suite("the same under ASan and UBSan", with_root("lxc", pytest("tests/rootless", variant="asan")), default=False),
-    "guard": Suite("admission beside a stock API server, without nodes", pytest_on_machine("tests/guard", "-s", "-m", "not node", variant="gcc"), default=False),
-    "guard-asan": Suite("the same under ASan and UBSan, but for what takes minutes", pytest_on_machine("tests/guard", "-s", "-m", "not node and not slow", variant="asan"),
+    "guard": Suite("admission beside a stock API server, without nodes", pytest_on_machine("tests/guard", "-s", variant="gcc", marks="not node"), default=False),
+    "guard-asan": Suite("the same under ASan and UBSan, but for what takes minutes", pytest_on_machine("tests/guard", "-s", variant="asan", marks="not node and not slow"),
                         default=False),
     "guard-node": Suite("what the guard admits, on a node with nodens-cri: users, root of a pod's own, podman in a pod",
                         pytest_on_machine("tests/guard/test_node.py", "-s", variant="gcc"), default=False),
+    "guard-node-short": Suite("of these, those that CI runs", pytest_on_machine("tests/guard/test_node.py", "-s", variant="gcc", marks="gate"), default=False),
     "guard-ranges": Suite("of these, ranges of user IDs while leaders are killed", pytest_on_machine("tests/guard/test_ranges.py", "-s", variant="gcc"), default=False),
-    "testbed": Suite("guests and clusters, and what they leave behind", pytest_on_machine("tests/testbed", "-m", "not slow"), default=False),
-    "testbed-slow": Suite("the same on Debian's own kernel", pytest_on_machine("tests/testbed", "-m", "slow"), default=False),
+    "testbed": Suite("guests and clusters, and what they leave behind", pytest_on_machine("tests/testbed", marks="not slow"), default=False),
+    "testbed-slow": Suite("the same on Debian's own kernel", pytest_on_machine("tests/testbed", marks="slow"), default=False),
 }
 
 

@@ -95,7 +95,12 @@ def push(args: argparse.Namespace) -> int:
     return 0
 
 
-ACTIONS = {"up": up, "down": down, "push": push}
+def fill(args: argparse.Namespace) -> int:
+    print(storage.filled(tuple(args.set)) if args.set else storage.filled())
+    return 0
+
+
+ACTIONS = {"up": up, "down": down, "push": push, "fill": fill}
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -111,4 +116,4 @@ def run(args: argparse.Namespace) -> int:
     return ACTIONS[args.action](args)
 
 
-COMMANDS = [Command("registry", "a real registry with the test images: up, down, push", run, options)]
+COMMANDS = [Command("registry", "a real registry with the test images: up, down, push; fill only makes its storage", run, options)]

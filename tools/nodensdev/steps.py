@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a list of `tools/dev` commands one after the other and reports each with its time: the gate and the nightly run are such lists.
+
+A step that exceeds its time limit is ended together with everything it started, and fails. Its log is kept, and the lines that name the cause
+are shown, because a report may be cut.
+"""
+import os
+import select
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import excerpt
+from .command import Failure
+from .project import TOOLS
+
+GRACE = 60.0  # seconds that a step has to clean up after SIGTERM
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of the report."""
+
+    title: str
+    command: tuple[str, ...]  # arguments of tools/dev
+    minutes: float = 5.0  # time limit
+
+
+def run_limited(argv: list[str], log: Path, seconds: float, grace: float = GRACE) -> int | None:
+    """Runs a command in a session of its own, its output in `log`. Returns the exit code, or None if the time limit ended it.
+
+    The process is not reaped before its group is killed: until then the group's number cannot name another one.
+    """
+    with log.open("wb") as stream:
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT,
+                                   env=os.environ | {"CI": "true"}, start_new_session=True)
+    handle = os.pidfd_open(process.pid)
+    try:
+        ended = ends_within(handle, seconds)
+        if not ended:
+            process.terminate()
+            ends_within(handle, grace)
+    finally:
+        os.close(handle)
+        os.killpg(process.pid, signal.SIGKILL)
+        code = process.wait()
+    return code if ended else None
+
+
+def ends_within(pidfd: int, seconds: float) -> bool:
+    return bool(select.select([pidfd], [], [], seconds)[0])
+
+
+def run_step(step: Step, log: Path) -> bool:
+    """Runs one step and reports it."""
+    started = time.monotonic()
+    code = run_limited([str(TOOLS / "dev"), *step.command], log, step.minutes * 60)
+    print(f"{'ok  ' if code == 0 else 'FAIL'} {time.monotonic() - started:7.1f} s  {step.title}", flush=True)
+    if code != 0:
+        ending = f"exceeded its limit of {step.minutes:g} min" if code is None else f"ended with {code}"
+        print(f"     tools/dev {' '.join(step.command)} {ending}")
+        excerpt.show(log)
+    return code == 0
+
+
+def show(chosen: list[Step]) -> None:
+    """Prints the steps with their commands and limits."""
+    for step in chosen:
+        print(f"{step.title:<55} {step.minutes:4g} min  tools/dev {' '.join(step.command)}")
+
+
+def run_all(chosen: list[Step], logs: Path) -> int:
+    """Runs all steps, also after one has failed; the exit code."""
+    if not chosen:
+        raise Failure("no step was chosen")
+    logs.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    passed = sum(run_step(step, logs / f"{number:02}.log") for number, step in enumerate(chosen, 1))
+    print(f"     {time.monotonic() - started:7.1f} s  total")
+    print(f"{passed} passed, {len(chosen) - passed} failed")
+    return 0 if passed == len(chosen) else 1
