@@ -3,7 +3,7 @@
 import xml.etree.ElementTree as ElementTree
 from typing import Any
 
-from nodensdev.bench import figures, plot, probes, table
+from nodensdev.bench import figures, plot, probes, report, table
 from nodensdev.bench.guest.subjects import STEPS
 
 
@@ -78,6 +78,13 @@ def test_the_cost_of_a_user_namespace_is_taken_pair_by_pair() -> None:
     assert figures.userns_cost(data) == {"engine": 2, "containerd": 1.5}
     assert figures.modes_of(data) == ["on"]
     assert "what a user namespace costs" in table.as_text(data)
+
+
+def test_the_page_announces_the_cost_of_a_user_namespace_only_with_the_figure() -> None:
+    data = run(4) | {"machine": {"kernel": "7.2", "cpus": 1}, "kernel": "uml", "parallel": 5, "rounds": 1, "pods": 3}
+    assert "What a user namespace costs" not in report.method(data)
+    data["results"]["pair"] = {"engine": {"on": [20], "off": [10]}}
+    assert "What a user namespace costs" in report.method(data)
 
 
 def test_probes_are_compared_turn_by_turn() -> None:

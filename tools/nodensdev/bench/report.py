@@ -30,14 +30,14 @@ METHOD = """# Benchmarks
   of these. Absolute times move from run to run; two runs must agree in their ratios within 15 %. Runtimes divide the work
   differently between calls (containerd calls crun in StartContainer only), so some steps have no ratio of their own, but their
   sums have.
-- *What a user namespace costs*: pods with and without one in turn, one right after the other, each ended before the next.
-- Memory is the proportional set size of the daemon and of what it leaves running per pod (monitors, shims, pause), without
+{cost}- Memory is the proportional set size of the daemon and of what it leaves running per pod (monitors, shims, pause), without
   the workload.
 - *In parallel*: batches of {parallel} pods at once, wall time by the number of pods. *Restart*: from `systemctl restart` until all
   pods and containers are listed as before. *Pull*: 64 MiB in four gzip layers and a base; the bare engine's is curl,
   checksum and `tar -xz`, one layer after the other.
 - Ports, egress and starts of nodes without root have [a page of their own](benchmarks-rootless.md).
 """
+COST = "- *What a user namespace costs*: pods with and without one in turn, one right after the other, each ended before the next.\n"
 
 
 def results() -> list[Path]:
@@ -73,12 +73,17 @@ def agreement(data: dict[str, Any]) -> str:
             f"the furthest apart is {worst} with {apart[worst]:.0%}.")
 
 
-def write() -> None:
-    data = newest()
+def method(data: dict[str, Any]) -> str:
+    """How the figures were taken; only of those that the run has."""
     machine = data["machine"]
     name = "User-mode Linux" if data["kernel"] == "uml" else "Debian's kernel under QEMU"
-    text = [METHOD.format(kernel_name=f"{name} {machine['kernel']}", cpus=machine["cpus"], parallel=data["parallel"],
-                          rounds=data["rounds"], pods=data["pods"])]
+    return METHOD.format(kernel_name=f"{name} {machine['kernel']}", cpus=machine["cpus"], parallel=data["parallel"],
+                         rounds=data["rounds"], pods=data["pods"], cost=COST if "pair" in data["results"] else "")
+
+
+def write() -> None:
+    data = newest()
+    text = [method(data)]
     versions = ", ".join(f"{title} {version}" for title, version in data["versions"].items())
     busy = f" Load of the machine before the run: {data['load']}." if "load" in data else ""
     text.append(f"## Figures\n{data['date']} UTC, commit {data['commit']}, {data['rounds']} x {data['pods']} pods in {data['seconds'] // 60} min; {versions}.{busy}\n{agreement(data)}\n")
