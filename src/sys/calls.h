@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calls.h - the one table of system calls that change something
  *
- * src/sys is the only caller of mount, clone, spawn and file-changing system calls, and it calls them through nd_sys. Tests
- * put a table of their own there: so the torture test makes the n-th call fail, for every n. Each entry behaves as its libc
- * wrapper does (-1 and errno); calls that only read, and close(), are not here. */
+ * Mount, clone, spawn and file-changing system calls go through nd_sys, in src/sys and in the programs. Tests put a table of
+ * their own there: so the torture test makes the n-th call fail, for every n. Each entry behaves as its libc wrapper does
+ * (-1 and errno); calls that only read, and close(), are not here. */
 #pragma once
 
 #include <fcntl.h>
