@@ -19,7 +19,7 @@ const struct nd_option check_options[] = {
         {.name = "json", .offset = offsetof(struct check_settings, json), .help = "print JSON"},
         {.name = "rootless",
          .offset = offsetof(struct check_settings, rootless),
-         .help = "check what an ordinary user needs to run a whole node"},
+         .help = "check what an ordinary user needs for nodens-rootless"},
         {.name = "dir",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct check_settings, directory),
