@@ -72,10 +72,9 @@ static void seen_open(struct seen *seen) {
 
 /* A child that was given up belongs to the loop until it is reaped. */
 static void reap(sd_event *loop) {
-        uint64_t end = nd_clock_us() + 10 * ND_SECOND_US;
-        siginfo_t info;
+        uint64_t end = nd_clock_us() + 60 * ND_SECOND_US;
 
-        while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && nd_clock_us() < end)
+        while (resources_has_children() && nd_clock_us() < end)
                 assert_true(sd_event_run(loop, 10 * ND_MS_US) >= 0);
 }
 
@@ -86,10 +85,10 @@ static void seen_done(struct seen *seen) {
         sd_event_unref(seen->loop);
 }
 
-/* Runs the loop until the condition holds, at most ten seconds. */
+/* Runs the loop until the condition holds, at most a minute. */
 #define await(seen, condition)                                                                                                \
         do {                                                                                                                  \
-                uint64_t _end = nd_clock_us() + 10 * ND_SECOND_US;                                                            \
+                uint64_t _end = nd_clock_us() + 60 * ND_SECOND_US;                                                            \
                 while (!(condition) && nd_clock_us() < _end)                                                                  \
                         assert_true(sd_event_run((seen)->loop, 100 * ND_MS_US) >= 0);                                         \
                 assert_true(condition);                                                                                       \
@@ -113,7 +112,7 @@ static void start(struct seen *seen, const char *directory, const char *words, s
                                                         .id = "test",
                                                         .directory = directory,
                                                         .create = create,
-                                                        .deadline_us = 5 * ND_SECOND_US,
+                                                        .deadline_us = 60 * ND_SECOND_US,
                                                         .log_directory = directory,
                                                         .log_path = "0.log",
                                                         .uid = getuid(),
@@ -187,7 +186,7 @@ static void what_the_engine_says_last_is_why_it_failed([[maybe_unused]] void **s
                                     .log_directory = "",
                                     .log_path = "",
                                     .cgroup = "",
-                                    .deadline_us = ND_SECOND_US};
+                                    .deadline_us = 60 * ND_SECOND_US};
         struct monitor *monitor;
 
         seen_open(&seen);
@@ -219,7 +218,7 @@ static void a_container_that_the_engine_saw_die_is_not_waited_for([[maybe_unused
                                                         .log_directory = "",
                                                         .log_path = "",
                                                         .cgroup = "",
-                                                        .deadline_us = 5 * ND_SECOND_US},
+                                                        .deadline_us = 60 * ND_SECOND_US},
                                 &events, &seen, &monitor));
         await(&seen, seen.failure);
         expect_error(nd_take_ptr(seen.failure), ND_INTERNAL, "died before it could be started");
@@ -229,31 +228,32 @@ static void a_container_that_the_engine_saw_die_is_not_waited_for([[maybe_unused
 static void an_engine_that_hangs_is_killed_with_all_it_started([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_cleanup(seen_done) struct seen seen;
-        nd_autofree char *script = nd_format("sleep 1000 & echo $! > '%s/child'; sleep 1000", d);
+        nd_autofree char *script = nd_format("sleep 1000 & echo $! > '%s/new'; mv '%s/new' '%s/child'; sleep 1000", d, d, d);
         nd_autofree char *path = nd_format("%s/child", d), *text = nullptr;
         const char *const create[] = {"/bin/sh", "-c", script, nullptr};
         struct monitor *monitor;
         pid_t child;
 
         seen_open(&seen);
-        expect_ok(monitor_start(seen.loop,
-                                &(struct monitor_plan) {.program = program(),
-                                                        .id = "test",
-                                                        .directory = d,
-                                                        .create = create,
-                                                        .log_directory = "",
-                                                        .log_path = "",
-                                                        .cgroup = "",
-                                                        .deadline_us = 300 * ND_MS_US},
-                                &events, &seen, &monitor));
-        await(&seen, seen.failure);
-        expect_error(nd_take_ptr(seen.failure), ND_DEADLINE, "did not end in time");
-        monitor_free(monitor);
+        /* A slow machine may start nothing in so little time: then again with more. */
+        for (uint64_t deadline_us = 300 * ND_MS_US; !scratch_has(d, "child"); deadline_us *= 2) {
+                expect_ok(monitor_start(seen.loop,
+                                        &(struct monitor_plan) {.program = program(),
+                                                                .id = "test",
+                                                                .directory = d,
+                                                                .create = create,
+                                                                .log_directory = "",
+                                                                .log_path = "",
+                                                                .cgroup = "",
+                                                                .deadline_us = deadline_us},
+                                        &events, &seen, &monitor));
+                await(&seen, seen.failure);
+                expect_error(nd_take_ptr(seen.failure), ND_DEADLINE, "did not end in time");
+                monitor_free(monitor);
+        }
         expect_ok(nd_file_read(AT_FDCWD, path, 64, &text, nullptr));
         child = (pid_t) strtol(text, nullptr, 10);
-        for (int i = 0; i < 100 && kill(child, 0) == 0; i++)
-                (void) usleep(10000);
-        assert_int_equal(kill(child, 0), -1);
+        await(&seen, kill(child, 0) < 0);
 }
 
 static void a_log_that_cannot_be_opened_is_the_reason_of_a_failure([[maybe_unused]] void **state) {
@@ -397,15 +397,15 @@ static void a_log_is_opened_anew_on_request([[maybe_unused]] void **state) {
 
 static void children_that_outlive_the_first_process_do_not_delay_its_end([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
+        nd_autofree char *words = nd_format("sleep 1000 & echo $! > %s/child; printf last; exit 0", d), *child = nullptr;
         nd_cleanup(seen_done) struct seen seen;
         struct monitor *monitor;
-        uint64_t begin;
 
         seen_open(&seen);
-        start(&seen, d, "sleep 0.3; sleep 4 & printf last; exit 0", &monitor);
-        begin = nd_clock_us();
+        start(&seen, d, words, &monitor);
         await(&seen, seen.exited);
-        assert_true(nd_clock_us() - begin < 2 * ND_SECOND_US);
+        child = scratch_read(d, "child");
+        assert_int_equal(kill((pid_t) strtol(child, nullptr, 10), SIGKILL), 0); /* it has lived until now */
         assert_int_equal(seen.end.code, 0);
         monitor_free(monitor);
         expect_text(log_of(d, "0.log"), "stdout P last\n");
@@ -441,7 +441,7 @@ static void many_monitors_are_found_again_in_no_time([[maybe_unused]] void **sta
         }
         took = nd_clock_us() - begin;
         print_message("# %d monitors found again in %llu us\n", MONITORS, (unsigned long long) took);
-        assert_true(took < ND_SECOND_US / 2);
+        expect_figure(took < ND_SECOND_US / 2);
         await(&seen, seen.ends == MONITORS);
         for (size_t i = 0; i < MONITORS; i++)
                 monitor_free(monitors[i]);

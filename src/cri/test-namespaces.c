@@ -138,7 +138,7 @@ static struct nd_error *undo_worker(void *argument, [[maybe_unused]] int *ret_fd
 }
 
 static struct nd_error *in_worker(struct fixture *f, nd_worker_function function) {
-        return nd_worker_run("namespaces", function, f, 20 * ND_SECOND_US, nullptr);
+        return nd_worker_run("namespaces", function, f, 60 * ND_SECOND_US, nullptr);
 }
 
 static size_t mount_lines(void) {

@@ -247,7 +247,7 @@ static void a_plugin_that_hangs_is_killed_with_what_it_started([[maybe_unused]] 
 
         set_up(&f);
         conflist(&f, "10-x.conflist", "x", "first", "second");
-        plugin(&f, "first", "sleep 60 & echo $! >\"$here/../pid\"; sleep 61\n");
+        plugin(&f, "first", "sleep 600 & echo $! >\"$here/../pid\"; sleep 601\n");
         plugin(&f, "second", answer);
         expect_ok(network_choose(f.network, &f.sandbox));
         network_add(f.network, &f.sandbox, on_call, &f, &call);
@@ -255,7 +255,7 @@ static void a_plugin_that_hangs_is_killed_with_what_it_started([[maybe_unused]] 
                 assert_true(sd_event_run(f.loop, 10 * ND_MS_US) >= 0);
         network_abort(call);
         expect_error(wait_for(&f), ND_CANCELLED, "the caller is gone");
-        assert_true(nd_clock_us() - start < 30 * ND_SECOND_US);
+        assert_true(nd_clock_us() - start < 300 * ND_SECOND_US);
         {
                 nd_autofree char *pid = scratch_read(f.root, "pid"), *log = scratch_read(f.root, "log");
                 nd_autofree char *path = nd_format("/proc/%.*s/stat", (int) strcspn(pid, "\n"), pid);

@@ -107,11 +107,22 @@ static struct stats_request *ask(struct fixture *f, bool layers) {
 }
 
 static void await_answers(struct fixture *f, unsigned answers) {
-        uint64_t end = nd_clock_us() + 10 * ND_SECOND_US;
+        uint64_t end = nd_clock_us() + 60 * ND_SECOND_US;
 
         while (f->answers < answers && nd_clock_us() < end)
                 assert_true(sd_event_run(f->daemon.loop, 100 * ND_MS_US) >= 0);
         assert_int_equal(f->answers, answers);
+}
+
+/* A slow machine may not have measured the only container's layer when the answer is due: then again. */
+static void ask_until_measured(struct fixture *f) {
+        uint64_t end = nd_clock_us() + 60 * ND_SECOND_US;
+
+        do {
+                (void) ask(f, true);
+                await_answers(f, f->answers + 1);
+                assert_int_equal(f->last.containers.count, 1); /* the absent one is left out */
+        } while (f->last.containers.items[0].layer.at == 0 && nd_clock_us() < end);
 }
 
 static void a_question_is_answered_with_what_is_there([[maybe_unused]] void **state) {
@@ -124,9 +135,7 @@ static void a_question_is_answered_with_what_is_there([[maybe_unused]] void **st
                 skip_because("there is no cgroup v2");
         }
         container = add(&f, 100000);
-        (void) ask(&f, true);
-        await_answers(&f, 1);
-        assert_int_equal(f.last.containers.count, 1); /* the absent one is left out */
+        ask_until_measured(&f);
         assert_string_equal(f.last.containers.items[0].id, container->id);
         assert_true(f.last.containers.items[0].usage.at > 0);
         assert_true(f.last.containers.items[0].layer.at > 0);
@@ -146,14 +155,12 @@ static void what_was_just_measured_is_not_measured_again([[maybe_unused]] void *
 
         set_up(&f);
         container = add(&f, 1000);
-        (void) ask(&f, true);
-        await_answers(&f, 1);
+        ask_until_measured(&f);
         first = f.last.containers.items[0].layer.at;
         directory = path_of_container(&f.daemon.config, container);
         name = nd_format("%s/upper/more", directory + strlen(f.root) + 1);
         scratch_write(f.root, name, "x", 1);
-        (void) ask(&f, true);
-        await_answers(&f, 2);
+        ask_until_measured(&f);
         assert_true(f.last.containers.items[0].layer.at == first);
         assert_int_equal(f.last.containers.items[0].layer.inodes, 2);
         tear_down(&f);
@@ -171,8 +178,7 @@ static void volumes_that_the_image_declares_count_as_written([[maybe_unused]] vo
         scratch_mkdir(f.root, volume);
         name = nd_format("%s/file", volume);
         scratch_write(f.root, name, "x", 1);
-        (void) ask(&f, true);
-        await_answers(&f, 1);
+        ask_until_measured(&f);
         assert_int_equal(f.last.containers.items[0].layer.inodes, 5); /* upper and its file, volumes, 0 and its file */
         tear_down(&f);
 }
@@ -202,8 +208,8 @@ static void a_cancelled_question_has_no_answer([[maybe_unused]] void **state) {
         await_answers(&f, 1);
         (void) ask(&f, true); /* which nobody waits for */
         stats_free(nd_take_ptr(f.daemon.stats));
-        for (int i = 0; i < 30; i++) /* killed workers are reaped by the loop */
-                (void) sd_event_run(f.daemon.loop, 10 * ND_MS_US);
+        for (uint64_t end = nd_clock_us() + 60 * ND_SECOND_US; resources_has_children() && nd_clock_us() < end;)
+                (void) sd_event_run(f.daemon.loop, 10 * ND_MS_US); /* reaps killed workers */
         tear_down(&f);
         assert_int_equal(resources_descriptors(), descriptors);
 }
@@ -211,6 +217,7 @@ static void a_cancelled_question_has_no_answer([[maybe_unused]] void **state) {
 static void a_list_of_thousands_does_not_keep_the_loop([[maybe_unused]] void **state) {
         enum { CONTAINERS = 2000 };
         uint64_t begin, longest = 0, total;
+        unsigned turns = 0;
         struct fixture f;
 
         set_up(&f);
@@ -224,12 +231,14 @@ static void a_list_of_thousands_does_not_keep_the_loop([[maybe_unused]] void **s
                 assert_true(sd_event_run(f.daemon.loop, ND_SECOND_US) >= 0);
                 turn = nd_clock_us() - turn;
                 longest = turn > longest ? turn : longest;
+                turns++;
         }
         total = nd_clock_us() - begin;
         assert_int_equal(f.last.containers.count, CONTAINERS);
         print_message("# %d containers in %llu us, the longest turn %llu us\n", CONTAINERS, (unsigned long long) total,
                       (unsigned long long) longest);
-        assert_true(longest < ND_SECOND_US / 4);
+        assert_true(turns >= CONTAINERS / 50); /* others have their turn after a few containers */
+        expect_figure(longest < ND_SECOND_US / 4);
         begin = nd_clock_us();
         (void) ask(&f, true);
         await_answers(&f, 2);

@@ -63,7 +63,8 @@ static uint64_t busy_us(void) {
         return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
 }
 
-/* The opening syncs a directory; it shall not wait for what this test has just made. */
+/* The opening syncs a directory; it shall not wait for what this test has just made. Only where that is measured: syncfs() waits for
+ * everything that the machine has to write. */
 static void settle(const char *root) {
         nd_autoclose int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -102,7 +103,8 @@ static void five_hundred_images_of_a_hundred_layers_open_at_once_and_stay_small(
         for (int i = 0; i < IMAGES; i++)
                 put_image(root, i);
 
-        settle(root);
+        if (nightly())
+                settle(root);
         before = mallinfo2().uordblks;
         start = nd_clock_us();
         busy = busy_us();
@@ -116,7 +118,7 @@ static void five_hundred_images_of_a_hundred_layers_open_at_once_and_stay_small(
         assert_int_equal(nd_image_store_usage(store).bytes, IMAGES * LAYERS * 1000 + 2 * 2 * IMAGES);
         /* What others do on the machine is not the store's fault. A sanitizer's allocator tells nothing of what is kept, and
          * takes its time. */
-        assert_true(busy < (kept > 0 ? MOST_US : 10 * MOST_US));
+        expect_figure(busy < (kept > 0 ? MOST_US : 10 * MOST_US));
         assert_true(kept < MOST_BYTES);
 
         start = nd_clock_us();

@@ -355,7 +355,7 @@ static void a_child_keeps_nobody_out([[maybe_unused]] void **state) {
 
         assert_true(sd_event_new(&loop) >= 0);
         expect_ok(nd_image_store_open(root, &store));
-        expect_ok(nd_worker_start(loop, "live on", lives_on, nullptr, 10 * ND_SECOND_US, on_lived, &over, &worker));
+        expect_ok(nd_worker_start(loop, "live on", lives_on, nullptr, 60 * ND_SECOND_US, on_lived, &over, &worker));
         nd_image_store_free(store);
         expect_ok(nd_image_store_open(root, &store));
         while (!over)
@@ -371,7 +371,7 @@ static void only_one_process_has_a_store([[maybe_unused]] void **state) {
 
         assert_int_equal(chmod(root, 0755), 0);
         expect_ok(nd_image_store_open(root, &store));
-        expect_error(nd_worker_run("open", open_second, root, 10 * ND_SECOND_US, nullptr), ND_PRECONDITION,
+        expect_error(nd_worker_run("open", open_second, root, 60 * ND_SECOND_US, nullptr), ND_PRECONDITION,
                      "another process uses");
         assert_int_equal(stat(root, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0700);

@@ -58,7 +58,7 @@ static void descriptors_come_along_and_are_closed_with_the_message([[maybe_unuse
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
         nd_control_begin(&text, "start");
         expect_ok(nd_control_send(pair[0], &text, sent, 2));
-        expect_ok(nd_control_receive(pair[1], ND_SECOND_US, &message));
+        expect_ok(nd_control_receive(pair[1], 60 * ND_SECOND_US, &message));
         assert_int_equal(message.descriptor_count, 2);
         assert_int_equal(fstat(0, &a), 0);
         assert_int_equal(fstat(message.descriptors[0], &b), 0);
@@ -67,7 +67,7 @@ static void descriptors_come_along_and_are_closed_with_the_message([[maybe_unuse
         nd_control_done(&message);
         assert_int_equal(fstat(got, &b), -1);
         close(pair[0]);
-        expect_error(nd_control_receive(pair[1], ND_SECOND_US, &message), ND_CANCELLED, "gone");
+        expect_error(nd_control_receive(pair[1], 60 * ND_SECOND_US, &message), ND_CANCELLED, "gone");
         close(pair[1]);
 }
 
@@ -78,7 +78,7 @@ static void nobody_is_waited_for_longer_than_the_deadline([[maybe_unused]] void 
 
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
         expect_error(nd_control_receive(pair[1], 20 * ND_MS_US, &message), ND_DEADLINE, "20 ms");
-        assert_in_range(nd_clock_us() - before, 19 * ND_MS_US, 5 * ND_SECOND_US);
+        assert_in_range(nd_clock_us() - before, 19 * ND_MS_US, 60 * ND_SECOND_US);
         close(pair[0]);
         close(pair[1]);
 }

@@ -139,15 +139,15 @@ static void a_cgroup_is_cleared_with_all_that_live_in_it([[maybe_unused]] void *
         make_pair(&parent, &name, &child, &path);
         pids[0] = start_process(path, "");
         pids[1] = start_process(path, "/below");
-        expect_ok(nd_cgroup_clear(path, 10 * ND_SECOND_US));
+        expect_ok(nd_cgroup_clear(path, 60 * ND_SECOND_US));
         expect_error(nd_cgroup_open(path, &status), ND_NOT_FOUND, name);
         for (size_t i = 0; i < nd_count_of(pids); i++) {
                 assert_int_equal(waitpid(pids[i], &status, WNOHANG), pids[i]); /* nothing to wait for: it is dead */
                 assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         }
-        expect_ok(nd_cgroup_clear(path, 10 * ND_SECOND_US)); /* it is gone already, and so may be the one above */
+        expect_ok(nd_cgroup_clear(path, 60 * ND_SECOND_US)); /* it is gone already, and so may be the one above */
         absent = nd_format("%s/below/deeper", path);
-        expect_ok(nd_cgroup_clear(absent, 10 * ND_SECOND_US));
+        expect_ok(nd_cgroup_clear(absent, 60 * ND_SECOND_US));
         expect_error(nd_cgroup_clear("/", 0), ND_INTERNAL, "no cgroup that could be cleared");
 }
 
@@ -177,14 +177,14 @@ static struct nd_error *discover_on(void *type, [[maybe_unused]] int *ret_fd) {
 }
 
 static void the_layout_is_told_by_the_filesystem_that_is_mounted([[maybe_unused]] void **state) {
-        struct nd_error *error = nd_worker_run("cgroup", discover_on, (void *) "tmpfs", 5 * ND_SECOND_US, nullptr);
+        struct nd_error *error = nd_worker_run("cgroup", discover_on, (void *) "tmpfs", 60 * ND_SECOND_US, nullptr);
 
         if (nd_error_code(error) == ND_DENIED) {
                 nd_error_free(error);
                 skip_because("mounting needs privilege");
         }
         expect_error(error, ND_ABORTED, "layout 1"); /* a tmpfs with v1 hierarchies below it */
-        expect_error(nd_worker_run("cgroup", discover_on, (void *) "sysfs", 5 * ND_SECOND_US, nullptr), ND_ABORTED,
+        expect_error(nd_worker_run("cgroup", discover_on, (void *) "sysfs", 60 * ND_SECOND_US, nullptr), ND_ABORTED,
                      "layout 0");
 }
 

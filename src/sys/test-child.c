@@ -13,7 +13,7 @@
 #include "sys/child.h"
 #include "sys/worker.h"
 
-enum { CEILING = 1000 };
+enum { CEILING = 1000, LIMIT_US = 60 * ND_SECOND_US };
 
 static struct nd_error *sh(const char *script, uint64_t deadline_us, struct nd_child_result *ret) {
         const char *const argv[] = {"sh", "-c", script, nullptr};
@@ -22,11 +22,16 @@ static struct nd_error *sh(const char *script, uint64_t deadline_us, struct nd_c
                             ret);
 }
 
+static void await_absence(const char *path) {
+        for (uint64_t end = nd_clock_us() + LIMIT_US; access(path, F_OK) == 0; (void) usleep(10 * 1000))
+                assert_true(nd_clock_us() < end);
+}
+
 static void output_errors_and_exit_code_come_back([[maybe_unused]] void **state) {
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
         size_t before = resources_descriptors();
 
-        expect_ok(sh("echo out; echo err >&2; exit 7", ND_SECOND_US * 10, &result));
+        expect_ok(sh("echo out; echo err >&2; exit 7", ND_SECOND_US * 60, &result));
         assert_int_equal(result.code, 7);
         assert_int_equal(result.signal, 0);
         assert_string_equal(result.output, "out\n");
@@ -84,16 +89,17 @@ static void a_program_that_cannot_be_executed_is_an_error_of_the_start([[maybe_u
 
 static void at_the_deadline_the_whole_group_is_killed([[maybe_unused]] void **state) {
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
-        scratch_directory root = scratch_make();
-        nd_autofree char *script = nd_format("(sleep 1; echo late >%s/late) & echo started; sleep 60", root);
-        uint64_t start = nd_clock_us();
+        nd_autofree char *path = nullptr;
 
-        expect_ok(sh(script, 300 * ND_MS_US, &result));
-        assert_true(result.timed_out);
-        assert_string_equal(result.output, "started\n");
-        assert_true(nd_clock_us() - start < 20 * ND_SECOND_US);
-        (void) usleep(1300 * 1000);
-        assert_false(scratch_has(root, "late"));
+        /* A slow machine starts nothing in so little time: then again with more. */
+        for (uint64_t deadline_us = 300 * ND_MS_US; !result.output || !*result.output; deadline_us *= 2) {
+                assert_true(deadline_us < LIMIT_US);
+                nd_child_result_done(&result);
+                expect_ok(sh("sleep 600 & echo $!; sleep 600", deadline_us, &result));
+                assert_true(result.timed_out);
+        }
+        path = nd_format("/proc/%.*s/exe", (int) strcspn(result.output, "\n"), result.output); /* the dead have none */
+        await_absence(path);
         assert_int_equal(resources_children(), 0);
 }
 
@@ -113,18 +119,16 @@ static void a_program_that_never_stops_writing_is_killed_at_its_deadline([[maybe
 
         expect_ok(sh("exec cat /dev/zero", 300 * ND_MS_US, &result));
         assert_true(result.timed_out);
-        assert_true(nd_clock_us() - start < 20 * ND_SECOND_US);
+        assert_true(nd_clock_us() - start < LIMIT_US);
 }
 
 static void whoever_outlives_the_program_and_keeps_writing_does_not_hold_up_its_end([[maybe_unused]] void **state) {
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
-        uint64_t start = nd_clock_us();
 
         /* The writer leaves the session, so it is not in the group; it ends when its pipe is closed. */
-        expect_ok(sh("setsid cat /dev/zero & exit 4", 20 * ND_SECOND_US, &result));
+        expect_ok(sh("setsid cat /dev/zero & exit 4", LIMIT_US, &result));
         assert_int_equal(result.code, 4);
         assert_false(result.timed_out);
-        assert_true(nd_clock_us() - start < 10 * ND_SECOND_US);
 }
 
 static void all_that_was_written_before_the_end_is_kept([[maybe_unused]] void **state) {
@@ -175,7 +179,7 @@ static void a_cancelled_child_is_killed_and_its_callback_never_runs([[maybe_unus
         nd_child_cancel(nullptr);
         expect_ok(nd_child_start(loop, &(struct nd_child_plan) {.argv = argv}, on_end, nullptr, &child));
         nd_child_cancel(child);
-        while (nd_clock_us() - start < 10 * ND_SECOND_US && resources_descriptors() > before + 3)
+        while (nd_clock_us() - start < LIMIT_US && resources_descriptors() > before + 3)
                 (void) sd_event_run(loop, 100 * ND_MS_US);
         sd_event_unref(loop);
         assert_int_equal(ends, 0);
@@ -204,14 +208,11 @@ static void what_dies_with_us_does_not_outlive_a_kill([[maybe_unused]] void **st
         scratch_directory directory = scratch_make();
         nd_autofree char *pid = nullptr, *path = nullptr;
 
-        expect_error(nd_worker_run("start", starts_and_dies, directory, 20 * ND_SECOND_US, nullptr), ND_INTERNAL,
-                     "ended without");
+        expect_error(nd_worker_run("start", starts_and_dies, directory, LIMIT_US, nullptr), ND_INTERNAL, "ended without");
         pid = scratch_read(directory, "pid");
         path = nd_format("/proc/%.*s/exe", (int) strcspn(pid, "\n"),
                          pid); /* none for what is dead and not reaped by whoever must */
-        for (int i = 0; i < 500 && access(path, F_OK) == 0; i++)
-                (void) usleep(10 * 1000);
-        assert_int_not_equal(access(path, F_OK), 0);
+        await_absence(path);
 }
 
 static void where_groups_cannot_be_signalled_the_program_is_killed_alone([[maybe_unused]] void **state) {

@@ -18,7 +18,7 @@ enum { HOST = 1 << 20, COUNT = 65536 };
 
 /* Everything that mounts runs in a worker, in a mount namespace of its own; what was seen comes back as the text of an error. */
 static struct nd_error *run(nd_worker_function function, void *argument) {
-        return nd_worker_run("mount", function, argument, 10 * ND_SECOND_US, nullptr);
+        return nd_worker_run("mount", function, argument, 60 * ND_SECOND_US, nullptr);
 }
 
 /* To be said before anything is made: skipping jumps past the cleanup. */

@@ -91,7 +91,7 @@ static void see_a_pod(const struct nd_userns_plan *owner, uid_t expected) {
                         assert_int_equal(uid, expected);
                 }
                 expect_error(
-                        nd_worker_run("look", look, &made, 10 * ND_SECOND_US, nullptr), ND_ABORTED,
+                        nd_worker_run("look", look, &made, 60 * ND_SECOND_US, nullptr), ND_ABORTED,
                         owner ? "a-pod lo=up ports=0 ping=1048576\t1114111 shm=1" /* as the host sees its group 0 to 65535 */
                               : "a-pod lo=up ports=0 ping=0\t65535 shm=1");
         }
@@ -179,7 +179,7 @@ static void a_namespace_is_kept_by_a_pin_and_given_up_with_it([[maybe_unused]] v
 
         scratch_directory directory = scratch_make();
 
-        expect_ok(nd_worker_run("pin", pin_and_unpin, directory, 10 * ND_SECOND_US, nullptr));
+        expect_ok(nd_worker_run("pin", pin_and_unpin, directory, 60 * ND_SECOND_US, nullptr));
         assert_int_equal(scratch_entries(directory, "."), 0);
 }
 

@@ -52,7 +52,7 @@ static void libsubid_reads_the_files_for_both_kinds([[maybe_unused]] void **stat
 
         scratch_text(root, "subuid", "other:1:2\nroot:65536:131072\nroot:1000000:65536\n");
         scratch_text(root, "subgid", "root:200000:65536\n");
-        error = nd_worker_run("subids", ask, root, 10 * ND_SECOND_US, nullptr);
+        error = nd_worker_run("subids", ask, root, 60 * ND_SECOND_US, nullptr);
         if (nd_error_code(error) == ND_DENIED) {
                 nd_error_free(error);
                 scratch_remove(&root);

@@ -202,7 +202,7 @@ static struct nd_error *mount_things(void *argument, [[maybe_unused]] int *ret_f
 }
 
 static struct nd_error *mount_in_worker(void *world) {
-        return nd_worker_run("mount things", mount_things, world, 20 * ND_SECOND_US, nullptr);
+        return nd_worker_run("mount things", mount_things, world, 60 * ND_SECOND_US, nullptr);
 }
 
 static void mounting_in_a_worker_names_the_step_that_failed(void **state) {
@@ -229,7 +229,7 @@ static struct nd_error *work(void *argument, int *ret_fd) {
 static struct nd_error *run_worker(void *world) {
         nd_autoclose int fd = -EBADF;
 
-        return nd_worker_run("the work", work, world, 20 * ND_SECOND_US, &fd);
+        return nd_worker_run("the work", work, world, 60 * ND_SECOND_US, &fd);
 }
 
 static void a_worker_that_cannot_start_is_told_by_its_name(void **state) {
@@ -244,7 +244,7 @@ static struct nd_error *run_child([[maybe_unused]] void *world) {
         nd_try(nd_child_run(&(struct nd_child_plan) {.argv = argv,
                                                      .input = "in",
                                                      .input_length = 2,
-                                                     .deadline_us = 20 * ND_SECOND_US,
+                                                     .deadline_us = 60 * ND_SECOND_US,
                                                      .output_ceiling = 100},
                             &result));
         assert_string_equal(result.output, "in");

@@ -55,7 +55,7 @@ static void a_namespace_has_the_maps_it_was_given_and_lives_by_its_descriptor_al
         expect_ok(nd_userns_make(&plan, &fd));
         assert_int_equal(resources_descriptors(), before + 1);
         assert_int_equal(resources_children(), 0); /* the child that made it is gone */
-        expect_error(nd_worker_run("maps", read_maps, &fd, 10 * ND_SECOND_US, nullptr), ND_ABORTED,
+        expect_error(nd_worker_run("maps", read_maps, &fd, 60 * ND_SECOND_US, nullptr), ND_ABORTED,
                      "1 0 1048576 65536, 1 0 1048576 65536");
 }
 
@@ -66,7 +66,7 @@ static void several_lines_are_written_in_one_piece([[maybe_unused]] void **state
 
         needs_privilege();
         expect_ok(nd_userns_make(&plan, &fd));
-        expect_error(nd_worker_run("maps", read_maps, &fd, 10 * ND_SECOND_US, nullptr), ND_ABORTED, "3 0 1048576 10, 3 0");
+        expect_error(nd_worker_run("maps", read_maps, &fd, 60 * ND_SECOND_US, nullptr), ND_ABORTED, "3 0 1048576 10, 3 0");
 }
 
 static void charged_to_the_mapped_root_the_namespace_belongs_to_it([[maybe_unused]] void **state) {
@@ -128,13 +128,13 @@ static void an_ordinary_user_may_map_itself([[maybe_unused]] void **state) {
         struct nd_error *error;
 
         needs_privilege();
-        error = nd_worker_run("unprivileged", make_unprivileged, nullptr, 10 * ND_SECOND_US, &fd);
+        error = nd_worker_run("unprivileged", make_unprivileged, nullptr, 60 * ND_SECOND_US, &fd);
         if (nd_error_code(error) == ND_DENIED) {
                 nd_error_free(error);
                 skip_because("this kernel lets no ordinary user make a user namespace");
         }
         expect_ok(error);
-        expect_error(nd_worker_run("maps", read_maps, &fd, 10 * ND_SECOND_US, nullptr), ND_ABORTED,
+        expect_error(nd_worker_run("maps", read_maps, &fd, 60 * ND_SECOND_US, nullptr), ND_ABORTED,
                      "1 0 65534 1, 1 0 65534 1");
 }
 

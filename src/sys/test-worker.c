@@ -21,8 +21,8 @@ static struct nd_error *fails(void *argument, [[maybe_unused]] int *ret_fd) {
 static void the_worker_s_error_comes_back_whole([[maybe_unused]] void **state) {
         nd_autoerror struct nd_error *error = nullptr;
 
-        expect_ok(nd_worker_run("work", succeeds, nullptr, 10 * ND_SECOND_US, nullptr));
-        error = nd_worker_run("work", fails, (void *) "/x", 10 * ND_SECOND_US, nullptr);
+        expect_ok(nd_worker_run("work", succeeds, nullptr, 60 * ND_SECOND_US, nullptr));
+        error = nd_worker_run("work", fails, (void *) "/x", 60 * ND_SECOND_US, nullptr);
         assert_int_equal(nd_error_code(error), ND_EXHAUSTED);
         assert_int_equal(nd_error_errno(error), ENOSPC);
         assert_string_equal(nd_error_text(error), "write '/x': No space left on device");
@@ -45,12 +45,12 @@ static void one_descriptor_is_handed_over([[maybe_unused]] void **state) {
         {
                 nd_autoclose int fd = -EBADF;
 
-                expect_ok(nd_worker_run("work", opens, nullptr, 10 * ND_SECOND_US, &fd));
+                expect_ok(nd_worker_run("work", opens, nullptr, 60 * ND_SECOND_US, &fd));
                 assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
                 assert_int_equal(read(fd, text, 5), 5);
                 assert_string_equal(text, "hello");
         }
-        expect_ok(nd_worker_run("work", opens, nullptr, 10 * ND_SECOND_US, nullptr)); /* nobody asked for it: it is closed */
+        expect_ok(nd_worker_run("work", opens, nullptr, 60 * ND_SECOND_US, nullptr)); /* nobody asked for it: it is closed */
         assert_int_equal(resources_descriptors(), before);
 }
 
@@ -63,13 +63,13 @@ static void a_descriptor_of_a_worker_that_failed_is_not_handed_over([[maybe_unus
         size_t before = resources_descriptors();
         int fd = -EBADF;
 
-        expect_error(nd_worker_run("work", opens_and_fails, nullptr, 10 * ND_SECOND_US, &fd), ND_INTERNAL, "too late");
+        expect_error(nd_worker_run("work", opens_and_fails, nullptr, 60 * ND_SECOND_US, &fd), ND_INTERNAL, "too late");
         assert_int_equal(fd, -EBADF);
         assert_int_equal(resources_descriptors(), before);
 }
 
 static struct nd_error *sleeps([[maybe_unused]] void *argument, [[maybe_unused]] int *ret_fd) {
-        (void) sleep(60);
+        (void) sleep(600);
         return nullptr;
 }
 
@@ -79,7 +79,7 @@ static void at_the_deadline_the_worker_is_killed_and_reaped([[maybe_unused]] voi
 
         expect_error(nd_worker_run("look at '/x'", sleeps, nullptr, 100 * ND_MS_US, nullptr), ND_DEADLINE,
                      "look at '/x': no answer within 100 ms");
-        assert_true(nd_clock_us() - start < 10 * ND_SECOND_US);
+        assert_true(nd_clock_us() - start < 60 * ND_SECOND_US);
         assert_int_equal(resources_children(), 0);
         assert_int_equal(resources_descriptors(), before);
 }
@@ -90,7 +90,7 @@ static struct nd_error *dies([[maybe_unused]] void *argument, [[maybe_unused]] i
 }
 
 static void a_worker_that_dies_is_an_error_with_its_name([[maybe_unused]] void **state) {
-        expect_error(nd_worker_run("look at '/x'", dies, nullptr, 10 * ND_SECOND_US, nullptr), ND_INTERNAL,
+        expect_error(nd_worker_run("look at '/x'", dies, nullptr, 60 * ND_SECOND_US, nullptr), ND_INTERNAL,
                      "look at '/x': the child ended without an answer");
         assert_int_equal(resources_children(), 0);
 }
@@ -103,7 +103,7 @@ static struct nd_error *says_much([[maybe_unused]] void *argument, [[maybe_unuse
 }
 
 static void a_long_error_is_cut_not_lost([[maybe_unused]] void **state) {
-        nd_autoerror struct nd_error *error = nd_worker_run("work", says_much, nullptr, 10 * ND_SECOND_US, nullptr);
+        nd_autoerror struct nd_error *error = nd_worker_run("work", says_much, nullptr, 60 * ND_SECOND_US, nullptr);
         size_t length = strlen(nd_error_text(error));
 
         assert_int_equal(nd_error_code(error), ND_INTERNAL);
@@ -121,7 +121,7 @@ static struct nd_error *changes(void *argument, [[maybe_unused]] int *ret_fd) {
 static void what_a_worker_changes_stays_with_it([[maybe_unused]] void **state) {
         int number = 0;
 
-        expect_ok(nd_worker_run("work", changes, &number, 10 * ND_SECOND_US, nullptr));
+        expect_ok(nd_worker_run("work", changes, &number, 60 * ND_SECOND_US, nullptr));
         assert_int_equal(number, 0);
 }
 
@@ -138,7 +138,7 @@ static void a_signal_does_not_disturb_the_wait([[maybe_unused]] void **state) {
 
         (void) sigaction(SIGALRM, &action, nullptr);
         (void) ualarm(50 * 1000, 50 * 1000);
-        expect_ok(nd_worker_run("work", takes_a_while, nullptr, 10 * ND_SECOND_US, nullptr));
+        expect_ok(nd_worker_run("work", takes_a_while, nullptr, 60 * ND_SECOND_US, nullptr));
         (void) ualarm(0, 0);
         (void) signal(SIGALRM, SIG_DFL);
 }
@@ -187,14 +187,14 @@ static void on_a_loop_error_and_descriptor_come_back([[maybe_unused]] void **sta
         struct outcome outcome;
         char text[6] = {};
 
-        start(&outcome, opens, 10 * ND_SECOND_US, &worker);
+        start(&outcome, opens, 60 * ND_SECOND_US, &worker);
         run_loop(&outcome);
         assert_null(outcome.error);
         assert_int_equal(read(outcome.fd, text, 5), 5);
         assert_string_equal(text, "hello");
         outcome_done(&outcome);
 
-        start(&outcome, fails, 10 * ND_SECOND_US, &worker);
+        start(&outcome, fails, 60 * ND_SECOND_US, &worker);
         run_loop(&outcome);
         assert_int_equal(nd_error_code(outcome.error), ND_EXHAUSTED);
         assert_int_equal(nd_error_errno(outcome.error), ENOSPC);
@@ -208,7 +208,7 @@ static void on_a_loop_a_worker_that_dies_or_is_late_is_an_error_with_its_name([[
         struct nd_worker *worker;
         struct outcome outcome;
 
-        start(&outcome, dies, 10 * ND_SECOND_US, &worker);
+        start(&outcome, dies, 60 * ND_SECOND_US, &worker);
         run_loop(&outcome);
         expect_error(nd_take_ptr(outcome.error), ND_INTERNAL, "look at '/x': the child ended without an answer");
         outcome_done(&outcome);
@@ -227,7 +227,7 @@ static void a_cancelled_worker_goes_without_a_word([[maybe_unused]] void **state
 
         start(&outcome, sleeps, 60 * ND_SECOND_US, &worker);
         nd_worker_cancel(worker);
-        for (int i = 0; i < 100 && resources_children() > 0; i++)
+        for (int i = 0; i < 600 && resources_children() > 0; i++)
                 assert_true(sd_event_run(outcome.loop, 100 * ND_MS_US) >= 0);
         assert_false(outcome.called);
         assert_int_equal(resources_children(), 0);

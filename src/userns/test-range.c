@@ -131,7 +131,7 @@ static struct nd_error *node_range(const char *passwd, const char *subuid, const
                 scratch_text(root, "getsubids", "#!/bin/sh\n");
                 assert_int_equal(chmod(path, 0755), 0);
         }
-        error = nd_worker_run("range", ask, &node, 10 * ND_SECOND_US, nullptr);
+        error = nd_worker_run("range", ask, &node, 60 * ND_SECOND_US, nullptr);
         if (nd_error_code(error) == ND_DENIED) {
                 nd_error_free(error);
                 scratch_remove(&root);

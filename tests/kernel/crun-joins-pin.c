@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
         userns = make_pod_userns(POD_ROOT, true);
         r = rootfs_make(userns);
         unpack_image(argv[1], r.layer);
-        done(nd_worker_run("build a root filesystem", rootfs_build, &r, 10 * SECOND_US, &tree));
+        done(nd_worker_run("build a root filesystem", rootfs_build, &r, 60 * SECOND_US, &tree));
         done(nd_mount_attach(tree, AT_FDCWD, r.target));
 
         pin = nd_format("%s/user", r.base);
@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
         state = nd_format("%s/crun", r.base);
 
         const char *command[] = {"crun", "--root", state, "--cgroup-manager=disabled", "run", "--bundle", r.base, id, nullptr};
-        struct nd_child_plan plan = {.argv = command, .deadline_us = 30 * SECOND_US, .output_ceiling = 64 * 1024};
+        struct nd_child_plan plan = {.argv = command, .deadline_us = 60 * SECOND_US, .output_ceiling = 64 * 1024};
 
         saw("crun runs a container with the user namespace %s", pin);
         done(nd_child_run(&plan, &result));

@@ -20,7 +20,7 @@
 #include "rootless/sockets.h"
 #include "sys/netlink.h"
 
-enum { PORT = 5000, CLIENT_PORT = 4321, PATIENCE_MS = 700 };
+enum { PORT = 5000, CLIENT_PORT = 4321, SILENCE_MS = 700, PATIENCE_MS = 60000 };
 
 union any {
         struct sockaddr any;
@@ -41,8 +41,8 @@ static union any socket_address(int family, const char *text, uint16_t port) {
         return a;
 }
 
-static bool readable(int fd) {
-        return poll(&(struct pollfd) {.fd = fd, .events = POLLIN}, 1, PATIENCE_MS) > 0;
+static bool readable(int fd, bool expected) {
+        return poll(&(struct pollfd) {.fd = fd, .events = POLLIN}, 1, expected ? PATIENCE_MS : SILENCE_MS) > 0;
 }
 
 static int serve(int family, int type) {
@@ -74,14 +74,14 @@ static bool answered(int family, int type, bool kept) {
         step(bind(client, &from.any, length) == 0);
         step(connect(client, &to.any, length) == 0 || errno == EINPROGRESS);
         if (type == SOCK_DGRAM) {
-                step(write(client, &byte, 1) == 1 && readable(server));
+                step(write(client, &byte, 1) == 1 && readable(server, true));
                 step(recvfrom(server, &byte, 1, 0, &seen.any, &seen_length) == 1);
                 step(sendto(server, &byte, 1, 0, &seen.any, seen_length) == 1);
-                answer = readable(client);
-        } else if (readable(server)) {
+                answer = readable(client, kept);
+        } else if (readable(server, kept)) {
                 accepted = accept4(server, &seen.any, &seen_length, SOCK_CLOEXEC);
                 step(accepted >= 0 && write(accepted, &byte, 1) == 1);
-                answer = readable(client);
+                answer = readable(client, kept);
                 step(close(accepted) == 0);
         }
         step(!answer || memcmp(&seen, &from, length) == 0);

@@ -31,7 +31,7 @@ int main(void) {
         write_file(nd_format("%s/old", r.layer), "");
         before = count_mounts(nullptr);
 
-        done(nd_worker_run("build a root filesystem", rootfs_build, &r, 10 * SECOND_US, &tree));
+        done(nd_worker_run("build a root filesystem", rootfs_build, &r, 60 * SECOND_US, &tree));
         saw("a child built the overlay in its own mount namespace, passed the descriptor and is gone");
         expect(count_mounts(nullptr) == before, "nothing was mounted here so far");
         expect(nd_sys->move_mount(tree, "", AT_FDCWD, r.target, MOVE_MOUNT_F_EMPTY_PATH) == 0, "it can be attached here");

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -72,6 +73,18 @@ static inline void expect_text_at(char *text, const char *expected, const char *
         _assert_string_equal(owned, expected, file, line);
 }
 #define expect_text(text, expected) expect_text_at((text), (expected), __FILE__, __LINE__)
+
+/* Whether this is a nightly run (the meson suite "nightly"): with random seeds, and with bounds on speed that a loaded machine breaks. */
+static inline bool nightly(void) {
+        return getenv("NODENS_NIGHTLY");
+}
+
+/* A claim about speed. It can fail at night alone; other runs print the figure. */
+#define expect_figure(condition)                                                                                              \
+        do {                                                                                                                  \
+                if (nightly())                                                                                                \
+                        assert_true(condition);                                                                               \
+        } while (0)
 
 /* Ends a test that this machine or this user cannot run, and says why. */
 #define skip_because(...)                                                                                                     \

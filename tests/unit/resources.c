@@ -26,3 +26,9 @@ size_t resources_children(void) {
                 count++;
         return count + (pid == 0); /* 0: there is one, and it lives */
 }
+
+bool resources_has_children(void) {
+        siginfo_t info;
+
+        return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}

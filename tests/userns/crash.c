@@ -341,6 +341,7 @@ static void kill_at_random(unsigned kills, unsigned seed) {
         uint32_t found[PODS];
         unsigned busy = 0;
 
+        printf("seed %u\n", seed);
         srandom(seed);
         for (unsigned i = 0; i < kills; i++) {
                 struct timespec life = {.tv_nsec = random() % (LONGEST_LIFE_US * 1000L)};
@@ -410,7 +411,8 @@ int main(int argc, char **argv) {
                 return EXIT_FAILURE;
         setvbuf(stdout, nullptr, _IOLBF, 0);
 
-        kill_at_random(kills, seed);
+        if (kills > 0)
+                kill_at_random(kills, seed);
         for (enum moment at = BEFORE; at < MOMENTS; at++)
                 kill_at_every_call(at, moments[at]);
         printf("%u temporary files were left by the killed and cleared with their pods\n", leftovers);
