@@ -146,12 +146,12 @@ static int listen_on(const char *path) {
 int main(int argc, char **argv) {
         const struct nd_grpc_server_settings settings = {
                 .tables = (const struct nd_grpc_method *const[]) {methods, nullptr},
-                .stalled_us = 2 * ND_SECOND_US, /* tests do not wait a minute */
+                .stalled_us = argc == 3 ? strtoul(argv[2], nullptr, 10) * ND_MS_US : 0,
         };
-        int fd = argc == 2 ? listen_on(argv[1]) : -EINVAL;
+        int fd = argc == 2 || argc == 3 ? listen_on(argv[1]) : -EINVAL;
 
         if (fd < 0 || sd_event_new(&peer.loop) < 0) {
-                fputs("peer SOCKET\n", stderr);
+                fputs("peer SOCKET [MILLISECONDS-BEFORE-A-STALLED-CLIENT-IS-DROPPED]\n", stderr);
                 return EXIT_FAILURE;
         }
         nd_error_free(nd_grpc_server_new(peer.loop, &settings, &peer.server));
