@@ -29,6 +29,7 @@ SANITIZED = BUILD.name == "asan"
 PROGRAM = str(BUILD / "src/rootless/nodens-rootless")
 ROUTER4, ROUTER6 = "10.77.0.1", "fd77::1"
 ALPHA4, ALPHA6 = "10.77.0.2", "fd77::2"
+LIMIT = 60                      # seconds: what takes longer does not happen, on a loaded machine either
 ECHO, SECRET = 7777, 7778       # ports: who are you, for everybody; and a service on alpha's loopback
 
 
@@ -137,7 +138,7 @@ def without_report(said: str) -> str:
     return STACKS.sub("", said)
 
 
-def user(*argv: str, timeout: float = 60, check: bool = True, env: dict[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
+def user(*argv: str, timeout: float = 3 * LIMIT, check: bool = True, env: dict[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(as_user(*argv), text=True, capture_output=True, timeout=timeout, env=env or environment(), cwd="/", **options)
     if SANITIZED:
         done.stderr = without_report(done.stderr)
@@ -161,21 +162,21 @@ def python(code: str) -> tuple[str, ...]:
 
 SERVER = """
 import socket, sys, threading
-def stream(address, port):
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    s = socket.socket(family); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    s.bind((address, port)); s.listen(512)
+def streams(s):
     while True:
         c, peer = s.accept(); c.sendall(peer[0].encode() + b"\\n"); c.close()
-def datagrams(address, port):
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    s = socket.socket(family, socket.SOCK_DGRAM); s.bind((address, port))
+def datagrams(s):
     while True:
         data, peer = s.recvfrom(65536); s.sendto(peer[0].encode() + b"\\n", peer)
 for word in sys.argv[1:]:
     address, port = word.rsplit("/", 1)
-    for serve in (stream, datagrams):
-        threading.Thread(target=serve, args=(address, int(port)), daemon=True).start()
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    for kind, serve in ((socket.SOCK_STREAM, streams), (socket.SOCK_DGRAM, datagrams)):
+        s = socket.socket(family, kind)
+        if kind == socket.SOCK_STREAM: s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.bind((address, int(port)))
+        if kind == socket.SOCK_STREAM: s.listen(512)
+        threading.Thread(target=serve, args=(s,), daemon=True).start()
 print("ready", flush=True)
 threading.Event().wait()
 """
@@ -192,16 +193,22 @@ def servers(network: str, *addresses: str) -> Iterator[None]:
             process.kill()
 
 
-def client(address: str, port: int = ECHO, kind: str = "tcp", seconds: float = 3) -> str:
-    """Python code that prints what a server says, or the error's name."""
+def client(address: str, port: int = ECHO, kind: str = "tcp", seconds: float = LIMIT) -> str:
+    """Python code that prints what a server says, or the error's name. Datagrams may be lost: they are sent once a second."""
     return f"""
 import socket
 family = socket.AF_INET6 if ":" in {address!r} else socket.AF_INET
 s = socket.socket(family, socket.SOCK_STREAM if {kind!r} == "tcp" else socket.SOCK_DGRAM); s.settimeout({seconds})
 try:
     s.connect(({address!r}, {port}))
-    if {kind!r} == "udp": s.send(b"hello")
-    print(s.recv(100).decode().strip())
+    tries = 1
+    if {kind!r} == "udp": tries = max(1, int({seconds})); s.settimeout(min(1, {seconds}))
+    while True:
+        if {kind!r} == "udp": s.send(b"hello")
+        tries -= 1
+        try: print(s.recv(100).decode().strip()); break
+        except TimeoutError:
+            if tries == 0: raise
 except OSError as error:
     print(type(error).__name__)
 """
@@ -220,7 +227,7 @@ class Node:
         with self.log.open("a") as log:
             self.process = subprocess.Popen(as_user(*self.prefix, PROGRAM, "up", "--foreground", "--name", self.name, *self.options),
                                             stdout=log, stderr=log, env=self.env, cwd="/", start_new_session=True)
-        end = time.monotonic() + 20
+        end = time.monotonic() + LIMIT
         while time.monotonic() < end:
             if self.process.poll() is not None:
                 raise AssertionError(f"up ended with {self.process.returncode}: {self.log.read_text()}")
@@ -244,7 +251,7 @@ class Node:
         if self.state():
             rootless("down", "--name", self.name)
         if self.process:
-            self.process.wait(20)
+            self.process.wait(LIMIT)
         if SANITIZED:
             without_report(self.log.read_text())
 
@@ -266,7 +273,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def wait_for(condition: Any, seconds: float = 10, what: str = "") -> None:
+def wait_for(condition: Any, seconds: float = LIMIT, what: str = "") -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():

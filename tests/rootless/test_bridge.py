@@ -44,7 +44,7 @@ def test_the_link_outlives_whoever_made_it_and_ports_lead_to_it() -> None:
         before = made.shell("cat", "/sys/class/net/tap0/ifindex").stdout
         rootless("ports", "--name", "bridged", "add", "8081:5001")
         made.shell("sh", "-c", "setsid python3 -m http.server -d /etc 5001 >/dev/null 2>&1 &")
-        ask = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:8081/hostname', timeout=5).read().decode().strip())"
+        ask = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:8081/hostname', timeout=60).read().decode().strip())"
         wait_for(lambda: user(*python(ask), check=False).stdout.strip() == "bridged", what="the port leads to the node")
         assert made.process
         machine.kill(made.process.pid)

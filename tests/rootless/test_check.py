@@ -13,7 +13,7 @@ def check(setup: str = "true") -> dict[str, dict[str, Any]]:
     """The findings on a machine that was changed by a shell's commands, for this one question."""
     command = " ".join(f"'{word}'" for word in machine.as_user(NODENS, "check", "--rootless", "--json"))
     done = subprocess.run(["unshare", "--mount", "--propagation=private", "sh", "-ec", f"{setup}; exec {command}"], env=machine.environment(), capture_output=True,
-                          text=True, timeout=60, cwd="/", check=False)
+                          text=True, timeout=3 * machine.LIMIT, cwd="/", check=False)
     assert done.stdout, done.stderr
     return {finding["check"]: finding for finding in json.loads(done.stdout)["checks"]}
 

@@ -24,13 +24,18 @@ def start_server(made: machine.Node, *addresses: str) -> None:
     made.shell("sh", "-c", 'setsid python3 -c "$0" "$@" >/run/server 2>&1 & while ! grep -q ready /run/server; do sleep 0.02; done', code, *words)
 
 
-def ask(address: str, port: int, kind: str = "tcp", network: str = "router", seconds: float = 3) -> str:
+def ask(address: str, port: int, kind: str = "tcp", network: str = "router", seconds: float = machine.LIMIT) -> str:
     """What a server says to a client in another network."""
     return machine.run(*machine.within(network, *machine.python(machine.client(address, port, kind, seconds)))).stdout.strip()
 
 
 def ports(made: machine.Node) -> list[dict[str, Any]]:
     return json.loads(rootless("ports", "--json", "--name", made.name).stdout)
+
+
+def active(made: machine.Node, number: int) -> int:
+    """How many connections a port has."""
+    return next(port["counters"]["active"] for port in ports(made) if port["id"] == number)
 
 
 def add(made: machine.Node, *specs: str) -> list[int]:
@@ -64,7 +69,7 @@ def test_so_does_a_pod_behind_dnat(served: machine.Node, kind: str, address: str
         test -e /run/pod && exit
         ip link add br0 type bridge; ip addr add 10.244.0.1/24 dev br0; ip -6 addr add fd44::1/64 dev br0 nodad; ip link set br0 up
         touch /run/pod; unshare --net=/run/pod true; ip link add veth0 type veth peer name eth0; ip link set veth0 master br0 up
-        (setsid nsenter --net=/run/pod sleep 1000 >/dev/null 2>&1 & echo $! >/run/pod-pid); sleep 0.2; ip link set eth0 netns $(cat /run/pod-pid)
+        ip link set eth0 netns /run/pod
         nsenter --net=/run/pod sh -ec 'ip addr add 10.244.0.2/24 dev eth0; ip -6 addr add fd44::2/64 dev eth0 nodad; ip link set eth0 up; ip link set lo up
             ip route add default via 10.244.0.1; ip -6 route add default via fd44::1'
         nft -f - <<'end'
@@ -143,7 +148,7 @@ def test_every_byte_arrives_both_ways_and_half_closed(served: machine.Node, size
     number = add(served, "8107:5003")[0]
     done = machine.run(*machine.within("router", "python3", "-c", BULK, "tcp", "ask", ALPHA4, "8107", str(size)))
     assert done.stdout == "same\n"
-    machine.wait_for(lambda: next(p for p in ports(served) if p["id"] == number)["counters"]["active"] == 0, what="the connection is over")
+    machine.wait_for(lambda: active(served, number) == 0, what="the connection is over")
     counters = next(p for p in ports(served) if p["id"] == number)["counters"]
     assert counters["bytesIn"] == size and counters["bytesOut"] >= size and counters["connections"] == 1
     rootless("ports", "--name", served.name, "remove", str(number))
@@ -155,10 +160,11 @@ def test_datagrams_of_many_clients_come_back_to_each(served: machine.Node) -> No
 import socket
 socks = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(200)]
 good = 0
-for s in socks: s.settimeout(3); s.connect(({ALPHA4!r}, 8108)); s.send(b"x")
+for s in socks: s.settimeout(1); s.connect(({ALPHA4!r}, 8108)); s.send(b"x")
 for s in socks:
-    try: good += s.recv(100).strip() == {ROUTER4.encode()!r}
-    except OSError: pass
+    for _ in range({machine.LIMIT}):    # datagrams may be lost
+        try: good += s.recv(100).strip() == {ROUTER4.encode()!r}; break
+        except TimeoutError: s.send(b"x")
 print(good)
 """
     assert machine.run(*machine.within("router", *machine.python(code))).stdout == "200\n"
@@ -237,7 +243,7 @@ def test_run_publishes_for_as_long_as_it_lasts() -> None:
         assert process.stdout and process.stdout.readline() == "ready\n"
         assert ask(ALPHA4, 8130) == ROUTER4 and ask(ALPHA4, 8130, "udp") == ROUTER4
         process.terminate()
-        process.wait(20)
+        process.wait(machine.LIMIT)
     assert ask(ALPHA4, 8130) == "ConnectionRefusedError"
 
 
@@ -274,7 +280,7 @@ def test_no_listener_is_lost_when_descriptors_run_out() -> None:
         code = f"""
 import socket
 held = [socket.socket() for _ in range(300)]
-for s in held: s.settimeout(5); s.connect(({ALPHA4!r}, 8150))
+for s in held: s.settimeout(60); s.connect(({ALPHA4!r}, 8150))
 for s in held[:150]: s.close()
 good = 0
 for s in held[150:]:
@@ -283,7 +289,7 @@ for s in held[150:]:
     s.close()
 print(good)
 """
-        assert machine.run(*machine.within("router", *machine.python(code)), timeout=60).stdout.split()[-1] == "150"
+        assert machine.run(*machine.within("router", *machine.python(code)), timeout=5 * machine.LIMIT).stdout.split()[-1] == "150"
         assert ask(ALPHA4, 8150) == ROUTER4
     finally:
         made.down()
@@ -296,9 +302,9 @@ def test_a_port_lives_through_the_death_of_forwarder_and_controller() -> None:
         for name in ("forward", "api", "forward", "api"):
             before = part(made, name)
             machine.kill(before)
-            assert ask(ALPHA4, 8160, seconds=10) == ROUTER4, "a client waits in the listening socket's queue"
+            assert ask(ALPHA4, 8160) == ROUTER4, "a client waits in the listening socket's queue"
             machine.wait_for(lambda: part(made, name) != before and machine.alive(part(made, name)), what=f"{name} is back")
-            machine.wait_for(lambda: ask(ALPHA4, 8160, "udp", seconds=0.3) == ROUTER4, what="and so are datagrams")
+            machine.wait_for(lambda: ask(ALPHA4, 8160, "udp", seconds=1) == ROUTER4, what="and so are datagrams")
             machine.wait_for(lambda: len(ports(made)) == 2, what="the list is the same")
 
 
@@ -309,7 +315,7 @@ def test_connections_go_on_when_controller_and_launcher_die() -> None:
         add(made, "127.0.0.1:8170:5000")
         code = """
 import socket, sys
-s = socket.create_connection(("127.0.0.1", 8170)); s.settimeout(5)
+s = socket.create_connection(("127.0.0.1", 8170)); s.settimeout(60)
 for line in sys.stdin:
     s.sendall(line.encode()); print(s.recv(100).decode().strip(), flush=True)
 """
@@ -341,11 +347,12 @@ for _ in range(2000):
     s = socket.create_connection(({ALPHA4!r}, 8180)); assert s.recv(100); s.close()
 """
     forwarder = part(served, "forward")
-    machine.run(*machine.within("router", *machine.python(code)), timeout=120)
+    machine.run(*machine.within("router", *machine.python(code)), timeout=5 * machine.LIMIT)
+    machine.wait_for(lambda: active(served, number) == 0, what="all are over")
     before = len(os.listdir(f"/proc/{forwarder}/fd"))
-    machine.run(*machine.within("router", *machine.python(code)), timeout=120)
-    machine.wait_for(lambda: next(p for p in ports(served) if p["id"] == number)["counters"]["active"] == 0, what="all are over")
-    assert abs(len(os.listdir(f"/proc/{forwarder}/fd")) - before) < 60
+    machine.run(*machine.within("router", *machine.python(code)), timeout=5 * machine.LIMIT)
+    machine.wait_for(lambda: active(served, number) == 0, what="all are over")
+    machine.wait_for(lambda: abs(len(os.listdir(f"/proc/{forwarder}/fd")) - before) < 60, what="their descriptors are closed")
     assert part(served, "forward") == forwarder, "it has not died meanwhile"
     rootless("ports", "--name", served.name, "remove", str(number))
 
@@ -378,7 +385,7 @@ def test_a_socket_that_somebody_else_still_has_is_not_listened_to(served: machin
         assert client.stdout and client.stdout.readline().strip() == ROUTER4
         assert watched(forwarder) > before
         others = sockets_of(forwarder)
-        client.communicate("\n", timeout=10)
+        client.communicate("\n", timeout=machine.LIMIT)
     rootless("ports", "--name", served.name, "remove", str(number))
     machine.wait_for(lambda: watched(forwarder) == before, what="nothing of the connection is watched")
     for fd in others:
@@ -403,8 +410,8 @@ while True:
     threading.Thread(target=serve, args=(c, random.Random(number)), daemon=True).start()
 """
 RUDE_CLIENTS = """
-import random, socket, sys, threading, time
-address, end = sys.argv[1], time.monotonic() + 5
+import random, socket, sys, threading
+address = sys.argv[1]
 def datagram(r):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(r.choice([.001, .01, .05])); s.connect((address, 8211))
     s.send(b"x" * r.choice([0, 1, 1400, 60000])); s.recv(70000)
@@ -417,7 +424,7 @@ def stream(r):
     s.close()
 def rude(seed):
     r = random.Random(seed)
-    while time.monotonic() < end:
+    for _ in range(150):
         try: r.choice([datagram, stream, stream, stream])(r)
         except OSError: pass
 threads = [threading.Thread(target=rude, args=(seed,)) for seed in range(16)]
@@ -432,12 +439,12 @@ def test_who_hangs_up_at_any_moment_hurts_nobody_else(served: machine.Node) -> N
     forwarder, controller = part(served, "forward"), part(served, "api")
     before = watched(forwarder)
     numbers = add(served, "8210:5010", f"8211:{SERVER}/udp", "8212:5999")
-    machine.run(*machine.within("router", "python3", "-c", RUDE_CLIENTS, ALPHA4), timeout=60)
+    machine.run(*machine.within("router", "python3", "-c", RUDE_CLIENTS, ALPHA4), timeout=5 * machine.LIMIT)
 
     def counters(number: int) -> dict[str, int]:
         return next(port["counters"] for port in ports(served) if port["id"] == number)
 
-    machine.wait_for(lambda: counters(numbers[0])["active"] + counters(numbers[2])["active"] == 0, 30, "all connections are over")
+    machine.wait_for(lambda: counters(numbers[0])["active"] + counters(numbers[2])["active"] == 0, what="all connections are over")
     assert counters(numbers[0])["bytesIn"] > 1 << 20 and counters(numbers[2])["refused"] > 10
     assert ask(ALPHA4, 8211, "udp") == ROUTER4
     for number in numbers:

@@ -51,7 +51,7 @@ def test_a_terminated_launcher_hands_the_signal_on() -> None:
                                stdout=subprocess.PIPE, text=True, env=machine.environment(), cwd="/")
     assert process.stdout and process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGTERM)
-    assert process.stdout.readline() == "got it\n" and process.wait(10) == 3
+    assert process.stdout.readline() == "got it\n" and process.wait(machine.LIMIT) == 3
 
 
 def test_a_killed_launcher_takes_its_node_along() -> None:
@@ -66,8 +66,8 @@ def test_a_killed_launcher_takes_its_node_along() -> None:
 
 
 def test_orphans_are_reaped_and_ended_with_the_node() -> None:
-    done = node_run("sh", "-c", "(sh -c 'sleep 0.1' &) ; (sleep 1000 &); sleep 0.5; ps -e -o stat= | grep -c Z; true")
-    assert done.stdout.strip() == "0"
+    done = node_run("sh", "-c", "(sleep 0.123 &) ; (sleep 1000 &); for i in $(seq 600); do ps -e -o stat=,args= | grep -qE '^Z|^[^ ]+ +sleep 0.123' || exec echo reaped; sleep 0.1; done")
+    assert done.stdout.strip() == "reaped"
 
 
 def test_rootlesskit_s_variables_are_there_and_sockets_variables_are_not() -> None:
@@ -152,4 +152,4 @@ def test_a_newuidmap_that_hangs_is_ended_by_a_deadline_that_says_its_name() -> N
     started = time.monotonic()
     done = node_run("true", check=False, env=machine.environment(PATH=f"{directory}:{os.environ['PATH']}"))
     assert done.returncode != 0 and "newuidmap did not end in time" in done.stderr
-    assert 10 < time.monotonic() - started < 25
+    assert 10 < time.monotonic() - started < 60

@@ -26,7 +26,9 @@ def inside(request: pytest.FixtureRequest) -> Iterator[Node]:
     """A node on a machine with everything that a desktop has: agents, buses, secrets, another user's process."""
     sockets = [unix_listener(BUS), unix_listener(RUNTIME / "systemd/private"), unix_listener(AGENT)]
     abstract = machine.subprocess.Popen(machine.within("alpha", "python3", "-c",
-                                        "import socket,time; s=socket.socket(socket.AF_UNIX); s.bind('\\0nodens-abstract'); s.listen(); time.sleep(1000)"))
+                                        "import socket,time; s=socket.socket(socket.AF_UNIX); s.bind('\\0nodens-abstract'); s.listen(); print('ready', flush=True); time.sleep(1000)"),
+                                        stdout=machine.subprocess.PIPE)
+    assert abstract.stdout and abstract.stdout.readline() == b"ready\n"
     (HOME / "secret").write_text("secret")
     os.chown(HOME / "secret", UID, UID)
     for directory in ("/tmp", "/var/tmp"):
