@@ -26,6 +26,7 @@ struct commit {
         struct nd_image_store *store;
         const struct nd_image_offer *offer;
         int stage_fd;
+        int blobs_fd; /* the staging directory's */
         struct blob manifest_blob, index_blob, config_blob;
         struct nd_manifest manifest;
         struct nd_image_config config;
@@ -35,6 +36,7 @@ struct commit {
 
 static void commit_done(struct commit *c) {
         nd_close_fd(&c->stage_fd);
+        nd_close_fd(&c->blobs_fd);
         free(c->manifest_blob.bytes);
         free(c->index_blob.bytes);
         free(c->config_blob.bytes);
@@ -46,13 +48,12 @@ static void commit_done(struct commit *c) {
 
 /* From the staging directory or, where the helper found no need to bring it, from the store. */
 static struct nd_error *read_blob(struct commit *c, const struct nd_digest *digest, struct blob *ret) {
-        nd_autofree char *bytes = nullptr, *path = nullptr;
+        nd_autofree char *bytes = nullptr;
         nd_autoerror struct nd_error *error = nullptr;
         char hex[ND_DIGEST_HEX];
         size_t length;
 
-        path = nd_format("blobs/%s", nd_digest_hex(digest, hex));
-        error = nd_file_read(c->stage_fd, path, ND_MANIFEST_CEILING, &bytes, &length);
+        error = nd_file_read(c->blobs_fd, nd_digest_hex(digest, hex), ND_MANIFEST_CEILING, &bytes, &length);
         if (nd_error_errno(error) == ENOENT) {
                 nd_error_done(&error);
                 error = nd_store_read_blob(c->store, digest, &bytes, &length);
@@ -132,28 +133,26 @@ static struct nd_error *check_names(struct commit *c) {
         return nullptr;
 }
 
-static struct nd_error *check_new_layer(struct commit *c, const struct nd_digest *below, const struct nd_digest *diff_id,
-                                        struct nd_image_layer *layer) {
-        nd_autofree char *path = nullptr, *tree = nullptr, *bytes = nullptr;
+/* Opens a new layer's directory and looks at all of it through that descriptor: what is checked is what is taken. */
+static struct nd_error *open_new_layer(struct commit *c, const struct nd_digest *below, const struct nd_digest *diff_id,
+                                       struct nd_image_layer *layer, int *ret_fd) {
+        nd_autoclose int fd = -EBADF, tree = -EBADF;
+        nd_autofree char *path = nullptr, *bytes = nullptr;
         struct nd_layer described;
         char hex[ND_DIGEST_HEX];
-        struct stat st;
         size_t length;
 
-        (void) nd_digest_hex(&layer->chain, hex);
-        path = nd_format("layers/%s/" ND_LAYER_FILE, hex);
-        tree = nd_format("layers/%s/" ND_LAYER_TREE, hex);
-        nd_try(nd_file_read(c->stage_fd, path, ND_LAYER_CEILING, &bytes, &length));
+        path = nd_format("layers/%s", nd_digest_hex(&layer->chain, hex));
+        nd_try(nd_dir_open_beneath(c->stage_fd, path, &fd));
+        nd_try(nd_error_wrap(nd_file_read(fd, ND_LAYER_FILE, ND_LAYER_CEILING, &bytes, &length), "'%s'", path));
         nd_try(nd_error_wrap(nd_layer_parse(bytes, length, &described), "'%s'", path));
         if (!nd_digest_equal(&described.diff_id, diff_id) || nd_digest_is_set(&described.parent) != (below != nullptr) ||
             (below && !nd_digest_equal(&described.parent, below)))
                 return nd_error_new(ND_INVALID, 0, "'%s' describes another layer", path);
-        if (fstatat(c->stage_fd, tree, &st, AT_SYMLINK_NOFOLLOW) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "stat '%s'", tree);
-        if (!S_ISDIR(st.st_mode))
-                return nd_error_new(ND_INVALID, ENOTDIR, "stat '%s'", tree);
+        nd_try(nd_error_wrap(nd_dir_open_beneath(fd, ND_LAYER_TREE, &tree), "'%s'", path));
         layer->size = described.size;
         layer->inodes = described.inodes;
+        *ret_fd = nd_take_fd(fd);
         return nullptr;
 }
 
@@ -163,9 +162,10 @@ static struct nd_error *check_layers(struct commit *c) {
         nd_vector_each (diff_id, &c->config.diff_ids) {
                 const struct nd_digest *parent = c->layers.count > 0 ? &below : nullptr;
                 struct nd_image_layer layer = {.chain = nd_chain_of(parent, diff_id)};
+                nd_autoclose int fd = -EBADF;
 
                 if (!nd_layers_find(&c->store->layers, &layer.chain))
-                        nd_try(nd_error_wrap(check_new_layer(c, parent, diff_id, &layer), "layer %zu", c->layers.count));
+                        nd_try(nd_error_wrap(open_new_layer(c, parent, diff_id, &layer, &fd), "layer %zu", c->layers.count));
                 nd_vector_push(&c->layers, layer);
                 below = layer.chain;
         }
@@ -189,19 +189,39 @@ static struct nd_error *write_blob(struct nd_image_store *store, const struct bl
         return nullptr;
 }
 
+/* Moves one layer into the store. Names can change between a look and a rename, an open directory cannot: what the name leads to
+ * afterwards is compared with what was looked at, and is moved out again when it is something else. */
+static struct nd_error *take_layer(struct commit *c, size_t index, const struct nd_digest *below) {
+        struct nd_image_layer *layer = &c->layers.items[index];
+        nd_autofree char *path = nullptr;
+        nd_autoclose int fd = -EBADF;
+        struct stat looked_at, taken;
+        char hex[ND_DIGEST_HEX];
+
+        path = nd_format("layers/%s", nd_digest_hex(&layer->chain, hex));
+        nd_try(open_new_layer(c, below, &c->config.diff_ids.items[index], layer, &fd));
+        if (fstat(fd, &looked_at) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "stat '%s'", path);
+        nd_try(nd_file_rename(c->stage_fd, path, c->store->layers_fd, hex));
+        if (fstatat(c->store->layers_fd, hex, &taken, AT_SYMLINK_NOFOLLOW) == 0 && taken.st_dev == looked_at.st_dev &&
+            taken.st_ino == looked_at.st_ino)
+                return nullptr;
+        nd_try(nd_file_rename(c->store->layers_fd, hex, c->stage_fd, "refused"));
+        return nd_error_new(ND_INVALID, 0, "'%s' was replaced while it was taken over", path);
+}
+
 /* Takes the new layers over, each as a whole; from then on they are in the store, whatever becomes of the image. */
 static struct nd_error *take_layers(struct commit *c) {
         struct nd_image_store *store = c->store;
         struct nd_layer_entry *below = nullptr;
 
-        nd_vector_each (layer, &c->layers) {
+        for (size_t i = 0; i < c->layers.count; i++) {
+                const struct nd_image_layer *layer = &c->layers.items[i];
                 struct nd_layer_entry *entry = nd_layers_find(&store->layers, &layer->chain);
-                nd_autofree char *path = nullptr;
-                char hex[ND_DIGEST_HEX];
 
                 if (!entry) {
-                        path = nd_format("layers/%s", nd_digest_hex(&layer->chain, hex));
-                        nd_try(nd_error_wrap(nd_file_rename(c->stage_fd, path, store->layers_fd, hex), "image layer"));
+                        nd_try(nd_error_wrap(take_layer(c, i, i > 0 ? &c->layers.items[i - 1].chain : nullptr),
+                                             "image layer %zu", i));
                         entry = nd_layers_add(&store->layers, &layer->chain);
                         nd_layers_describe(&store->layers, entry, below, layer->size, layer->inodes);
                 } else if (entry->orphan) {
@@ -286,11 +306,12 @@ static struct nd_error *bring_in(struct commit *c, const struct nd_image **ret) 
 
 struct nd_error *nd_image_store_commit(struct nd_image_store *store, const char *stage_id, const struct nd_image_offer *offer,
                                        const struct nd_image **ret) {
-        nd_cleanup(commit_done) struct commit c = {.store = store, .offer = offer, .stage_fd = -EBADF};
+        nd_cleanup(commit_done) struct commit c = {.store = store, .offer = offer, .stage_fd = -EBADF, .blobs_fd = -EBADF};
 
         if (!nd_strings_have(&store->stages, stage_id))
                 return nd_error_new(ND_PRECONDITION, 0, "there is no staging directory '%s'", stage_id);
-        nd_try(nd_dir_open(store->staging_fd, stage_id, &c.stage_fd));
+        nd_try(nd_dir_open_beneath(store->staging_fd, stage_id, &c.stage_fd));
+        nd_try(nd_dir_open_beneath(c.stage_fd, "blobs", &c.blobs_fd));
         nd_try(read_documents(&c));
         nd_try(check_index(&c));
         nd_try(check_names(&c));

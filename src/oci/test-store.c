@@ -479,6 +479,28 @@ static void link_a_tree(const char *stage, struct offer *offer) {
         assert_int_equal(symlink("/", link), 0);
 }
 
+/* The directory itself as a link to one that is as it should be: a writer of that place would change the layer later. */
+static void link_a_layer(const char *stage, struct offer *offer) {
+        nd_autofree char *path = first_layer(offer), *link = nd_format("%s/%s", stage, path),
+                         *elsewhere = nd_format("%s/elsewhere", stage);
+
+        assert_int_equal(rename(link, elsewhere), 0);
+        assert_int_equal(symlink(elsewhere, link), 0);
+}
+/* All layers behind a link. */
+static void link_the_layers(const char *stage, [[maybe_unused]] struct offer *offer) {
+        nd_autofree char *link = nd_format("%s/layers", stage), *elsewhere = nd_format("%s/elsewhere", stage);
+
+        assert_int_equal(rename(link, elsewhere), 0);
+        assert_int_equal(symlink(elsewhere, link), 0);
+}
+static void link_the_blobs(const char *stage, [[maybe_unused]] struct offer *offer) {
+        nd_autofree char *link = nd_format("%s/blobs", stage), *elsewhere = nd_format("%s/elsewhere", stage);
+
+        assert_int_equal(rename(link, elsewhere), 0);
+        assert_int_equal(symlink(elsewhere, link), 0);
+}
+
 static void an_offer_that_lies_is_refused_and_changes_nothing([[maybe_unused]] void **state) {
         static const struct {
                 void (*tamper)(const char *stage, struct offer *offer);
@@ -498,6 +520,9 @@ static void an_offer_that_lies_is_refused_and_changes_nothing([[maybe_unused]] v
                 {lie_about_a_layer, ND_INVALID, "describes another layer"},
                 {lose_a_layer, ND_NOT_FOUND, "layer 0"},
                 {link_a_tree, ND_INVALID, "fs"},
+                {link_a_layer, ND_INVALID, "layer 0"},
+                {link_the_layers, ND_INVALID, "layer 0"},
+                {link_the_blobs, ND_INVALID, "blobs"},
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {

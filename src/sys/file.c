@@ -17,6 +17,20 @@ struct nd_error *nd_dir_open(int dirfd, const char *path, int *ret_fd) {
         return nullptr;
 }
 
+struct nd_error *nd_dir_open_beneath(int dirfd, const char *path, int *ret_fd) {
+        struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+                               .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
+        int fd = nd_sys->openat2(dirfd, path, &how, sizeof how);
+
+        if (fd < 0) {
+                bool refused = errno == ELOOP || errno == ENOTDIR || errno == EXDEV;
+
+                return nd_error_new(refused ? ND_INVALID : nd_code_of_errno(errno), errno, "open directory '%s'", path);
+        }
+        *ret_fd = fd;
+        return nullptr;
+}
+
 struct nd_error *nd_dir_give(int dirfd, const char *path, uid_t uid, gid_t gid, mode_t mode) {
         nd_autoclose int fd = -EBADF;
 

@@ -10,6 +10,10 @@
 /* Opens a directory; the last component may not be a symbolic link. dirfd may be AT_FDCWD. */
 [[nodiscard]] struct nd_error *nd_dir_open(int dirfd, const char *path, int *ret_fd);
 
+/* As above in a tree that strangers filled: no component may be a symbolic link, and none leads out of dirfd's directory or to another
+ * mount. What breaks one of these rules is ND_INVALID. */
+[[nodiscard]] struct nd_error *nd_dir_open_beneath(int dirfd, const char *path, int *ret_fd);
+
 /* Makes a directory if it is not there; an existing directory is fine. The entry is not synced. */
 [[nodiscard]] struct nd_error *nd_dir_make(int dirfd, const char *path, mode_t mode);
 
