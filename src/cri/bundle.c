@@ -339,7 +339,8 @@ static struct nd_error *open_userns(const struct bundle_plan *plan, int *ret_fd)
 /* Images are mounted where volumes of the host would be. */
 static struct nd_error *mount_images(const struct bundle_plan *plan, const char *directory, int userns, volumes *found) {
         nd_try(image_volumes_make(
-                &(struct image_volumes_plan) {.layers = plan->layers, .directory = directory, .userns = userns},
+                &(struct image_volumes_plan) {
+                        .layers = plan->layers, .directory = directory, .userns = userns, .workshop = plan->workshop},
                 request_of(plan), plan->volumes));
         nd_vector_each (volume, plan->volumes) {
                 found->items[volume->mount].source = image_volumes_path(directory, volume->mount);

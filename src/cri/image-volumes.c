@@ -2,18 +2,19 @@
 /* image-volumes.c - see image-volumes.h
  *
  * Theory of operation
- *   As with a root filesystem, the mapped layers are seen only in a mount namespace of the worker's own. The merged tree is attached there first, since a part of
+ *   As with a root filesystem, the mapped layers are seen only in a copy of the workshop. The merged tree is attached there first, since a part of
  *   a tree can be cloned only where that is attached; the clone of what is wanted is then attached in the host's mount namespace, to which the
- *   worker goes back. */
+ *   worker goes back.
+ * Invariant  no mount that leaves the workshop shares a superblock with the store: what the container gets is an overlay that has no upper directory. */
 #include "cri/image-volumes.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cri/rootfs.h"
+#include "cri/workshop.h"
 #include "oci/store.h"
 #include "sys/file.h"
 #include "sys/mount.h"
@@ -109,25 +110,29 @@ static struct nd_error *make_place(int tree, const char *place) {
 
 static struct nd_error *merge(const struct image_volumes_plan *plan, const struct image_volume *volume, const char *place,
                               const char *part, int *ret_fd) {
+        nd_autofree char *empty = nd_format("%s/images/.empty", plan->directory);
+        nd_cleanup(workshop_leave) int home = -EBADF;
         nd_autoclose int tree = -EBADF;
 
-        nd_try(rootfs_merge(plan->layers, volume->chains, volume->count, plan->userns, &tree));
+        nd_try(nd_dir_make(AT_FDCWD, empty, 0755));
+        nd_try(workshop_enter(plan->workshop, &home));
+        nd_try(rootfs_merge(&(struct rootfs_merge_plan) {.layers = plan->layers,
+                                                         .chains = volume->chains,
+                                                         .count = volume->count,
+                                                         .empty = empty,
+                                                         .userns = plan->userns},
+                            &tree));
         nd_try(nd_mount_attach(tree, AT_FDCWD, place));
         return clone_part(place, part, ret_fd);
 }
 
 static struct nd_error *make_one(const struct image_volumes_plan *plan, const struct mount_request *mount,
-                                 const struct image_volume *volume, int host) {
+                                 const struct image_volume *volume) {
         nd_autofree char *place = image_volumes_path(plan->directory, volume->mount);
-        nd_autoerror struct nd_error *error = nullptr;
         nd_autoclose int tree = -EBADF;
 
         nd_try(nd_dir_make(AT_FDCWD, place, 0700));
-        error = merge(plan, volume, place, mount->image_subpath, &tree);
-        if (nd_sys->setns(host, CLONE_NEWNS) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "go back to the host's mounts");
-        if (error)
-                return nd_take_ptr(error);
+        nd_try(merge(plan, volume, place, mount->image_subpath, &tree));
         nd_try(make_place(tree, place));
         return nd_mount_attach(tree, AT_FDCWD, place);
 }
@@ -135,18 +140,14 @@ static struct nd_error *make_one(const struct image_volumes_plan *plan, const st
 struct nd_error *image_volumes_make(const struct image_volumes_plan *plan, const struct container_request *request,
                                     const image_volumes *list) {
         nd_autofree char *directory = nd_format("%s/images", plan->directory);
-        nd_autoclose int host = -EBADF;
 
         if (list->count == 0)
                 return nullptr;
-        host = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-        if (host < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open our own mount namespace");
         nd_try(nd_dir_make(AT_FDCWD, directory, 0700));
         nd_vector_each (volume, list) {
                 const struct mount_request *mount = &request->mounts.items[volume->mount];
 
-                nd_try(nd_error_wrap(make_one(plan, mount, volume, host), "volume of image '%s' at '%s'", mount->image,
+                nd_try(nd_error_wrap(make_one(plan, mount, volume), "volume of image '%s' at '%s'", mount->image,
                                      mount->container_path));
         }
         return nullptr;

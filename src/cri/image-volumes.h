@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* image-volumes.h - volumes made of an image (KEP-4639)
  *
- * A volume is the image's layers merged, or a part of them, read-only, and mapped to the pod's IDs like its root filesystem. It is mounted at images/<number>
+ * A volume is the image's layers merged, or a part of them, in an overlay that cannot be written, and mapped to the pod's IDs like its root filesystem. It is mounted at images/<number>
  * in the container's directory, from where the engine binds it; one line more in the host's mount table for each. What an image says is not
  * believed: a part is looked for inside of the image only, whatever its links say. */
 #pragma once
@@ -11,6 +11,7 @@
 #include "oci/digest.h"
 
 struct nd_image_store;
+struct workshop;
 
 struct image_volume {
         size_t mount;             /* which of the request's mounts */
@@ -25,9 +26,10 @@ void image_volumes_done(image_volumes *list);
                                                   image_volumes *ret);
 
 struct image_volumes_plan {
-        const char *layers;    /* the store's directory of layers, absolute */
-        const char *directory; /* the container's, absolute */
-        int userns;            /* -EBADF = the host's users */
+        const char *layers;              /* the store's directory of layers, absolute */
+        const char *directory;           /* the container's, absolute */
+        int userns;                      /* -EBADF = the host's users */
+        const struct workshop *workshop; /* where the layers are merged; nullptr = in a copy of the caller's mount namespace */
 };
 
 /* For workers, in the host's mount namespace, which they come back to: makes and mounts them. */

@@ -75,15 +75,13 @@ struct nd_error *rootfs_build(const struct rootfs_plan *plan, int *ret_fd) {
                              plan->directory);
 }
 
-struct nd_error *rootfs_merge(const char *layers, const struct nd_digest *chains, size_t count, int userns, int *ret_fd) {
+struct nd_error *rootfs_merge(const struct rootfs_merge_plan *plan, int *ret_fd) {
         nd_cleanup(options_done) options list = {};
 
-        nd_try(nd_mount_namespace_private());
-        if (userns >= 0)
-                nd_try(map_layers(layers, userns));
-        add_layers(&list, layers, chains, count);
-        if (count == 1) /* an overlay of one layer is none to the kernel; the clone is mapped as what it is cloned from */
-                return nd_mount_clone(AT_FDCWD, list.items[0].value, false, ret_fd);
+        if (plan->userns >= 0)
+                nd_try(map_layers(plan->layers, plan->userns));
+        add_layers(&list, plan->layers, plan->chains, plan->count);
+        add(&list, "lowerdir+", nd_strdup(plan->empty)); /* never a clone of the layer, not even of the only one */
         add(&list, "userxattr", nullptr);
         return nd_fs_make("overlay", list.items, list.count, MOUNT_ATTR_RDONLY, ret_fd);
 }

@@ -26,9 +26,18 @@ struct rootfs_plan {
 /* For workers, which are where they were afterwards. ret_fd is the mount. */
 [[nodiscard]] struct nd_error *rootfs_build(const struct rootfs_plan *plan, int *ret_fd);
 
-/* For workers: leaves the caller in a mount namespace of its own, where the layers are mapped. Layers merged read-only, without a container's own, as a detached mount. */
-[[nodiscard]] struct nd_error *rootfs_merge(const char *layers, const struct nd_digest *chains, size_t count, int userns,
-                                            int *ret_fd);
+/* Layers merged without a container's own, as a detached mount. It is an overlay without an upper directory, whatever the number of layers: its superblock cannot be
+ * written, and no mount flag changes that. A clone of a layer would be one remount away from the node's only copy. */
+struct rootfs_merge_plan {
+        const char *layers;
+        const struct nd_digest *chains; /* lowest first; at least one */
+        size_t count;
+        const char *empty; /* an empty directory that stays empty, since the kernel makes no overlay of one lower directory */
+        int userns;        /* -EBADF = the host's users */
+};
+
+/* For workers in a mount namespace of their own, where the layers are mapped over themselves. */
+[[nodiscard]] struct nd_error *rootfs_merge(const struct rootfs_merge_plan *plan, int *ret_fd);
 
 /* Attaches it at rootfs/: in the host's mount namespace, so not from the same worker. */
 [[nodiscard]] struct nd_error *rootfs_attach(int tree, const char *directory);

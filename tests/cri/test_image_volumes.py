@@ -3,7 +3,7 @@
 import grpc
 import pytest
 from conftest import Subject
-from pods import Pods, refused
+from pods import Container, Pods, refused
 
 
 def image_mount(pods: Pods, image: str, inside: str = "/mnt", **more: object):
@@ -46,6 +46,48 @@ def test_an_image_that_is_to_be_written_is_refused_or_stays_read_only(pods: Pods
     except grpc.RpcError:
         return
     assert one.execute("touch /mnt/file").code != 0
+
+ADMIN = {"capabilities": {"add_capabilities": ["SYS_ADMIN"]}}
+WRITES = ("touch {}/made", "echo x >>{}/passwd", "rm {}/passwd", "mv {}/passwd {}/other", "chmod 777 {}/passwd", "ln {}/passwd {}/hard")
+
+
+def layers_of(container: Container) -> int:
+    """How many layers its own root has, as the kernel tells it."""
+    return container.output("grep ' / / ' /proc/self/mountinfo").count("lowerdir")
+
+
+def try_to_write(container: Container, place: str) -> None:
+    """Everything that root with SYS_ADMIN can do to the flags of a mount; and then the writes, which must fail all the same."""
+    copy = f"/tmp/copy-{place.strip('/').replace('/', '-')}"
+    container.output(f"mkdir -p {copy} && mount --bind {place} {copy}")
+    for mounted in (place, copy):
+        container.execute(f"mount -o remount,bind,rw {mounted}; mount -o remount,rw {mounted}")
+        for command in WRITES:
+            done = container.execute(command.format(mounted, mounted))
+            assert done.code != 0 and "Read-only" in done.stderr, f"{command.format(mounted, mounted)}: {done}"
+
+
+@pytest.mark.parametrize("users", [True, False], ids=["userns", "host-users"])
+@pytest.mark.parametrize("part", ["", "etc"], ids=["whole", "part"])
+@pytest.mark.parametrize("several", [False, True], ids=["one-layer", "layers"])
+def test_sys_admin_cannot_make_a_mounted_image_writable(plain_pods: Pods, subject: Subject, several: bool, part: str, users: bool) -> None:
+    """An image's only copy on the node is behind the volume: whatever flags the mount gets, nothing of it may be written."""
+    pods, image = plain_pods, subject.images.tag("owners") if several else plain_pods.image
+    pod = pods.run(userns=users)
+    one = pod.container(image=image, mounts=[image_mount(pods, image, image_sub_path=part, **pod.mappings())], security=ADMIN)
+    assert (layers_of(one) > 1) == several, "the case is about another number of layers"
+    before = one.output("cat /etc/passwd")
+    try_to_write(one, "/mnt" if part else "/mnt/etc")
+    assert pods.run(name="victim", userns=False).container(image=image).output("cat /etc/passwd; ls /etc/made 2>/dev/null || true") == before
+
+
+def test_a_mounted_image_stays_unwritable_after_a_restart_of_the_runtime(plain_pods: Pods, subject: Subject) -> None:
+    pod = plain_pods.run(userns=True)
+    old = pod.container(mounts=[image_mount(plain_pods, plain_pods.image, **pod.mappings())], security=ADMIN)
+    subject.restart()
+    new = pod.container(name="new", mounts=[image_mount(plain_pods, plain_pods.image, **pod.mappings())], security=ADMIN)
+    for container in (old, new):
+        try_to_write(container, "/mnt/etc")
 
 
 def test_an_image_that_was_never_pulled_is_an_error_that_names_it(pods: Pods, subject: Subject) -> None:
