@@ -9,10 +9,10 @@ PATH = re.compile(r"`((?:src|tests|tools|docs|man|units)/[A-Za-z0-9_./-]+)`")
 SYMBOL = re.compile(r"`(nd_[a-z0-9_]+)(?:\(\))?`")
 MARKED = re.compile(r"(?<![\w.])@([A-Za-z_][A-Za-z0-9_]*)")
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-REQUIREMENT = re.compile(r"^\| R(\d+) \|(.*)$", re.MULTILINE)
+ROW = re.compile(r"^\| (R|F)(\d+) \|(.*)$", re.MULTILINE)
 TEST = re.compile(r"`((?:src|tests)/[A-Za-z0-9_./-]+\.(?:c|py))` `([A-Za-z0-9_]+)`")
 SECURITY_MODEL = TOP / "docs/security-model.md"
-REQUIREMENTS = range(1, 28)
+TABLES = {"R": range(1, 28), "F": range(1, 18)}  # requirements, and findings of the audit, by their numbers
 
 
 def c_files() -> list[Path]:
@@ -39,17 +39,18 @@ def has_test(path: Path, name: str) -> bool:
     return re.search(pattern, path.read_text(), re.MULTILINE) is not None
 
 
-def requirement_problems(text: str) -> list[str]:
-    """Requirements without a test, and tests that the page names and nobody runs."""
-    rows = [(int(number), row) for number, row in REQUIREMENT.findall(text)]
-    numbers = [number for number, _ in rows]
+def row_problems(text: str) -> list[str]:
+    """Requirements and findings without a row or a test, and tests that the page names and no suite runs."""
+    rows = [(f"{letter}{number}", row) for letter, number, row in ROW.findall(text)]
+    names = [name for name, _ in rows]
+    wanted = [f"{letter}{number}" for letter, numbers in TABLES.items() for number in numbers]
     where = SECURITY_MODEL.relative_to(TOP)
-    found = [f"{where}: R{number} has {'no row' if number not in numbers else 'two rows'}" for number in REQUIREMENTS if numbers.count(number) != 1]
-    found += [f"{where}: nobody knows a requirement R{number}" for number in numbers if number not in REQUIREMENTS]
-    for number, row in rows:
+    found = [f"{where}: {name} has {'no row' if name not in names else 'two rows'}" for name in wanted if names.count(name) != 1]
+    found += [f"{where}: {name} is not the number of a requirement or finding" for name in names if name not in wanted]
+    for name, row in rows:
         tests = TEST.findall(row)
-        found += [f"{where}: R{number} names no test"] if not tests else []
-        found += [f"{where}: R{number}: no test '{name}' in {path}" for path, name in tests if not has_test(TOP / path, name)]
+        found += [f"{where}: {name} names no test"] if not tests else []
+        found += [f"{where}: {name}: no test '{test}' in {path}" for path, test in tests if not has_test(TOP / path, test)]
     return found
 
 
@@ -67,4 +68,4 @@ def theory_problems(path: Path) -> list[str]:
 def problems() -> list[str]:
     files = c_files()
     code = "\n".join(path.read_text() for path in files)
-    return document_problems(code) + requirement_problems(SECURITY_MODEL.read_text()) + [line for path in files for line in theory_problems(path)]
+    return document_problems(code) + row_problems(SECURITY_MODEL.read_text()) + [line for path in files for line in theory_problems(path)]
