@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """nodens-cri with a store of its own and a registry that can be slow: what becomes of the store when something is killed or the disk is full."""
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,11 @@ import world   # noqa: E402
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=200, help="how many processes are killed (default: 200)")
     parser.addoption("--seed", type=int, help="for a history that was seen before")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    os.unshare(os.CLONE_NEWNET)     # the registry's ports are ours alone
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,7 @@ class Registry:
         self.manifests: dict[str, tuple[str, bytes]] = {}
         self.hook = hook
         self.seen: list[tuple[str, dict[str, str]]] = []
+        self.closed = threading.Event()
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -56,6 +57,7 @@ class Registry:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.closed.set()
         self.server.shutdown()
         self.server.server_close()
 

@@ -19,7 +19,8 @@ BUILD = Path("build") / os.environ.get("NODENS_VARIANT", "gcc")
 PROGRAM = str(BUILD / "src/pull/nodens-pull")
 SCRATCH = "/var/tmp"
 OPEN = 'exec "$0" 3<"$1" 4<"$2" 5<"$3" 6<"$4"'
-DEADLINE = 120
+DEADLINE = 300     # of a pull, on a machine with other load
+SETTLING = 60      # for killed processes to be gone
 
 
 @dataclass
@@ -95,7 +96,7 @@ class Store:
 
 def request(reference: str, store: Store, **more: Any) -> dict[str, Any]:
     return {"operation": "pull", "reference": reference, "platform": {"os": "linux", "architecture": "amd64", "variant": ""},
-            "auth": None, "hostsDir": str(store.hosts), "parallel": 3, "noProgressSeconds": 5,
+            "auth": None, "hostsDir": str(store.hosts), "parallel": 3, "noProgressSeconds": 60,
             "limits": {"totalBytes": 8 << 30, "layers": 500}} | more
 
 
@@ -138,18 +139,25 @@ class Running:
             self.process.kill()
             raise
         for reader in self.readers:
-            reader.join(10)
+            reader.join(SETTLING)
         return Result(code, self.events, self.errors.decode("utf-8", "replace"), time.monotonic() - self.began)
 
 
-def left_running(session: int) -> list[str]:
-    """What is still there of a helper's session."""
+def processes(session: int) -> list[str]:
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             name, _, rest = path.read_text().partition("(")[2].rpartition(")")
             if int(rest.split()[3]) == session and rest.split()[0] != "Z":
                 found.append(name)
+    return found
+
+
+def left_running(session: int) -> list[str]:
+    """What stays of a helper's session; a process that was killed may need a moment to be gone."""
+    deadline = time.monotonic() + SETTLING
+    while (found := processes(session)) and time.monotonic() < deadline:
+        time.sleep(0.02)
     return found
 
 

@@ -73,7 +73,7 @@ class Trial:
         staging = self.store.staging()
         running = helper.Running(self.store, staging, helper.request(self.reference, self.store), program=PROGRAM,
                                  env={"FAULT": " ".join([call, str(nth), str(number), *more])})
-        result = running.finish(30)
+        result = running.finish()
         met = "fault met" in result.errors
         self.judge(result, staging, met, f"{call} number {nth} fails with {os.strerror(number)}", os.strerror(number))
         assert not helper.left_running(running.process.pid), "processes are left behind"

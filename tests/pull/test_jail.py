@@ -35,13 +35,13 @@ def cells(store: helper.Store, registry: fake.Registry) -> Iterator[tuple[int, i
     def wait(_: fake.Registry, handler: Any) -> None:
         if "/blobs/" in handler.path:
             asked.set()
-            go_on.wait(30)
+            go_on.wait(helper.DEADLINE)
 
     reference = registry.serve(Image().layer(GOOD))
     registry.hook = wait
     running = helper.Running(store, store.staging(), helper.request(reference, store, noProgressSeconds=60))
     try:
-        assert asked.wait(30), "the registry was never asked"
+        assert asked.wait(helper.DEADLINE), "the registry was never asked"
         found = children(running.process.pid)
         assert len(found) == 1, found
         yield running.process.pid, found[0]

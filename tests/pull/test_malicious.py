@@ -8,9 +8,9 @@ import os
 import socket
 import stat
 import tarfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ class Case:
     words: str | None = ""                              # in the error; None = the pull succeeds, and `check` looks at it
     check: Callable[["Outcome"], None] | None = None
     more: dict[str, Any] | None = None                  # for the request
-    seconds: float = 30
+    seconds: float = helper.DEADLINE
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Outcome:
 CASES: list[Case] = []
 
 
-def case(name: str, words: str | None = "", check: Callable[[Outcome], None] | None = None, seconds: float = 30, **more: Any) -> Any:
+def case(name: str, words: str | None = "", check: Callable[[Outcome], None] | None = None, seconds: float = helper.DEADLINE, **more: Any) -> Any:
     def add(arrange: Callable[[fake.Registry], str]) -> Any:
         CASES.append(Case(name, arrange, words, check, more, seconds))
         return arrange
@@ -353,7 +353,7 @@ def no_secret(outcome: Outcome) -> None:
     assert "a-secret-word" not in text and "c29tZWJvZHk6YS1zZWNyZXQtd29yZA" not in text, text
 
 
-def hooked(name: str, hook: fake.Hook, words: str | None, check: Callable[[Outcome], None] | None = None, seconds: float = 30,
+def hooked(name: str, hook: fake.Hook, words: str | None, check: Callable[[Outcome], None] | None = None, seconds: float = helper.DEADLINE,
            image: Image | None = None, **more: Any) -> None:
     def arrange(registry: fake.Registry) -> str:
         registry.hook = hook
@@ -423,20 +423,19 @@ def only_blobs(answer: Callable[[fake.Registry, Any], fake.Answer]) -> fake.Hook
     return hook
 
 
-def drip(handler: Any) -> None:
-    for _ in range(60):
+def drip(registry: fake.Registry, handler: Any) -> None:
+    while not registry.closed.wait(0.5):
         handler.wfile.write(b"x")
         handler.wfile.flush()
-        time.sleep(0.5)
 
 
-def hang(handler: Any) -> None:
-    time.sleep(30)
+def hang(registry: fake.Registry, handler: Any) -> None:
+    registry.closed.wait()
 
 
-hooked("bytes that drip", only_blobs(lambda r, h: fake.Answer(200, write=drip)), "", noProgressSeconds=1)
-hooked("a blob that never comes", only_blobs(lambda r, h: fake.Answer(200, write=hang)), "", noProgressSeconds=1)
-hooked("a manifest that never comes", lambda r, h: fake.Answer(200, write=hang), "", noProgressSeconds=1)
+hooked("bytes that drip", only_blobs(lambda r, h: fake.Answer(200, write=partial(drip, r))), "", noProgressSeconds=1)
+hooked("a blob that never comes", only_blobs(lambda r, h: fake.Answer(200, write=partial(hang, r))), "", noProgressSeconds=1)
+hooked("a manifest that never comes", lambda r, h: fake.Answer(200, write=partial(hang, r)), "", noProgressSeconds=1)
 hooked("a blob cut off at every try", only_blobs(lambda r, h: fake.Answer(200, b"\x1f\x8b", length=5000)), "")
 hooked("a blob without an end", only_blobs(lambda r, h: fake.Answer(200, write=lambda handler: handler.wfile.write(b"\x1f\x8b\x08" + b"\0" * (50 << 20)))), "bytes")
 hooked("a Content-Length that lies", only_blobs(lambda r, h: fake.Answer(200, b"x", length=1 << 40)), "bytes")
@@ -484,7 +483,7 @@ def test_is_refused_or_harmless(attack: Case, store: helper.Store, registry: fak
 
     assert picture(store.root, staging) == before
     assert sorted(os.listdir(OUTSIDE)) == ["victim"] and Path(OUTSIDE, "victim").read_text() == "untouched"
-    assert not left_behind(running.process.pid), "processes are left"
+    assert not helper.left_running(running.process.pid), "processes are left"
     if attack.words is None:
         assert result.code == 0, result.explain()
     else:
@@ -496,19 +495,6 @@ def test_is_refused_or_harmless(attack: Case, store: helper.Store, registry: fak
     assert "ERROR: AddressSanitizer" not in result.errors and "runtime error" not in result.errors, result.errors
 
 
-def left_behind(session: int) -> list[int]:
-    """Processes of a session that has ended."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rsplit(") ", 1)[1].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if int(fields[3]) == session and fields[0] != "Z":
-            found.append(int(path.parent.name))
-    return found
-
-
 def test_the_corpus_is_large_enough() -> None:
     assert len(CASES) >= 60 and len({attack.name for attack in CASES}) == len(CASES)
 
@@ -518,7 +504,7 @@ def test_the_corpus_is_large_enough() -> None:
                                  b'{"operation":"pull","reference":"a","parallel":-1}', b"x" * (2 << 20)],
                          ids=lambda raw: repr(raw[:60]))
 def test_a_broken_request_is_an_error_event(store: helper.Store, raw: bytes) -> None:
-    result = helper.Running(store, store.staging(), {}, raw=raw).finish(20)
+    result = helper.Running(store, store.staging(), {}, raw=raw).finish()
     assert result.error["code"] != 0
 
 
