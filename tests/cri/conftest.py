@@ -37,6 +37,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--registry-site", help="with --runtime-endpoint: the directory of that registry")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "nightly: bounds on speed, which a loaded machine breaks; left out unless -m names it")
+    if "nightly" not in config.option.markexpr:
+        config.option.markexpr = f"({config.option.markexpr}) and not nightly" if config.option.markexpr else "not nightly"
+
+
 @dataclass
 class Subject:
     """The runtime under test, and the images that it can pull."""

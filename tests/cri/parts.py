@@ -9,7 +9,6 @@ import functools
 import itertools
 import json
 import os
-import random
 import shutil
 import signal
 import socket
@@ -32,7 +31,7 @@ SANITIZED = BUILD.name == "asan"     # what memory the daemon takes says nothing
 CACHE = Path("/cache")
 SCRATCH = Path("/var/tmp")
 SECOND = "second.nodens.test"        # another name for the same registry, as mirrors have them
-STARTUP = 30.0
+STARTUP = 120.0
 
 REPORTS = BUILD / "reports"
 if SANITIZED:   # leaks are the unit tests' to find: the pull helper's jail does not let itself be traced
@@ -150,11 +149,11 @@ def unmount_below(top: Path) -> None:
 
 
 def free_ports() -> int:
-    """A port that is free together with the next one; drawn, so that two runs at once do not meet."""
-    while True:
-        port = random.randrange(20000, 30000, 2)
+    """A port that is free together with the next one. Not one that the kernel gives to clients; the network is the suite's own."""
+    for port in range(20000, 30000, 2):
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)), socket.create_server(("127.0.0.1", port + 1)):
             return port
+    raise OSError("no free ports")
 
 
 @contextlib.contextmanager
@@ -247,7 +246,7 @@ class Runtime:
         assert self.process
         self.process.send_signal(how)
         try:
-            return self.process.wait(20)
+            return self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

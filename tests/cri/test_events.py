@@ -40,7 +40,10 @@ class Follower:
 @contextlib.contextmanager
 def following(pods: Pods) -> Iterator[Follower]:
     follower = Follower(pods)
-    time.sleep(0.3)    # containerd does not say when it has begun to listen
+    if pods.client.version().runtime_name == "containerd":      # which does not say when it has begun to listen
+        time.sleep(0.3)
+    else:
+        follower.stream.initial_metadata()
     try:
         yield follower
     finally:

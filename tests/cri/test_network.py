@@ -14,7 +14,7 @@ import grpc
 import parts
 import pytest
 from conftest import Subject
-from pods import Pod, Pods, eventually, refused
+from pods import TIMEOUT, Pod, Pods, eventually, refused
 
 INGRESS, EGRESS = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
 LIMITED = {INGRESS: "10M", EGRESS: "10M"}    # the bandwidth plugin of Debian 13 (1.1.1) panics in a CHECK of a pod without a limit
@@ -146,7 +146,7 @@ def test_a_pod_that_is_being_checked_stops_at_once(scene: Scene) -> None:
     slow = scene.runtime.directory / "slow"
     slow.mkdir()
     script = slow / "slow"
-    script.write_text('#!/bin/sh\nif [ "$CNI_COMMAND" = CHECK ]; then touch "$0.asked"; exec sleep 60; fi\nexec cat "$0.answer"\n')
+    script.write_text('#!/bin/sh\nif [ "$CNI_COMMAND" = CHECK ]; then touch "$0.asked"; exec sleep 600; fi\nexec cat "$0.answer"\n')
     script.chmod(0o755)
     (slow / "slow.answer").write_text('{"cniVersion":"1.0.0","ips":[{"address":"10.9.9.9/24"}]}')
     scene.runtime.stop()
@@ -158,5 +158,5 @@ def test_a_pod_that_is_being_checked_stops_at_once(scene: Scene) -> None:
     scene.restart()
     eventually((slow / "slow.asked").exists, 30, "the check")
     request = scene.pods.pb.StopPodSandboxRequest(pod_sandbox_id=pod.id)
-    scene.pods.runtime.StopPodSandbox(request, timeout=10)
+    scene.pods.runtime.StopPodSandbox(request, timeout=TIMEOUT)
     assert pod.status().state == scene.pods.pb.SANDBOX_NOTREADY

@@ -3,7 +3,6 @@
 import re
 import socket
 import stat
-import time
 from pathlib import Path
 
 import parts
@@ -23,7 +22,7 @@ def metrics(subject: Subject) -> Path:
 
 def ask(path: Path, request: str) -> str:
     with socket.socket(socket.AF_UNIX) as one:
-        one.settimeout(20)
+        one.settimeout(60)
         one.connect(str(path))
         one.sendall(request.encode())
         return b"".join(iter(lambda: one.recv(65536), b"")).decode()
@@ -94,16 +93,31 @@ def test_only_root_can_connect(metrics: Path) -> None:
     assert stat.S_IMODE(metrics.stat().st_mode) == 0o600
 
 
+def waits(one: socket.socket) -> bool:
+    try:
+        one.recv(1)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def test_who_says_nothing_keeps_nobody_out(metrics: Path) -> None:
-    idle = []
-    for _ in range(40):
-        one = socket.socket(socket.AF_UNIX)
-        one.connect(str(metrics))
-        one.sendall(b"GET /metrics HTTP/1.1\r\n")
-        idle.append(one)
-    began = time.monotonic()
-    assert scrape(metrics)
-    assert time.monotonic() - began < 5
-    for one in idle:
-        one.close()
+    def served() -> bool:
+        """Whether there is an answer while clients that have not finished their requests are still there."""
+        idle = []
+        for _ in range(40):
+            one = socket.socket(socket.AF_UNIX)
+            one.connect(str(metrics))
+            one.sendall(b"GET /metrics HTTP/1.1\r\n")
+            one.setblocking(False)
+            idle.append(one)
+        assert scrape(metrics)
+        left = sum(waits(one) for one in idle)
+        for one in idle:
+            one.close()
+        return left > 0
+
+    assert any(served() for _ in range(5))      # a slow machine may need longer than they are waited for
     eventually(lambda: scrape(metrics), what="an answer")

@@ -21,6 +21,7 @@ from websocket import ERROR, RESIZE, STDERR, STDIN, STDOUT, Channels
 from websocket import PING as WEBSOCKET_PING
 
 MIB = 1 << 20
+RESIZED = "while stty size >/dev/null 2>&1 && [ \"$(stty size)\" != '37 101' ]; do sleep 0.1; done"     # waits, where there is an stty
 
 
 def url_of(one: Container, command: list[str] | str, **more: Any) -> str:
@@ -94,21 +95,19 @@ def test_what_is_left_in_the_pipe_at_the_end_is_sent(plain_pods: Pods) -> None:
 
 def test_a_process_that_is_left_behind_keeps_nobody_waiting(plain_pods: Pods) -> None:
     one = plain_pods.run().container()
-    started = time.monotonic()
     streams = streams_of(one, "sleep 765 & echo done", stdout=True)
-    assert streams.read("stdout") == b"done\n" and streams.exit_code() == 0 and time.monotonic() - started < 30
+    assert streams.read("stdout") == b"done\n" and streams.exit_code() == 0
     assert processes(one, "sleep 765")
 
 
 # Terminals
 
 def test_a_terminal_is_one_and_has_the_clients_size(pods: Pods) -> None:
-    streams = streams_of(pods.run().container(), "test -t 0 && test -t 1 && test -t 2 && echo terminal $TERM; read x; stty size 2>/dev/null || echo $x",
+    streams = streams_of(pods.run().container(), f"test -t 0 && test -t 1 && test -t 2 && echo terminal $TERM; read x; {RESIZED}; stty size 2>/dev/null || echo $x",
                          stdin=True, stdout=True, tty=True)
     streams.read("stdout", until=b"terminal xterm\r\n")
     streams.write("resize", b'{"Width":101,"Hei')
     streams.write("resize", b'ght":37}\n')
-    time.sleep(0.3)
     streams.write("stdin", b"37 101\n")
     assert streams.read("stdout").endswith(b"37 101\r\n") and streams.exit_code() == 0
 
@@ -134,10 +133,9 @@ def test_a_client_that_is_gone_takes_the_command_with_it(plain_pods: Pods) -> No
 def test_a_client_that_does_not_read_holds_up_its_own_command_only(plain_pods: Pods) -> None:
     one = plain_pods.run().container()
     stuck = streams_of(one, "yes", stdout=True)
-    time.sleep(0.5)
-    started = time.monotonic()
+    eventually(lambda: processes(one, "yes"), what="the start of yes")
     assert streams_of(one, "echo quick", stdout=True).read("stdout") == b"quick\n" and one.output("echo sync") == "sync"
-    assert time.monotonic() - started < 20
+    assert processes(one, "yes")
     stuck.close()
     eventually(lambda: not processes(one, "yes"), 15, "the end of yes")
 
@@ -183,8 +181,7 @@ def test_attach_to_a_terminal_and_its_size(pods: Pods) -> None:
     one = pods.run().container(["sh"], stdin=True, tty=True)
     streams = attached(one, stdin=True, stdout=True, tty=True)
     streams.write("resize", b'{"Width":101,"Height":37}')
-    time.sleep(0.3)
-    streams.write("stdin", b"test -t 0 && echo is a term''inal; stty size 2>/dev/null || echo 37 101; exit\n")
+    streams.write("stdin", RESIZED.encode() + b"; test -t 0 && echo is a term''inal; stty size 2>/dev/null || echo 37 101; exit\n")
     assert b"is a terminal\r\n37 101\r\n" in streams.read("stdout") and streams.verdict()["status"] == "Success"
 
 
@@ -211,19 +208,22 @@ def test_input_that_is_wanted_again_outlives_its_clients(plain_pods: Pods) -> No
 def test_several_clients_see_the_same(plain_pods: Pods) -> None:
     one = plain_pods.run().container(["cat"], stdin=True)
     clients = [attached(one, stdin=True, stdout=True) for _ in range(4)]
-    time.sleep(0.3)
+    for word, client in zip(b"abcd", clients, strict=True):     # once it has an answer a client is attached
+        client.write("stdin", bytes([word]) + b"\n")
+        client.read("stdout", until=bytes([word]) + b"\n")
     for number, client in enumerate(clients):
         client.write("stdin", f"{number}\n".encode())
         for other in clients:
             other.read("stdout", until=f"{number}\n".encode())
-    assert {bytes(client.read("stdout", until=b"3\n")) for client in clients} == {b"0\n1\n2\n3\n"}
+    assert {bytes(client.read("stdout", until=b"3\n")).partition(b"d\n")[2] for client in clients} == {b"0\n1\n2\n3\n"}
 
 
-def test_all_that_a_container_says_before_its_end_arrives(pods: Pods) -> None:
+@pytest.mark.parametrize("pause", [0, pytest.param(0.5, marks=pytest.mark.nightly)])
+def test_all_that_a_container_says_before_its_end_arrives(pods: Pods, pause: float) -> None:
     one = pods.run().container("read x; head -c 20971520 /dev/zero; echo the end", stdin=True)
     streams = attached(one, stdin=True, stdout=True)
     streams.write("stdin", b"\n")
-    time.sleep(0.5)     # as long as a slow client may stand still
+    time.sleep(pause)     # half as long as a slow client may stand still
     got = streams.read("stdout")
     assert len(got) == 20 * MIB + 8 and got.endswith(b"the end\n") and streams.verdict()["status"] == "Success"
 
@@ -232,11 +232,9 @@ def test_a_client_that_stands_still_holds_up_neither_the_container_nor_its_log_n
     one = plain_pods.run().container("read x; seq 1000000; echo the end", stdin=True)
     stuck = attached(one, stdout=True)
     other = attached(one, stdin=True, stdout=True)
-    started = time.monotonic()
     other.write("stdin", b"\n")
     got = other.read("stdout")
     one.ended()
-    assert time.monotonic() - started < 30
     wanted = [*map(str, range(1, 1000001)), "the end"]
     assert got.decode().splitlines() == wanted and [text for _, text in one.log()] == wanted
     stuck.close()
@@ -418,11 +416,8 @@ def test_a_client_that_does_not_read_and_a_server_that_does_not_hold_up_nobody_e
     deaf.socket.settimeout(2)
     with pytest.raises(TimeoutError):
         deaf.write(name, bytes(64 * MIB))
-    time.sleep(0.5)
     tunnels = Tunnels(forward_url(pod))
-    started = time.monotonic()
     assert exchange(tunnels, tunnels.connect(7000, "0"), b"quick\n") == b"quick\n" and one.output("echo sync") == "sync"
-    assert time.monotonic() - started < 20
     silent.close()
     deaf.close()
 
@@ -481,9 +476,8 @@ def test_exec_over_the_oldest_websocket_protocols(plain_pods: Pods, protocol: st
 def test_a_shell_at_a_terminal_over_websocket(pods: Pods, protocol: str) -> None:
     channels = Channels(url_of(pods.run().container(), ["sh"], stdin=True, stdout=True, tty=True), protocol)
     channels.write(RESIZE, b'{"Width":101,"Height":37}')
-    time.sleep(0.3)
-    channels.write(STDIN, b"stty size 2>/dev/null || echo 37 101; exit 4\n")
-    assert b"37 101\r\n" in channels.read(STDOUT) and channels.exit_code() == 4
+    channels.write(STDIN, RESIZED.encode() + b"; stty size 2>/dev/null || echo 37 101; exit 4\n")
+    assert b"\n37 101\r\n" in channels.read(STDOUT) and channels.exit_code() == 4
 
 
 def test_the_fifth_websocket_protocol_ends_the_input(plain_pods: Pods) -> None:
@@ -596,11 +590,11 @@ def test_who_hangs_up_at_any_moment_hurts_nobody_else(subject: Subject, plain_po
         listening(one, port)
     steady = Tunnels(forward_url(pod))
     steady.connect(7000, "0")
-    before, end = peer_pid(subject.socket), time.monotonic() + 6
+    before = peer_pid(subject.socket)
 
     def rude(seed: int) -> None:
         rng = random.Random(seed)
-        while time.monotonic() < end:
+        for _ in range(25):
             with contextlib.suppress(OSError, EOFError, Refused, grpc.RpcError):
                 rude_client(one, rng)
 
