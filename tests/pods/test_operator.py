@@ -11,10 +11,12 @@ import signal
 import struct
 import subprocess
 import termios
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import parts
 import pytest
@@ -33,7 +35,7 @@ class Node:
     def command(self, *arguments: str) -> list[str]:
         return [str(parts.program("src/nodens")), arguments[0], "--socket", str(self.runtime.socket), *arguments[1:]]
 
-    def run(self, *arguments: str, input: bytes | None = None, timeout: float = 60) -> subprocess.CompletedProcess[bytes]:
+    def run(self, *arguments: str, input: bytes | None = None, timeout: float = 180) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(self.command(*arguments), input=input, capture_output=True, timeout=timeout)
 
     def said(self, *arguments: str) -> str:
@@ -64,13 +66,13 @@ class Terminal:
         if select.select([self.master], [], [], seconds)[0]:
             self.output += os.read(self.master, 65536)
 
-    def expect(self, words: bytes, seconds: float = 20) -> None:
+    def expect(self, words: bytes, seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
         while words not in self.output:
             assert time.monotonic() < deadline, f"{words!r} did not come: {self.output!r}"
             self.read()
 
-    def ended(self, seconds: float = 20) -> int:
+    def ended(self, seconds: float = 60) -> int:
         deadline = time.monotonic() + seconds
         while self.process.poll() is None:
             assert time.monotonic() < deadline, f"it does not end: {self.output!r}"
@@ -136,23 +138,22 @@ def test_input_of_any_length_reaches_the_command_and_ends(node: Node, directory:
     assert done.returncode == 0 and hashlib.sha256(done.stdout).digest() == hashlib.sha256(data).digest(), (done.returncode, len(done.stdout), done.stderr)
     (directory / "data").write_bytes(data)
     with open(directory / "data", "rb") as given:    # a file cannot be waited for
-        done = subprocess.run(node.command("exec", "-i", "web", "--", "sha256sum"), stdin=given, capture_output=True, timeout=60)
+        done = subprocess.run(node.command("exec", "-i", "web", "--", "sha256sum"), stdin=given, capture_output=True, timeout=180)
     assert done.stdout.split()[0].decode() == hashlib.sha256(data).hexdigest(), done
     assert node.run("exec", "-i", "web", "cat", input=b"").stdout == b""
 
 
 def test_a_terminal_is_the_commands_and_is_put_back(node: Node) -> None:
-    node.pods.run(name="web").container()
+    one = node.pods.run(name="web").container()
     with terminal(node.command("exec", "-it", "web", "sh"), rows=33, columns=77) as here:
         here.type(b"stty size\n")
         here.expect(b"33 77")
         here.resize(44, 99)
         os.killpg(here.process.pid, signal.SIGWINCH)
-        time.sleep(0.5)
-        here.type(b"stty size; echo di''d\n")
+        here.type(b"while [ \"$(stty size)\" = '33 77' ]; do sleep 0.1; done; stty size\n")
         here.expect(b"44 99")
-        here.type(b"sleep 4321\n")
-        time.sleep(0.5)
+        here.type(b"sleep 4323\n")
+        eventually(lambda: "sleep 4323" in one.output("ps -o args"), what="the start of the command")
         here.type(b"\x03")                            # the command's, not ours
         here.type(b"echo code is $?\n")
         here.expect(b"code is 130")
@@ -204,19 +205,23 @@ def test_logs_are_those_of_the_container_joined_and_cut_as_asked(node: Node) -> 
 
 
 def test_following_a_log_misses_and_repeats_nothing_across_rotations_and_ends_with_the_container(node: Node) -> None:
-    count = 3000
-    one = node.pods.run(name="web").container(f"for i in $(seq {count}); do echo line $i; [ $((i % 10)) = 0 ] && sleep 0.01; done")
-    follower = subprocess.Popen(node.command("logs", "-f", "web"), stdout=subprocess.PIPE)
+    one = node.pods.run(name="web").container("i=0; until [ -e /tmp/enough ]; do i=$((i + 1)); echo line $i; [ $((i % 10)) = 0 ] && sleep 0.01; done")
+    follower = subprocess.Popen(node.command("logs", "-f", "web"), stdout=subprocess.PIPE, text=True)
+    lines: list[str] = []
+    reader = threading.Thread(target=lambda: lines.extend(line.rstrip("\n") for line in follower.stdout or ()))
+    reader.start()
     try:
         for number in range(4):    # as the kubelet does it
-            time.sleep(0.4)
+            eventually(lambda: len(one.log()) > 100 and one.log()[100][1] in lines, what="a hundred lines, and a follower that is not a file behind")
             one.log_file.rename(one.log_file.with_suffix(f".{number}"))
-            node.pods.runtime.ReopenContainerLog(node.pods.pb.ReopenContainerLogRequest(container_id=one.id), timeout=30)
-        output, _ = follower.communicate(timeout=60)
+            node.pods.runtime.ReopenContainerLog(node.pods.pb.ReopenContainerLogRequest(container_id=one.id), timeout=120)
+        one.output("touch /tmp/enough")
+        reader.join(120)
     finally:
         follower.kill()
     assert one.ended().exit_code == 0
-    assert output.decode().splitlines() == [f"line {number}" for number in range(1, count + 1)]
+    written = sum(len(path.read_text().splitlines()) for path in one.log_file.parent.glob(f"{one.log_file.stem}.*"))
+    assert lines == [f"line {number}" for number in range(1, written + 1)] and written > 400
 
 
 def test_a_log_is_followed_while_the_daemon_is_away(node: Node) -> None:
@@ -268,9 +273,14 @@ def test_what_a_container_says_cannot_speak_to_the_terminal_and_a_pipe_gets_ever
 def test_what_containers_use_is_told_in_a_table_and_in_json(node: Node) -> None:
     busy = node.pods.run(name="busy").container("while true; do :; done", name="loop")
     node.pods.run(name="idle").container(name="sleep")
-    found = {entry["pod"]: entry for entry in json.loads(node.said("stats", "--json"))}
-    assert set(found) == {"busy", "idle"} and found["busy"]["id"] == busy.id
-    assert found["busy"]["cpuNanoCores"] > 10_000_000 + 2 * found["idle"]["cpuNanoCores"], found    # a machine with much else to do gives it little
+    found: dict[str, Any] = {}
+
+    def seen() -> bool:
+        found.update({entry["pod"]: entry for entry in json.loads(node.said("stats", "--json"))})
+        assert set(found) == {"busy", "idle"} and found["busy"]["id"] == busy.id
+        return found["busy"]["cpuNanoCores"] > 10_000_000 + 2 * found["idle"]["cpuNanoCores"]     # a machine with much else to do gives it little
+
+    eventually(seen, what="that a loop uses more than nothing does")
     assert found["busy"]["container"] == "loop" and found["busy"]["cpuNanoSeconds"] > 0
     pods = json.loads(node.said("stats", "--json", "--pods", "busy"))
     assert [entry["pod"] for entry in pods] == ["busy"] and pods[0]["receivedBytes"] is not None
@@ -309,7 +319,7 @@ def test_pods_are_stopped_with_their_grace_and_removed(node: Node, directory: Pa
     pod.container("trap 'echo bye > /volume/bye; exit 0' TERM; echo up; while sleep 0.1; do :; done", mounts=[pod.mount(directory / "volume", "/volume")])
     node.pods.run(name="other").container()
     eventually(lambda: node.said("logs", "polite") == "up\n", 15, "its start")
-    done = node.run("rm", "polite", "cri-test/other", "--grace", "10")
+    done = node.run("rm", "polite", "cri-test/other", "--grace", "60")
     assert done.returncode == 0 and done.stdout.decode().count("removed cri-test/") == 2, done
     assert gone(node, "polite", "other") and (directory / "volume/bye").exists()
     assert not node.pods.containers()
@@ -322,13 +332,13 @@ def test_force_kills_at_once_what_does_not_listen(node: Node) -> None:
     node.pods.run(name="stubborn").container("trap '' TERM; while true; do sleep 1; done")
     began = time.monotonic()
     assert node.run("rm", "-f", "stubborn").returncode == 0
-    assert time.monotonic() - began < 10 and gone(node, "stubborn")
+    assert time.monotonic() - began < 30 and gone(node, "stubborn"), "without --force it has a grace of 30 s"
 
 
 def test_whoever_removes_pods_beside_a_kubelet_is_warned(node: Node) -> None:
     node.pods.run(name="one")
     node.pods.run(name="two")
-    node.pods.runtime.Status(node.pods.pb.StatusRequest(), timeout=10)
+    node.pods.runtime.Status(node.pods.pb.StatusRequest(), timeout=120)
     done = node.run("rm", "--all")
     assert done.returncode == 0 and gone(node, "one", "two"), done
     assert "a kubelet uses this runtime" in done.stderr.decode() and "kubectl delete pod" in done.stderr.decode()
@@ -336,9 +346,9 @@ def test_whoever_removes_pods_beside_a_kubelet_is_warned(node: Node) -> None:
 
 
 def test_a_removal_goes_on_when_whoever_asked_is_gone(node: Node) -> None:
-    node.pods.run(name="slow").container("trap '' TERM; while true; do sleep 1; done")
-    asking = subprocess.Popen(node.command("rm", "--grace", "3", "slow"), stdout=subprocess.DEVNULL)
-    time.sleep(0.5)
+    one = node.pods.run(name="slow").container("trap 'echo asked' TERM; while true; do sleep 0.1; done")
+    asking = subprocess.Popen(node.command("rm", "--grace", "10", "slow"), stdout=subprocess.DEVNULL)
+    eventually(one.log, what="its being asked to end")
     asking.kill()
     asking.wait()
     assert not gone(node, "slow")
