@@ -106,7 +106,7 @@ def running(argv: list[str], cpus: str, log: Path) -> Iterator[subprocess.Popen[
         yield process
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=60)
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from typing import Any
 
 import bench
 
-PATIENT_SECONDS, RUDE_SECONDS, RUDE_PEOPLE = 3, 8, 24
+PATIENT_REVIEWS, RUDE_PEOPLE, RUDE_CONNECTIONS = 200, 24, 30      # at least so many; connections of each
 RESET = b"\1\0\0\0\0\0\0\0"      # struct linger
 
 
@@ -47,10 +47,13 @@ def patient(build: Path, where: Path, guard: subprocess.Popen[bytes], _: subproc
     over, found = threading.Event(), []
     watcher = threading.Thread(target=lambda: found.append(most_sockets(guard.pid, over)))
     watcher.start()
-    told = bench.load(build, "/mutate", where / "reviews", PATIENT_SECONDS)
+    reviews = allowed = 0
+    while reviews < PATIENT_REVIEWS:
+        told = bench.load(build, "/mutate", where / "reviews", 1)
+        reviews, allowed = reviews + told["reviews"], allowed + told["allowed"]
     over.set()
     watcher.join()
-    return {"reviews": told["reviews"], "allowed": told["allowed"], "sockets": found[0]}
+    return {"reviews": reviews, "allowed": allowed, "sockets": found[0]}
 
 
 def ask_rudely(rng: random.Random, review: bytes) -> None:
@@ -65,26 +68,27 @@ def ask_rudely(rng: random.Random, review: bytes) -> None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
 
 
-def rude_person(seed: int, reviews: list[bytes], end: float, count: list[int]) -> None:
+def rude_person(seed: int, reviews: list[bytes], count: list[int]) -> None:
     rng = random.Random(seed)
-    while time.monotonic() < end:
+    for _ in range(RUDE_CONNECTIONS):
+        count[seed] += 1
         with contextlib.suppress(OSError):
-            count[0] += 1
             ask_rudely(rng, rng.choice(reviews))
 
 
 def rude(_: Path, where: Path, guard: subprocess.Popen[bytes], api: subprocess.Popen[bytes]) -> dict[str, Any]:
-    reviews, count, end = [line.encode() for line in (where / "reviews").read_text().splitlines()], [0], time.monotonic() + RUDE_SECONDS
-    people = [threading.Thread(target=rude_person, args=(number, reviews, end, count)) for number in range(RUDE_PEOPLE)]
+    reviews, count = [line.encode() for line in (where / "reviews").read_text().splitlines()], [0] * RUDE_PEOPLE
+    people = [threading.Thread(target=rude_person, args=(number, reviews, count)) for number in range(RUDE_PEOPLE)]
     for one in people:
         one.start()
-    for _second in range(RUDE_SECONDS // 3):
-        time.sleep(2)
+    for share in (0.25, 0.6):       # everything is listed again in the midst of it
+        while sum(count) < share * RUDE_PEOPLE * RUDE_CONNECTIONS:
+            time.sleep(0.02)
         api.send_signal(signal.SIGUSR1)
     for one in people:
         one.join()
     peak = bench.memory(guard.pid)["peak_rss"]
-    return {"connections": count[0], "peak_mb": peak, "ready_seconds": bench.wait_ready(guard, where / "log")}
+    return {"connections": sum(count), "peak_mb": peak, "ready_seconds": bench.wait_ready(guard, where / "log")}
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ HEAD = {"Content-Type": "application/json"}
 
 
 def connect(port: int) -> http.client.HTTPSConnection:
-    return http.client.HTTPSConnection("127.0.0.1", port, context=CONTEXT, timeout=30)
+    return http.client.HTTPSConnection("127.0.0.1", port, context=CONTEXT, timeout=100)
 
 
 def review(pod: dict[str, Any], old: dict[str, Any] | None = None) -> bytes:
@@ -50,6 +50,18 @@ def refused(port: int) -> dict[str, int]:
             "empty": ask(port, "POST", "/validate")[0], "GET": ask(port, "GET", "/validate")[0], "elsewhere": ask(port, "POST", "/other")[0]}
 
 
+def waits(one: socket.socket) -> bool:
+    """Whether the guard has not hung up."""
+    one.setblocking(False)
+    try:
+        one.recv(1)
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def slow(port: int) -> dict[str, Any]:
     """Two hundred clients who stop in the middle: of the handshake, of the head, of the body. Others are answered meanwhile."""
     held = []
@@ -68,7 +80,7 @@ def slow(port: int) -> dict[str, Any]:
         began = time.monotonic()
         answered += ask(port, "POST", "/validate", review({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}))[0] == 200
         slowest = max(slowest, time.monotonic() - began)
-    return {"opened": len(held), "slowest": slowest, "answered": answered}
+    return {"opened": len(held), "slowest": slowest, "answered": answered, "waiting": sum(waits(one) for one in held)}
 
 
 def privileged(port: int) -> dict[str, Any]:
