@@ -61,10 +61,13 @@ def test_guests_do_not_share_their_disk(dev: Dev, script: Script) -> None:
 
 
 def test_a_hanging_script_ends_by_the_deadline_with_the_console_in_the_report(dev: Dev, script: Script) -> None:
-    done = dev.run("vm", "run", "--deadline", "15", script("echo before; sleep 1000"))
-    assert done.returncode == 124
+    for deadline in ("15", "60", "240"):     # a loaded machine may need longer to boot
+        done = dev.run("vm", "run", "--deadline", deadline, script("echo before; sleep 1000"))
+        assert done.returncode == 124
+        assert f"did not finish within {deadline} s" in done.stderr
+        if "before" in done.stdout:
+            break
     assert "before" in done.stdout
-    assert "did not finish within 15 s" in done.stderr
     assert "systemd" in done.stderr
 
 
@@ -80,7 +83,7 @@ def test_an_interrupted_command_leaves_nothing(dev: Dev, script: Script, number:
     process = dev.start("vm", "run", script("sleep 1000"))
     dev.wait_for_process("linux.uml mem=")
     process.send_signal(number)
-    process.wait(10)
+    process.wait(120)
 
 
 def test_a_script_without_an_interpreter_is_refused(dev: Dev, tmp_path: Path) -> None:
@@ -93,7 +96,7 @@ def test_a_script_without_an_interpreter_is_refused(dev: Dev, tmp_path: Path) ->
 def test_the_prompt_is_a_terminal(dev: Dev) -> None:
     """`script` gives tools/dev a terminal; the guest's shell must have one too, and its exit code is ours."""
     command = ["script", "-qec", "tools/dev vm shell", "/dev/null"]
-    done = subprocess.run(command, input="tty; uname -r; exit 9\n", capture_output=True, text=True, timeout=120,
+    done = subprocess.run(command, input="tty; uname -r; exit 9\n", capture_output=True, text=True, timeout=600,
                           cwd=Path(__file__).parent.parent.parent, env=dev.environment())
     assert done.returncode == 9, done.stdout
     assert "/dev/tty1" in done.stdout

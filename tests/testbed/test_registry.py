@@ -17,7 +17,7 @@ NAME = f"registry.nodens.test:5000/{REPOSITORY}:{TAG}"
 def status_without_credentials(site: registry.Site) -> int:
     context = ssl.create_default_context(cafile=str(site.authority))
     try:
-        with urllib.request.urlopen(f"https://{site.address}:{site.port}/v2/", context=context, timeout=10) as answer:
+        with urllib.request.urlopen(f"https://{site.address}:{site.port}/v2/", context=context, timeout=60) as answer:
             return answer.status
     except urllib.error.HTTPError as error:
         return error.code
@@ -51,4 +51,4 @@ def test_wrong_credentials_are_refused(auth: str) -> None:
 def test_a_stranger_does_not_trust_it() -> None:
     with registry.serving(port=storage.free_port(), sets=("own",)) as site:
         with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
-            urllib.request.urlopen(f"https://{site.address}:{site.port}/v2/", timeout=10)
+            urllib.request.urlopen(f"https://{site.address}:{site.port}/v2/", timeout=60)

@@ -18,7 +18,7 @@ from typing import Any
 
 PACKAGE = "runtime.v1"
 BLOCK = 65536
-TIMEOUT = 120.0
+TIMEOUT = 300.0
 # What a kubelet sends for a container with the default procMount.
 MASKED_PATHS = ("/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
                 "/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware",

@@ -19,7 +19,7 @@ from . import addresses
 from .controlplane import STATE
 
 CLUSTERS = BUILD / "cluster"
-END_TIMEOUT = 30
+END_TIMEOUT = 120
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Cluster:
     def kubectl_command(self, *arguments: str) -> list[str]:
         return self.command([f"{self.record['binaries']}/kubectl", *arguments])
 
-    def kubectl(self, *arguments: str, timeout: float | None = 60,
+    def kubectl(self, *arguments: str, timeout: float | None = 300,
                 stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         """Runs kubectl as the cluster's administrator."""
         return self.run([f"{self.record['binaries']}/kubectl", *arguments], timeout, stdin)
@@ -119,7 +119,7 @@ class Cluster:
                    "ControlMaster=auto", "ControlPersist=60", "ControlPath=/run/ssh-%h"]
         return ["ssh", "-i", f"{STATE}/pki/ssh", *[word for option in options for word in ("-o", option)], f"root@{addresses.node(node)}"]
 
-    def node_exec(self, argv: list[str], node: int = 1, timeout: float | None = 120,
+    def node_exec(self, argv: list[str], node: int = 1, timeout: float | None = 300,
                   stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         """Runs a command on a node, as root."""
         return self.run([*self.ssh_command(node), "--", shell_words(argv)], timeout, stdin)

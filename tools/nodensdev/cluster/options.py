@@ -49,7 +49,7 @@ class Options:
     apply: tuple[Path, ...] = ()
     images: tuple[str, ...] = ("e2e",)
     registry: str | None = None        # how it authenticates; None: no registry
-    timeout: float = 180
+    timeout: float = 600
 
     def check(self) -> None:
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,29}", self.name):
@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--images", default="e2e", help="image sets that nodes have preloaded (default: e2e; empty: none)")
     parser.add_argument("--registry", nargs="?", const="none", metavar="AUTH",
                         help="serve the test images: none, basic or token")
-    parser.add_argument("--timeout", type=float, default=180, help="seconds until every node must be Ready (default: 180)")
+    parser.add_argument("--timeout", type=float, default=600, help="seconds until every node must be Ready (default: 600)")
 
 
 def from_arguments(args: argparse.Namespace) -> Options:

@@ -29,7 +29,7 @@ PORT = 5000
 AUTHS = ("none", "basic", "token")
 USER, PASSWORD = "nodens", "a-test-password"
 CONFIG = "config.json"      # YAML's subset that needs no library
-STARTUP = 30.0
+STARTUP = 120.0
 T = TypeVar("T")
 
 
