@@ -12,6 +12,7 @@ BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
 AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
 FOREVER = "sleep 100000"
 MANIFESTS = "/etc/kubernetes/manifests"
+PATIENCE = 300.0        # seconds that a loaded machine has for anything
 
 
 def is_ready(status: dict[str, Any]) -> bool:
@@ -32,7 +33,7 @@ class Person:
     cluster: Cluster
     namespace: str
 
-    def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 60) -> str:
+    def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = PATIENCE) -> str:
         done = self.cluster.kubectl(f"--namespace={self.namespace}", *arguments, stdin=stdin, timeout=timeout)
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
         return done.stdout
@@ -60,7 +61,8 @@ class Person:
         return self.status(name)
 
     def until(self, condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
-        """What the condition gives once it is true; else what the cluster has to say about it."""
+        """What the condition gives once it is true; else what the cluster has to say about it. A loaded machine has its PATIENCE at least."""
+        seconds = max(seconds, PATIENCE)
         deadline = time.monotonic() + seconds
         while not (found := condition()):
             if time.monotonic() > deadline:
@@ -90,7 +92,7 @@ class Person:
         self.on_node("rm -f " + " ".join(f"{MANIFESTS}/{name}.json" for name in names))
         self.until(lambda: not any(self.mirror(name) for name in names), "the end of the static pods", 90)
 
-    def on_node(self, command: str, timeout: float = 60, stdin: str | None = None) -> str:
+    def on_node(self, command: str, timeout: float = PATIENCE, stdin: str | None = None) -> str:
         done = self.cluster.node_exec(["sh", "-c", command], timeout=timeout, stdin=stdin)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done.stdout

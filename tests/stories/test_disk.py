@@ -41,6 +41,6 @@ def test_images_that_nobody_uses_make_room_before_anybody_is_evicted(person: Per
     assert BUSYBOX.rpartition(":")[0] in person.images(), "an image in use went"
     # Until the pressure is over the kubelet takes nobody new: a job tries again. The image is pulled again.
     person.apply("Job", "again", "batch/v1", spec={"backoffLimit": 10, "template": {"spec": pod_spec(container("true", image=NGINX), restartPolicy="Never")}})
-    person.kubectl("wait", "--for=condition=complete", "job/again", "--timeout=200s", timeout=210)
+    person.kubectl("wait", "--for=condition=complete", "job/again", "--timeout=300s", timeout=330)
     status = person.status("bystander")
     assert status["phase"] == "Running" and status["containerStatuses"][0]["restartCount"] == 0

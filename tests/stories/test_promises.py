@@ -93,5 +93,5 @@ def test_pods_and_a_mount_survive_a_restart_of_the_runtime(person: Person) -> No
         found = person.status(name)["containerStatuses"][0]
         assert found["containerID"] == before[name] and found["restartCount"] == 0, name
     assert person.on_node("ls /var/lib/story-shared/m").strip() == "here"
-    person.kubectl("delete", "pod", *names, "--timeout=100s", timeout=110)
+    person.kubectl("delete", "pod", *names, "--timeout=300s", timeout=330)
     person.on_node("while mountpoint -q /var/lib/story-shared/m; do umount /var/lib/story-shared/m; done; umount -l /var/lib/story-shared")

@@ -68,6 +68,6 @@ def test_a_pod_that_is_to_run_once_does_not_run_twice_and_a_finished_one_keeps_i
     assert "begun" in person.log("once") and "again" in person.log("always")
 
     for name in ("finished", "once", "always"):
-        person.kubectl("delete", "pod", name, "--wait=true", "--timeout=90s", timeout=120)
+        person.kubectl("delete", "pod", name, "--wait=true", "--timeout=300s", timeout=330)
     gone = f"! ls -d /var/log/pods/{person.namespace}_* && ! grep -l {before} /var/lib/nodens/pods/*/sandbox.json"
     person.until(lambda: person.cluster.node_exec(["sh", "-c", gone]).returncode == 0, "the end of logs and records", 60)

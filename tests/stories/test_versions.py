@@ -35,7 +35,7 @@ def somebody(older: tuple[str, cluster.Cluster]) -> Iterator[Person]:
     one = Person(older[1], f"story-{uuid.uuid4().hex[:8]}")
     one.kubectl("create", "namespace", one.namespace)
     yield one
-    one.kubectl("delete", "pods", "--all", "--timeout=120s", timeout=150)
+    one.kubectl("delete", "pods", "--all", "--timeout=300s", timeout=330)
     one.kubectl("delete", "namespace", one.namespace, "--wait=false")
 
 
@@ -79,8 +79,9 @@ def test_commands_logs_and_ports_reach_it(somebody: Person) -> None:
 
 
 def test_probes_and_restarts_work(somebody: Person) -> None:
-    alive = {"exec": {"command": ["test", "-e", "/alive"]}, "periodSeconds": 1, "failureThreshold": 2}
-    somebody.pod("probed", container("touch /alive; sleep 8; rm /alive; " + FOREVER, livenessProbe=alive, readinessProbe=alive), hostUsers=False)
+    alive = {"exec": {"command": ["test", "-e", "/alive"]}, "periodSeconds": 1, "timeoutSeconds": 30, "failureThreshold": 2}
+    somebody.pod("probed", container("touch /alive; sleep 8; rm /alive; " + FOREVER, livenessProbe=alive, readinessProbe=alive,
+                                     startupProbe=alive | {"failureThreshold": 300}), hostUsers=False)
     somebody.ready("probed")
     somebody.until(lambda: somebody.status("probed")["containerStatuses"][0]["restartCount"] >= 1, "a restart by the probe", 90)
 

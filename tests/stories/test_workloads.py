@@ -19,18 +19,18 @@ def test_a_deployment_comes_up_is_scaled_and_rolls_over(person: Person, host_use
     spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": {
         "metadata": {"labels": labels}, "spec": pod_spec(container(FOREVER), hostUsers=host_users)}}
     person.apply("Deployment", "web", "apps/v1", spec=spec)
-    person.kubectl("rollout", "status", "deployment/web", "--timeout=90s", timeout=100)
+    person.kubectl("rollout", "status", "deployment/web", "--timeout=300s", timeout=330)
     person.kubectl("scale", "deployment/web", "--replicas=4")
-    person.kubectl("rollout", "status", "deployment/web", "--timeout=90s", timeout=100)
+    person.kubectl("rollout", "status", "deployment/web", "--timeout=300s", timeout=330)
     person.kubectl("set", "env", "deployment/web", "CHANGED=1")
-    person.kubectl("rollout", "status", "deployment/web", "--timeout=90s", timeout=100)
+    person.kubectl("rollout", "status", "deployment/web", "--timeout=300s", timeout=330)
     assert person.get("deployment", "web")["status"]["readyReplicas"] == 4
 
 
 def test_a_job_runs_to_its_end_and_keeps_its_log(person: Person, host_users: bool) -> None:
     spec = {"completions": 3, "parallelism": 2, "template": {"spec": pod_spec(container(f"{SHOW_USERS}; echo done"), restartPolicy="Never", hostUsers=host_users)}}
     person.apply("Job", "work", "batch/v1", spec=spec)
-    person.kubectl("wait", "--for=condition=complete", "job/work", "--timeout=90s", timeout=100)
+    person.kubectl("wait", "--for=condition=complete", "job/work", "--timeout=300s", timeout=330)
     log = person.kubectl("logs", "job/work")
     assert log.endswith("done\n") and mapped(log) != host_users
 
@@ -82,9 +82,10 @@ def test_a_pod_on_the_hosts_network_has_users_of_its_own(person: Person) -> None
 
 
 def test_probes_that_fail_restart_a_container_and_take_it_out(person: Person, host_users: bool) -> None:
-    probe = {"exec": {"command": ["test", "-e", "/alive"]}, "periodSeconds": 1, "failureThreshold": 1}
-    ready = {"exec": {"command": ["test", "-e", "/ready"]}, "periodSeconds": 1, "failureThreshold": 1}
-    person.pod("probed", container("touch /alive /ready; sleep 6; rm /ready; sleep 4; rm /alive; sleep 100", livenessProbe=probe, readinessProbe=ready), hostUsers=host_users)
+    probe = {"exec": {"command": ["test", "-e", "/alive"]}, "periodSeconds": 1, "timeoutSeconds": 30, "failureThreshold": 1}
+    ready = {"exec": {"command": ["test", "-e", "/ready"]}, "periodSeconds": 1, "timeoutSeconds": 30, "failureThreshold": 1}
+    person.pod("probed", container("touch /alive /ready; sleep 6; rm /ready; sleep 4; rm /alive; sleep 100", livenessProbe=probe, readinessProbe=ready,
+                                   startupProbe=probe | {"failureThreshold": 300}), hostUsers=host_users)
     person.ready("probed")
     person.until(lambda: not person.status("probed")["containerStatuses"][0]["ready"], "not being ready")
     person.until(lambda: person.status("probed")["containerStatuses"][0]["restartCount"] >= 1, "a restart", 90)
@@ -96,7 +97,7 @@ def test_hooks_run_after_the_start_and_before_the_end(person: Person, host_users
     person.pod("hooked", container(FOREVER, lifecycle=lifecycle, volumeMounts=[{"name": "v", "mountPath": "/v"}]),
                volumes=[{"name": "v", "hostPath": {"path": "/var/lib/story-hooks"}}], terminationGracePeriodSeconds=5, hostUsers=host_users)
     person.ready("hooked")
-    person.kubectl("delete", "pod", "hooked", "--timeout=60s", timeout=70)
+    person.kubectl("delete", "pod", "hooked", "--timeout=300s", timeout=330)
     assert person.on_node("ls /var/lib/story-hooks; cat /var/lib/story-hooks/stopped").split() == ["started", "stopped", "bye"]
 
 
