@@ -225,13 +225,18 @@ void container_start(struct daemon *daemon, struct container *container, contain
 
 /* ---- stop ---- */
 
-static void stop_kill(struct container_operation *operation);
-
 static int on_patience([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
         struct container_operation *operation = userdata;
 
         if (operation->step == STEP_SIGNAL) {
-                stop_kill(operation);
+                operation_kill(operation);
+                return 0;
+        }
+        if (container_give_up_monitor(operation->container->life))
+                return 0; /* its end was taken, and the operation went on with it */
+        if (!operation->waited) {
+                operation->waited = true;
+                operation_patience(operation, KILL_PATIENCE_S - MONITOR_PATIENCE_S);
                 return 0;
         }
         operation_finish(operation, nd_error_new(ND_DEADLINE, ETIMEDOUT,
@@ -251,10 +256,11 @@ void operation_patience(struct container_operation *operation, uint64_t seconds)
                 abort();
 }
 
-static void stop_kill(struct container_operation *operation) {
+void operation_kill(struct container_operation *operation) {
         operation->step = STEP_KILL;
+        operation->waited = false;
         container_kill(operation->container);
-        operation_patience(operation, KILL_PATIENCE_S);
+        operation_patience(operation, MONITOR_PATIENCE_S);
 }
 
 static void stop_begin(struct container_operation *operation) {
@@ -267,7 +273,7 @@ static void stop_begin(struct container_operation *operation) {
         /* A container that was never started has nobody to hear a signal. */
         if (operation->timeout_s <= 0 || container->state == CONTAINER_CREATED ||
             !container_signal(container, container->stop_signal)) {
-                stop_kill(operation);
+                operation_kill(operation);
                 return;
         }
         operation->step = STEP_SIGNAL;

@@ -5,6 +5,7 @@
  *   The monitor says that the first process has ended. The end goes into the record; then crun deletes what is left: other processes, where the pid
  *   namespace is not the container's own, its state and the cgroup, while a worker sees the record through to the disk. Only then is anybody told
  *   of the end, and whoever waits for it (a stop) goes on when both are done. A disk that cannot be written to keeps no end secret. */
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/pidfd.h>
@@ -124,19 +125,31 @@ static int open_process(const struct container *container) {
         return nd_take_fd(fd);
 }
 
+/* Gone, or dead and not reaped by the monitor yet. A process whose first thread alone has ended is a zombie to /proc/<pid>/stat, but not to its pidfd. */
+static bool is_dead(const struct container *container) {
+        nd_autoclose int fd = open_process(container);
+        struct pollfd ended = {.fd = fd, .events = POLLIN};
+
+        return fd < 0 || poll(&ended, 1, 0) > 0;
+}
+
 bool container_signal(const struct container *container, int signal) {
         nd_autoclose int fd = open_process(container);
 
         return fd >= 0 && nd_sys->pidfd_send_signal(fd, signal, 0) == 0;
 }
 
-void container_kill(const struct container *container) {
-        nd_autofree char *path = nd_format(CGROUPS "%s/cgroup.kill", container->cgroup);
+static void kill_cgroup(const char *cgroup) {
+        nd_autofree char *path = nd_format(CGROUPS "%s/cgroup.kill", cgroup);
 
+        if (*cgroup)
+                nd_error_free(nd_file_write_kernel(path, "1"));
+}
+
+void container_kill(const struct container *container) {
         (void) container_signal(container, SIGKILL);
         /* All that are in the cgroup: in a shared pid namespace they do not end with the first. */
-        if (*container->cgroup)
-                nd_error_free(nd_file_write_kernel(path, "1"));
+        kill_cgroup(container->cgroup);
 }
 
 /* ---- the end ---- */
@@ -247,6 +260,15 @@ static void on_lost(void *userdata) {
         if (*life->container->reason == '\0')
                 nd_strset(&life->container->reason, "Error");
         take_end(life, &end);
+}
+
+bool container_give_up_monitor(struct container_life *life) {
+        if (!container_lives(life->container) || !is_dead(life->container))
+                return false;
+        nd_log(ND_LOG_ERROR, "a container's monitor hangs and is killed", nd_field("container", life->container->id));
+        kill_cgroup(life->container->monitor_cgroup);
+        on_lost(life);
+        return true;
 }
 
 const struct monitor_events container_monitor_events = {

@@ -5,6 +5,8 @@
  *   One connection per monitor. A monitor that we start gets the other end of a socket pair and goes to the background at once, so it is nobody's child
  *   and looks the same to us as one that an earlier daemon started: alive as long as the connection is. Messages only say that the record is worth
  *   reading; the end of the connection says the same, and when the record then tells of no end the monitor was killed.
+ *   A monitor ends the engine at the deadline of `create`. One that says nothing for some time after that hangs itself (a log on a dead disk, a
+ *   SIGSTOP), and the creation has failed: the caller ends the cgroup that both live in.
  *   monitor_connect() connects first and reads the record afterwards: whatever happens in between comes as a message.
  * Owns       the connection; neither the monitor nor its files. */
 #include "cri/monitor.h"
@@ -31,6 +33,7 @@ enum {
         START_S = 30,  /* until a monitor is in the background; it takes a millisecond */
         REOPEN_S = 10, /* until a log is open anew */
         WORDS = 4096,  /* of a monitor that could not start */
+        GRACE_S = 15,  /* beyond the engine's deadline */
 };
 
 struct waiter {
@@ -45,6 +48,7 @@ struct monitor {
         void *userdata;
         int fd; /* -EBADF once there is nothing more to hear */
         sd_event_source *source;
+        sd_event_source *limit;           /* until the container is created */
         struct nd_child *starter;         /* until the monitor is in the background */
         bool created;                     /* the event was given, or the state told so */
         bool hung_up;                     /* before the starter ended */
@@ -53,6 +57,7 @@ struct monitor {
 };
 
 static void hang_up(struct monitor *m) {
+        m->limit = sd_event_source_disable_unref(m->limit);
         m->source = sd_event_source_disable_unref(m->source);
         nd_close_fd(&m->fd);
 }
@@ -166,6 +171,12 @@ static void give_exited(struct monitor *m, const struct nd_monitor_record *recor
         m->events->exited(&end, m->userdata);
 }
 
+static int on_limit([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        give_failed(userdata, nd_error_new(ND_DEADLINE, ETIMEDOUT,
+                                           "the container's monitor did not tell in time whether the container was created"));
+        return 0;
+}
+
 /* Somebody killed it, or it never came so far as to write. */
 static void give_lost(struct monitor *m) {
         if (!m->created) {
@@ -214,6 +225,7 @@ static void take_created(struct monitor *m, const struct nd_monitor_message *mes
                 nd_log(ND_LOG_NOTICE, "the engine created a container and said", nd_field("words", words));
         }
         m->created = true;
+        m->limit = sd_event_source_disable_unref(m->limit);
         m->events->created(record.pid, record.birth, m->userdata);
 }
 
@@ -364,6 +376,17 @@ static struct nd_error *listen_to(struct monitor *m) {
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "listen to a monitor") : nullptr;
 }
 
+static struct nd_error *limit_creation(struct monitor *m, const struct monitor_plan *plan) {
+        uint64_t grace_us = plan->grace_us ?: GRACE_S * ND_SECOND_US;
+        int r;
+
+        if (plan->deadline_us == 0)
+                return nullptr;
+        r = sd_event_add_time_relative(m->loop, &m->limit, CLOCK_MONOTONIC, plan->deadline_us + grace_us, ND_SECOND_US,
+                                       on_limit, m);
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "set a deadline for a monitor") : nullptr;
+}
+
 struct nd_error *monitor_start(sd_event *loop, const struct monitor_plan *plan, const struct monitor_events *events,
                                void *userdata, struct monitor **ret) {
         nd_cleanup(monitor_done) struct monitor *m = monitor_new(loop, plan->directory, events, userdata);
@@ -375,6 +398,7 @@ struct nd_error *monitor_start(sd_event *loop, const struct monitor_plan *plan, 
         m->fd = pair[0];
         theirs = pair[1];
         nd_try(listen_to(m));
+        nd_try(limit_creation(m, plan));
         nd_try(launch(m, plan, theirs));
         *ret = nd_take_ptr(m);
         return nullptr;

@@ -21,7 +21,8 @@ struct monitor_plan {
         const char *const *
                 create; /* the engine's argv, ends with nullptr. It must write the pid to <directory>/pid and, for a terminal, send it
                                     * to the socket <directory>/console; what it says last on standard error is the reason of its failure */
-        uint64_t deadline_us;      /* for that */
+        uint64_t deadline_us;      /* for that; 0 = none */
+        uint64_t grace_us;         /* for the monitor, to tell how it ended after the deadline; 0 = 15 s */
         const char *log_directory; /* absolute: the sandbox's; "" = no log is kept */
         const char *log_path;      /* below it; no link is followed there. "" = none */
         bool terminal;
@@ -56,7 +57,8 @@ struct monitor_state {
  * any of them may call. */
 struct monitor_events {
         void (*created)(pid_t pid, uint64_t birth, void *userdata);
-        void (*failed)(struct nd_error *error, void *userdata);        /* the error is the callee's to free */
+        void (*failed)(struct nd_error *error,
+                       void *userdata); /* the error is the callee's to free; ND_DEADLINE: the monitor may still run */
         void (*exited)(const struct monitor_end *end, void *userdata); /* what the container said before is in the log */
         /* The monitor died without a record of an end. The container may still run, but nobody reads its output and nobody will learn how it ends:
          * kill it and say so. */

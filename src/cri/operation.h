@@ -41,6 +41,7 @@ struct container_operation {
         struct nd_error *error; /* why a creation is undone */
         bool abandoned;
         sd_event_source *timer; /* begins it; then the stop's patience */
+        bool waited;            /* the first part of the patience after SIGKILL is over */
         struct nd_worker *worker;
         struct engine_call *call;
         int64_t timeout_s;                 /* stop */
@@ -67,9 +68,11 @@ void operation_finish(struct container_operation *operation, struct nd_error *er
 
 /* How long a stop waits for its signal, or a kill for its effect; the time goes to SIGKILL, or to an error. */
 enum {
-        KILL_PATIENCE_S = 30, /* SIGKILL takes as long as the kernel needs to let go of a process */
+        KILL_PATIENCE_S = 30,    /* SIGKILL takes as long as the kernel needs to let go of a process */
+        MONITOR_PATIENCE_S = 10, /* a monitor that has not told of a dead process by then hangs */
 };
 void operation_patience(struct container_operation *operation, uint64_t seconds);
+void operation_kill(struct container_operation *operation); /* goes to STEP_KILL: SIGKILL, and that patience */
 
 /* Makes the container of a creation, NEW and in the book, so that its sandbox cannot go; request is taken, nullptr for the pod's init. */
 [[nodiscard]] struct nd_error *creation_accept(struct container_operation *operation, struct sandbox *sandbox,
@@ -94,5 +97,8 @@ void container_kill(const struct container *container);                        /
 bool container_signal(const struct container *container, int signal);          /* for its first process; false = it is gone */
 [[nodiscard]] bool container_lives(const struct container *container);         /* CREATED or RUNNING */
 void container_save(struct daemon *daemon, const struct container *container); /* what fails is logged */
-void container_tell_end(struct container_life *life);                          /* from now on the kubelet knows of it */
-void container_sync(struct container_life *life); /* makes the record survive the machine, sooner or later */
+/* For who has waited for the end in vain: if the first process is dead and the monitor has not said so, the monitor hangs. It is killed, and the container has
+ * ended. False = the process lives. */
+bool container_give_up_monitor(struct container_life *life);
+void container_tell_end(struct container_life *life); /* from now on the kubelet knows of it */
+void container_sync(struct container_life *life);     /* makes the record survive the machine, sooner or later */

@@ -218,8 +218,7 @@ void removal_begin(struct container_operation *operation) {
                 removal_ended(operation);
                 return;
         }
-        container_kill(container);
-        operation_patience(operation, KILL_PATIENCE_S);
+        operation_kill(operation);
 }
 
 void removal_undo(struct container_operation *operation, struct nd_error *error) {

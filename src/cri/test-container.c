@@ -758,6 +758,41 @@ static void what_an_engine_has_made_before_it_hangs_goes_with_it([[maybe_unused]
         undo_what_hangs("crun \"$@\"; : > \"${0%/*}/now\"; sleep 3600");
 }
 
+/* The monitor's process: the one in its cgroup. */
+static pid_t monitor_of(const struct container *container) {
+        nd_autofree char *path = nd_format("/sys/fs/cgroup%s/cgroup.procs", container->monitor_cgroup), *text = nullptr;
+
+        expect_ok(nd_file_read_kernel(path, 4096, &text));
+        return (pid_t) strtol(text, nullptr, 10);
+}
+
+static void a_monitor_that_hangs_does_not_keep_its_container_from_being_removed([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+        struct container_request request;
+        struct container *container;
+        pid_t monitor;
+
+        needs_engine();
+        set_up(f);
+        run_pod(f, true, NAMESPACE_CONTAINER);
+        request = request_of(f, ARGUMENTS("sleep", "1000"));
+        expect_ok(create(f, &request));
+        container = f->container;
+        expect_ok(start(f, container));
+        assert_string_not_equal(container->monitor_cgroup, ""); /* else what follows would stop a stranger */
+        monitor = monitor_of(container);
+        assert_true(monitor > 1);
+        assert_int_equal(kill(monitor, SIGSTOP), 0);
+        expect_ok(stop(f, container, 0));
+        assert_int_equal(container->state, CONTAINER_EXITED);
+        assert_int_equal(container->exit_code, 137);
+        expect_contains(container->message, "its monitor died");
+        expect_ok(remove_it(f, container));
+        assert_int_equal(kill(monitor, 0), -1);
+        remove_pod(f);
+        tear_down(f);
+}
+
 static void a_start_that_fails_after_its_work_is_a_start([[maybe_unused]] void **state) {
         struct fixture fixture, *f = &fixture;
         struct container_request request;
@@ -838,6 +873,7 @@ int main(void) {
                 cmocka_unit_test(an_abandoned_creation_leaves_nothing),
                 cmocka_unit_test(an_engine_that_hangs_is_ended_by_the_next_daemon),
                 cmocka_unit_test(what_an_engine_has_made_before_it_hangs_goes_with_it),
+                cmocka_unit_test(a_monitor_that_hangs_does_not_keep_its_container_from_being_removed),
                 cmocka_unit_test(a_start_that_fails_after_its_work_is_a_start),
                 cmocka_unit_test(a_start_that_fails_before_it_is_none),
                 cmocka_unit_test(a_privileged_container_has_what_the_node_has),

@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
@@ -450,13 +452,117 @@ static void many_monitors_are_found_again_in_no_time([[maybe_unused]] void **sta
         assert_int_equal(resources_descriptors(), descriptors);
 }
 
-int main(void) {
+/* ---- this program in other roles ---- */
+
+/* An engine that connects to the console and sends no terminal. */
+[[noreturn]] static void play_engine(const char *directory) {
+        nd_autofree char *path = nd_format("%s/console", directory), *pid = nd_format("%d", getpid());
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        (void) snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+        if (fd < 0 || connect(fd, (struct sockaddr *) &address, sizeof address) < 0)
+                _exit(EXIT_FAILURE);
+        scratch_text(directory, "engine", pid);
+        for (;;)
+                (void) pause();
+}
+
+/* A monitor that goes to the background with the daemon's connection and says nothing. */
+[[noreturn]] static void play_monitor(const char *directory) {
+        nd_autofree char *pid = nullptr;
+
+        if (fork() > 0)
+                _exit(EXIT_SUCCESS);
+        pid = nd_format("%d", getpid());
+        scratch_text(directory, "silent", pid);
+        for (;;)
+                (void) pause();
+}
+
+static char *own_path(void) {
+        char path[4096] = {};
+
+        assert_true(readlink("/proc/self/exe", path, sizeof path - 1) > 0);
+        return nd_strdup(path);
+}
+
+static pid_t pid_in(const char *directory, const char *name) {
+        nd_autofree char *path = nd_format("%s/%s", directory, name), *text = nullptr;
+        nd_autoerror struct nd_error *none = nd_file_read(AT_FDCWD, path, 32, &text, nullptr);
+
+        return none ? 0 : (pid_t) strtol(text, nullptr, 10);
+}
+
+static void an_engine_that_sends_no_terminal_is_killed_at_its_deadline([[maybe_unused]] void **state) {
+        scratch_directory d = scratch_make();
+        nd_cleanup(seen_done) struct seen seen;
+        nd_autofree char *own = own_path();
+        const char *const create[] = {own, "engine", d, nullptr};
+        struct monitor *monitor;
+        pid_t engine;
+
+        seen_open(&seen);
+        expect_ok(monitor_start(seen.loop,
+                                &(struct monitor_plan) {.program = program(),
+                                                        .id = "test",
+                                                        .directory = d,
+                                                        .create = create,
+                                                        .deadline_us = 2 * ND_SECOND_US,
+                                                        .grace_us = 60 * ND_SECOND_US,
+                                                        .log_directory = "",
+                                                        .log_path = "",
+                                                        .terminal = true,
+                                                        .cgroup = ""},
+                                &events, &seen, &monitor));
+        await(&seen, seen.failure);
+        expect_error(nd_take_ptr(seen.failure), ND_DEADLINE, "did not end in time and was killed");
+        engine = pid_in(d, "engine");
+        assert_true(engine > 0);
+        assert_int_equal(kill(engine, 0), -1);
+        monitor_free(monitor);
+}
+
+static void a_monitor_that_says_nothing_has_failed_some_time_after_the_deadline([[maybe_unused]] void **state) {
+        scratch_directory d = scratch_make();
+        nd_cleanup(seen_done) struct seen seen;
+        nd_autofree char *own = own_path();
+        const char *const create[] = {"/bin/true", nullptr};
+        struct monitor *monitor;
+
+        seen_open(&seen);
+        expect_ok(monitor_start(seen.loop,
+                                &(struct monitor_plan) {.program = own,
+                                                        .id = "test",
+                                                        .directory = d,
+                                                        .create = create,
+                                                        .deadline_us = ND_SECOND_US,
+                                                        .grace_us = ND_SECOND_US / 2,
+                                                        .log_directory = "",
+                                                        .log_path = "",
+                                                        .cgroup = ""},
+                                &events, &seen, &monitor));
+        await(&seen, seen.failure);
+        expect_error(nd_take_ptr(seen.failure), ND_DEADLINE, "did not tell in time");
+        monitor_free(monitor);
+        assert_true(pid_in(d, "silent") > 0);
+        assert_int_equal(kill(pid_in(d, "silent"), SIGKILL), 0);
+}
+
+int main(int argc, char **argv) {
+        if (argc == 3 && nd_streq(argv[1], "engine"))
+                play_engine(argv[2]);
+        if (argc > 4 && nd_streq(argv[3], "--directory"))
+                play_monitor(argv[4]);
+
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_containers_output_and_end_are_kept),
                 cmocka_unit_test(a_signal_counts_from_128),
                 cmocka_unit_test(what_the_engine_says_last_is_why_it_failed),
                 cmocka_unit_test(a_container_that_the_engine_saw_die_is_not_waited_for),
                 cmocka_unit_test(an_engine_that_hangs_is_killed_with_all_it_started),
+                cmocka_unit_test(an_engine_that_sends_no_terminal_is_killed_at_its_deadline),
+                cmocka_unit_test(a_monitor_that_says_nothing_has_failed_some_time_after_the_deadline),
                 cmocka_unit_test(a_log_that_cannot_be_opened_is_the_reason_of_a_failure),
                 cmocka_unit_test(a_monitor_without_a_directory_says_so),
                 cmocka_unit_test(the_next_daemon_finds_the_container_again),

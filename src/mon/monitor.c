@@ -8,7 +8,7 @@
  *   nothing else can write to before the container is started. Then @ND_MONITOR_CREATED: output goes to the log as it comes. When the first process
  *   ends, what the pipes hold goes to the log, the record is written, and everybody connected is told: whoever knows of the end finds the log
  *   complete. Processes that outlived it may hold the pipes; we stay for them, but not for ever. Those who are attached: attach.h.
- * Invariant  no write but the log's can block, and the log is a plain file. The record is written before anybody is told. */
+ * Invariant  nothing but a write to the log can block, and the log is a plain file. The record is written before anybody is told. */
 #include "mon/monitor.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 enum {
         DRAIN = 1024 * 1024, /* most bytes of a stream that the container's end waits for */
         LINGER_S = 10,       /* how long we stay for processes that outlived the container's first one */
-        WATCHES = 8 + (2 + ATTACH_OUTPUTS) * CONTROL_CONNECTIONS,
+        WATCHES = 9 + (2 + ATTACH_OUTPUTS) * CONTROL_CONNECTIONS,
 };
 
 /* What the loop waits for, made anew in each turn: there are few, and none can be forgotten. */
@@ -59,7 +59,8 @@ struct nd_error *monitor_prepare(const struct settings *settings, int first, str
         monitor->out.name = "stdout";
         monitor->errors.name = "stderr";
         monitor->errors.number = 1;
-        monitor->out.fd = monitor->errors.fd = monitor->in = monitor->console = monitor->words_fd = -EBADF;
+        monitor->out.fd = monitor->errors.fd = monitor->in = monitor->words_fd = -EBADF;
+        monitor->console = CONSOLE_NONE;
         monitor->log = LOG_NONE;
         monitor->oom = OOM_NONE;
 
@@ -126,11 +127,10 @@ static void fail(struct monitor *monitor, int error_number, const char *words, s
 }
 
 static void take_terminal(struct monitor *monitor, [[maybe_unused]] size_t which) {
-        int fd = stream_console_take(monitor->console);
+        int fd = stream_console_take(&monitor->console);
 
         if (fd < 0)
                 return;
-        nd_close_fd(&monitor->console);
         monitor->out.fd = fd;
         monitor->in = monitor->settings->stdin_open ? fd : -EBADF;
 }
@@ -140,8 +140,8 @@ static void become_created(struct monitor *monitor, pid_t pid) {
         const char *words;
         size_t length;
 
-        if (monitor->console >= 0)
-                take_terminal(monitor, 0); /* it may have come in the same turn */
+        take_terminal(monitor, 0); /* it may have come in the same turn */
+        stream_console_done(&monitor->console);
         monitor->state = (struct nd_monitor_record) {
                 .phase = ND_MONITOR_CREATED, .pid = pid, .birth = create_birth(pid), .oom_kills = -1};
         monitor->deadline = 0;
@@ -356,7 +356,8 @@ static void turn_begin(struct monitor *monitor, struct turn *turn) {
         for (size_t i = 0; i < CONTROL_CONNECTIONS; i++)
                 turn_add(turn, monitor->control.connections[i], POLLIN, read_message, i);
         if (creating) {
-                turn_add(turn, monitor->console, POLLIN, take_terminal, 0);
+                turn_add(turn, monitor->console.listener, POLLIN, take_terminal, 0);
+                turn_add(turn, monitor->console.connection, POLLIN, take_terminal, 0);
                 return;
         }
         watch_output(monitor, turn, &monitor->out);

@@ -28,9 +28,9 @@ struct monitor {
         struct control control;
         struct log log;
         struct stream out, errors;
-        int in;       /* where the container's input goes; the terminal itself where there is one, which is then out.fd */
-        int console;  /* the engine sends the terminal here */
-        int words_fd; /* the engine's own standard error, with a terminal */
+        int in; /* where the container's input goes; the terminal itself where there is one, which is then out.fd */
+        struct console console; /* the engine sends the terminal here */
+        int words_fd;           /* the engine's own standard error, with a terminal */
         struct words words;
         struct oom oom;
         pid_t engine; /* runs `create`; 0 = over */

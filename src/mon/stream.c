@@ -82,12 +82,27 @@ struct nd_error *stream_pipe_in(uid_t uid, gid_t gid, int *ret_ours, int *ret_th
         return nullptr;
 }
 
-struct nd_error *stream_console_listen(int directory, const char *name, int *ret_fd) {
-        return control_listen(directory, name, SOCK_STREAM, ret_fd);
+struct nd_error *stream_console_listen(int directory, const char *name, struct console *ret) {
+        *ret = CONSOLE_NONE;
+        return control_listen(directory, name, SOCK_STREAM, &ret->listener);
 }
 
-int stream_console_take(int listener) {
-        nd_autoclose int connection = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+int stream_console_take(struct console *console) {
+        int fd;
 
-        return connection < 0 ? -errno : nd_terminal_receive(connection);
+        if (console->connection < 0) {
+                console->connection = accept4(console->listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+                if (console->connection < 0)
+                        return -errno;
+                nd_close_fd(&console->listener);
+        }
+        fd = nd_terminal_receive(console->connection);
+        if (fd != -EAGAIN)
+                nd_close_fd(&console->connection);
+        return fd;
+}
+
+void stream_console_done(struct console *console) {
+        nd_close_fd(&console->listener);
+        nd_close_fd(&console->connection);
 }

@@ -25,6 +25,15 @@ void stream_drain(struct stream *stream, size_t ceiling, struct log *log, struct
 [[nodiscard]] struct nd_error *stream_pipe_out(uid_t uid, gid_t gid, int *ret_ours, int *ret_theirs);
 [[nodiscard]] struct nd_error *stream_pipe_in(uid_t uid, gid_t gid, int *ret_ours, int *ret_theirs);
 
-/* The socket that the engine sends a terminal to, and taking it from there. -EAGAIN when it has not come. */
-[[nodiscard]] struct nd_error *stream_console_listen(int directory, const char *name, int *ret_fd);
-[[nodiscard]] int stream_console_take(int listener);
+/* The socket that the engine sends a terminal to. It connects before it has one, so the listener gives way to the connection; neither ever blocks. At most
+ * one of them is open, and none once the terminal has come or the engine has hung up. */
+struct console {
+        int listener, connection;
+};
+
+#define CONSOLE_NONE ((struct console) {.listener = -EBADF, .connection = -EBADF})
+
+[[nodiscard]] struct nd_error *stream_console_listen(int directory, const char *name, struct console *ret);
+/* The terminal; -EAGAIN when it has not come. */
+[[nodiscard]] int stream_console_take(struct console *console);
+void stream_console_done(struct console *console);
