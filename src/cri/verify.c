@@ -2,32 +2,53 @@
 /* verify.c - see verify.h
  *
  * Theory of operation
- *   A started container's id is queued and looked at from an idle source, after its StartContainer was answered. Everything is read from
- *   /proc/<pid>, where nothing blocks: the one path inside of the container is followed with RESOLVE_NO_XDEV, so that it never leaves the root
- *   filesystem for a volume that may hang. Whether <pid> is still the container's process is told by its start time, before and after. */
+ *   A started container's id is queued. When the loop is idle, a worker looks at the first one, with a deadline; there is one worker at a time.
+ *   By then the container's program runs and may have changed its root, its mounts and its mount table: it can make each of them large, or slow
+ *   to read. So the loop reads nothing of the container itself; it takes the verdict from memory that it shares with the worker.
+ *   The owner of an image's file is read at the host's own mount of the root, which the container cannot change, and never across another mount:
+ *   /proc/<pid>/root is whatever the process has made its root, a FUSE filesystem under an overlay for example, whose server can let the reader
+ *   wait for ever (not even SIGKILL ends that wait). Whether <pid> is still the container's process is told by its start time, before and after.
+ * Owns       the queue, the worker and the memory shared with it. */
 #include "cri/verify.h"
 
 #include <linux/openat2.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "cri/daemon.h"
+#include "cri/paths.h"
 #include "cri/record.h"
 #include "sys/cgroup.h"
 #include "sys/file.h"
+#include "sys/worker.h"
 
 enum {
         PROC_CEILING = 4 << 20,
         VERDICT_CEILING = 256 << 10,
         CHECKS_MOST = 1000,
+        REPORTED_MOST = 16, /* failed checks of one container that are logged */
+        CHECK_S = 5,
+};
+
+/* One container at a worker. The worker has a copy of all our memory; the verdict alone is shared. */
+struct look {
+        const struct container *container; /* for the worker; the loop finds it again by its id */
+        char id[POD_ID + 1];
+        uint64_t birth;
+        char *root;    /* the host's mount of the container's root */
+        char *verdict; /* shared, of VERDICT_CEILING bytes; nullptr = nothing is under way */
 };
 
 struct verify {
         struct daemon *daemon;
         sd_event_source *idle;
         nd_strings waiting; /* ids of containers */
+        struct look look;
+        struct nd_worker *worker; /* nullptr = none runs */
 };
 
 void verify_checks_done(verify_checks *checks) {
@@ -158,14 +179,13 @@ void verify_mounts(const char *mountinfo, const struct container_request *reques
 static int open_inside(const char *root, const char *path) {
         struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
                                .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS};
-        nd_autoclose int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        nd_autoclose int fd = open(root, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
         return fd < 0 ? -errno : (int) syscall(SYS_openat2, fd, path, &how, sizeof how);
 }
 
-static void verify_owner(pid_t pid, const struct sandbox_request *pod, verify_checks *ret) {
+static void verify_owner(const char *root, const struct sandbox_request *pod, verify_checks *ret) {
         static const char *const candidates[] = {"etc/passwd", "bin", "usr", "etc"};
-        nd_autofree char *root = nd_format("/proc/%d/root", (int) pid);
 
         for (size_t i = 0; i < nd_count_of(candidates); i++) {
                 nd_autoclose int fd = open_inside(root, candidates[i]);
@@ -206,7 +226,7 @@ static uint64_t birth_of(pid_t pid) {
         return nd_parse_u64(text, UINT64_MAX, &birth) < 0 ? 0 : birth;
 }
 
-static void verify_container(const struct container *container, verify_checks *ret) {
+static void verify_container(const struct container *container, const char *root, verify_checks *ret) {
         const struct sandbox_request *pod = &container->sandbox->request;
         nd_autofree char *uids = read_proc(container->pid, "uid_map"), *gids = read_proc(container->pid, "gid_map"),
                          *cgroup = read_proc(container->pid, "cgroup"), *mounts = read_proc(container->pid, "mountinfo");
@@ -214,37 +234,72 @@ static void verify_container(const struct container *container, verify_checks *r
         if (uids && gids && pod->user_namespace) {
                 verify_map("user IDs", uids, &pod->uids, ret);
                 verify_map("group IDs", gids, &pod->gids, ret);
-                verify_owner(container->pid, pod, ret);
+                verify_owner(root, pod, ret);
         }
         if (cgroup)
                 verify_cgroup(cgroup, pod->cgroup_parent, ret);
         if (mounts && *mounts)
                 verify_mounts(mounts, &container->request, ret);
+        else if (container->request.mounts.count > 0)
+                add(ret, nd_strdup("mounts"), VERIFY_UNKNOWN, nd_strdup("its mount table is gone or longer than 4 MiB"));
+}
+
+/* In the worker. A verdict that does not fit is left out as a whole. */
+static struct nd_error *look_work(void *argument, [[maybe_unused]] int *ret_fd) {
+        const struct look *look = argument;
+        const struct container *container = look->container;
+        nd_cleanup(verify_checks_done) verify_checks checks = {};
+        nd_autofree char *verdict = nullptr;
+
+        if (birth_of(container->pid) == look->birth)
+                verify_container(container, look->root, &checks);
+        if (birth_of(container->pid) != look->birth) {
+                verify_checks_done(&checks);
+                add(&checks, nd_strdup("process"), VERIFY_UNKNOWN, nd_strdup("it had ended before it could be looked at"));
+        }
+        verdict = verify_format(&checks);
+        if (strlen(verdict) < VERDICT_CEILING)
+                memcpy(look->verdict, verdict, strlen(verdict) + 1);
+        return nullptr;
+}
+
+static void look_done(struct look *look) {
+        if (look->verdict)
+                (void) munmap(look->verdict, VERDICT_CEILING);
+        free(look->root);
+        *look = (struct look) {};
 }
 
 static void report(const struct container *container, const verify_checks *checks) {
+        size_t failed = 0;
+
         nd_vector_each (check, checks) {
-                if (check->result == VERIFY_FAILED)
+                if (check->result == VERIFY_FAILED && failed++ < REPORTED_MOST)
                         nd_log(ND_LOG_WARNING, "a started container is not what was promised",
                                nd_field("pod", container->sandbox->request.name),
                                nd_field("namespace", container->sandbox->request.namespace),
                                nd_field("name", container->request.name), nd_field("container", container->id),
                                nd_field("check", check->name), nd_field("found", check->text));
         }
+        if (failed > REPORTED_MOST) {
+                nd_autofree char *more = nd_format("%zu", failed - REPORTED_MOST);
+
+                nd_log(ND_LOG_WARNING, "a started container fails more checks than are logged",
+                       nd_field("container", container->id), nd_field("more", more));
+        }
 }
 
-static void verify_now(struct daemon *daemon, const char *id) {
-        struct container *container = nd_map_get(&daemon->pods.containers, id);
+/* What the worker found; of one that did not come to an end, why. */
+static void take_verdict(struct daemon *daemon, const struct look *look, const struct nd_error *error) {
+        struct container *container = nd_map_get(&daemon->pods.containers, look->id);
         nd_cleanup(verify_checks_done) verify_checks checks = {};
 
-        if (!container || container->state == CONTAINER_REMOVED || container->pid <= 0)
+        if (!container || container->state == CONTAINER_REMOVED || container->pid_birth != look->birth)
                 return;
-        if (birth_of(container->pid) == container->pid_birth)
-                verify_container(container, &checks);
-        if (birth_of(container->pid) != container->pid_birth) {
-                verify_checks_done(&checks);
-                add(&checks, nd_strdup("process"), VERIFY_UNKNOWN, nd_strdup("it had ended before it could be looked at"));
-        }
+        if (error)
+                add(&checks, nd_strdup("process"), VERIFY_UNKNOWN, nd_strdup(nd_error_text(error)));
+        else
+                verify_parse(look->verdict, &checks);
         report(container, &checks);
         free(container->verdict);
         container->verdict = verify_format(&checks);
@@ -254,23 +309,67 @@ static void verify_now(struct daemon *daemon, const char *id) {
 
 /* ---- the queue ---- */
 
+static void go_on(struct verify *verify) {
+        bool wanted = verify->waiting.count > 0 && !verify->worker;
+
+        (void) sd_event_source_set_enabled(verify->idle, wanted ? SD_EVENT_ON : SD_EVENT_OFF);
+}
+
+static void on_looked(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
+        struct verify *verify = userdata;
+        nd_autoerror struct nd_error *failure = error;
+
+        verify->worker = nullptr;
+        take_verdict(verify->daemon, &verify->look, failure);
+        look_done(&verify->look);
+        go_on(verify);
+}
+
+static struct nd_error *start_look(struct verify *verify, const struct container *container) {
+        struct look *look = &verify->look;
+        nd_autofree char *directory = path_of_container(&verify->daemon->config, container);
+
+        *look = (struct look) {
+                .container = container, .birth = container->pid_birth, .root = nd_format("%s/rootfs", directory)};
+        memcpy(look->id, container->id, sizeof look->id);
+        look->verdict = mmap(nullptr, VERDICT_CEILING, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (look->verdict == MAP_FAILED) {
+                look->verdict = nullptr;
+                return nd_error_new(ND_EXHAUSTED, errno, "memory to share with a worker");
+        }
+        return nd_worker_start(verify->daemon->loop, "look at a started container", look_work, look, CHECK_S * ND_SECOND_US,
+                               on_looked, verify, &verify->worker);
+}
+
+static void look_at(struct verify *verify, const char *id) {
+        const struct container *container = nd_map_get(&verify->daemon->pods.containers, id);
+        nd_autoerror struct nd_error *error = nullptr;
+
+        if (!container || container->state == CONTAINER_REMOVED || container->pid <= 0)
+                return;
+        error = start_look(verify, container);
+        if (!error)
+                return;
+        take_verdict(verify->daemon, &verify->look, error);
+        look_done(&verify->look);
+}
+
 static int on_idle([[maybe_unused]] sd_event_source *source, void *userdata) {
         struct verify *verify = userdata;
         nd_autofree char *id = nullptr;
 
-        if (verify->waiting.count > 0) {
+        if (verify->waiting.count > 0 && !verify->worker) {
                 id = verify->waiting.items[0];
                 memmove(verify->waiting.items, verify->waiting.items + 1, --verify->waiting.count * sizeof(char *));
-                verify_now(verify->daemon, id);
+                look_at(verify, id);
         }
-        if (verify->waiting.count == 0)
-                (void) sd_event_source_set_enabled(verify->idle, SD_EVENT_OFF);
+        go_on(verify);
         return 0;
 }
 
 void verify_later(struct verify *verify, const struct container *container) {
-        nd_strings_add(&verify->waiting, container->id);
-        (void) sd_event_source_set_enabled(verify->idle, SD_EVENT_ON);
+        nd_strings_add(&verify->waiting, container->id); /* a container is started once, so it is there once */
+        go_on(verify);
 }
 
 struct nd_error *verify_new(struct daemon *daemon, struct verify **ret) {
@@ -292,7 +391,9 @@ struct nd_error *verify_new(struct daemon *daemon, struct verify **ret) {
 void verify_free(struct verify *verify) {
         if (!verify)
                 return;
+        nd_worker_cancel(verify->worker);
         sd_event_source_disable_unref(verify->idle);
+        look_done(&verify->look);
         nd_strings_done(&verify->waiting);
         free(verify);
 }

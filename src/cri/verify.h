@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verify.h - whether a started container is what was promised
  *
- * After start the daemon looks at the running process from outside: its ID maps, its cgroup, who owns an image's file, which of its volumes are
+ * After start a worker looks at the running process from outside: its ID maps, its cgroup, who owns an image's file, which of its volumes are
  * idmapped or read-only. The verdict is kept with the container and shown by verbose status and `nodens inspect`; what does not hold is logged. */
 #pragma once
 
@@ -16,13 +16,13 @@ struct verify;
 [[nodiscard]] struct nd_error *verify_new(struct daemon *daemon, struct verify **ret);
 void verify_free(struct verify *verify);
 
-/* Checks it when the loop has nothing better to do. */
+/* Checks it in a worker, when the loop has nothing better to do. */
 void verify_later(struct verify *verify, const struct container *container);
 
 enum verify_result {
         VERIFY_PASSED,
         VERIFY_FAILED,
-        VERIFY_UNKNOWN, /* it could not be looked at: the process had ended already */
+        VERIFY_UNKNOWN, /* it could not be looked at: the process had ended already, or the worker did not come to an end in time */
 };
 
 struct verify_check {
