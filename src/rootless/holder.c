@@ -2,12 +2,21 @@
 /* holder.c - see holder.h
  *
  * Theory of operation
- *   One clone3() makes all namespaces at once; the child does not execute anything, so it keeps its capabilities over them. The
- *   cgroup namespace's root is the cgroup that the cloning process is in: the delegated one. Therefore nobody clones into a leaf;
- *   both processes move to leaves afterwards, since the kernel hands controllers on only from a cgroup without processes.
- *   Both sides talk over a socket pair. The child names each phase before it begins it, so that a deadline's error can say what
- *   hung. The parent has newuidmap and newgidmap write the maps meanwhile, with a deadline each: they may ask a directory service.
- *   PR_SET_PDEATHSIG is set after the IDs, which would clear it; the parent may be gone by then, and the closed socket tells.
+ *   launcher --clone--> builder --clone--> holder, a child of the launcher as well (CLONE_PARENT)
+ *
+ *   The builder has a user and a mount namespace of its own. It makes what the node must not be able to change (view.c), then clones the
+ *   holder into all of the node's namespaces and ends. Since the holder's user namespace is another one than the builder's, the kernel locks the
+ *   flags of the mounts that the builder has made. Both execute nothing, so they keep their capabilities over what they have made.
+ *   newuidmap and newgidmap write the builder's maps, with a deadline each: they may ask a directory service. The builder writes the holder's,
+ *   which map every ID to itself.
+ *   The cgroup namespace's root is the cgroup that the cloning process is in: the delegated one. Therefore nothing is cloned into a leaf;
+ *   launcher and holder move to leaves afterwards, when the builder has ended, since the kernel hands controllers on only from a cgroup
+ *   without processes.
+ *   Builder and holder talk to the launcher over one socket pair, the holder after the builder has ended. They name each phase before it begins, so that
+ *   a deadline's error can say what hung. PR_SET_PDEATHSIG is set after the IDs, which would clear it; the launcher may be gone by then,
+ *   and the closed socket tells.
+ *   The holder never has the caller's terminal, neither as a stream nor as its controlling one: root of the node can open the holder's
+ *   descriptors, and trace it.
  * Invariant  until "ready" the child has done nothing that its death does not undo. */
 #include "rootless/holder.h"
 
@@ -15,13 +24,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "net/unix.h"
 #include "rootless/control.h"
@@ -37,7 +46,7 @@ enum {
         BACKLOG = 64,
 };
 
-/* ---- the child */
+/* ---- the holder */
 
 static struct nd_error *say(int fd, const char *verb, const char *name) {
         nd_autotext text = ND_CONTROL_TEXT;
@@ -48,7 +57,8 @@ static struct nd_error *say(int fd, const char *verb, const char *name) {
         return nd_control_send(fd, &text, nullptr, 0);
 }
 
-static struct nd_error *become_root(const struct nd_holder_plan *plan, int fd) {
+/* Waits until the maps are written. */
+static struct nd_error *become_root(int fd) {
         nd_cleanup(nd_control_done) struct nd_control go = {};
 
         nd_try(nd_control_receive(fd, 0, &go));
@@ -60,8 +70,6 @@ static struct nd_error *become_root(const struct nd_holder_plan *plan, int fd) {
         /* Changing IDs made us undumpable: nobody could write the maps of namespaces in ours, nor enter ours. */
         if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "become dumpable");
-        if (plan->die_with_us && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "bind the node to its launcher");
         return nullptr;
 }
 
@@ -124,8 +132,9 @@ static const struct {
 };
 
 static struct nd_error *build(const struct nd_holder_plan *plan, int fd) {
-        nd_try(say(fd, "phase", "ID maps"));
-        nd_try(become_root(plan, fd));
+        nd_try(become_root(fd));
+        if (plan->die_with_us && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "bind the node to its launcher");
         for (size_t i = 0; i < nd_count_of(phases); i++) {
                 nd_try(say(fd, "phase", phases[i].name));
                 nd_try(phases[i].run(plan));
@@ -153,27 +162,96 @@ static void keep_only(int *fd, int *listener) {
         (void) close_range(FIRST + 2, ~0U, 0);
 }
 
+[[noreturn]] static void fail(struct nd_error *error, int fd) {
+        nd_autotext text = ND_CONTROL_TEXT;
+
+        nd_control_add_error(&text, error);
+        nd_error_free(nd_control_send(fd, &text, nullptr, 0)); /* a launcher that is gone hears nothing */
+        _exit(EXIT_FAILURE);
+}
+
 [[noreturn]] static void holder_main(const struct nd_holder_plan *plan, int fd, int listener) {
-        nd_autoerror struct nd_error *error = nullptr;
+        struct nd_error *error;
 
-        if (plan->detached)
-                detach();
-        keep_only(&fd, &listener);
-        (void) prctl(PR_SET_NAME, "nodens-holder");
+        (void) setsid();
+        keep_only(&fd, &listener); /* not the builder's descriptor of the machine's /proc */
         error = build(plan, fd);
-        if (error) {
-                nd_autotext text = ND_CONTROL_TEXT;
-
-                nd_control_add_error(&text, error);
-                nd_error_free(nd_control_send(fd, &text, nullptr, 0)); /* a launcher that is gone hears nothing */
-                _exit(EXIT_FAILURE);
-        }
+        if (error)
+                fail(error, fd);
         (void) close(fd);
         error = nd_init_serve(listener, plan->cgroup != nullptr);
         _exit(error ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-/* ---- the parent */
+/* ---- the builder */
+
+/* Every ID of the builder's user namespace is itself in the holder's; in the same extents, since the kernel maps none across two. */
+static struct nd_error *map_same(const struct nd_holder_plan *plan, int procfd) {
+        nd_cleanup(nd_id_maps_done) nd_id_maps uids = {}, gids = {};
+
+        nd_vector_each (map, &plan->uids) {
+                nd_vector_push(&uids, ((struct nd_id_map) {map->inside, map->inside, map->count}));
+        }
+        nd_vector_each (map, &plan->gids) {
+                nd_vector_push(&gids, ((struct nd_id_map) {map->inside, map->inside, map->count}));
+        }
+        return nd_userns_write_maps(
+                &(struct nd_userns_plan) {
+                        .uids = uids.items, .uid_count = uids.count, .gids = gids.items, .gid_count = gids.count},
+                procfd);
+}
+
+/* Returns in the builder only; the holder goes its own way. */
+static struct nd_error *clone_holder(const struct nd_holder_plan *plan, int fd, int listener, pid_t *ret) {
+        struct clone_args arguments = {.flags = CLONE_PARENT | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
+                                                CLONE_NEWUTS | CLONE_NEWCGROUP |
+                                                (plan->network->driver == ND_NET_HOST ? 0 : CLONE_NEWNET)};
+        pid_t pid = nd_sys->clone3(&arguments, sizeof arguments);
+
+        if (pid < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make the node's namespaces");
+        if (pid == 0)
+                holder_main(plan, fd, listener);
+        *ret = pid;
+        return nullptr;
+}
+
+static struct nd_error *prepare(const struct nd_holder_plan *plan, int fd, int listener, int proc) {
+        nd_autoclose int procfd = -EBADF;
+        nd_autofree char *number = nullptr;
+        nd_autotext text = ND_CONTROL_TEXT;
+        pid_t pid = 0;
+
+        nd_try(say(fd, "phase", "ID maps"));
+        nd_try(become_root(fd));
+        nd_try(say(fd, "phase", "read-only mounts"));
+        nd_try(nd_view_prepare(plan->binds));
+        nd_try(say(fd, "phase", "namespaces"));
+        nd_try(clone_holder(plan, fd, listener, &pid));
+        number = nd_format("%d", (int) pid);
+        nd_try(nd_dir_open(proc, number, &procfd));
+        nd_try(map_same(plan, procfd));
+        nd_control_begin(&text, "holder");
+        nd_control_add(&text, "pid", number);
+        return nd_control_send(fd, &text, nullptr, 0);
+}
+
+[[noreturn]] static void builder_main(const struct nd_holder_plan *plan, int fd, int listener) {
+        nd_autoclose int proc = -EBADF;
+        struct nd_error *error;
+
+        detach();
+        keep_only(&fd, &listener);
+        (void) prctl(PR_SET_NAME, "nodens-holder");
+        error = nd_dir_open(AT_FDCWD, "/proc", &proc); /* by its path it is gone when the holder's maps are to be written */
+        if (!error)
+                error = prepare(plan, fd, listener, proc);
+        if (error)
+                fail(error, fd);
+        _exit(EXIT_SUCCESS);
+}
+
+/* ---- the launcher */
 
 static struct nd_error *write_map(const char *program, pid_t pid, const nd_id_maps *maps) {
         nd_cleanup(nd_words_done) nd_words words = {};
@@ -208,7 +286,8 @@ static struct nd_error *leave_root(const char *cgroup) {
         return nullptr;
 }
 
-static struct nd_error *follow(int fd) {
+/* Reads what the other side says until it says the awaited verb, and returns that message. */
+static struct nd_error *follow(int fd, const char *awaited, struct nd_control *ret) {
         char phase[64] = "start";
 
         for (;;) {
@@ -218,20 +297,70 @@ static struct nd_error *follow(int fd) {
 
                 if (error || nd_streq(message.verb, "error"))
                         return nd_error_wrap(error ? error : nd_control_error(&message), "the node's phase '%s'", phase);
-                if (nd_streq(message.verb, "ready"))
+                if (nd_streq(message.verb, awaited)) {
+                        *ret = nd_take(message, (struct nd_control) {});
                         return nullptr;
+                }
                 name = nd_control_get(&message, "name");
                 (void) snprintf(phase, sizeof phase, "%s", name ? name : "?");
         }
 }
 
-static struct nd_error *guide(const struct nd_holder_plan *plan, pid_t pid, int fd) {
-        if (plan->cgroup)
-                nd_try(leave_root(plan->cgroup));
-        nd_try(write_map("newuidmap", pid, &plan->uids));
-        nd_try(write_map("newgidmap", pid, &plan->gids));
+static void end_child(int pidfd) {
+        siginfo_t end;
+
+        if (pidfd < 0)
+                return;
+        (void) nd_sys->pidfd_send_signal(pidfd, SIGKILL, 0);
+        (void) waitid(P_PIDFD, (id_t) pidfd, &end, WEXITED);
+}
+
+/* The builder says who the holder is: a child of ours that is not reaped yet, so the number is still its own. */
+static struct nd_error *take_holder(int fd, pid_t *ret_pid, int *ret_pidfd) {
+        nd_cleanup(nd_control_done) struct nd_control message = {};
+        const char *text;
+        uint64_t pid;
+        int pidfd;
+
+        nd_try(follow(fd, "holder", &message));
+        text = nd_control_get(&message, "pid");
+        if (!text || nd_parse_u64(text, INT32_MAX, &pid) < 0 || pid < 2)
+                return nd_error_new(ND_INTERNAL, EPROTO, "the node's builder names no holder");
+        pidfd = pidfd_open((pid_t) pid, 0);
+        if (pidfd < 0)
+                return nd_error_new(ND_INTERNAL, errno, "open the node's holder, process %s", text);
+        *ret_pid = (pid_t) pid;
+        *ret_pidfd = pidfd;
+        return nullptr;
+}
+
+/* From the builder's clone to the holder's pidfd. The builder is gone when this returns. */
+static struct nd_error *guide_builder(const struct nd_holder_plan *plan, pid_t builder, int builder_pidfd, int fd,
+                                      pid_t *ret_pid, int *ret_pidfd) {
+        struct nd_error *error = plan->cgroup ? leave_root(plan->cgroup) : nullptr;
+        siginfo_t end;
+
+        if (!error)
+                error = write_map("newuidmap", builder, &plan->uids);
+        if (!error)
+                error = write_map("newgidmap", builder, &plan->gids);
+        if (!error)
+                error = say(fd, "go", nullptr);
+        if (!error)
+                error = take_holder(fd, ret_pid, ret_pidfd);
+        if (error)
+                end_child(builder_pidfd);
+        else
+                (void) waitid(P_PIDFD, (id_t) builder_pidfd, &end,
+                              WEXITED); /* it ends by itself, right after it has said so */
+        return error;
+}
+
+static struct nd_error *guide_holder(int fd) {
+        nd_cleanup(nd_control_done) struct nd_control message = {};
+
         nd_try(say(fd, "go", nullptr));
-        return follow(fd);
+        return follow(fd, "ready", &message);
 }
 
 static struct nd_error *listen_at(const char *path, int *ret_fd) {
@@ -265,34 +394,32 @@ static const char *why_no_namespaces(void) {
 }
 
 struct nd_error *nd_holder_start(const struct nd_holder_plan *plan, pid_t *ret_pid, int *ret_pidfd) {
-        nd_autoclose int ours = -EBADF, theirs = -EBADF, pidfd = -EBADF, listener = -EBADF;
-        struct clone_args arguments = {.flags = CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
-                                                CLONE_NEWUTS | CLONE_NEWCGROUP |
-                                                (plan->network->driver == ND_NET_HOST ? 0 : CLONE_NEWNET),
+        nd_autoclose int ours = -EBADF, theirs = -EBADF, builder_pidfd = -EBADF, pidfd = -EBADF, listener = -EBADF;
+        struct clone_args arguments = {.flags = CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS,
                                        .exit_signal = SIGCHLD,
-                                       .pidfd = (uintptr_t) &pidfd};
+                                       .pidfd = (uintptr_t) &builder_pidfd};
         struct nd_error *error;
-        siginfo_t end;
         int pair[2];
-        pid_t pid;
+        pid_t builder, pid = 0;
 
         nd_try(listen_at(plan->socket, &listener));
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "make a socket pair");
         ours = pair[0];
         theirs = pair[1];
-        pid = nd_sys->clone3(&arguments, sizeof arguments);
-        if (pid < 0)
+        builder = nd_sys->clone3(&arguments, sizeof arguments);
+        if (builder < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "make the node's namespaces (%s)", why_no_namespaces());
-        if (pid == 0) {
-                (void) close(ours); /* or the parent's death would not be seen */
-                holder_main(plan, theirs, listener);
+        if (builder == 0) {
+                (void) close(ours); /* or the launcher's death would not be seen */
+                builder_main(plan, theirs, listener);
         }
         nd_close_fd(&theirs);
-        error = guide(plan, pid, ours);
+        error = guide_builder(plan, builder, builder_pidfd, ours, &pid, &pidfd);
+        if (!error)
+                error = guide_holder(ours);
         if (error) {
-                (void) nd_sys->pidfd_send_signal(pidfd, SIGKILL, 0);
-                (void) waitid(P_PIDFD, (id_t) pidfd, &end, WEXITED);
+                end_child(pidfd);
                 (void) nd_sys->unlinkat(AT_FDCWD, plan->socket, 0);
                 return error;
         }

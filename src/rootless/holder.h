@@ -16,7 +16,6 @@ struct nd_holder_plan {
         nd_id_maps uids, gids;
         const char *cgroup; /* the delegated cgroup that we are in, as a path of the machine; nullptr = none */
         bool die_with_us;   /* the node ends with the calling process */
-        bool detached;      /* it gets a session of its own and no terminal */
 };
 
 /* Returns when the node is ready to start things. On an error nothing is left. */

@@ -182,17 +182,13 @@ static struct nd_error *record(const struct nd_choice *choice, const struct nd_n
         return nullptr;
 }
 
-struct nd_error *nd_launch(struct nd_choice *choice, const struct nd_node *node, struct nd_launch_way way,
+struct nd_error *nd_launch(struct nd_choice *choice, const struct nd_node *node, bool die_with_us,
                            struct nd_node_record *ret_record, int *ret_pidfd) {
         nd_cleanup(nd_bindplan_done) nd_bindplan binds = {};
         nd_autofree char *resolv = nullptr, *socket = nd_format("%s/holder.sock", node->path), *cgroup = nullptr;
         struct nd_netplan network;
-        struct nd_holder_plan plan = {.name = choice->name,
-                                      .binds = &binds,
-                                      .network = &network,
-                                      .socket = socket,
-                                      .die_with_us = way.die_with_us,
-                                      .detached = way.detached};
+        struct nd_holder_plan plan = {
+                .name = choice->name, .binds = &binds, .network = &network, .socket = socket, .die_with_us = die_with_us};
         nd_autoclose int pidfd = -EBADF;
         struct nd_error *error;
         pid_t pid = 0;

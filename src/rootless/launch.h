@@ -14,11 +14,6 @@
 [[nodiscard]] struct nd_error *nd_launch_binds(struct nd_choice *choice, const struct nd_node *node, const char *resolv,
                                                bool dry, nd_bindplan *ret);
 
-struct nd_launch_way {
-        bool die_with_us;
-        bool detached;
-};
-
-/* Starts the holder of a node whose lock we have, and records it. */
-[[nodiscard]] struct nd_error *nd_launch(struct nd_choice *choice, const struct nd_node *node, struct nd_launch_way way,
+/* Starts the holder of a node whose lock we have, and records it. die_with_us: the node ends with the calling process. */
+[[nodiscard]] struct nd_error *nd_launch(struct nd_choice *choice, const struct nd_node *node, bool die_with_us,
                                          struct nd_node_record *ret_record, int *ret_pidfd);

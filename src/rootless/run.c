@@ -133,7 +133,6 @@ static struct nd_error *start_command(struct job *job, int count, char **words) 
 }
 
 static struct nd_error *work(struct job *job, const struct nd_settings *settings, int count, char **words) {
-        struct nd_launch_way way = {.die_with_us = true};
         struct nd_error *error;
         int r = sd_event_new(&job->loop);
 
@@ -142,7 +141,7 @@ static struct nd_error *work(struct job *job, const struct nd_settings *settings
         nd_try(nd_settings_choose(settings, false, rootless_variable, nullptr, &job->choice));
         nd_try(nd_node_open(job->choice.name, true, &job->node));
         nd_try(nd_node_lock(&job->node));
-        nd_try(nd_launch(&job->choice, &job->node, way, &job->record, &job->pidfd));
+        nd_try(nd_launch(&job->choice, &job->node, true, &job->record, &job->pidfd));
         if (job->choice.net != ND_NET_HOST)
                 nd_try(nd_parts_start(job->loop, &job->node, &job->parts));
         nd_try(nd_supervisor_start(job->loop, &job->node, &job->record, &job->supervisor));

@@ -96,13 +96,12 @@ static struct nd_error *prepare(struct keeper *k, const struct nd_settings *sett
 
 static struct nd_error *foreground(struct keeper *k, const struct nd_settings *settings) {
         nd_autoerror struct nd_error *absent = nullptr;
-        struct nd_launch_way way = {.detached = true};
 
         nd_try(prepare(k, settings));
         nd_try(nd_node_lock(&k->node));
         absent = nd_node_holder(&k->node, &k->record, &k->pidfd);
         if (absent)
-                nd_try(nd_launch(&k->choice, &k->node, way, &k->record, &k->pidfd));
+                nd_try(nd_launch(&k->choice, &k->node, false, &k->record, &k->pidfd));
         else
                 nd_log(ND_LOG_NOTICE, "the node runs already; it is taken up again", nd_field("node", k->choice.name));
         if (k->choice.net != ND_NET_HOST)
@@ -149,7 +148,6 @@ int rootless_up(void *settings, [[maybe_unused]] int operand_count, [[maybe_unus
 
 static struct nd_error *hold(struct keeper *k, const struct nd_settings *settings) {
         nd_autoerror struct nd_error *absent = nullptr;
-        struct nd_launch_way way = {.detached = true};
         int r;
 
         nd_try(prepare(k, settings));
@@ -158,7 +156,7 @@ static struct nd_error *hold(struct keeper *k, const struct nd_settings *setting
         if (!absent)
                 return nd_error_new(ND_EXISTS, EEXIST, "node '%s' runs already, as process %d", k->choice.name,
                                     (int) k->record.pid);
-        nd_try(nd_launch(&k->choice, &k->node, way, &k->record, &k->pidfd));
+        nd_try(nd_launch(&k->choice, &k->node, false, &k->record, &k->pidfd));
         r = sd_notifyf(0, "MAINPID=%d\nREADY=1", (int) k->record.pid);
         if (r > 0)
                 r = sd_notify_barrier(0,

@@ -3,8 +3,12 @@
  *
  * Theory of operation
  *   The machine's root moves to /oldroot of a small tmpfs, the node's root grows at /newroot beside it, and at the end only that is left:
- *   the old root is unmounted and has no name any more. Sources are read under /oldroot with the user's own rights: root in the node
+ *   the rest is unmounted and has no name any more. Sources are read under /oldroot with the user's own rights: root in the node
  *   has none beyond them over files of IDs that it does not have.
+ *   A read-only bind must hold against root of the node, who may change the flags of mounts in the node's mount namespace. So the builder makes
+ *   these binds first, numbered below /locked, in a mount namespace that belongs to another user namespace. The kernel locks their
+ *   flags in the copy that the holder gets, and in all copies of them (tests/kernel/locked-mount-flags.c). Everything that the node may
+ *   change, tmpfs and the like, is made by the holder and belongs to the node's own user namespace.
  *   proc and sysfs can be mounted only while a whole one is visible in the mount namespace, so they come before the old root goes.
  *   Everything is private while it is built and shared at the end, so that mounts which one daemon of the node makes are seen by
  *   the others; nothing propagates from or to the machine. */
@@ -22,6 +26,7 @@
 #define BASE "/tmp"
 #define OLD "/oldroot"
 #define NEW "/newroot"
+#define LOCKED "/locked"
 
 enum { COPY_BYTES = 1024 * 1024 };
 
@@ -139,10 +144,16 @@ static struct nd_error *put(const struct nd_bind *bind, const char *source, cons
         return nd_error_new(ND_INTERNAL, 0, "'%s' has no kind", bind->target);
 }
 
+/* Where an entry comes from: the builder has made the read-only ones, the others are the machine's. */
+static char *source_of(const nd_bindplan *plan, const struct nd_bind *bind) {
+        if (bind->read_only)
+                return nd_format(LOCKED "/%zu", (size_t) (bind - plan->items));
+        return nd_format(OLD "%s", bind->source ? bind->source : "");
+}
+
 static struct nd_error *put_all(const nd_bindplan *plan) {
         nd_vector_each (bind, plan) {
-                nd_autofree char *source = nd_format(OLD "%s", bind->source ? bind->source : ""),
-                                 *target = nd_format(NEW "%s", bind->target);
+                nd_autofree char *source = source_of(plan, bind), *target = nd_format(NEW "%s", bind->target);
                 struct nd_error *error;
 
                 if (bind->optional && access(source, F_OK) < 0)
@@ -154,26 +165,56 @@ static struct nd_error *put_all(const nd_bindplan *plan) {
         return nullptr;
 }
 
-/* From "/" being the machine's to "/" holding OLD and NEW. */
+/* ---- the builder */
+
+/* From "/" being the machine's to "/" holding OLD, NEW and LOCKED. */
 static struct nd_error *step_aside(void) {
         nd_try(mount_at("/", nullptr, "/", MS_REC | MS_PRIVATE, nullptr));
         nd_try(mount_at("tmpfs", "tmpfs", BASE, MS_NOSUID, "mode=0755"));
         if (chdir(BASE) < 0 || nd_sys->mkdirat(AT_FDCWD, "oldroot", 0755) < 0 ||
-            nd_sys->mkdirat(AT_FDCWD, "newroot", 0755) < 0 || nd_sys->pivot_root(".", "oldroot") < 0 || chdir("/") < 0)
+            nd_sys->mkdirat(AT_FDCWD, "newroot", 0755) < 0 || nd_sys->mkdirat(AT_FDCWD, "locked", 0755) < 0 ||
+            nd_sys->pivot_root(".", "oldroot") < 0 || chdir("/") < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "move the machine's root aside");
-        return mount_at("tmpfs", "tmpfs", NEW, MS_NOSUID, "mode=0755");
+        return nullptr;
 }
 
+static struct nd_error *put_read_only(const nd_bindplan *plan) {
+        nd_vector_each (bind, plan) {
+                nd_autofree char *source = nd_format(OLD "%s", bind->source ? bind->source : ""), *target = nullptr;
+                struct nd_error *error;
+
+                if (!bind->read_only || (bind->optional && access(source, F_OK) < 0))
+                        continue;
+                target = source_of(plan, bind);
+                error = put(bind, source, target);
+                if (error)
+                        return nd_error_wrap(error, "the node's '%s'", bind->target);
+        }
+        return nullptr;
+}
+
+struct nd_error *nd_view_prepare(const nd_bindplan *plan) {
+        mode_t mask = umask(0);
+        struct nd_error *error = step_aside();
+
+        if (!error)
+                error = put_read_only(plan);
+        (void) umask(mask);
+        return error;
+}
+
+/* ---- the holder */
+
+/* What the builder has made is locked and goes as a whole, with the root that it hangs on. */
 static struct nd_error *step_in(void) {
-        if (nd_sys->umount2(OLD, MNT_DETACH) < 0 || chdir(NEW) < 0 || nd_sys->pivot_root(".", ".") < 0 ||
-            nd_sys->umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+        if (chdir(NEW) < 0 || nd_sys->pivot_root(".", ".") < 0 || nd_sys->umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "enter the node's root");
         return mount_at("/", nullptr, "/", MS_REC | MS_SHARED, nullptr);
 }
 
 struct nd_error *nd_view_enter(const nd_bindplan *plan) {
         mode_t mask = umask(0);
-        struct nd_error *error = step_aside();
+        struct nd_error *error = mount_at("tmpfs", "tmpfs", NEW, MS_NOSUID, "mode=0755");
 
         if (!error)
                 error = put_all(plan);

@@ -22,8 +22,13 @@ def test_a_command_runs_as_root_of_its_own_namespaces() -> None:
 
 
 def test_all_subordinate_ids_are_mapped_and_the_user_is_root() -> None:
-    lines = node_run("cat", "/proc/self/uid_map", "/proc/self/gid_map").stdout.splitlines()
-    assert [line.split() for line in lines] == 2 * [["0", str(UID), "1"], ["1", str(machine.SUBID), str(SUBIDS)]]
+    with machine.node("mapped", "--net", "none") as made:
+        state = made.state()
+        assert state
+        outside = [Path(f"/proc/{state['pid']}/{kind}_map").read_text().split() for kind in ("uid", "gid")]
+        assert outside == 2 * [["0", str(UID), "1", "1", str(machine.SUBID), str(SUBIDS)]]
+        inside = [made.shell("cat", f"/proc/self/{kind}_map").stdout.split() for kind in ("uid", "gid")]
+        assert inside == 2 * [["0", "0", "1", "1", "1", str(SUBIDS)]], "the node's user namespace is in one of the builder's with the same IDs"
 
 
 def test_the_supplementary_groups_are_gone_and_nested_maps_can_be_written() -> None:

@@ -139,3 +139,76 @@ def test_the_helper_is_confined(inside: Node) -> None:
 def test_names_are_answered_by_the_helper_only(inside: Node) -> None:
     lines = inside.shell("cat", "/etc/resolv.conf").stdout.split()
     assert lines[0] == "nameserver" and lines[1] in ("169.254.1.1", "10.0.2.3")
+
+
+# ---- read-only binds and the api directory
+
+REWRITE = """
+import ctypes, os, subprocess, sys
+path, file = sys.argv[1:3]
+libc = ctypes.CDLL(None, use_errno=True)
+def says(name, function):
+    try:
+        done = function()
+    except OSError as error:
+        done = error.strerror
+    print(name, done)
+def attribute(at):  # mount_setattr(clear read-only)
+    if libc.syscall(442, -100, at.encode(), 0, (ctypes.c_uint64 * 4)(0, 1, 0, 0), 32) < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+def mount(*words):
+    return subprocess.run(["mount", *words], capture_output=True).returncode
+os.makedirs("/tmp/again", exist_ok=True)
+says("remount", lambda: mount("-o", "remount,bind,rw", path))
+says("attribute", lambda: attribute(path))
+says("bind", lambda: mount("--rbind", path, "/tmp/again"))
+says("remount of a bind", lambda: mount("-o", "remount,bind,rw", "/tmp/again"))
+says("attribute of a bind", lambda: attribute("/tmp/again"))
+says("in namespaces of its own", lambda: subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
+     "mount -o remount,bind,rw $0 && echo evil >$0/$1", path, file], capture_output=True).returncode)
+for at in (path, "/tmp/again"):
+    says("write " + at, lambda: open(f"{at}/{file}", "w").write("evil"))
+    says("replace " + at, lambda: os.rename(f"{at}/{file}", f"{at}/gone"))
+"""
+
+
+def test_a_read_only_bind_cannot_be_made_writable_by_root_of_the_node() -> None:
+    project = HOME / "project"
+    project.mkdir(exist_ok=True)
+    (project / "Makefile").write_text("all:\n")
+    for path in (project, project / "Makefile"):
+        os.chown(path, UID, UID)
+    said = machine.node_run(*machine.python(REWRITE), str(project), "Makefile", options=("--net", "none", "--bind", f"{project}:ro")).stdout
+    assert {entry.name: entry.read_text() for entry in project.iterdir()} == {"Makefile": "all:\n"}, said
+    assert "bind 0" in said.splitlines() and said.count("Read-only file system") == 4, said
+    assert said.count("Operation not permitted") == 2, said
+
+
+def test_a_writable_bind_in_a_read_only_one_is_writable() -> None:
+    project = HOME / "mixed"
+    (project / "out").mkdir(parents=True, exist_ok=True)
+    for path in (project, project / "out"):
+        os.chown(path, UID, UID)
+    machine.node_run("sh", "-c", f"echo made >{project}/out/file; ! touch {project}/file",
+                     options=("--net", "none", "--bind", f"{project}:ro,{project}/out"))
+    assert (project / "out/file").read_text() == "made\n"
+
+
+def test_a_file_can_be_bound_read_only() -> None:
+    file = HOME / "single"
+    file.write_text("kept\n")
+    os.chown(file, UID, UID)
+    done = machine.node_run("sh", "-c", f"cat {file}; mount -o remount,bind,rw {file}; echo evil >{file}", options=("--net", "none", "--bind", f"{file}:ro"), check=False)
+    assert done.stdout == "kept\n" and file.read_text() == "kept\n" and done.returncode != 0
+
+
+def test_what_tools_outside_read_cannot_be_changed_by_root_of_the_node(inside: Node) -> None:
+    api = RUNTIME / "nodens" / inside.name / "api"
+    before = (api / "child_pid").read_text(), (api / "api.sock").stat().st_ino
+    for file in ("child_pid", "api.sock"):
+        said = inside.python(REWRITE.replace("sys.argv[1:3]", repr((str(api), file))))
+        assert said.count("Read-only file system") >= 2, said
+    assert ((api / "child_pid").read_text(), (api / "api.sock").stat().st_ino) == before
+    assert sorted(entry.name for entry in api.iterdir()) == ["api.sock", "child_pid"]
+    state = inside.state()
+    assert state and before[0] == str(state["pid"])
