@@ -10,6 +10,7 @@
 #include "cli/findings.h"
 #include "cli/node.h"
 #include "cli/rootless.h"
+#include "cli/subids.h"
 #include "sys/cgroup.h"
 #include "sys/file.h"
 #include "userns/manager.h"
@@ -209,6 +210,7 @@ static void check_ids(struct findings *findings, const struct node_config *confi
         if (source == ND_RANGE_NO_GETSUBIDS)
                 findings_add(findings, FINDING_WARN, "getsubids", nd_strdup("user kubelet exists, but not this program"),
                              nd_strdup("apt install uidmap: the stock kubelet does not start without it"));
+        subids_check(findings, range);
 }
 
 static struct nd_error *check_node(const struct check_settings *settings, struct findings *findings) {

@@ -42,6 +42,17 @@ def test_ids_that_somebody_else_has_are_not_advised() -> None:
     assert finding["advice"] == "as root: usermod --add-subuids 1114112-2162687 --add-subgids 1114112-2162687 worker"
 
 
+def test_subordinate_ids_that_pods_would_have_too_are_a_warning_where_a_kubelet_has_run() -> None:
+    mine, kubelet = subids("worker:100000:65536\\n"), "mount -t tmpfs none /var/lib; mkdir /var/lib/kubelet"
+    assert check(mine)["pod IDs and users"]["verdict"] == "note"
+    finding = check(f"{mine}; {kubelet}")["pod IDs and users"]
+    assert finding["verdict"] == "warn"
+    assert finding["found"].startswith("worker's IDs 100000 to 165535 in /etc/subuid overlap those of pods")
+    apart = subids("worker:100000:65536\\nkubelet:655360000:7208960\\n")
+    known = "printf 'worker:x:1234:1234::/:/bin/sh\\nkubelet:x:999:999::/:/bin/false\\n' >/tmp/passwd-of-a-test; mount --bind /tmp/passwd-of-a-test /etc/passwd"
+    assert "pod IDs and users" not in check(f"{apart}; {known}; {kubelet}")
+
+
 def test_a_closed_tun_device_is_told_with_its_command() -> None:
     finding = check("touch /tmp/closed; chmod 0600 /tmp/closed; mount --bind /tmp/closed /dev/net/tun")["/dev/net/tun"]
     assert finding["verdict"] == "fail"
