@@ -19,6 +19,7 @@
 #include "cri/cdi.h"
 #include "cri/config.h"
 #include "cri/devices.h"
+#include "cri/image-path.h"
 #include "cri/namespaces.h"
 #include "cri/paths.h"
 #include "cri/process.h"
@@ -305,8 +306,9 @@ static struct nd_error *label_volumes(const struct container_request *request, c
         return nullptr;
 }
 
-static struct nd_error *make_spec(const struct bundle_plan *plan, const char *directory, const struct container_user *user,
-                                  const volumes *found, const declared_volumes *declared, struct selinux_labels *labels) {
+static struct nd_error *make_spec(const struct bundle_plan *plan, const char *directory, int tree,
+                                  const struct container_user *user, const volumes *found, const declared_volumes *declared,
+                                  struct selinux_labels *labels) {
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
         const struct container_request *request = request_of(plan);
 
@@ -324,6 +326,7 @@ static struct nd_error *make_spec(const struct bundle_plan *plan, const char *di
         add_files(plan, &spec);
         volumes_mount(request, found, declared, &spec);
         nd_try(cdi_describe(plan->config, &request->cdi_devices, &spec)); /* over all that is there */
+        nd_try(image_path_check(tree, &spec));
         return write_spec(directory, &spec);
 }
 
@@ -379,7 +382,7 @@ static struct nd_error *make_for_image(const struct bundle_plan *plan, const cha
                                                                       .uid = userns >= 0 ? pod->uids.outside : 0,
                                                                       .gid = userns >= 0 ? pod->gids.outside : 0},
                                      &declared));
-        nd_try(make_spec(plan, directory, &user, &found, &declared, &labels));
+        nd_try(make_spec(plan, directory, tree, &user, &found, &declared, &labels));
         *ret_fd = nd_take_fd(tree);
         return nullptr;
 }

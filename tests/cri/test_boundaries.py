@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
+import images as make
 import parts
 import pytest
 import validation
@@ -90,6 +91,30 @@ def test_labels_of_an_image_are_nobodys_orders(subject: Subject, plain_pods: Pod
     assert dict(status.labels) == {"asked": "for"} and MARK not in str(status)
     if subject.name == "nodens-cri":
         assert MARK not in specification(of_nodens(subject), one)
+
+
+# ---- R10: paths of an image ----
+
+@pytest.mark.parametrize("tty", [False, True])
+@pytest.mark.parametrize("place", ["dev", "proc", "sys"])
+def test_an_image_whose_dev_is_a_link_changes_nothing_on_the_host(pods: Pods, published: tuple[parts.real.Site | None, validation.Names], tmp_path: Path, place: str, tty: bool) -> None:
+    """CVE-2026-47766, CVE-2026-41579: the engine followed /dev of the image to a directory of the host and made devices there."""
+    site, names = published
+    if site is None:
+        pytest.skip("the registry is not ours to publish in")
+    victim = tmp_path / "victim"
+    victim.mkdir(mode=0o777)
+    for name in ("ptmx", "null", "fd", "console"):
+        (victim / name).write_text("the host's")
+    image = validation.stored(site, validation.SHELL)
+    image.layer(make.tar(make.entry(f".wh.{place}")))
+    inside = [str(path).strip("/") for path in (*reversed(victim.parents), victim) if path != Path("/")]
+    image.layer(make.tar(*(make.directory(path) for path in inside), make.symlink(place, str(victim))))
+    parts.real.Site.publish(site, image, f"validation/link-at-{place}:latest")
+    with pytest.raises(grpc.RpcError) as error:
+        pods.run().container(image=f"{names.registry}/validation/link-at-{place}:latest", tty=tty)
+    assert {path.name: path.read_text() for path in victim.iterdir()} == dict.fromkeys(("ptmx", "null", "fd", "console"), "the host's")
+    assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT and f"'/{place}' of the image is a symbolic link" in error.value.details()
 
 
 # ---- R11, R12: what is not ours stays as it is ----
