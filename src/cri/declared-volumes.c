@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cri/declared-volumes.h"
 
-#include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "cri/image-path.h"
 #include "cri/volumes.h"
 #include "sys/file.h"
 #include "sys/tree-copy.h"
@@ -24,29 +23,22 @@ void declared_volumes_done(declared_volumes *list) {
 
 /* ---- where ---- */
 
-static bool is_below(const char *path, const char *directory) {
+static bool is_at_or_below(const char *path, const char *directory) {
         size_t length = strlen(directory);
 
         return nd_has_prefix(path, directory) && (path[length] == '/' || path[length] == '\0');
 }
 
-static bool is_kernels(const char *path) {
-        static const char *const places[] = {"/proc", "/sys", "/dev"};
+/* Whether the pod mounts something there or above, whichever links it goes by. Containers of the pod write into its volumes: a link in one would move the image's volume. */
+static struct nd_error *find_mounted(const struct declared_volumes_plan *plan, const char *destination, bool *ret) {
+        *ret = false;
+        for (size_t i = 0; i < plan->request->mounts.count && !*ret; i++) {
+                nd_cleanup(image_path_done) struct image_path path = {};
 
-        for (size_t i = 0; i < nd_count_of(places); i++)
-                if (is_below(path, places[i]))
-                        return true;
-        return false;
-}
-
-static bool is_mounted(const struct container_request *request, const char *destination) {
-        nd_vector_each (mount, &request->mounts) {
-                nd_autofree char *path = volumes_clean_path(mount->container_path);
-
-                if (nd_streq(path, destination))
-                        return true;
+                nd_try(image_path_resolve(plan->tree, plan->request->mounts.items[i].container_path, &path));
+                *ret = is_at_or_below(destination, path.resolved);
         }
-        return false;
+        return nullptr;
 }
 
 static bool is_listed(const declared_volumes *list, const char *destination) {
@@ -57,35 +49,31 @@ static bool is_listed(const declared_volumes *list, const char *destination) {
         return false;
 }
 
-/* The path behind all links, as the kernel tells it of a descriptor in a tree that is attached nowhere: from the tree's root. */
-static struct nd_error *path_behind(int fd, char **ret) {
-        nd_autofree char *link = nd_format("/proc/self/fd/%d", fd);
-        char path[PATH_MAX];
-        ssize_t n = readlink(link, path, sizeof path);
-
-        if (n <= 0 || n >= PATH_MAX)
-                return nd_error_new(ND_INTERNAL, n < 0 ? errno : ENAMETOOLONG, "follow its links");
-        path[n] = '\0';
-        free(*ret);
-        *ret = volumes_clean_path(path);
-        return nullptr;
-}
-
 /* ret_fd stays -EBADF where the image has nothing. */
-static struct nd_error *find_in_image(int tree, const char *path, char **ret_destination, int *ret_fd) {
-        struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-                               .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+static struct nd_error *open_in_image(int tree, const struct image_path *path, int *ret_fd) {
+        struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
+                               .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
         int fd;
 
-        *ret_destination = volumes_clean_path(path);
-        fd = nd_sys->openat2(tree, path, &how, sizeof how);
-        if (fd < 0 && errno == ENOENT)
+        if (path->missing)
                 return nullptr;
+        fd = nd_sys->openat2(tree, path->resolved, &how, sizeof how);
         if (fd < 0)
                 return nd_error_new(errno == ENOTDIR ? ND_INVALID : nd_code_of_errno(errno), errno,
                                     "what the image has there cannot be used as a directory");
         *ret_fd = fd;
-        return path_behind(fd, ret_destination);
+        return nullptr;
+}
+
+static struct nd_error *check_place(const struct image_path *path) {
+        if (path->kernels)
+                return nd_error_new(ND_INVALID, 0, "'%s' belongs to the kernel, and no image may put something there",
+                                    image_path_is_kernels(path->resolved) ? path->resolved : path->kernels);
+        if (path->dangling)
+                return nd_error_new(ND_INVALID, 0, "a link leads to '%s', which the image does not have", path->resolved);
+        if (nd_streq(path->resolved, "/"))
+                return nd_error_new(ND_INVALID, 0, "a volume cannot be the whole root filesystem");
+        return nullptr;
 }
 
 /* ---- making ---- */
@@ -100,24 +88,22 @@ static struct nd_error *fill(const struct declared_volumes_plan *plan, int image
         return nd_tree_copy(image, fd);
 }
 
-static struct nd_error *make_one(const struct declared_volumes_plan *plan, const char *path, declared_volumes *ret) {
-        nd_autofree char *clean = volumes_clean_path(path), *destination = nullptr;
+static struct nd_error *make_one(const struct declared_volumes_plan *plan, const char *declared, declared_volumes *ret) {
+        nd_cleanup(image_path_done) struct image_path path = {};
+        nd_autofree char *clean = volumes_clean_path(declared);
         struct declared_volume volume = {};
         nd_autoclose int image = -EBADF;
+        bool mounted;
 
-        if (is_mounted(plan->request, clean))
+        nd_try(image_path_resolve(plan->tree, clean, &path));
+        nd_try(find_mounted(plan, path.resolved, &mounted));
+        if (mounted || is_listed(ret, path.resolved))
                 return nullptr;
-        nd_try(find_in_image(plan->tree, clean, &destination, &image));
-        if (nd_streq(destination, "/"))
-                return nd_error_new(ND_INVALID, 0, "a volume cannot be the whole root filesystem");
-        if (is_kernels(destination))
-                return nd_error_new(ND_INVALID, 0, "'%s' belongs to the kernel, and no image may put something there",
-                                    destination);
-        if (is_mounted(plan->request, destination) || is_listed(ret, destination))
-                return nullptr;
+        nd_try(check_place(&path));
+        nd_try(open_in_image(plan->tree, &path, &image));
         if (ret->count >= VOLUMES_MOST)
                 return nd_error_new(ND_EXHAUSTED, 0, "an image may have at most %d volumes", VOLUMES_MOST);
-        volume.destination = nd_take_ptr(destination);
+        volume.destination = nd_take_ptr(path.resolved);
         volume.source = nd_format("%s/volumes/%zu", plan->directory, ret->count);
         nd_vector_push(ret, volume);
         return fill(plan, image, volume.source);

@@ -110,12 +110,99 @@ static void links_lead_nowhere_but_into_the_image([[maybe_unused]] void **state)
         expect_error(make(&world, "/etc/passwd"), ND_INVALID, "cannot be used as a directory");
 }
 
+/* CVE-2019-16884 by a link and a name that the image does not have: the engine resolves it where /proc is mounted. */
+static void no_link_leads_a_volume_to_the_kernels_places([[maybe_unused]] void **state) {
+        static const struct {
+                const char *link, *text;
+        } links[] = {
+                {"a", "/proc"},
+                {"b", "/dev"},
+                {"c", "/sys"},
+                {"d", "../../proc/self"},
+                {"e", "data/../proc"},
+                {"f", "nothing/../dev"},
+                {"g", "a/1/../../data"},
+                {"h", "/proc/self/root/data"},
+                {"i", "b"},
+                {"loop", "loop"},
+        };
+        static const char *const refused[] = {
+                "/a/sys",
+                "/a/sys/kernel",
+                "/a/1",
+                "/a/self/attr",
+                "/a/self/fd",
+                "/a/self/task",
+                "/a/thread-self/attr/apparmor",
+                "/a/net",
+                "/b/pts",
+                "/b/shm",
+                "/c/kernel",
+                "/c/fs/cgroup",
+                "/d",
+                "/d/attr",
+                "/e/sys",
+                "/f/shm",
+                "/g",
+                "/h",
+                "/i/pts",
+                "/proc/sys",
+                "/data/../proc/x",
+        };
+        nd_cleanup(world_done) struct world world = {.tree = -EBADF};
+
+        world_make(&world);
+        for (size_t i = 0; i < nd_count_of(links); i++)
+                assert_int_equal(symlinkat(links[i].text, world.tree, links[i].link), 0);
+        for (int has = 0; has < 2; has++) { /* an image that lacks /proc, /sys and /dev, and one with them */
+                for (size_t i = 0; i < nd_count_of(refused); i++)
+                        expect_error(make(&world, refused[i]), ND_INVALID, "belongs to the kernel");
+                scratch_mkdir(world.root, "image/proc");
+                scratch_mkdir(world.root, "image/sys/fs");
+                scratch_mkdir(world.root, "image/dev/pts");
+        }
+        expect_error(make(&world, "/loop/x"), ND_INVALID, "in the image: Too many levels of symbolic links");
+}
+
+static void a_link_to_nothing_makes_no_volume([[maybe_unused]] void **state) {
+        nd_cleanup(world_done) struct world world = {.tree = -EBADF};
+
+        world_make(&world);
+        assert_int_equal(symlinkat("/nowhere", world.tree, "dangling"), 0);
+        assert_int_equal(symlinkat("data", world.tree, "to-data"), 0);
+        expect_error(make(&world, "/dangling"), ND_INVALID, "a link leads to '/nowhere', which the image does not have");
+        expect_error(make(&world, "/dangling/x"), ND_INVALID, "which the image does not have");
+        expect_ok(make(&world, "/to-data/new/directory")); /* as with /var/run -> /run */
+        assert_string_equal(world.found.items[0].destination, "/data/new/directory");
+        expect_error(make(&world, "/data/file/x"), ND_INVALID, "Not a directory");
+}
+
+static void a_link_does_not_put_a_volume_over_the_pods([[maybe_unused]] void **state) {
+        struct mount_request mount = {.container_path = (char *) "/secrets"};
+        nd_cleanup(world_done) struct world world = {.tree = -EBADF};
+
+        world_make(&world);
+        scratch_mkdir(world.root, "image/deep/down/here");
+        assert_int_equal(symlinkat("deep/down/here", world.tree, "secrets"), 0);
+        nd_vector_push(&world.request.mounts, mount);
+        expect_ok(make(&world, "/deep/down/here"));
+        assert_int_equal(world.found.count, 0);
+        expect_ok(make(&world, "/deep/down/here/below")); /* what is in the pod's volume leads who knows where */
+        assert_int_equal(world.found.count, 0);
+        expect_ok(make(&world, "/deep/down/hereabouts"));
+        assert_int_equal(world.found.count, 1);
+        nd_vector_done(&world.request.mounts);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_volume_begins_with_what_the_image_has_there),
                 cmocka_unit_test(where_the_image_has_nothing_it_is_empty_and_the_pods_roots),
                 cmocka_unit_test(what_the_pod_mounts_there_counts),
                 cmocka_unit_test(links_lead_nowhere_but_into_the_image),
+                cmocka_unit_test(no_link_leads_a_volume_to_the_kernels_places),
+                cmocka_unit_test(a_link_to_nothing_makes_no_volume),
+                cmocka_unit_test(a_link_does_not_put_a_volume_over_the_pods),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -79,6 +79,31 @@ def test_the_runtimes_own_files_are_mounted_over_nothing_of_the_kernels(pods: Po
     assert f"the mount at '/{name}': a link of the image leads to" in error.details()
 
 
+def test_a_volume_of_the_image_hides_no_volume_of_the_pod(pods: Pods, built: Built, tmp_path: Path) -> None:
+    """The image declares the directory behind the link at which the pod mounts its volume, to put its own files in front of the pod's."""
+    (tmp_path / "ours").write_text("the pod's")
+    pod = pods.run()
+    image = built([make.directory("deep"), make.directory("deep/down"), make.symlink("secrets", "deep/down"), make.entry("deep/down/ours", b"the image's")], volumes=("/deep/down",))
+    one = pod.container(image=image, mounts=[pod.mount(tmp_path, "/secrets")])
+    assert one.output("cat /secrets/ours /deep/down/ours") == "the pod'sthe pod's"
+
+
+def test_a_link_in_a_volume_of_the_pod_moves_no_volume_of_the_image(pods: Pods, built: Built, tmp_path: Path) -> None:
+    """A container of the pod left a link to /proc in a shared volume, and the image declares a volume behind it."""
+    (tmp_path / "link").symlink_to("/proc")
+    pod = pods.run()
+    one = pod.container(image=built([make.directory("shared")], volumes=("/shared/link/sys",)), mounts=[pod.mount(tmp_path, "/shared")])
+    assert "/volumes/" not in one.output("grep ' /proc' /proc/self/mountinfo; true")
+    assert one.execute("test -e /proc/sys/kernel/hostname").code == 0
+
+
+def test_a_maze_of_links_ends(plain_pods: Pods, built: Built) -> None:
+    """A volume's way leads through a loop and through links that double with every step; the pod is refused at once instead of keeping a worker busy."""
+    doubling = [make.symlink(f"m{n}", "/".join([f"m{n + 1}/.."] * 30 + [f"m{n + 1}"])) for n in range(30)]
+    error = refused(lambda: plain_pods.run().container(image=built([*doubling, make.directory("m30")], volumes=("/m0/x",))), grpc.StatusCode.INVALID_ARGUMENT)
+    assert "Too many levels of symbolic links" in error.details()
+
+
 def test_a_working_directory_is_not_made_in_a_read_only_volume(pods: Pods, built: Built, victim: Path) -> None:
     """The image's working directory lies behind a link in a read-only volume of the host, where the engine would make it."""
     pod = pods.run()

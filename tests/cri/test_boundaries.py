@@ -15,7 +15,7 @@ import parts
 import pytest
 import validation
 from conftest import Subject
-from pods import Container, Pods, eventually, mounted
+from pods import Container, Pods, eventually, mounted, refused
 
 NOBODY = 65534
 MARK = "nodens-hostile-value"
@@ -115,6 +115,20 @@ def test_an_image_whose_dev_is_a_link_changes_nothing_on_the_host(pods: Pods, pu
         pods.run().container(image=f"{names.registry}/validation/link-at-{place}:latest", tty=tty)
     assert {path.name: path.read_text() for path in victim.iterdir()} == dict.fromkeys(("ptmx", "null", "fd", "console"), "the host's")
     assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT and f"'/{place}' of the image is a symbolic link" in error.value.details()
+
+
+@pytest.mark.parametrize("volume", ["/a/sys", "/a/sys/kernel", "/a/1", "/a/self/attr", "/a/self/fd", "/a/self/task", "/a/thread-self/attr/apparmor", "/b/pts", "/b/shm", "/c/fs/cgroup", "/c/kernel"])
+def test_no_volume_of_an_image_gets_into_proc_by_a_link(plain_pods: Pods, published: tuple[parts.real.Site | None, validation.Names], volume: str) -> None:
+    """CVE-2019-16884 by a link and a name that the image does not have."""
+    site, names = published
+    if site is None:
+        pytest.skip("the registry is not ours to publish in")
+    image = validation.stored(site, validation.SHELL)
+    image.layer(make.tar(*(make.symlink(name, target) for name, target in (("a", "/proc"), ("b", "/dev"), ("c", "/sys")))))
+    image.config["config"]["Volumes"] = {volume: {}}
+    parts.real.Site.publish(site, image, f"validation/linked-volume:{volume.replace('/', '-').strip('-')}")
+    error = refused(lambda: plain_pods.run().container(image=names.tag("linked-volume", volume.replace("/", "-").strip("-"))), grpc.StatusCode.INVALID_ARGUMENT)
+    assert "belongs to the kernel" in error.details()
 
 
 # ---- R11, R12: what is not ours stays as it is ----
