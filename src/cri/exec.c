@@ -6,6 +6,8 @@
  *   started, wherever it has hidden. A command that ends in time may leave a process behind on purpose (a hook that starts a server): those are lifted
  *   into the container's cgroup, and the empty one goes. A killed one's may need a moment to become empty: the broom comes back for it.
  *   crun's own troubles ("executable not found") come through its log, a memory file, so that they cannot be mistaken for the command's words.
+ *   What crun inherits it has open while it goes to the command's working directory, which the container may have made a link to /proc/self/fd/<N>
+ *   (CVE-2024-21626): so none of it is a directory.
  *   crun does not set oom_score_adj for a command; it inherits, so the child gets the container's before it executes crun.
  * Owns       the child, the timers, the cgroup. Knows the container by its id only: it may go meanwhile. */
 #include "cri/exec.h"
@@ -348,11 +350,11 @@ static struct nd_error *launch(struct daemon *daemon, const char *handler, struc
                                const struct exec_streams *streams) {
         nd_autofree char *process_path = nd_format("/proc/self/fd/%d", PROCESS_FD),
                          *log_path = nd_format("/proc/self/fd/%d", LOG_FD), *console_path = nullptr;
-        const int descriptors[] = {process, exec->log, streams && streams->terminal ? streams->console_directory : -EBADF};
+        const int descriptors[] = {process, exec->log, streams && streams->terminal ? streams->console : -EBADF};
         nd_cleanup(nd_strings_done) nd_strings argv = {};
 
         if (streams && streams->terminal)
-                console_path = nd_format("/proc/self/fd/%d/%s", CONSOLE_FD, streams->console);
+                console_path = nd_format("/proc/self/fd/%d", CONSOLE_FD);
         nd_try(engine_exec_argv(&daemon->config, handler, exec->id, process_path, exec->name[0] ? exec->name : nullptr,
                                 nullptr, console_path, false, log_path, &argv));
         return nd_child_start(daemon->loop,

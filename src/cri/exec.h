@@ -29,8 +29,7 @@ typedef void (*exec_callback)(struct nd_error *error, struct exec_result *result
 struct exec_streams {
         int fds[3];    /* standard input, output and errors; of crun alone when there is a terminal. They stay the caller's */
         bool terminal; /* the command gets one, and its other end comes over the socket */
-        int console_directory; /* where that socket is */
-        const char *console;   /* its name there */
+        int console; /* that socket, as a path: O_PATH. Never a directory, since a container's working directory may lead through it */
 };
 
 /* The same without a time limit, and with nothing in the result but the code. */

@@ -13,9 +13,10 @@ import grpc
 import images as make
 import parts
 import pytest
+import spdy
 import validation
 from conftest import Subject
-from pods import Container, Pods, eventually, mounted, refused
+from pods import TIMEOUT, Container, Pods, eventually, mounted, refused
 
 NOBODY = 65534
 MARK = "nodens-hostile-value"
@@ -274,3 +275,31 @@ def test_a_working_directory_leads_through_no_descriptor_of_the_engine(pods: Pod
             one = pod.container(f"test -e {above}{tmp_path}/planted && echo out; echo looked", name=f"n{number}", working_dir=f"/proc/self/fd/{number}")
             one.ended()
             assert ("stdout", "out") not in one.log()
+
+
+def at_a_terminal(pods: Pods, one: Container, command: list[str]) -> str:
+    """What a command says at a terminal, or why there is none."""
+    url = pods.runtime.Exec(pods.pb.ExecRequest(container_id=one.id, cmd=command, tty=True, stdin=True, stdout=True), timeout=TIMEOUT).url
+    streams = spdy.Streams(url, ["error", "stdin", "stdout", "resize"])
+    said = streams.read("stdout").decode(errors="replace") + str(streams.verdict())
+    streams.close()
+    return said
+
+
+@pytest.mark.parametrize("tty", [False, True])
+def test_a_commands_working_directory_leads_through_no_descriptor_of_the_engine(subject: Subject, pods: Pods, tmp_path: Path, tty: bool) -> None:
+    """CVE-2024-21626 by exec: the container makes its own working directory a link to whatever the engine has open. None of it may be a directory."""
+    (tmp_path / "planted").write_text("the host's")
+    one = pods.run().container(working_dir="/work")
+    command = ["sh", "-c", f"test -e {'../' * 14}{tmp_path}/planted && echo out; echo in $(readlink /proc/self/cwd)"]
+    place = Path(f"/proc/{one.pid()}/root/work")
+    for number in range(24):
+        place.rmdir() if place.is_dir() and not place.is_symlink() else place.unlink()
+        place.symlink_to(f"/proc/self/fd/{number}")
+        try:
+            said = at_a_terminal(pods, one, command) if tty else str(one.execute(command))
+        except grpc.RpcError as error:
+            said = error.details()
+        assert "out" not in said.split(), (number, said)
+        if subject.name == "nodens-cri":
+            assert "not accessible from the current namespace" not in said and ("Not a directory" in said or "No such file" in said), (number, said)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cri/stream/console.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -14,6 +15,7 @@
 struct console {
         int directory;
         char name[32];
+        int path;   /* the socket's file */
         int socket; /* listens; once crun has connected, that connection */
         bool connected;
         sd_event_source *source;
@@ -28,6 +30,7 @@ void console_free(struct console *console) {
         if (console->directory >= 0 && console->name[0])
                 (void) nd_sys->unlinkat(console->directory, console->name, 0);
         nd_close_fd(&console->socket);
+        nd_close_fd(&console->path);
         nd_close_fd(&console->directory);
         free(console);
 }
@@ -36,12 +39,8 @@ static void console_done(struct console **console) {
         console_free(*console);
 }
 
-int console_directory(const struct console *console) {
-        return console->directory;
-}
-
-const char *console_name(const struct console *console) {
-        return console->name;
+int console_socket(const struct console *console) {
+        return console->path;
 }
 
 static int on_socket(sd_event_source *source, int fd, uint32_t events, void *userdata);
@@ -90,7 +89,7 @@ struct nd_error *console_listen(sd_event *loop, const char *directory, console_c
         struct sockaddr_un address = {.sun_family = AF_UNIX};
         uint64_t number;
 
-        console->directory = console->socket = -EBADF;
+        console->directory = console->path = console->socket = -EBADF;
         console->callback = callback;
         console->userdata = userdata;
         nd_try(nd_dir_open(AT_FDCWD, directory, &console->directory));
@@ -102,6 +101,9 @@ struct nd_error *console_listen(sd_event *loop, const char *directory, console_c
         (void) snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", console->directory, console->name);
         if (bind(console->socket, (struct sockaddr *) &address, sizeof address) < 0 || listen(console->socket, 1) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "listen on '%s/%s'", directory, console->name);
+        console->path = openat(console->directory, console->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (console->path < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s/%s'", directory, console->name);
         if (watch(console, loop) < 0)
                 return nd_error_new(ND_INTERNAL, 0, "watch a socket");
         *ret = nd_take_ptr(console);

@@ -14,8 +14,8 @@ typedef void (*console_callback)(int fd, void *userdata);
 /* Listens in a directory that nobody but us may enter. */
 [[nodiscard]] struct nd_error *console_listen(sd_event *loop, const char *directory, console_callback callback, void *userdata,
                                               struct console **ret);
-int console_directory(const struct console *console);    /* its descriptor, which stays ours */
-const char *console_name(const struct console *console); /* the socket's name there */
+int console_socket(
+        const struct console *console); /* for a connect() by /proc/self/fd/<N>: the socket's file, O_PATH. Stays ours */
 
 /* Looks now, for whoever learns from elsewhere that it must have come. */
 void console_look(struct console *console);

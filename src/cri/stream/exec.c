@@ -117,10 +117,8 @@ static struct nd_error *launch(struct remote *remote, struct container *containe
         work->terminal = -EBADF;
         *ret = work;
         nd_try(streams.terminal ? open_console(work, container) : open_pipes(work, container, theirs));
-        if (streams.terminal) {
-                streams.console_directory = console_directory(work->console);
-                streams.console = console_name(work->console);
-        }
+        if (streams.terminal)
+                streams.console = console_socket(work->console);
         for (size_t i = 0; i < nd_count_of(theirs); i++)
                 streams.fds[i] = theirs[i] >= 0 ? theirs[i] : nowhere;
         return exec_start_streams(remote_daemon(remote), container, &request->command, &streams, on_end, work, &work->exec);
