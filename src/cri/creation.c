@@ -6,7 +6,7 @@
  *                  three, and undoing what never was is cheap and rare
  *   @STEP_BUNDLE   a worker looks at volumes, builds the root and writes the spec (bundle.c); the root is attached
  *   @STEP_MONITOR  nodens-mon makes the streams and runs crun create
- *   then the record says CREATED and the caller is told. The pod's init goes on to its start.
+ *   then the process is compared with what it was to join (joined.c), the record says CREATED and the caller is told. The pod's init goes on to its start.
  *   Whatever fails is undone by removal.c, and so is what nobody waits for any more. A creation is never abandoned between crun's start and its
  *   answer: a half-made container could not be told from a whole one. */
 #include <fcntl.h>
@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "cri/events.h"
+#include "cri/joined.h"
 #include "cri/namespaces.h"
 #include "cri/operation.h"
 #include "cri/paths.h"
@@ -24,6 +25,7 @@
 #include "cri/record.h"
 #include "cri/rootfs.h"
 #include "oci/store.h"
+#include "sys/calls.h"
 #include "sys/cgroup.h"
 #include "sys/file.h"
 
@@ -45,6 +47,7 @@ struct creation {
         /* What the plan of the bundle points to. */
         char *layers, *pid, *hostname, *hosts, *resolv, *shm;
         char *namespaces[POD_NAMESPACES];
+        int pid_namespace; /* another container's, open until the engine has joined it; -EBADF = none */
         struct bundle_plan plan;
 };
 
@@ -57,6 +60,7 @@ void creation_free(struct creation *creation) {
         image_volumes_done(&creation->volumes);
         if (creation->report)
                 (void) munmap(creation->report, sizeof *creation->report);
+        nd_close_fd(&creation->pid_namespace);
         free(creation->layers);
         free(creation->pid);
         free(creation->hostname);
@@ -130,6 +134,7 @@ struct nd_error *creation_accept(struct container_operation *operation, struct s
                 nd_try(check_mapping(&sandbox->request, request));
         }
         creation = operation->creation = nd_new(struct creation);
+        creation->pid_namespace = -EBADF;
         creation->bytes = nd_malloc(length + 1);
         memcpy(creation->bytes, bytes ? bytes : "", bytes ? length : 0);
         creation->length = length;
@@ -177,10 +182,10 @@ static struct nd_error *take_mounted_images(struct container_operation *operatio
 
 /* ---- the bundle ---- */
 
-static struct nd_error *pid_path_of(const struct container *holder, const char *what, char **ret) {
-        if (!holder || !container_lives(holder))
-                return nd_error_new(ND_PRECONDITION, 0, "%s does not run, so its pid namespace cannot be joined", what);
-        *ret = nd_format("/proc/%d/ns/pid", (int) holder->pid);
+/* By a descriptor of ours, as with the pins: the number of a process may be another's when the engine comes to it. */
+static struct nd_error *join_pid(struct creation *creation, const struct container *holder, const char *what, char **ret) {
+        nd_try(joined_open(holder, what, &creation->pid_namespace));
+        *ret = nd_format("/proc/%d/fd/%d", (int) getpid(), creation->pid_namespace);
         return nullptr;
 }
 
@@ -193,12 +198,12 @@ static struct nd_error *choose_pid(struct container_operation *operation, char *
         case NAMESPACE_NODE:
                 return nullptr;
         case NAMESPACE_POD:
-                return pid_path_of(operation->container->sandbox->init, "the pod's init", ret);
+                return join_pid(operation->creation, operation->container->sandbox->init, "the pod's init", ret);
         case NAMESPACE_TARGET:
                 nd_try(pods_find_container(&operation->daemon->pods, request->pid_target, &target));
                 if (target->sandbox != operation->container->sandbox)
                         return nd_error_new(ND_INVALID, 0, "target container '%s' is in another pod", request->pid_target);
-                return pid_path_of(target, "the target container", ret);
+                return join_pid(operation->creation, target, "the target container", ret);
         case NAMESPACE_CONTAINER:
                 break;
         }
@@ -382,10 +387,18 @@ static struct nd_error *find_cgroup(const struct cri_config *config, pid_t pid, 
 
 static struct nd_error *take_created(struct container_operation *operation, pid_t pid, uint64_t birth) {
         struct container *container = operation->container;
+        nd_autoclose int process = -EBADF;
 
         container->pid = pid;
         container->pid_birth = birth;
+        process = container_process(container);
+        nd_try(joined_check(pid, &operation->creation->plan, operation->creation->pid_namespace));
         nd_try(find_cgroup(&operation->daemon->config, pid, &container->cgroup));
+        /* All of this was of the container's process, and not of a later one with its number, whose cgroup would be killed with the container. */
+        if (process < 0 || nd_sys->pidfd_send_signal(process, 0, 0) < 0) {
+                nd_strset(&container->cgroup, "");
+                return nd_error_new(ND_INTERNAL, 0, "the container's process ended before it could be looked at");
+        }
         container->created_at = nd_clock_wall_ns();
         container->state = CONTAINER_CREATED;
         return record_save_container(operation->daemon->records, container, RECORD_HERE);

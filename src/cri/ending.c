@@ -117,7 +117,7 @@ static uint64_t birth_of(pid_t pid) {
 }
 
 /* The descriptor is taken first: what is compared after it is the process that it holds. */
-static int open_process(const struct container *container) {
+int container_process(const struct container *container) {
         nd_autoclose int fd = container->pid > 0 ? pidfd_open(container->pid, 0) : -EBADF;
 
         if (fd < 0 || birth_of(container->pid) != container->pid_birth)
@@ -127,14 +127,14 @@ static int open_process(const struct container *container) {
 
 /* Gone, or dead and not reaped by the monitor yet. A process whose first thread alone has ended is a zombie to /proc/<pid>/stat, but not to its pidfd. */
 static bool is_dead(const struct container *container) {
-        nd_autoclose int fd = open_process(container);
+        nd_autoclose int fd = container_process(container);
         struct pollfd ended = {.fd = fd, .events = POLLIN};
 
         return fd < 0 || poll(&ended, 1, 0) > 0;
 }
 
 bool container_signal(const struct container *container, int signal) {
-        nd_autoclose int fd = open_process(container);
+        nd_autoclose int fd = container_process(container);
 
         return fd >= 0 && nd_sys->pidfd_send_signal(fd, signal, 0) == 0;
 }

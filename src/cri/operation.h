@@ -93,9 +93,10 @@ void stop_ended(struct container_operation *operation);
 /* The container's process was seen to end; ending.c. */
 extern const struct monitor_events container_monitor_events;
 void container_ended(struct container_life *life, const struct monitor_end *end);
-void container_kill(const struct container *container);                        /* SIGKILL for all of it */
-bool container_signal(const struct container *container, int signal);          /* for its first process; false = it is gone */
-[[nodiscard]] bool container_lives(const struct container *container);         /* CREATED or RUNNING */
+void container_kill(const struct container *container);                 /* SIGKILL for all of it */
+[[nodiscard]] int container_process(const struct container *container); /* a pidfd of its first process; -EBADF = it is gone */
+bool container_signal(const struct container *container, int signal);   /* for its first process; false = it is gone */
+[[nodiscard]] bool container_lives(const struct container *container);  /* CREATED or RUNNING */
 void container_save(struct daemon *daemon, const struct container *container); /* what fails is logged */
 /* For who has waited for the end in vain: if the first process is dead and the monitor has not said so, the monitor hangs. It is killed, and the container has
  * ended. False = the process lives. */

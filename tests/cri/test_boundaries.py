@@ -16,7 +16,7 @@ import pytest
 import spdy
 import validation
 from conftest import Subject
-from pods import TIMEOUT, Container, Pods, eventually, mounted, refused
+from pods import TIMEOUT, Container, Pod, Pods, eventually, mounted, refused
 
 NOBODY = 65534
 MARK = "nodens-hostile-value"
@@ -303,3 +303,56 @@ def test_a_commands_working_directory_leads_through_no_descriptor_of_the_engine(
         assert "out" not in said.split(), (number, said)
         if subject.name == "nodens-cri":
             assert "not accessible from the current namespace" not in said and ("Not a directory" in said or "No such file" in said), (number, said)
+
+
+# ---- namespaces ----
+
+ASTRAY = """#!/usr/bin/env python3
+import json, os, sys
+if "create" in sys.argv:
+    path = sys.argv[sys.argv.index("--bundle") + 1] + "/config.json"
+    spec = json.load(open(path))
+    for namespace in spec["linux"]["namespaces"]:
+        if namespace["type"] == "{kind}":
+            namespace["path"] = "/proc/1/ns/{name}"
+    json.dump(spec, open(path, "w"))
+os.execv("{crun}", ["{crun}", *sys.argv[1:]])
+"""
+
+
+@pytest.mark.parametrize("kind", ["pid", "ipc"])
+def test_a_container_in_the_wrong_namespace_is_not_made(subject: Subject, plain_pods: Pods, messages: parts.Messages, kind: str) -> None:
+    """Number of a process that ended, used again: the engine joined the namespace of another process. Here the engine is led astray on purpose."""
+    runtime = of_nodens(subject)
+    with parts.scratch() as directory:
+        crun = "/usr/bin/crun" if parts.has_controllers() else str(parts.WITHOUT_CONTROLLERS)
+        (directory / "astray").write_text(ASTRAY.format(kind=kind, name=kind, crun=crun))
+        (directory / "astray").chmod(0o755)
+        own = parts.NodensCri(directory / "r", messages, settings={"runtimeHandlers": json.dumps([{"name": "astray", "program": str(directory / "astray")}])})
+        own.certificates = runtime.certificates
+        client = own.start()
+        made = Pods(client, subject.images.shell, directory, "cgroupfs")
+        try:
+            config = made.sandbox_config("pod", False, {}, {}, {}, {})
+            pod = Pod(made, client.runtime.RunPodSandbox(made.pb.RunPodSandboxRequest(config=config, runtime_handler="astray"), timeout=TIMEOUT).pod_sandbox_id, config)
+            made.made.append(pod)
+            error = refused(lambda: pod.container(namespaces={"pid": made.pb.CONTAINER}), grpc.StatusCode.INTERNAL)
+            assert f"in the wrong namespace: {kind}:[" in error.details()
+            assert not made.containers(pod_sandbox_id=pod.id)
+        finally:
+            made.clean()
+            client.close()
+            own.stop()
+
+
+def test_a_shared_pid_namespace_is_joined_by_a_descriptor(subject: Subject, plain_pods: Pods) -> None:
+    """A path by a process's number is another's when that process has ended before the engine opens it."""
+    runtime = of_nodens(subject)
+    pod = plain_pods.run(namespaces={"pid": plain_pods.pb.POD})
+    first = pod.container(name="first")
+    second = pod.container(name="second", namespaces={"pid": plain_pods.pb.TARGET, "target_id": first.id})
+    assert runtime.process
+    for one in (first, second):
+        path = next(namespace["path"] for namespace in json.loads(specification(runtime, one))["linux"]["namespaces"] if namespace["type"] == "pid")
+        assert path.startswith(f"/proc/{runtime.process.pid}/fd/"), path
+    assert os.stat(f"/proc/{first.pid()}/ns/pid").st_ino == os.stat(f"/proc/{second.pid()}/ns/pid").st_ino
