@@ -6,7 +6,9 @@
  *   @PATIENCE_MS, and for the visit to its pods' networks. Then it reads cgroups, @AT_ONCE of them in a turn of the loop, so that a list of
  *   thousands does not keep others waiting.
  *   Sweep and visit are workers. They write what they find into memory that they share with us, so that what a worker had found before its deadline
- *   counts; a tree that takes too long is passed over and keeps the figure it had, with the time of it.
+ *   counts. A tree that cannot be counted in @TREE_S is partial: what was counted of it is the figure, unless an earlier figure was higher. From
+ *   then on it is left to a second worker, which has @SLOW_S for one such tree after the other: so it neither keeps the others' figures old nor
+ *   escapes from being counted.
  * Owns       requests, workers, and the cache of layers. Knows pods by their ids. */
 #include "cri/stats.h"
 
@@ -17,6 +19,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "cri/daemon.h"
 #include "cri/paths.h"
 #include "sys/calls.h"
@@ -30,6 +33,7 @@ enum {
         OLD_S = 25,     /* an answer with an older figure waits for a new one */
         SWEEP_S = 25,
         TREE_S = 5,
+        SLOW_S = 120, /* for a tree that took longer */
         VISIT_S = 5,
         NICE = 10,
         NETWORK_TEXT = 64 * 1024,
@@ -43,6 +47,7 @@ struct tree {
 
 struct sweep {
         nd_vector(struct tree) trees;
+        uint64_t tree_us;         /* for each of them */
         struct tree_usage *found; /* shared */
         struct nd_worker *worker; /* nullptr = none runs */
 };
@@ -70,10 +75,17 @@ struct stats_request {
         void *userdata;
 };
 
+/* What is known of a container's writable layer. */
+struct layer {
+        struct tree_usage usage;
+        bool reported; /* that it is partial was logged */
+};
+
 struct stats {
         struct daemon *daemon;
-        struct nd_map layers; /* container id -> struct tree_usage * */
+        struct nd_map layers; /* container id -> struct layer * */
         struct sweep sweep;
+        struct sweep slow; /* of one partial tree */
         struct stats_request *requests;
 };
 
@@ -139,7 +151,7 @@ static void read_container(struct stats_request *request, size_t index) {
         struct stats *stats = request->stats;
         const char *id = request->question.containers.items[index];
         const struct container *container = nd_map_get(&stats->daemon->pods.containers, id);
-        const struct tree_usage *layer = nd_map_get(&stats->layers, id);
+        const struct layer *layer = nd_map_get(&stats->layers, id);
         struct container_stats found = {};
 
         if (!container)
@@ -148,7 +160,7 @@ static void read_container(struct stats_request *request, size_t index) {
         if (container->state == CONTAINER_RUNNING && *container->cgroup)
                 nd_error_free(usage_of_cgroup(container->cgroup, request->question.parts, &found.usage));
         if (layer)
-                found.layer = *layer;
+                found.layer = layer->usage;
         if (request->visit.crowds)
                 found.processes = request->visit.crowds[index];
         nd_vector_push(&request->answer.containers, found);
@@ -218,19 +230,18 @@ static void sweep_done(struct sweep *sweep) {
 }
 
 /* The writable layer, and the volumes that the image declares beside it: whoever limits what a container writes means both. */
-static void measure(const char *directory, struct tree_usage *ret) {
+static void measure(const char *directory, uint64_t tree_us, struct tree_usage *ret) {
         nd_autofree char *upper = nd_format("%s/upper", directory), *volumes = nd_format("%s/volumes", directory);
         nd_autoerror struct nd_error *error = nullptr, *none = nullptr;
         struct tree_usage layer = {}, more = {};
 
-        error = usage_of_tree(AT_FDCWD, upper, TREE_S * ND_SECOND_US, &layer);
+        error = usage_of_tree(AT_FDCWD, upper, tree_us, &layer);
         if (error)
                 return;
-        none = usage_of_tree(AT_FDCWD, volumes, TREE_S * ND_SECOND_US, &more);
-        if (none && nd_error_errno(none) != ENOENT)
-                return;
+        none = usage_of_tree(AT_FDCWD, volumes, tree_us, &more);
         layer.bytes += more.bytes;
         layer.inodes += more.inodes;
+        layer.partial = layer.partial || more.partial || (none && nd_error_errno(none) != ENOENT);
         *ret = layer;
 }
 
@@ -240,21 +251,48 @@ static struct nd_error *walk_trees(void *argument, [[maybe_unused]] int *ret_fd)
 
         (void) setpriority(PRIO_PROCESS, 0, NICE);
         for (size_t i = 0; i < sweep->trees.count; i++)
-                measure(sweep->trees.items[i].path, sweep->found + i);
+                measure(sweep->trees.items[i].path, sweep->tree_us, sweep->found + i);
         return nullptr;
 }
 
+/* Once for a container: it may be so for as long as it lives. */
+static void report_partial(const char *id, struct layer *layer) {
+        nd_autofree char *bytes = nullptr;
+
+        if (layer->reported)
+                return;
+        layer->reported = true;
+        bytes = nd_format("%llu", (unsigned long long) layer->usage.bytes);
+        nd_log(ND_LOG_WARNING, "what a container has written cannot be counted in time: the figure is too low",
+               nd_field("container", id), nd_field("bytes", bytes));
+}
+
+/* A partial figure never lowers one that was known. */
 static void remember(struct stats *stats, const char *id, const struct tree_usage *found) {
-        struct tree_usage *layer;
+        struct tree_usage before;
+        struct layer *layer;
 
         if (found->at == 0 || !nd_map_has(&stats->daemon->pods.containers, id))
                 return;
         layer = nd_map_get(&stats->layers, id);
         if (!layer) {
-                layer = nd_new(struct tree_usage);
+                layer = nd_new(struct layer);
                 (void) nd_map_put(&stats->layers, id, layer);
         }
-        *layer = *found;
+        before = layer->usage;
+        layer->usage = *found;
+        if (!found->partial)
+                return;
+        layer->usage.bytes = found->bytes > before.bytes ? found->bytes : before.bytes;
+        layer->usage.inodes = found->inodes > before.inodes ? found->inodes : before.inodes;
+        report_partial(id, layer);
+}
+
+static void take_figures(struct stats *stats, struct sweep *sweep) {
+        sweep->worker = nullptr;
+        for (size_t i = 0; i < sweep->trees.count; i++)
+                remember(stats, sweep->trees.items[i].id, sweep->found + i);
+        sweep_done(sweep);
 }
 
 /* Containers that are gone need no figure. */
@@ -275,10 +313,7 @@ static void on_swept(struct nd_error *error, [[maybe_unused]] int fd, void *user
         struct stats_request *next;
 
         nd_error_free(error); /* at the deadline: what was found until then counts */
-        stats->sweep.worker = nullptr;
-        for (size_t i = 0; i < stats->sweep.trees.count; i++)
-                remember(stats, stats->sweep.trees.items[i].id, stats->sweep.found + i);
-        sweep_done(&stats->sweep);
+        take_figures(stats, &stats->sweep);
         forget_the_gone(stats);
         for (struct stats_request *request = stats->requests; request; request = next) {
                 next = request->next;
@@ -289,14 +324,20 @@ static void on_swept(struct nd_error *error, [[maybe_unused]] int fd, void *user
 
 /* Seconds since somebody looked at it; very many when nobody ever has. What a container that has ended wrote does not change any more. */
 static uint64_t age_of(const struct stats *stats, const struct container *container) {
-        const struct tree_usage *layer = nd_map_get(&stats->layers, container->id);
+        const struct layer *layer = nd_map_get(&stats->layers, container->id);
         uint64_t time = nd_clock_wall_ns();
 
         if (!layer)
                 return UINT64_MAX;
-        if (container->state == CONTAINER_EXITED && layer->at > container->finished_at)
+        if (container->state == CONTAINER_EXITED && layer->usage.at > container->finished_at && !layer->usage.partial)
                 return 0;
-        return time > layer->at ? (time - layer->at) / UINT64_C(1000000000) : 0;
+        return time > layer->usage.at ? (time - layer->usage.at) / UINT64_C(1000000000) : 0;
+}
+
+static bool is_slow(const struct stats *stats, const struct container *container) {
+        const struct layer *layer = nd_map_get(&stats->layers, container->id);
+
+        return layer && layer->usage.partial;
 }
 
 static bool has_layer(const struct container *container) {
@@ -305,28 +346,63 @@ static bool has_layer(const struct container *container) {
                 container->state == CONTAINER_EXITED);
 }
 
-static void start_sweep(struct stats *stats) {
-        const struct nd_map_slot *slot;
-        struct sweep *sweep = &stats->sweep;
+static void sweep_add(struct stats *stats, struct sweep *sweep, const struct container *container) {
+        struct tree tree = {.path = path_of_container(&stats->daemon->config, container)};
 
-        if (sweep->worker)
+        memcpy(tree.id, container->id, sizeof tree.id);
+        nd_vector_push(&sweep->trees, tree);
+}
+
+static void sweep_start(struct stats *stats, struct sweep *sweep, uint64_t deadline_us, nd_worker_callback callback) {
+        sweep->found = sweep->trees.count > 0 ? share(sweep->trees.count * sizeof *sweep->found) : nullptr;
+        if (sweep->found)
+                nd_error_free(nd_worker_start(stats->daemon->loop, "measure writable layers", walk_trees, sweep, deadline_us,
+                                              callback, stats, &sweep->worker));
+        if (!sweep->worker)
+                sweep_done(sweep);
+}
+
+static void on_slow([[maybe_unused]] struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
+        struct stats *stats = userdata;
+
+        nd_error_free(error);
+        take_figures(stats, &stats->slow);
+}
+
+/* The partial figure that is oldest. */
+static void start_slow(struct stats *stats) {
+        const struct container *oldest = nullptr;
+        const struct nd_map_slot *slot;
+
+        if (stats->slow.worker)
                 return;
         for (size_t at = 0; (slot = nd_map_next(&stats->daemon->pods.containers, &at));) {
                 const struct container *container = slot->value;
-                struct tree tree = {};
 
-                if (!has_layer(container) || age_of(stats, container) < REFRESH_S)
-                        continue;
-                memcpy(tree.id, container->id, sizeof tree.id);
-                tree.path = path_of_container(&stats->daemon->config, container);
-                nd_vector_push(&sweep->trees, tree);
+                if (has_layer(container) && is_slow(stats, container) &&
+                    (!oldest || age_of(stats, container) > age_of(stats, oldest)))
+                        oldest = container;
         }
-        sweep->found = sweep->trees.count > 0 ? share(sweep->trees.count * sizeof *sweep->found) : nullptr;
-        if (sweep->found)
-                nd_error_free(nd_worker_start(stats->daemon->loop, "measure writable layers", walk_trees, sweep,
-                                              SWEEP_S * ND_SECOND_US, on_swept, stats, &sweep->worker));
-        if (!sweep->worker)
-                sweep_done(sweep);
+        if (!oldest)
+                return;
+        stats->slow.tree_us = SLOW_S * ND_SECOND_US;
+        sweep_add(stats, &stats->slow, oldest);
+        sweep_start(stats, &stats->slow, 2 * SLOW_S * ND_SECOND_US + SWEEP_S * ND_SECOND_US, on_slow);
+}
+
+static void start_sweep(struct stats *stats) {
+        const struct nd_map_slot *slot;
+
+        if (stats->sweep.worker)
+                return;
+        stats->sweep.tree_us = TREE_S * ND_SECOND_US;
+        for (size_t at = 0; (slot = nd_map_next(&stats->daemon->pods.containers, &at));) {
+                const struct container *container = slot->value;
+
+                if (has_layer(container) && !is_slow(stats, container) && age_of(stats, container) >= REFRESH_S)
+                        sweep_add(stats, &stats->sweep, container);
+        }
+        sweep_start(stats, &stats->sweep, SWEEP_S * ND_SECOND_US, on_swept);
 }
 
 /* Starts a sweep when something is worth it; true when the answer should wait for it. */
@@ -342,8 +418,10 @@ static bool want_layers(struct stats_request *request) {
 
                 oldest = age > oldest ? age : oldest;
         }
-        if (oldest >= REFRESH_S)
+        if (oldest >= REFRESH_S) {
                 start_sweep(stats);
+                start_slow(stats);
+        }
         return oldest >= OLD_S && stats->sweep.worker;
 }
 
@@ -463,6 +541,7 @@ void stats_free(struct stats *stats) {
                 request_free(request);
         }
         sweep_done(&stats->sweep);
+        sweep_done(&stats->slow);
         for (size_t at = 0; (slot = nd_map_next(&stats->layers, &at));)
                 free(slot->value);
         nd_map_done(&stats->layers);

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -18,12 +16,9 @@
 
 enum {
         MICROSECOND = 1000,
-        DEPTH = 4000,        /* of a tree: deeper ones are made by nobody who means well; what is below is not counted */
-        LOOK_AT_CLOCK = 256, /* entries between two looks */
-        BLOCK = 512,         /* what st_blocks counts */
-        PROCESSES = 65536,   /* of one container that are looked at */
-        LINKS = 65536,       /* of its descriptors */
-        CGROUPS = 4096,      /* of its cgroups */
+        PROCESSES = 65536, /* of one container that are looked at */
+        LINKS = 65536,     /* of its descriptors */
+        CGROUPS = 4096,    /* of its cgroups, also one below the other */
 };
 
 /* ---- cgroups ---- */
@@ -257,89 +252,6 @@ bool usage_parse_pressure(const char *text, struct pressures *ret) {
         return true;
 }
 
-/* ---- trees ---- */
-
-struct walk {
-        nd_vector(DIR *) levels;
-        uint64_t end; /* monotonic microseconds */
-        uint64_t entries;
-        uint64_t bytes;
-        double inodes; /* a file with n names counts 1/n for each */
-};
-
-static void walk_done(struct walk *walk) {
-        nd_vector_each (level, &walk->levels)
-                (void) closedir(*level);
-        nd_vector_done(&walk->levels);
-}
-
-static void count(struct walk *walk, const struct stat *status) {
-        uint64_t names = S_ISDIR(status->st_mode) || status->st_nlink == 0 ? 1 : status->st_nlink;
-
-        walk->bytes += (uint64_t) status->st_blocks * BLOCK / names;
-        walk->inodes += 1.0 / (double) names;
-}
-
-/* What vanishes while we look was never there. */
-static void enter(struct walk *walk, int dirfd, const char *name) {
-        int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOATIME);
-
-        if (fd < 0)
-                return;
-        nd_vector_push(&walk->levels, fdopendir(fd));
-        if (walk->levels.items[walk->levels.count - 1])
-                return;
-        walk->levels.count--;
-        (void) close(fd);
-}
-
-static void visit(struct walk *walk, const struct dirent *entry) {
-        int fd = dirfd(walk->levels.items[walk->levels.count - 1]);
-        struct stat status;
-
-        if (nd_streq(entry->d_name, ".") || nd_streq(entry->d_name, ".."))
-                return;
-        if (fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
-                return;
-        count(walk, &status);
-        if (S_ISDIR(status.st_mode) && walk->levels.count < DEPTH)
-                enter(walk, fd, entry->d_name);
-}
-
-static void look_at_filesystem(int dirfd, const char *path, struct tree_usage *ret) {
-        nd_autoclose int fd = openat(dirfd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        struct statvfs fs;
-
-        if (fd < 0 || fstatvfs(fd, &fs) < 0)
-                return;
-        ret->filesystem_bytes = (uint64_t) fs.f_blocks * fs.f_frsize;
-        ret->filesystem_inodes = fs.f_files;
-        ret->free_inodes = fs.f_ffree;
-}
-
-struct nd_error *usage_of_tree(int dirfd, const char *path, uint64_t deadline_us, struct tree_usage *ret) {
-        nd_cleanup(walk_done) struct walk walk = {.end = nd_clock_us() + deadline_us};
-        struct stat status;
-
-        if (fstatat(dirfd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "look at '%s'", path);
-        count(&walk, &status);
-        enter(&walk, dirfd, path);
-        while (walk.levels.count > 0) {
-                const struct dirent *entry = readdir(walk.levels.items[walk.levels.count - 1]);
-
-                if (!entry)
-                        (void) closedir(walk.levels.items[--walk.levels.count]);
-                else
-                        visit(&walk, entry);
-                if (++walk.entries % LOOK_AT_CLOCK == 0 && nd_clock_us() > walk.end)
-                        return nd_error_new(ND_DEADLINE, ETIMEDOUT, "count what is in '%s'", path);
-        }
-        *ret = (struct tree_usage) {.at = nd_clock_wall_ns(), .bytes = walk.bytes, .inodes = (uint64_t) (walk.inodes + 0.5)};
-        look_at_filesystem(dirfd, path, ret);
-        return nullptr;
-}
-
 /* ---- networks ---- */
 
 /* The numbers after the name; false when there are not 16 of them. */
@@ -445,27 +357,48 @@ static void look_into_cgroup(int cgroup, struct process_usage *u) {
         }
 }
 
+typedef nd_vector(DIR *) cgroup_levels;
+
+static void levels_done(cgroup_levels *levels) {
+        nd_vector_each (level, levels)
+                (void) closedir(*level);
+        nd_vector_done(levels);
+}
+
+/* A cgroup that vanishes while we look was never there: nullptr. */
+static DIR *open_level(int dirfd, const char *name) {
+        int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        DIR *level = fd >= 0 ? fdopendir(fd) : nullptr;
+
+        if (!level && fd >= 0)
+                (void) close(fd);
+        return level;
+}
+
 struct nd_error *usage_of_processes(const char *cgroup, struct process_usage *ret) {
         struct process_usage u = {.at = nd_clock_wall_ns()};
-        nd_cleanup(walk_done) struct walk walk = {};
+        nd_cleanup(levels_done) cgroup_levels levels = {};
         nd_autoclose int fd = -EBADF;
         size_t cgroups = 1;
+        DIR *next;
 
         nd_try(nd_cgroup_open(cgroup, &fd));
         look_into_cgroup(fd, &u);
-        enter(&walk, fd, ".");
-        while (walk.levels.count > 0) {
-                DIR *level = walk.levels.items[walk.levels.count - 1];
+        next = open_level(fd, ".");
+        if (next)
+                nd_vector_push(&levels, next);
+        while (levels.count > 0) {
+                DIR *level = levels.items[levels.count - 1];
                 const struct dirent *entry = readdir(level);
 
                 if (!entry) {
-                        (void) closedir(walk.levels.items[--walk.levels.count]);
+                        (void) closedir(levels.items[--levels.count]);
                 } else if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && cgroups++ < CGROUPS) {
-                        size_t before = walk.levels.count;
-
-                        enter(&walk, dirfd(level), entry->d_name);
-                        if (walk.levels.count > before)
-                                look_into_cgroup(dirfd(walk.levels.items[before]), &u);
+                        next = open_level(dirfd(level), entry->d_name);
+                        if (next) {
+                                nd_vector_push(&levels, next);
+                                look_into_cgroup(dirfd(next), &u);
+                        }
                 }
         }
         *ret = u;

@@ -94,10 +94,11 @@ void usage_parse_devices(const char *text, struct usage *ret);
 struct tree_usage {
         uint64_t at; /* 0 = not known */
         uint64_t bytes, inodes;
+        bool partial; /* there is more: it took too long, or directories were moved meanwhile */
         uint64_t filesystem_bytes, filesystem_inodes, free_inodes; /* of the filesystem it is on */
 };
 
-/* Walks a tree, never out of it. Blocks as long as that takes, so this is for workers; ND_DEADLINE when it takes longer than the given time. */
+/* Walks a tree of any depth, never out of it. Blocks as long as that takes, so this is for workers; what was counted in the given time is partial. */
 [[nodiscard]] struct nd_error *usage_of_tree(int dirfd, const char *path, uint64_t deadline_us, struct tree_usage *ret);
 
 enum {
