@@ -17,11 +17,11 @@ enum {
 
 #define LOOK_US (5 * ND_SECOND_US)
 
-static void stamp(const struct guard_certificate *watched, struct stat stamps[static 2]) {
-        const char *const paths[] = {watched->certificate, watched->key};
+static void stamp(const struct guard_certificate *watched, struct stat stamps[static GUARD_CERTIFICATE_FILES]) {
+        const char *const paths[GUARD_CERTIFICATE_FILES] = {watched->certificate, watched->key, watched->client_ca};
 
         for (size_t i = 0; i < nd_count_of(paths); i++)
-                if (stat(paths[i], &stamps[i]) < 0)
+                if (!paths[i] || stat(paths[i], &stamps[i]) < 0)
                         stamps[i] = (struct stat) {};
 }
 
@@ -30,36 +30,55 @@ static bool is_same(const struct stat *a, const struct stat *b) {
                a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-struct nd_error *guard_certificate_read(struct guard_certificate *watched, char **ret_certificate, char **ret_key) {
-        nd_autofree char *certificate = nullptr;
-
+struct nd_error *guard_certificate_read(struct guard_certificate *watched, struct guard_certificate_texts *ret) {
         stamp(watched, watched->stamps); /* before reading: a change meanwhile is seen at the next look */
-        nd_try(nd_file_read_kernel(watched->certificate, PEM_BYTES, &certificate));
-        nd_try(nd_file_read_kernel(watched->key, PEM_BYTES, ret_key));
-        *ret_certificate = nd_take_ptr(certificate);
+        nd_try(nd_file_read_kernel(watched->certificate, PEM_BYTES, &ret->certificate));
+        nd_try(nd_file_read_kernel(watched->key, PEM_BYTES, &ret->key));
+        if (watched->client_ca)
+                nd_try(nd_error_wrap(nd_file_read_kernel(watched->client_ca, PEM_BYTES, &ret->client_ca), "clientCA"));
         return nullptr;
 }
 
-static struct nd_error *renew(struct guard_certificate *watched) {
-        nd_autofree char *certificate = nullptr, *key = nullptr;
-        struct nd_error *error = guard_certificate_read(watched, &certificate, &key);
+void guard_certificate_texts_done(struct guard_certificate_texts *texts) {
+        if (texts->key)
+                explicit_bzero(texts->key, strlen(texts->key));
+        free(texts->certificate);
+        free(texts->key);
+        free(texts->client_ca);
+        *texts = (struct guard_certificate_texts) {};
+}
 
-        if (!error)
-                error = guard_server_renew(watched->server, certificate, key);
-        if (key)
-                explicit_bzero(key, strlen(key));
-        return error;
+struct guard_server_files guard_certificate_files(const struct guard_certificate_texts *texts) {
+        return (struct guard_server_files) {
+                .certificate = texts->certificate, .key = texts->key, .client_ca = texts->client_ca};
+}
+
+static struct nd_error *renew(struct guard_certificate *watched) {
+        nd_cleanup(guard_certificate_texts_done) struct guard_certificate_texts texts = {};
+        struct guard_server_files files;
+
+        nd_try(guard_certificate_read(watched, &texts));
+        files = guard_certificate_files(&texts);
+        return guard_server_renew(watched->server, &files);
+}
+
+static bool has_changed(const struct guard_certificate *watched) {
+        struct stat stamps[GUARD_CERTIFICATE_FILES];
+
+        stamp(watched, stamps);
+        for (size_t i = 0; i < nd_count_of(stamps); i++)
+                if (!is_same(&stamps[i], &watched->stamps[i]))
+                        return true;
+        return false;
 }
 
 static int on_look(sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
         nd_autoerror struct nd_error *error = nullptr;
         struct guard_certificate *watched = userdata;
-        struct stat stamps[2];
 
         (void) sd_event_source_set_time_relative(source, LOOK_US);
         (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-        stamp(watched, stamps);
-        if (is_same(&stamps[0], &watched->stamps[0]) && is_same(&stamps[1], &watched->stamps[1]))
+        if (!has_changed(watched))
                 return 0;
         error = renew(watched);
         if (error)

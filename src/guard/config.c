@@ -3,13 +3,22 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/yaml.h"
 #include "sys/file.h"
 
 enum {
         CONFIG_CEILING = 1 << 20,
+        NAMES = 256,
 };
+
+/* The unit's authority of clients, where it has one. */
+static char *offered_authority(const char *credentials) {
+        nd_autofree char *path = credentials && *credentials == '/' ? nd_format("%s/client-ca.crt", credentials) : nullptr;
+
+        return path && access(path, F_OK) == 0 ? nd_take_ptr(path) : nullptr;
+}
 
 /* A unit hands its files over as credentials, so that the guard needs no right to read them. */
 void guard_config_init(struct guard_config *ret) {
@@ -26,13 +35,24 @@ void guard_config_init(struct guard_config *ret) {
                                       .connections = 1000,
                                       .allocate = true,
                                       .default_mode = nd_strdup("warn")};
+        nd_vector_push(&ret->client_names, nd_strdup(GUARD_CLIENT_NAME));
+        ret->client_ca = offered_authority(credentials);
         guard_standards_init(&ret->standards);
+}
+
+static void names_done(guard_names *names) {
+        nd_vector_each (name, names)
+                free(*name);
+        nd_vector_done(names);
 }
 
 void guard_config_done(struct guard_config *config) {
         free(config->address);
         free(config->certificate);
         free(config->key);
+        free(config->client_ca);
+        names_done(&config->client_names);
+        names_done(&config->metrics_names);
         free(config->kubeconfig);
         free(config->group);
         free(config->namespace);
@@ -43,7 +63,7 @@ void guard_config_done(struct guard_config *config) {
 
 struct key {
         const char *name;
-        enum { KEY_TEXT, KEY_PATH, KEY_NUMBER, KEY_FLAG, KEY_MODE, KEY_STANDARDS } kind;
+        enum { KEY_TEXT, KEY_PATH, KEY_NUMBER, KEY_FLAG, KEY_MODE, KEY_NAMES, KEY_AUTHORITY, KEY_STANDARDS } kind;
         size_t offset;
         uint32_t least, most;
 };
@@ -53,6 +73,9 @@ static const struct key keys[] = {
         {"port", KEY_NUMBER, offsetof(struct guard_config, port), 1, 65535},
         {"certificate", KEY_PATH, offsetof(struct guard_config, certificate), 0, 0},
         {"key", KEY_PATH, offsetof(struct guard_config, key), 0, 0},
+        {"clientCA", KEY_AUTHORITY, offsetof(struct guard_config, client_ca), 0, 0},
+        {"clientNames", KEY_NAMES, offsetof(struct guard_config, client_names), 0, 0},
+        {"metricsNames", KEY_NAMES, offsetof(struct guard_config, metrics_names), 0, 0},
         {"kubeconfig", KEY_PATH, offsetof(struct guard_config, kubeconfig), 0, 0},
         {"group", KEY_TEXT, offsetof(struct guard_config, group), 0, 0},
         {"idsPerPod", KEY_NUMBER, offsetof(struct guard_config, ids_per_pod), 65536, 1u << 31},
@@ -70,11 +93,32 @@ static struct nd_error *take_text(const struct key *key, yyjson_val *value, char
 
         if (!text || !*text || memchr(text, '\0', yyjson_get_len(value)))
                 return nd_error_new(ND_INVALID, 0, "%s must be a text", key->name);
-        if (key->kind == KEY_PATH && *text != '/')
+        if (key->kind == KEY_AUTHORITY && nd_streq(text, "none")) {
+                free(nd_take_ptr(*field));
+                return nullptr;
+        }
+        if ((key->kind == KEY_PATH || key->kind == KEY_AUTHORITY) && *text != '/')
                 return nd_error_new(ND_INVALID, 0, "%s must be an absolute path", key->name);
         if (key->kind == KEY_MODE && !nd_streq(text, "off") && !nd_streq(text, "warn") && !nd_streq(text, "enforce"))
                 return nd_error_new(ND_INVALID, 0, "%s must be off, warn or enforce", key->name);
         nd_strset(field, text);
+        return nullptr;
+}
+
+static struct nd_error *take_names(const struct key *key, yyjson_val *value, guard_names *names) {
+        yyjson_arr_iter items = yyjson_arr_iter_with(value);
+        yyjson_val *item;
+
+        if (!yyjson_is_arr(value) || yyjson_arr_size(value) > NAMES)
+                return nd_error_new(ND_INVALID, 0, "%s must be a list of at most %d names", key->name, NAMES);
+        names_done(names);
+        while ((item = yyjson_arr_iter_next(&items))) {
+                const char *name = yyjson_get_str(item);
+
+                if (!name || !*name || memchr(name, '\0', yyjson_get_len(item)))
+                        return nd_error_new(ND_INVALID, 0, "%s must be a list of names", key->name);
+                nd_vector_push(names, nd_strdup(name));
+        }
         return nullptr;
 }
 
@@ -94,6 +138,8 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, void *user
                 }
                 if (keys[i].kind == KEY_STANDARDS)
                         return guard_standards_read(field, value);
+                if (keys[i].kind == KEY_NAMES)
+                        return take_names(&keys[i], value, field);
                 if (keys[i].kind != KEY_NUMBER)
                         return take_text(&keys[i], value, field);
                 if (!yyjson_is_uint(value) || yyjson_get_uint(value) < keys[i].least || yyjson_get_uint(value) > keys[i].most)
@@ -106,7 +152,10 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, void *user
 }
 
 struct nd_error *guard_config_parse(const char *text, size_t length, struct guard_config *config) {
-        return nd_yaml_members(text, length, CONFIG_CEILING, take_key, config);
+        nd_try(nd_yaml_members(text, length, CONFIG_CEILING, take_key, config));
+        if (config->client_ca && config->client_names.count == 0)
+                return nd_error_new(ND_INVALID, 0, "clientNames is empty: no client could ask for a review");
+        return nullptr;
 }
 
 struct nd_error *guard_config_read(const char *path, struct guard_config *ret) {

@@ -8,13 +8,18 @@
 #include "guard/standards.h"
 
 #define GUARD_CONFIG_PATH "/etc/nodens/guard.yaml"
+#define GUARD_CLIENT_NAME                                                                                                     \
+        "kube-apiserver-kubelet-client" /* what kubeadm calls the certificate that its API servers have for clients */
 
 struct guard_config {
         char *address;
         uint32_t port;
-        char *certificate, *key; /* paths */
-        char *kubeconfig;        /* nullptr: a pod's, $KUBECONFIG or ~/.kube/config */
-        char *group;             /* API group of the constraints */
+        char *certificate, *key;   /* paths */
+        char *client_ca;           /* path; nullptr: clients need no certificate */
+        guard_names client_names;  /* names of certificates that may ask for reviews */
+        guard_names metrics_names; /* and of those that may read metrics only */
+        char *kubeconfig;          /* nullptr: a pod's, $KUBECONFIG or ~/.kube/config */
+        char *group;               /* API group of the constraints */
         uint32_t ids_per_pod;
         uint32_t connections;
         bool host_network;  /* the cluster's gate UserNamespacesHostNetworkSupport */

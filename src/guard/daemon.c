@@ -268,6 +268,9 @@ static void answer_metrics(const struct guard *guard, struct guard_exchange *exc
                             guard->allocator && guard_allocator_leads(guard->allocator));
         guard_metrics_value(&text, "nodens_guard_access_reviews_total", "counter",
                             "Rights that the API server was asked about.", guard_rights_asked(guard->rights));
+        guard_metrics_value(&text, "nodens_guard_clients_refused_total", "counter",
+                            "Requests that were refused for want of a client certificate.",
+                            guard_server_refused(guard->server));
         guard_metrics_value(&text, "nodens_guard_constraints", "gauge", "Constraints that are in use.",
                             guard->store.constraints.map.count);
         guard_metrics_value(&text, "nodens_guard_namespaces", "gauge", "Namespaces that are known.",
@@ -275,16 +278,26 @@ static void answer_metrics(const struct guard *guard, struct guard_exchange *exc
         guard_exchange_answer(exchange, 200, "text/plain; version=0.0.4", nd_text_get(&text), text.length);
 }
 
+/* The kubelet's probes have no certificate. They get one word, which says nothing about the cluster. */
+static enum guard_right needed_right(const char *method, const char *path) {
+        static const char *const probes[] = {"/healthz", "/livez", "/readyz"};
+        bool reads = nd_streq(method, "GET") || nd_streq(method, "HEAD");
+
+        for (size_t i = 0; reads && i < nd_count_of(probes); i++)
+                if (nd_streq(path, probes[i]))
+                        return GUARD_RIGHT_NONE;
+        return reads && nd_streq(path, "/metrics") ? GUARD_RIGHT_METRICS : GUARD_RIGHT_REVIEW;
+}
+
 static void on_request(struct guard_exchange *exchange, void *userdata) {
         const char *method = guard_exchange_method(exchange), *path = guard_exchange_path(exchange);
         struct guard *guard = userdata;
         bool validate = nd_streq(path, "/validate"), standards = nd_streq(path, "/pod-security");
 
-        if (nd_streq(path, "/healthz"))
+        if (nd_streq(path, "/healthz") || nd_streq(path, "/livez"))
                 answer_plain(exchange, 200, "ok\n");
         else if (nd_streq(path, "/readyz"))
-                answer_plain(exchange, guard_is_ready(guard) ? 200 : 503,
-                             guard_is_ready(guard) ? "ok\n" : "lists are being read\n");
+                answer_plain(exchange, guard_is_ready(guard) ? 200 : 503, guard_is_ready(guard) ? "ok\n" : "not ready\n");
         else if (nd_streq(path, "/metrics"))
                 answer_metrics(guard, exchange);
         else if (!validate && !standards && !nd_streq(path, "/mutate"))
@@ -306,26 +319,38 @@ static void on_answered(const char *path, uint64_t microseconds, void *userdata)
                 guard_metrics_time(&guard->metrics, microseconds);
 }
 
-static struct nd_error *start_server(struct guard *guard) {
-        nd_autofree char *certificate = nullptr, *key = nullptr;
-        struct nd_error *error;
+static void warn_about_clients(const struct guard *guard) {
+        if (!guard->config.client_ca)
+                nd_log(ND_LOG_WARNING,
+                       "clients are not authenticated (no clientCA): every peer that reaches the port can read the names and security "
+                       "contexts of pods, ask who may use which constraint, and load the API server",
+                       nd_field("address", guard->config.address));
+}
 
-        guard->certificate.certificate = guard->config.certificate;
-        guard->certificate.key = guard->config.key;
-        nd_try(guard_certificate_read(&guard->certificate, &certificate, &key));
-        error = guard_server_new(guard->loop,
-                                 &(struct guard_server_settings) {.address = guard->config.address,
-                                                                  .port = (uint16_t) guard->config.port,
-                                                                  .certificate = certificate,
-                                                                  .key = key,
-                                                                  .body_ceiling = GUARD_REVIEW_BYTES,
-                                                                  .connections = guard->config.connections,
-                                                                  .handle = on_request,
-                                                                  .answered = on_answered,
-                                                                  .userdata = guard},
-                                 &guard->server);
-        explicit_bzero(key, strlen(key));
-        nd_try(error);
+static struct nd_error *start_server(struct guard *guard) {
+        nd_cleanup(guard_certificate_texts_done) struct guard_certificate_texts texts = {};
+        const struct guard_config *config = &guard->config;
+
+        guard->certificate.certificate = config->certificate;
+        guard->certificate.key = config->key;
+        guard->certificate.client_ca = config->client_ca;
+        nd_try(guard_certificate_read(&guard->certificate, &texts));
+        nd_try(guard_server_new(
+                guard->loop,
+                &(struct guard_server_settings) {
+                        .address = config->address,
+                        .port = (uint16_t) config->port,
+                        .files = guard_certificate_files(&texts),
+                        .reviewers = {.items = config->client_names.items, .count = config->client_names.count},
+                        .readers = {.items = config->metrics_names.items, .count = config->metrics_names.count},
+                        .needs = needed_right,
+                        .body_ceiling = GUARD_REVIEW_BYTES,
+                        .connections = config->connections,
+                        .handle = on_request,
+                        .answered = on_answered,
+                        .userdata = guard},
+                &guard->server));
+        warn_about_clients(guard);
         return guard_certificate_watch(&guard->certificate, guard->loop, guard->server);
 }
 

@@ -29,8 +29,8 @@ static void on_answer(const struct nd_api_answer *answer, void *userdata) {
         free(errand);
 }
 
-void guard_namespace_fetch(struct guard *guard, const char *name, void (*done)(const struct nd_error *error, void *userdata),
-                           void *userdata) {
+void guard_namespace_fetch(struct guard *guard, const char *name, uint64_t share,
+                           void (*done)(const struct nd_error *error, void *userdata), void *userdata) {
         struct errand *errand = nd_new(struct errand);
         nd_autotext path = ND_TEXT(4096);
 
@@ -40,6 +40,7 @@ void guard_namespace_fetch(struct guard *guard, const char *name, void (*done)(c
         (void) nd_api_send(guard->api, &(struct nd_api_request) {.path = nd_text_get(&path),
                                                                  .timeout_us = TIMEOUT_US,
                                                                  .ceiling = OBJECT_BYTES,
+                                                                 .share = share,
                                                                  .done = on_answer,
                                                                  .userdata = errand});
 }

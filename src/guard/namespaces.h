@@ -4,6 +4,6 @@
 
 #include "guard/daemon.h"
 
-/* done() is called later; the error says why it is not there. */
-void guard_namespace_fetch(struct guard *guard, const char *name, void (*done)(const struct nd_error *error, void *userdata),
-                           void *userdata);
+/* On behalf of a share (nd_api_request). done() is called later; the error says why it is not there. */
+void guard_namespace_fetch(struct guard *guard, const char *name, uint64_t share,
+                           void (*done)(const struct nd_error *error, void *userdata), void *userdata);

@@ -21,6 +21,7 @@ enum {
 struct session {
         struct guard *guard;
         struct guard_exchange *exchange;
+        uint64_t share; /* of its client */
         struct nd_arena arena;
         struct guard_review review;
         struct guard_census census;
@@ -85,6 +86,7 @@ static void ask_page(struct session *s, const char *continuation) {
         (void) nd_api_send(s->guard->api, &(struct nd_api_request) {.path = nd_text_get(&path),
                                                                     .timeout_us = CENSUS_US,
                                                                     .ceiling = PAGE_BYTES,
+                                                                    .share = s->share,
                                                                     .done = on_page,
                                                                     .userdata = s});
 }
@@ -99,6 +101,7 @@ void guard_podsecurity_begin(struct guard *guard, struct guard_exchange *exchang
 
         s->guard = guard;
         s->exchange = exchange;
+        s->share = guard_exchange_client(exchange);
         s->census.standards = &guard->config.standards;
         if (!guard_review_take(guard, exchange, &s->arena, &s->review)) {
                 session_free(s);
@@ -106,7 +109,7 @@ void guard_podsecurity_begin(struct guard *guard, struct guard_exchange *exchang
         }
         want = guard_standards_want(&guard->config.standards, &guard->store, &s->review, &s->arena, &s->census.rule);
         if (want == GUARD_STANDARDS_NAMESPACE) {
-                guard_namespace_fetch(guard, s->review.namespace, on_namespace, s);
+                guard_namespace_fetch(guard, s->review.namespace, s->share, on_namespace, s);
         } else if (want == GUARD_STANDARDS_PODS) {
                 s->counts = true;
                 s->until_us = nd_clock_us() + CENSUS_US;

@@ -22,6 +22,7 @@ enum {
 struct session {
         struct guard *guard;
         struct guard_exchange *exchange;
+        uint64_t share; /* of its client */
         struct nd_arena arena;
         struct guard_review review;
         struct guard_admission admission;
@@ -94,6 +95,7 @@ static void fetch_pod(struct session *s) {
         (void) nd_api_send(s->guard->api, &(struct nd_api_request) {.path = nd_text_get(&path),
                                                                     .timeout_us = FETCH_TIMEOUT_US,
                                                                     .ceiling = OBJECT_BYTES,
+                                                                    .share = s->share,
                                                                     .done = on_pod,
                                                                     .userdata = s});
 }
@@ -125,7 +127,7 @@ static struct nd_error *ask_one(struct session *s, size_t number) {
                 return nullptr;
         errand = nd_new(struct errand);
         *errand = (struct errand) {.session = s, .number = number};
-        error = guard_rights_ask(guard->rights, who, s->review.namespace, q->constraint, on_right, errand);
+        error = guard_rights_ask(guard->rights, who, s->review.namespace, q->constraint, s->share, on_right, errand);
         if (error)
                 free(errand);
         else
@@ -175,7 +177,7 @@ static void advance(struct session *s) {
 
         if (want == GUARD_WANTS_NAMESPACE && !s->fetched_namespace) {
                 s->fetched_namespace = true;
-                guard_namespace_fetch(s->guard, s->review.namespace, on_namespace, s);
+                guard_namespace_fetch(s->guard, s->review.namespace, s->share, on_namespace, s);
         } else if (want == GUARD_WANTS_POD && !s->fetched_pod) {
                 s->fetched_pod = true;
                 fetch_pod(s);
@@ -193,6 +195,7 @@ void guard_review_begin(struct guard *guard, struct guard_exchange *exchange, bo
 
         s->guard = guard;
         s->exchange = exchange;
+        s->share = guard_exchange_client(exchange);
         if (!guard_review_take(guard, exchange, &s->arena, &s->review)) {
                 session_free(s);
                 return;

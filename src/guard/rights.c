@@ -2,10 +2,13 @@
 /* rights.c - see rights.h
  *
  * Theory of operation
- *   Whoever asks what is being asked already waits for the same answer: a controller that makes a hundred pods at once costs one question
- *   for each constraint. An error is told to all who wait, and not remembered.
+ *   A question that is under way already is not asked twice: a controller that makes a hundred pods at once costs one question for each
+ *   constraint. That is so within one share: a question in the queue of another client may not come to its turn in time. An error goes to all
+ *   that wait, and is not remembered.
  * Invariant  a question of asked is on its way; on_answer() takes it out before it tells anybody, who may ask again. */
 #include "guard/rights.h"
+
+#include <inttypes.h>
 
 #include "base/clock.h"
 #include "base/map.h"
@@ -28,7 +31,8 @@ struct waiter {
 
 struct question {
         struct guard_rights *rights;
-        char *key;
+        char *key;        /* of its answer */
+        char *asked_key;  /* and with the share */
         uint64_t changes; /* when it was asked */
         struct waiter *waiters;
 };
@@ -57,6 +61,7 @@ static void free_question(struct question *q) {
                 free(waiter);
         }
         free(q->key);
+        free(q->asked_key);
         free(q);
 }
 
@@ -146,8 +151,8 @@ static void on_answer(const struct nd_api_answer *answer, void *userdata) {
         }
         if (!answer->error && !error)
                 remember(q->rights, q, allowed);
-        if (q->key && nd_map_get(&q->rights->asked, q->key) == q)
-                (void) nd_map_remove(&q->rights->asked, q->key);
+        if (q->asked_key && nd_map_get(&q->rights->asked, q->asked_key) == q)
+                (void) nd_map_remove(&q->rights->asked, q->asked_key);
         q->rights->under_way--;
         for (const struct waiter *waiter = q->waiters; waiter; waiter = waiter->next)
                 waiter->done(allowed, answer->error ? answer->error : error, waiter->userdata);
@@ -155,13 +160,13 @@ static void on_answer(const struct nd_api_answer *answer, void *userdata) {
 }
 
 static struct question *send_question(struct guard_rights *rights, const struct guard_subject *subject, const char *namespace,
-                                      const char *constraint, char *key) {
+                                      const char *constraint, uint64_t share, char *key, char *asked_key) {
         nd_autotext text = ND_TEXT(REVIEW_BYTES);
         struct question *q = nd_new(struct question);
 
-        *q = (struct question) {.rights = rights, .key = key, .changes = rights->changes};
-        if (key)
-                (void) nd_map_put(&rights->asked, key, q);
+        *q = (struct question) {.rights = rights, .key = key, .asked_key = asked_key, .changes = rights->changes};
+        if (asked_key)
+                (void) nd_map_put(&rights->asked, asked_key, q);
         write_review(rights, subject, namespace, constraint, &text);
         rights->count++;
         rights->under_way++;
@@ -169,23 +174,25 @@ static struct question *send_question(struct guard_rights *rights, const struct 
                                                                   .path = "/apis/authorization.k8s.io/v1/subjectaccessreviews",
                                                                   .body = nd_text_get(&text),
                                                                   .timeout_us = TIMEOUT_US,
+                                                                  .share = share,
                                                                   .done = on_answer,
                                                                   .userdata = q});
         return q;
 }
 
 struct nd_error *guard_rights_ask(struct guard_rights *rights, const struct guard_subject *subject, const char *namespace,
-                                  const char *constraint,
+                                  const char *constraint, uint64_t share,
                                   void (*done)(bool allowed, const struct nd_error *error, void *userdata), void *userdata) {
         nd_autofree char *key = key_of(subject, namespace, constraint);
-        struct question *q = key ? nd_map_get(&rights->asked, key) : nullptr;
+        nd_autofree char *asked_key = key ? nd_format("%" PRIu64 "\n%s", share, key) : nullptr;
+        struct question *q = asked_key ? nd_map_get(&rights->asked, asked_key) : nullptr;
         struct waiter *waiter;
 
         if (!q || q->changes != rights->changes) { /* an answer to what was asked before a change may be older than it */
                 if (rights->under_way >= UNDER_WAY)
                         return nd_error_new(ND_EXHAUSTED, 0, "the API server is being asked about %d rights already",
                                             UNDER_WAY);
-                q = send_question(rights, subject, namespace, constraint, nd_take_ptr(key));
+                q = send_question(rights, subject, namespace, constraint, share, nd_take_ptr(key), nd_take_ptr(asked_key));
         }
         waiter = nd_new(struct waiter);
         *waiter = (struct waiter) {.next = q->waiters, .done = done, .userdata = userdata};

@@ -17,9 +17,9 @@ void guard_rights_free(struct guard_rights *rights); /* nobody who waits is told
 bool guard_rights_recall(struct guard_rights *rights, const struct guard_subject *subject, const char *namespace,
                          const char *constraint, uint64_t changes, bool *ret_allowed);
 
-/* Asks; done() is called later, with an error where no answer came. An error here says that too many questions are on their way. */
+/* Asks, on behalf of a share (nd_api_request); done() is called later, with an error where no answer came. An error here says that too many questions are on their way. */
 [[nodiscard]] struct nd_error *guard_rights_ask(struct guard_rights *rights, const struct guard_subject *subject,
-                                                const char *namespace, const char *constraint,
+                                                const char *namespace, const char *constraint, uint64_t share,
                                                 void (*done)(bool allowed, const struct nd_error *error, void *userdata),
                                                 void *userdata);
 

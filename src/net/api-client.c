@@ -5,8 +5,9 @@
  *   libcurl's multi interface tells which descriptors and which timer it waits for; they become sources of the event loop. libcurl may not
  *   be changed from within its own callbacks, and those call ours: so sending only queues a call, cancelling one that libcurl has only marks
  *   it, and a deferred source (on_settle) takes cancelled ones away and hands new ones over. A call is freed in one place, end_call().
- *   libcurl has @AT_ONCE calls at most; the others wait in the order in which they came, and that counts for their time. A server with HTTP/2
- *   has all of them on one connection, but one without would get a connection for each.
+ *   libcurl has @AT_ONCE calls at most; the others wait, and that counts for their time. The next is a call of the share that has the fewest
+ *   under way, of these the oldest; one share never has more than @SHARE_AT_ONCE. A server with HTTP/2 has all of them on one connection, but
+ *   one without would get a connection for each.
  *   Certificates and keys go to the TLS library as files of memory, by their name under /proc/self/fd: GnuTLS in libcurl takes only paths.
  * Owns       the calls, until done() was called or they were cancelled. */
 #include "net/api-client.h"
@@ -25,6 +26,7 @@ enum {
         CONNECT_SECONDS = 10,
         KEEPALIVE_SECONDS = 20,
         AT_ONCE = 32,
+        SHARE_AT_ONCE = 20,
         ANSWER_BYTES = 1 << 20,
         REFUSAL_BYTES = 1 << 20,
 };
@@ -95,6 +97,37 @@ static void dequeue(struct nd_api_call *call) {
         *(call->next ? &call->next->previous : &queue->last) = call->previous;
         call->next = call->previous = nullptr;
         queue->count--;
+}
+
+static size_t count_of_share(const struct queue *queue, uint64_t share) {
+        size_t count = 0;
+
+        for (const struct nd_api_call *call = queue->first; call; call = call->next)
+                /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a call that has ended is in no queue */
+                count += call->request.share == share;
+        return count;
+}
+
+/* The call whose turn it is; nullptr: all that wait are of shares that have enough. Our own come first. */
+static struct nd_api_call *next_call(const struct queue *waiting, const struct queue *open) {
+        struct nd_api_call *best = nullptr;
+        size_t least = SHARE_AT_ONCE, count = 0;
+        uint64_t counted = 0;
+
+        for (struct nd_api_call *call = waiting->first; call && least > 0; call = call->next) {
+                /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): likewise */
+                if (call->request.share == 0)
+                        return call;
+                if (call->request.share != counted) { /* most of a long queue are of one */
+                        counted = call->request.share;
+                        count = count_of_share(open, counted);
+                }
+                if (count < least) {
+                        best = call;
+                        least = count;
+                }
+        }
+        return best;
 }
 
 /* As dequeue() would do it, in words that those who analyse the code can follow: the first has nobody before it. */
@@ -427,7 +460,7 @@ static void hand_over(struct nd_api_call *call, uint64_t left_us) {
                 conclude(call, CURLE_FAILED_INIT);
 }
 
-/* The oldest one, unless its time was over before its turn came. */
+/* A call, unless its time was over before its turn came. */
 static void serve(struct nd_api_call *call) {
         uint64_t waited_us = nd_clock_us() - call->sent_us, timeout_us = call->request.timeout_us;
 
@@ -440,16 +473,19 @@ static void serve(struct nd_api_call *call) {
 /* Takes cancelled calls away from libcurl and hands it new ones. */
 static int on_settle([[maybe_unused]] sd_event_source *source, void *userdata) {
         struct nd_api *api = userdata;
+        struct nd_api_call *next;
 
         if (api->renew)
                 renew(api);
-        for (struct nd_api_call *call = api->open.first, *next; call; call = next) {
+        for (struct nd_api_call *call = api->open.first; call; call = next) {
                 next = call->next;
                 if (call->state == CALL_CANCELLED)
                         end_call(call);
         }
-        while (api->waiting.first && api->open.count < AT_ONCE)
-                serve(take_first(&api->waiting));
+        while (api->open.count < AT_ONCE && (next = next_call(&api->waiting, &api->open))) {
+                dequeue(next);
+                serve(next);
+        }
         return 0;
 }
 

@@ -30,6 +30,7 @@ struct nd_api_request {
         const char *content_type; /* a constant; nullptr: application/json */
         uint64_t timeout_us;      /* for all of it; 0: as long as it takes */
         size_t ceiling;           /* most bytes of an answer's body; 0: 1 MiB */
+        uint64_t share;           /* on whose behalf; calls of one share do not keep others waiting. 0: our own */
         /* Where given it takes the body of a good answer as it comes. An error of its own ends the request. */
         struct nd_error *(*piece)(const char *bytes, size_t length, void *userdata);
         void (*done)(const struct nd_api_answer *answer, void *userdata);
