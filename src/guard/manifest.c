@@ -84,6 +84,8 @@ static const struct {
         {"seccompProfiles", SHAPE_TEXTS, "Allowed profiles, the first is the default; * is all."},
         {"allowedUnsafeSysctls", SHAPE_TEXTS, "Sysctls beyond the safe ones; a trailing * is a pattern."},
         {"forbiddenSysctls", SHAPE_TEXTS, "Sysctls that may not be set."},
+        {"allowedAppArmorProfiles", SHAPE_TEXTS,
+         "runtime/default, unconfined, localhost/NAME; a trailing * is a pattern; unset: not looked at."},
         {"allowedProcMountTypes", SHAPE_TEXTS, "Allowed values of procMount; unset: not looked at."},
         {"runAsGroup", SHAPE_GROUPS, "As which groups containers run; unset: not looked at."},
         {"supplementalGroupsPolicy", SHAPE_GROUPS_POLICY, "What pods must set; unset: not looked at."},
@@ -451,6 +453,7 @@ static void write_constraint(struct nd_json_out *out, const struct guard_manifes
         write_texts(out, "volumes", &scc->volumes);
         write_texts(out, "seccompProfiles", &scc->seccomp_profiles);
         write_texts(out, "allowedUnsafeSysctls", &scc->allowed_unsafe_sysctls);
+        write_texts(out, "allowedAppArmorProfiles", &scc->allowed_apparmor);
         write_texts(out, "allowedProcMountTypes", &scc->allowed_proc_mounts);
         write_user(out, &scc->user);
         write_selinux(out, &scc->selinux);

@@ -27,7 +27,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 return 0;
         walk(&pod);
         copy = nd_pod_copy(&pod, &arena);
-        nd_pod_set_annotation(copy, &arena, "m", "x");
         nd_pod_own_context(copy, &arena)->fs_group = ND_INT(1);
         walk(copy);
         walk(&pod);

@@ -333,24 +333,6 @@ struct nd_security_context *nd_container_own_context(struct nd_container *contai
         return container->security;
 }
 
-void nd_pod_set_annotation(struct nd_pod *pod, struct nd_arena *arena, const char *key, const char *value) {
-        struct nd_pairs *pairs = &pod->metadata.annotations;
-        struct nd_pair *items;
-        size_t at = 0;
-
-        while (at < pairs->count && strcmp(pairs->items[at].key, key) < 0)
-                at++;
-        if (at < pairs->count && nd_streq(pairs->items[at].key, key)) {
-                pairs->items[at].value = value;
-                return;
-        }
-        items = nd_arena_alloc(arena, pairs->count + 1, sizeof *items);
-        for (size_t i = 0; i < pairs->count; i++)
-                items[i < at ? i : i + 1] = pairs->items[i];
-        items[at] = (struct nd_pair) {.key = key, .value = value};
-        *pairs = (struct nd_pairs) {.items = items, .count = pairs->count + 1};
-}
-
 bool nd_pod_is_windows(const struct nd_pod *pod) {
         return pod->spec.os && pod->spec.os->name && nd_streq(pod->spec.os->name, "windows");
 }

@@ -242,7 +242,6 @@ const char *nd_pod_container_list(const struct nd_pod_spec *spec, size_t index, 
 struct nd_pod *nd_pod_copy(const struct nd_pod *pod, struct nd_arena *arena);
 struct nd_pod_context *nd_pod_own_context(struct nd_pod *pod, struct nd_arena *arena); /* makes one where there is none */
 struct nd_security_context *nd_container_own_context(struct nd_container *container, struct nd_arena *arena);
-void nd_pod_set_annotation(struct nd_pod *pod, struct nd_arena *arena, const char *key, const char *value);
 
 bool nd_pod_is_windows(const struct nd_pod *pod);
 static inline bool nd_pod_has_user_namespace(const struct nd_pod *pod) {

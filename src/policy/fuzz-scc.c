@@ -21,7 +21,7 @@ static void is_kept(const struct nd_scc *scc, const struct nd_pod *pod) {
         fuzz_require(!nd_scc_requires_user_namespace(scc) || nd_pod_has_user_namespace(pod));
         for (size_t i = 0; (c = nd_pod_container(&pod->spec, i)); i++) {
                 fuzz_require(scc->allow_privileged || !c->security || c->security->privileged != ND_ON);
-                fuzz_require(scc->allow_privilege_escalation != ND_OFF || !c->security ||
+                fuzz_require(scc->allow_privilege_escalation != ND_OFF || !c->security || nd_pod_is_windows(pod) ||
                              c->security->allow_privilege_escalation == ND_OFF);
                 if (nd_pod_has_user_namespace(pod) && c->security && c->security->run_as_user.set)
                         fuzz_require(c->security->run_as_user.value >= 0 && c->security->run_as_user.value < ND_SCC_WINDOW);

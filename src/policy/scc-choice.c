@@ -79,7 +79,7 @@ static bool same_pod_context(const struct nd_pod_context *a, const struct nd_pod
                same_selinux(a->selinux, b->selinux) && same_profile(a->seccomp, b->seccomp);
 }
 
-/* Whether a constraint left the pod as it was. The annotation about seccomp, which only repeats the field, does not count. */
+/* Whether a constraint left the pod as it was. */
 static bool is_unchanged(const struct nd_pod *before, const struct nd_pod *after, bool ephemeral) {
         size_t checked = before->spec.init_containers.count + before->spec.containers.count;
         const struct nd_container *a, *b;

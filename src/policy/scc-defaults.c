@@ -23,10 +23,11 @@
 #define COMMON                                                                                                                \
         .user_namespace_level = "AllowHostLevel", .volumes = TEXTS(VOLUMES), .selinux = {.type = "MustRunAs"},                \
         .user = {.type = "MustRunAsRange"}, .fs_group = {.type = "MustRunAs"}, .supplemental_groups = {.type = "RunAsAny"}
+#define CONFINED .allowed_apparmor = TEXTS("runtime/default") /* OpenShift leans on SELinux, which Debian does not have */
 #define LEGACY .allow_privilege_escalation = ND_ON, .required_drop = LEGACY_DROP
 #define V2                                                                                                                    \
         .allow_privilege_escalation = ND_OFF, .required_drop = TEXTS("ALL"),                                                  \
-        .allowed_capabilities = TEXTS("NET_BIND_SERVICE"), .seccomp_profiles = TEXTS("runtime/default")
+        .allowed_capabilities = TEXTS("NET_BIND_SERVICE"), .seccomp_profiles = TEXTS("runtime/default"), CONFINED
 #define NAME(text) .metadata = {.name = (text)}
 
 /* Later initialisers replace those of the groups above: that is what the groups are for. */
@@ -35,7 +36,7 @@
 
 const struct nd_scc_default nd_scc_defaults[] = {
         {.description = "IDs and SELinux level of the namespace, four capabilities dropped",
-         .scc = {NAME("restricted"), COMMON, LEGACY}},
+         .scc = {NAME("restricted"), COMMON, LEGACY, CONFINED}},
         {.description = "IDs and SELinux level of the namespace, no capabilities, the runtime's seccomp profile",
          .everybody = true,
          .scc = {NAME("restricted-v2"), COMMON, V2}},
@@ -60,7 +61,7 @@ const struct nd_scc_default nd_scc_defaults[] = {
          .scc = {NAME("userns-root"), COMMON, .user_namespace_level = "RequirePodLevel", .allow_privilege_escalation = ND_ON,
                  .allowed_capabilities = TEXTS("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD",
                                                "NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
-                 .seccomp_profiles = TEXTS("runtime/default"), .user = USERS(0, 65535),
+                 .seccomp_profiles = TEXTS("runtime/default"), CONFINED, .user = USERS(0, 65535),
                  .fs_group = {.type = "MustRunAs", .ranges = RANGE(0, 65535)},
                  .supplemental_groups = {.type = "MustRunAs", .ranges = RANGE(0, 65535)},
                  .allowed_proc_mounts = TEXTS("Default")}},

@@ -8,8 +8,7 @@
 
 #include "policy/scc.h"
 
-#define SECCOMP_POD "seccomp.security.alpha.kubernetes.io/pod"
-#define SECCOMP_CONTAINER "container.seccomp.security.alpha.kubernetes.io/"
+#define APPARMOR_CONTAINER "container.apparmor.security.beta.kubernetes.io/"
 
 /* What stays the same while one constraint is tried. */
 struct fitting {
@@ -211,7 +210,8 @@ static bool is_runtime_default(const char *profile) {
         return nd_streq(profile, "runtime/default") || nd_streq(profile, "docker/default");
 }
 
-/* A field in the syntax of annotations, in which constraints are written; "" where it says nothing. */
+/* A field in the syntax in which constraints are written; "" where it says nothing. The annotations that this syntax comes from are dead:
+ * no kubelet reads them any more, so they say nothing about how a container runs. */
 static const char *seccomp_text(struct nd_arena *arena, const struct nd_profile *profile) {
         if (!profile)
                 return "";
@@ -247,24 +247,18 @@ static const char *default_profile(const struct nd_scc *scc) {
 }
 
 static void generate_pod_seccomp(struct fitting *f, struct nd_pod_context *context) {
-        const char *profile = nd_pairs_get(&f->pod->metadata.annotations, SECCOMP_POD);
+        const char *profile = default_profile(f->scc);
 
-        if (nd_or_empty(profile)[0] == '\0' && context->seccomp)
-                profile = seccomp_text(f->arena, context->seccomp);
-        else if (nd_or_empty(profile)[0] == '\0')
-                profile = default_profile(f->scc);
-        if (nd_or_empty(profile)[0] == '\0')
-                return;
-        nd_pod_set_annotation(f->pod, f->arena, SECCOMP_POD, profile);
-        context->seccomp = seccomp_field(f->arena, profile);
+        if (!context->seccomp && profile)
+                context->seccomp = seccomp_field(f->arena, profile);
 }
 
-static const char *profiles_text(struct nd_arena *arena, const struct nd_scc *scc) {
+static const char *profiles_text(struct nd_arena *arena, const struct nd_texts *profiles) {
         nd_autotext text = ND_TEXT(4096);
 
-        for (size_t i = 0; i < scc->seccomp_profiles.count; i++)
-                if (!nd_streq(scc->seccomp_profiles.items[i], "*"))
-                        nd_text_addf(&text, "%s%s", text.length > 0 ? " " : "", scc->seccomp_profiles.items[i]);
+        for (size_t i = 0; i < profiles->count; i++)
+                if (!nd_streq(profiles->items[i], "*"))
+                        nd_text_addf(&text, "%s%s", text.length > 0 ? " " : "", profiles->items[i]);
         return nd_arena_strdup(arena, nd_text_get(&text));
 }
 
@@ -286,25 +280,11 @@ static void validate_seccomp(struct fitting *f, const char *profile, const struc
                 return;
         say(f, spot, "seccompProfile", ND_FIELD_FORBIDDEN, nullptr,
             nd_arena_format(f->arena, "%s is not an allowed seccomp profile. Valid values are [%s]", profile,
-                            profiles_text(f->arena, f->scc)));
+                            profiles_text(f->arena, allowed)));
 }
 
-static const char *seccomp_of_pod(const struct fitting *f) {
-        const char *annotation = nd_pairs_get(&f->pod->metadata.annotations, SECCOMP_POD);
-
-        if (nd_or_empty(annotation)[0] != '\0')
-                return annotation;
-        return seccomp_text(f->arena, f->pod->spec.security ? f->pod->spec.security->seccomp : nullptr);
-}
-
-static const char *seccomp_of_container(const struct fitting *f, const struct nd_container *c, const char *annotation) {
-        if (c->security && c->security->seccomp)
-                return seccomp_text(f->arena, c->security->seccomp);
-        if (annotation)
-                return annotation;
-        if (f->pod->spec.security && f->pod->spec.security->seccomp)
-                return seccomp_text(f->arena, f->pod->spec.security->seccomp);
-        return nd_or_empty(nd_pairs_get(&f->pod->metadata.annotations, SECCOMP_POD));
+static const struct nd_profile *seccomp_of_container(const struct fitting *f, const struct nd_container *c) {
+        return c->security && c->security->seccomp ? c->security->seccomp : f->pod->spec.security->seccomp;
 }
 
 /* --- sysctls --- */
@@ -321,6 +301,59 @@ static bool matches_pattern(const struct nd_texts *patterns, const char *name) {
                 }
         }
         return false;
+}
+
+/* --- AppArmor ---
+ *
+ * Nothing is filled in: where a pod says nothing, the kubelet means the runtime's default. Every field and annotation that is there is
+ * compared, as pod security does it: kubelets read the field, those before 1.30 the annotation. A privileged container has no profile. */
+
+static const char *apparmor_text(struct nd_arena *arena, const struct nd_profile *profile) {
+        if (!profile)
+                return "runtime/default";
+        if (is(profile->type, "Unconfined"))
+                return "unconfined";
+        if (is(profile->type, "RuntimeDefault"))
+                return "runtime/default";
+        if (is(profile->type, "Localhost"))
+                return nd_arena_format(arena, "localhost/%s", nd_or_empty(profile->localhost));
+        return nd_arena_format(arena, "'%s'", nd_or_empty(profile->type)); /* of a later Kubernetes: in no list */
+}
+
+static const char *apparmor_refusal(struct fitting *f, const char *profile) {
+        const struct nd_texts *allowed = &f->scc->allowed_apparmor;
+
+        if (!allowed->items || matches_pattern(allowed, profile))
+                return nullptr;
+        return nd_arena_format(f->arena, "%s is not an allowed AppArmor profile. Valid values are [%s]", profile,
+                               profiles_text(f->arena, allowed));
+}
+
+static void validate_apparmor(struct fitting *f, const char *profile, const struct spot *spot) {
+        const char *refusal = apparmor_refusal(f, profile);
+
+        if (refusal)
+                say(f, spot, "appArmorProfile", ND_FIELD_FORBIDDEN, nullptr, refusal);
+}
+
+static void validate_apparmor_annotations(struct fitting *f) {
+        const struct nd_pairs *annotations = &f->pod->metadata.annotations;
+
+        for (size_t i = 0; i < annotations->count; i++) {
+                const struct nd_pair *one = &annotations->items[i];
+                const char *refusal = nd_has_prefix(one->key, APPARMOR_CONTAINER) && one->value[0] != '\0'
+                                              ? apparmor_refusal(f, one->value)
+                                              : nullptr;
+
+                if (refusal)
+                        nd_field_add(f->errors, ND_FIELD_FORBIDDEN, nullptr, refusal, "metadata.annotations[%s]", one->key);
+        }
+}
+
+static void validate_container_apparmor(struct fitting *f, const struct nd_container *c, const struct spot *spot) {
+        const struct nd_profile *profile = c->security->apparmor ? c->security->apparmor : f->pod->spec.security->apparmor;
+
+        validate_apparmor(f, c->security->privileged == ND_ON ? "unconfined" : apparmor_text(f->arena, profile), spot);
 }
 
 /* What Kubernetes 1.36 takes for safe. OpenShift asks the API server's kernel about three of them; every kernel that has what we
@@ -446,6 +479,20 @@ static void validate_host_namespaces(struct fitting *f) {
                              "Host Users must be set to false", "spec.hostUsers");
 }
 
+static void validate_volumes(struct fitting *f) {
+        for (size_t i = 0; i < f->pod->spec.volumes.count; i++) {
+                validate_volume(f, &f->pod->spec.volumes.items[i], i);
+                validate_flex_volume(f, &f->pod->spec.volumes.items[i], i);
+        }
+}
+
+/* A HostProcess container of Windows is a process of the host: what privileged is on Linux. A pod need not name its system to be one. */
+static void validate_host_process(struct fitting *f, const struct nd_windows *windows, const struct spot *spot) {
+        if (windows && windows->host_process == ND_ON && !f->scc->allow_privileged)
+                say(f, spot, "windowsOptions.hostProcess", ND_FIELD_INVALID, "true",
+                    "Host process containers are not allowed");
+}
+
 static void fit_pod(struct fitting *f) {
         struct nd_pod_context *context = nd_pod_own_context(f->pod, f->arena);
 
@@ -454,14 +501,15 @@ static void fit_pod(struct fitting *f) {
         if (!context->selinux && is(f->scc->selinux.type, "MustRunAs"))
                 context->selinux = f->scc->selinux.options;
         generate_pod_seccomp(f, context);
-        validate_seccomp(f, seccomp_of_pod(f), &of_pod);
+        validate_seccomp(f, seccomp_text(f->arena, context->seccomp), &of_pod);
         validate_selinux(f, context->selinux, &of_pod);
         validate_host_namespaces(f);
         validate_sysctls(f, context);
-        for (size_t i = 0; i < f->pod->spec.volumes.count; i++) {
-                validate_volume(f, &f->pod->spec.volumes.items[i], i);
-                validate_flex_volume(f, &f->pod->spec.volumes.items[i], i);
-        }
+        if (context->apparmor)
+                validate_apparmor(f, apparmor_text(f->arena, context->apparmor), &of_pod);
+        validate_apparmor_annotations(f);
+        validate_host_process(f, context->windows, &of_pod);
+        validate_volumes(f);
 }
 
 /* --- a container --- */
@@ -652,35 +700,52 @@ static void validate_proc_mount(struct fitting *f, const struct nd_security_cont
                     "procMount type is not allowed to be used");
 }
 
-static const char *seccomp_annotation(const struct fitting *f, const struct nd_container *c) {
-        if (f->pod->metadata.annotations.count == 0)
-                return nullptr;
-        return nd_pairs_get(&f->pod->metadata.annotations,
-                            nd_arena_format(f->arena, SECCOMP_CONTAINER "%s", nd_or_empty(c->name)));
-}
-
-static void fit_container(struct fitting *f, struct nd_container *c, const struct spot *spot) {
-        const char *annotation = seccomp_annotation(f, c);
-        struct nd_security_context *context = nd_container_own_context(c, f->arena);
-
-        generate_user(f, context, spot);
-        generate_capabilities(f, context);
-        if (annotation)
-                context->seccomp = seccomp_field(f->arena, annotation);
-
-        validate_user(f, context, spot);
-        fit_group(f, context, spot);
-        validate_selinux(f, context->selinux ? context->selinux : f->pod->spec.security->selinux, spot);
-        validate_seccomp(f, seccomp_of_container(f, c, annotation), spot);
-        fit_privileges(f, context, spot);
-        validate_capabilities(f, context, spot);
-        fit_root_filesystem(f, context, spot);
-        validate_proc_mount(f, context, spot);
+static void validate_host_ports(struct fitting *f, const struct nd_container *c, const struct spot *spot) {
         for (size_t i = 0; !f->scc->allow_host_ports && i < c->ports.count; i++)
                 if (c->ports.items[i].host_port.value > 0)
                         nd_field_add(f->errors, ND_FIELD_INVALID, nd_field_int(f->arena, c->ports.items[i].host_port.value),
                                      "Host ports are not allowed to be used", "spec.%s[%zu].ports[%zu].hostPort", spot->list,
                                      spot->number, i);
+}
+
+static void fit_container(struct fitting *f, struct nd_container *c, const struct spot *spot) {
+        struct nd_security_context *context = nd_container_own_context(c, f->arena);
+
+        generate_user(f, context, spot);
+        generate_capabilities(f, context);
+
+        validate_user(f, context, spot);
+        fit_group(f, context, spot);
+        validate_selinux(f, context->selinux ? context->selinux : f->pod->spec.security->selinux, spot);
+        validate_seccomp(f, seccomp_text(f->arena, seccomp_of_container(f, c)), spot);
+        validate_container_apparmor(f, c, spot);
+        fit_privileges(f, context, spot);
+        validate_capabilities(f, context, spot);
+        fit_root_filesystem(f, context, spot);
+        validate_proc_mount(f, context, spot);
+        validate_host_process(f, context->windows, spot);
+        validate_host_ports(f, c, spot);
+}
+
+/* --- Windows ---
+ *
+ * The API server refuses what is Linux' in such a pod, so nothing is filled in and no user or profile is compared. What it takes of its host
+ * is. */
+
+static void fit_windows_container(struct fitting *f, const struct nd_container *c, const struct spot *spot) {
+        if (c->security) {
+                if (c->security->privileged == ND_ON && !f->scc->allow_privileged)
+                        say(f, spot, "privileged", ND_FIELD_INVALID, "true", "Privileged containers are not allowed");
+                validate_host_process(f, c->security->windows, spot);
+        }
+        validate_host_ports(f, c, spot);
+}
+
+static void fit_windows_pod(struct fitting *f) {
+        if (f->pod->spec.security)
+                validate_host_process(f, f->pod->spec.security->windows, &of_pod);
+        validate_host_namespaces(f);
+        validate_volumes(f);
 }
 
 static bool asks_for_too_much(const struct nd_scc *scc, const struct nd_container *c) {
@@ -714,16 +779,23 @@ bool nd_scc_is_out(const struct nd_scc *scc, const struct nd_pod *pod) {
 
 void nd_scc_fit(const struct nd_scc *bound, struct nd_pod *pod, uint32_t window, struct nd_field_errors *errors) {
         struct fitting f = {.scc = bound, .pod = pod, .arena = errors->arena, .errors = errors};
+        bool windows = nd_pod_is_windows(pod);
         struct nd_container *c;
 
         f.window = nd_pod_has_user_namespace(pod) ? window : 0;
-        fit_pod(&f);
+        if (windows)
+                fit_windows_pod(&f);
+        else
+                fit_pod(&f);
         for (size_t i = 0; (c = nd_pod_container(&pod->spec, i)); i++) {
                 struct spot spot;
 
                 if (errors->quiet && errors->items.count > 0)
                         return;
                 spot.list = nd_pod_container_list(&pod->spec, i, &spot.number);
-                fit_container(&f, c, &spot);
+                if (windows)
+                        fit_windows_container(&f, c, &spot);
+                else
+                        fit_container(&f, c, &spot);
         }
 }

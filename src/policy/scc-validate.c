@@ -183,6 +183,20 @@ static void validate_overlaps(const struct nd_scc *scc, struct nd_field_errors *
                                              "allowedUnsafeSysctls[%zu]", i);
 }
 
+static bool apparmor_profile_exists(const char *profile) {
+        return nd_streq(profile, "*") || nd_streq(profile, "runtime/default") || nd_streq(profile, "unconfined") ||
+               (nd_has_prefix(profile, "localhost/") && profile[strlen("localhost/")] != '\0');
+}
+
+static void validate_apparmor(const struct nd_texts *profiles, struct nd_field_errors *errors) {
+        for (size_t i = 0; i < profiles->count; i++)
+                if (!apparmor_profile_exists(profiles->items[i]))
+                        nd_field_add(
+                                errors, ND_FIELD_INVALID, nd_field_text(errors->arena, profiles->items[i]),
+                                "must be *, runtime/default, unconfined or localhost/ with a name, which may end with '*'",
+                                "allowedAppArmorProfiles[%zu]", i);
+}
+
 void nd_scc_validate(const struct nd_scc *scc, struct nd_field_errors *errors) {
         static const char *const levels[] = {"AllowHostLevel", "RequirePodLevel"};
 
@@ -204,6 +218,7 @@ void nd_scc_validate(const struct nd_scc *scc, struct nd_field_errors *errors) {
                              nd_field_json(errors->arena, nd_or_empty(scc->user_namespace_level)),
                              "supported values: \"AllowHostLevel\", \"RequirePodLevel\"", "userNamespaceLevel");
         validate_volumes(scc, errors);
+        validate_apparmor(&scc->allowed_apparmor, errors);
         validate_sysctls(&scc->allowed_unsafe_sysctls, "allowedUnsafeSysctls", errors);
         validate_sysctls(&scc->forbidden_sysctls, "forbiddenSysctls", errors);
         validate_overlaps(scc, errors);

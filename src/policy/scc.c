@@ -71,6 +71,7 @@ static const struct nd_shape_field scc_fields[] = {
         FIELD(nd_scc, "seccompProfiles", seccomp_profiles, TEXTS),
         FIELD(nd_scc, "allowedUnsafeSysctls", allowed_unsafe_sysctls, TEXTS),
         FIELD(nd_scc, "forbiddenSysctls", forbidden_sysctls, TEXTS),
+        FIELD(nd_scc, "allowedAppArmorProfiles", allowed_apparmor, TEXTS),
         FIELD(nd_scc, "allowedProcMountTypes", allowed_proc_mounts, TEXTS),
         NESTED(nd_scc, "runAsGroup", run_as_group, INLINE, groups_shape),
         FIELD(nd_scc, "supplementalGroupsPolicy", groups_policy, TEXT),
@@ -102,6 +103,7 @@ static struct nd_error *check_lists(const struct nd_scc *scc) {
                 {"seccompProfiles", scc->seccomp_profiles.count},
                 {"allowedUnsafeSysctls", scc->allowed_unsafe_sysctls.count},
                 {"forbiddenSysctls", scc->forbidden_sysctls.count},
+                {"allowedAppArmorProfiles", scc->allowed_apparmor.count},
                 {"allowedProcMountTypes", scc->allowed_proc_mounts.count},
         };
 

@@ -11,7 +11,10 @@
  *      such a pod could not start.
  *   3. A constraint that cannot be bound does not fit; it does not stop the others.
  *   4. SYS_ADMIN without its prefix is the same capability: no default for allowPrivilegeEscalation beside it.
- *   5. Three extension fields, without effect where they are absent: allowedProcMountTypes, runAsGroup, supplementalGroupsPolicy. */
+ *   5. Four extension fields, without effect where they are absent: allowedAppArmorProfiles, allowedProcMountTypes, runAsGroup,
+ *      supplementalGroupsPolicy.
+ *   6. Annotations about seccomp, which no kubelet reads any more, are neither believed nor written.
+ *   7. Windows pods are asked about what they take of their host. OpenShift leaves them alone. */
 #pragma once
 
 #include "kube/field.h"
@@ -73,6 +76,7 @@ struct nd_scc {
         struct nd_texts allowed_unsafe_sysctls;
         struct nd_texts forbidden_sysctls;
         /* extensions */
+        struct nd_texts allowed_apparmor;    /* items == nullptr: not looked at */
         struct nd_texts allowed_proc_mounts; /* items == nullptr: not looked at */
         struct nd_scc_groups run_as_group;   /* type == nullptr: not looked at */
         const char *groups_policy;           /* nullptr: not looked at */

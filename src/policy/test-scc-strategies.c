@@ -147,11 +147,8 @@ static void seccomp_profiles_come_first_in_the_list([[maybe_unused]] void **stat
         try_pod(&a, list, POD(""));
         assert_string_equal(a.pod->spec.security->seccomp->type, "Localhost");
         assert_string_equal(a.pod->spec.security->seccomp->localhost, "x");
-        assert_string_equal(nd_pairs_get(&a.pod->metadata.annotations, "seccomp.security.alpha.kubernetes.io/pod"),
-                            "localhost/x");
-        try_pod(&b, list,
-                "{\"metadata\": {\"annotations\": {\"container.seccomp.security.alpha.kubernetes.io/a\": \"unconfined\"}}, "
-                "\"spec\": {\"containers\": [{\"name\": \"a\"}]}}");
+        assert_int_equal(a.pod->metadata.annotations.count, 0);
+        try_pod(&b, list, POD("\"seccompProfile\": {\"type\": \"Unconfined\"}"));
         assert_string_equal(b.pod->spec.containers.items[0].security->seccomp->type, "Unconfined");
         expect_text(said(only, POD("\"seccompProfile\": {\"type\": \"RuntimeDefault\"}")), ""); /* two names of one thing */
         expect_text(
@@ -159,6 +156,92 @@ static void seccomp_profiles_come_first_in_the_list([[maybe_unused]] void **stat
                 ".seccompProfile: Forbidden: unconfined is not an allowed seccomp profile. Valid values are [docker/default]");
         expect_text(said(CAPS("\"volumes\": []"), POD("\"seccompProfile\": {\"type\": \"RuntimeDefault\"}")),
                     PATH ".seccompProfile: Forbidden: seccomp may not be set");
+}
+
+/* No kubelet reads these annotations any more, so they neither excuse nor confine a container. */
+static void seccomp_annotations_change_nothing([[maybe_unused]] void **state) {
+#define DEAD                                                                                                                  \
+        "{\"metadata\": {\"annotations\": {\"container.seccomp.security.alpha.kubernetes.io/a\": \"runtime/default\", "       \
+        "\"seccomp.security.alpha.kubernetes.io/pod\": \"runtime/default\"}}, "
+        static const char only[] = CAPS("\"seccompProfiles\": [\"runtime/default\"]"), none[] = CAPS("\"volumes\": []");
+
+        expect_text(said(only, DEAD "\"spec\": {\"containers\": [{\"name\": \"a\", \"securityContext\": {\"seccompProfile\": "
+                                    "{\"type\": \"Unconfined\"}}}]}}"),
+                    PATH ".seccompProfile: Forbidden: unconfined is not an allowed seccomp profile. Valid values are "
+                         "[runtime/default]");
+        expect_text(
+                said(only, DEAD "\"spec\": {\"securityContext\": {\"seccompProfile\": {\"type\": \"Unconfined\"}}}}"),
+                "spec.securityContext.seccompProfile: Forbidden: unconfined is not an allowed seccomp profile. Valid values "
+                "are [runtime/default]");
+        expect_text(said(none, DEAD "\"spec\": {\"containers\": [{\"name\": \"a\"}]}}"), "");
+}
+
+#define SAID_APPARMOR(profile) "Forbidden: " profile " is not an allowed AppArmor profile. Valid values are [runtime/default]"
+
+static void apparmor_profiles_are_compared_wherever_they_stand([[maybe_unused]] void **state) {
+        static const char only[] = CAPS("\"allowedAppArmorProfiles\": [\"runtime/default\"]"),
+                          some[] = CAPS("\"allowedAppArmorProfiles\": [\"localhost/k8s-*\"]"),
+                          open[] = CAPS("\"allowedAppArmorProfiles\": [\"*\"], \"allowPrivilegedContainer\": true"),
+                          strong[] = CAPS(
+                                  "\"allowedAppArmorProfiles\": [\"runtime/default\"], \"allowPrivilegedContainer\": true");
+        static const char annotated[] =
+                "{\"metadata\": {\"annotations\": {\"container.apparmor.security.beta.kubernetes.io/a\": "
+                "\"localhost/x\"}}, \"spec\": {\"containers\": [{\"name\": \"a\"}]}}";
+
+        expect_text(said(only, POD("")), "");
+        expect_text(said(only, POD("\"appArmorProfile\": {\"type\": \"RuntimeDefault\"}")), "");
+        expect_text(said(only, POD("\"appArmorProfile\": {\"type\": \"Unconfined\"}")),
+                    PATH ".appArmorProfile: " SAID_APPARMOR("unconfined"));
+        expect_text(
+                said(only, POD("\"appArmorProfile\": {\"type\": \"Localhost\", \"localhostProfile\": \"nodens-rootless\"}")),
+                PATH ".appArmorProfile: " SAID_APPARMOR("localhost/nodens-rootless"));
+        expect_text(said(only, POD("\"appArmorProfile\": {\"type\": \"Later\"}")),
+                    PATH ".appArmorProfile: " SAID_APPARMOR("'Later'"));
+        expect_text(said(only,
+                         "{\"spec\": {\"securityContext\": {\"appArmorProfile\": {\"type\": \"Unconfined\"}}, \"containers\": "
+                         "[{\"securityContext\": {\"appArmorProfile\": {\"type\": \"RuntimeDefault\"}}}]}}"),
+                    "spec.securityContext.appArmorProfile: " SAID_APPARMOR("unconfined"));
+        expect_text(said(only, annotated),
+                    "metadata.annotations[container.apparmor.security.beta.kubernetes.io/a]: " SAID_APPARMOR("localhost/x"));
+        expect_text(said(some, POD("\"appArmorProfile\": {\"type\": \"Localhost\", \"localhostProfile\": \"k8s-web\"}")), "");
+        expect_text(said(some, POD("")),
+                    PATH ".appArmorProfile: Forbidden: runtime/default is not an allowed AppArmor profile. "
+                         "Valid values are [localhost/k8s-*]");
+        expect_text(said(open, POD("\"privileged\": true, \"appArmorProfile\": {\"type\": \"Unconfined\"}")), "");
+        expect_text(said(strong, POD("\"privileged\": true")), PATH ".appArmorProfile: " SAID_APPARMOR("unconfined"));
+        expect_text(said("{" ANY "}", POD("\"appArmorProfile\": {\"type\": \"Unconfined\"}")),
+                    ""); /* OpenShift's own say nothing */
+}
+
+static void windows_pods_are_asked_about_their_host([[maybe_unused]] void **state) {
+#define WINDOWS(more) "{\"spec\": {\"os\": {\"name\": \"windows\"}, " more "}}"
+        static const char strict[] =
+                CAPS("\"volumes\": [\"secret\"], \"requiredDropCapabilities\": [\"ALL\"], \"seccompProfiles\": "
+                     "[\"runtime/default\"]"),
+                          strong[] = CAPS(
+                                  "\"allowPrivilegedContainer\": true, \"allowHostNetwork\": true, \"allowHostPorts\": true, "
+                                  "\"allowHostDirVolumePlugin\": true");
+        static const char greedy[] = WINDOWS(
+                "\"hostNetwork\": true, \"securityContext\": {\"windowsOptions\": {\"hostProcess\": true}}, \"volumes\": "
+                "[{\"hostPath\": {}}], \"containers\": [{\"ports\": [{\"hostPort\": 80}], \"securityContext\": {\"windowsOptions\": "
+                "{\"hostProcess\": true}}}]");
+        nd_cleanup(trial_done) struct trial plain = {};
+
+        try_pod(&plain, strict, WINDOWS("\"containers\": [{}]"));
+        assert_int_equal(plain.errors.items.count, 0);
+        assert_null(plain.pod->spec.security); /* what is Linux' the API server would refuse */
+        assert_null(plain.pod->spec.containers.items[0].security);
+        expect_text(
+                said(strict, greedy),
+                "[spec.securityContext.windowsOptions.hostProcess: Invalid value: true: Host process containers are not allowed, "
+                "spec.hostNetwork: Invalid value: true: Host network is not allowed to be used, "
+                "spec.volumes[0]: Invalid value: \"hostPath\": hostPath volumes are not allowed to be used, " PATH
+                ".windowsOptions.hostProcess: Invalid value: true: Host process containers are not allowed, "
+                "spec.containers[0].ports[0].hostPort: Invalid value: 80: Host ports are not allowed to be used]");
+        expect_text(said(strong, greedy), "");
+        /* the field counts also where the pod does not name its system */
+        expect_text(said("{" ANY "}", POD("\"windowsOptions\": {\"hostProcess\": true}")),
+                    PATH ".windowsOptions.hostProcess: Invalid value: true: Host process containers are not allowed");
 }
 
 static void host_access_is_refused_once([[maybe_unused]] void **state) {
@@ -296,6 +379,9 @@ int main(void) {
                 cmocka_unit_test(selinux_levels_are_sets),
                 cmocka_unit_test(capabilities_are_added_and_dropped),
                 cmocka_unit_test(seccomp_profiles_come_first_in_the_list),
+                cmocka_unit_test(seccomp_annotations_change_nothing),
+                cmocka_unit_test(apparmor_profiles_are_compared_wherever_they_stand),
+                cmocka_unit_test(windows_pods_are_asked_about_their_host),
                 cmocka_unit_test(host_access_is_refused_once),
                 cmocka_unit_test(a_user_namespace_is_demanded_and_never_set_here),
                 cmocka_unit_test(ids_lie_within_the_pods_window),
