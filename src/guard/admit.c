@@ -7,8 +7,12 @@
  *      other metadata          nothing                          passes, but for our own annotations
  *      another spec, resize    nothing                          must fit as it is
  *      ephemeral containers    they are filled                  must fit as it is
- *      exec, attach            nothing                          the pod must fit a constraint of whoever asks
+ *      exec, attach            nothing                          the live pod must fit a constraint of the user as it is
  *
+ * The mode is the stricter one of the namespace's label, as the watch told it, and of the hook's path: the API server chose that hook by the
+ * label that it knows.
+ * Exec and attach fill nothing in: what a running pod leaves open is as its image has it, root for instance. The constraint that is recorded
+ * on a pod is tried first, and has no other weight: annotations are written by others where nothing is enforced.
  * In a namespace that only warns nothing is filled and nothing refused, and the validating phase says what would be. */
 #include "guard/admit.h"
 
@@ -36,8 +40,12 @@ static bool is_none_of_ours(const struct guard_admission *a) {
                        (!nd_streq(review->subresource, "exec") && !nd_streq(review->subresource, "attach"));
         if (!review->pod)
                 return false; /* is refused */
-        return nd_pod_is_windows(review->pod) || nd_streq(review->subresource, "status") ||
-               nd_streq(review->subresource, "binding") || nd_streq(review->subresource, "eviction");
+        return nd_streq(review->subresource, "status") || nd_streq(review->subresource, "binding") ||
+               nd_streq(review->subresource, "eviction");
+}
+
+static enum guard_mode mode_of(const struct guard_admission *a, const struct guard_namespace *namespace) {
+        return a->hook_mode > namespace->mode ? a->hook_mode : namespace->mode;
 }
 
 enum guard_want guard_admission_wants(const struct guard_admission *a) {
@@ -48,7 +56,8 @@ enum guard_want guard_admission_wants(const struct guard_admission *a) {
         namespace = guard_store_namespace(a->store, a->review->namespace);
         if (!namespace)
                 return GUARD_WANTS_NAMESPACE;
-        return is_connect(a->review) && namespace->mode != GUARD_MODE_OFF && !a->live ? GUARD_WANTS_POD : GUARD_WANTS_NOTHING;
+        return is_connect(a->review) && mode_of(a, namespace) != GUARD_MODE_OFF && !a->live ? GUARD_WANTS_POD
+                                                                                            : GUARD_WANTS_NOTHING;
 }
 
 bool guard_admission_is_open(const struct guard_admission *a) {
@@ -269,7 +278,7 @@ static void warn(struct guard_admission *a, const struct guard_namespace *namesp
 
         if (a->phase == GUARD_MUTATING)
                 return;
-        request.update = a->review->operation == GUARD_UPDATE;
+        request.update = a->review->operation == GUARD_UPDATE || is_connect(a->review);
         choose(a, &request, pod, &choice);
         if (choice.scc || waits_for_ranges(a, &request, pod))
                 return;
@@ -299,14 +308,14 @@ static void update(struct guard_admission *a, const struct guard_namespace *name
         bool ephemeral = nd_streq(review->subresource, "ephemeralcontainers"), fills = ephemeral && a->phase == GUARD_MUTATING;
         const char *changed = changed_annotation(review);
 
-        if (changed && namespace->mode == GUARD_MODE_ENFORCE) {
+        if (changed && mode_of(a, namespace) == GUARD_MODE_ENFORCE) {
                 guard_answer_refuse(answer, 403, "Forbidden",
                                     nd_arena_format(&a->decision, "the annotation %s of a pod cannot be changed", changed));
                 return;
         }
         if (review->same_spec || (a->phase == GUARD_MUTATING && !ephemeral))
                 return;
-        if (namespace->mode == GUARD_MODE_WARN)
+        if (mode_of(a, namespace) == GUARD_MODE_WARN)
                 warn(a, namespace, review->pod, answer);
         else
                 enforce(a, namespace, review->pod, !fills, fills, answer);
@@ -318,10 +327,10 @@ static void create(struct guard_admission *a, const struct guard_namespace *name
 
         if (mirror && a->phase == GUARD_MUTATING)
                 return;
-        if (namespace->mode == GUARD_MODE_WARN)
+        if (mode_of(a, namespace) == GUARD_MODE_WARN)
                 warn(a, namespace, pod, answer);
         else
-                enforce(a, namespace, pod, a->phase == GUARD_VALIDATING && !is_connect(a->review), false, answer);
+                enforce(a, namespace, pod, a->phase == GUARD_VALIDATING, false, answer);
 }
 
 static void decide(struct guard_admission *a, struct guard_answer *ret) {
@@ -336,7 +345,7 @@ static void decide(struct guard_admission *a, struct guard_answer *ret) {
                 ret->retry_s = GUARD_RETRY_SECONDS;
                 return;
         }
-        if (namespace->mode == GUARD_MODE_OFF || (is_connect(a->review) && (!pod || nd_pod_is_windows(pod))))
+        if (mode_of(a, namespace) == GUARD_MODE_OFF || (is_connect(a->review) && !pod))
                 return; /* a pod that is not there the API server will miss itself */
         if (!pod) {
                 guard_answer_refuse(ret, 400, "BadRequest", "the object is no pod");

@@ -40,6 +40,7 @@ struct guard_admission {
         bool host_network_gate;
         uint32_t window;
         enum guard_phase phase;
+        enum guard_mode hook_mode; /* that the hook's path says; GUARD_MODE_OFF: it says none */
         const struct guard_review *review;
         struct nd_pod *live;      /* of exec and attach: the pod; nullptr: not fetched yet */
         struct nd_arena *arena;   /* for what is needed until the end */

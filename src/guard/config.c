@@ -33,6 +33,7 @@ void guard_config_init(struct guard_config *ret) {
                                       .group = nd_strdup("security.nodens.io"),
                                       .ids_per_pod = 65536,
                                       .connections = 1000,
+                                      .stale_seconds = 20,
                                       .allocate = true,
                                       .default_mode = nd_strdup("warn")};
         nd_vector_push(&ret->client_names, nd_strdup(GUARD_CLIENT_NAME));
@@ -80,6 +81,7 @@ static const struct key keys[] = {
         {"group", KEY_TEXT, offsetof(struct guard_config, group), 0, 0},
         {"idsPerPod", KEY_NUMBER, offsetof(struct guard_config, ids_per_pod), 65536, 1u << 31},
         {"connections", KEY_NUMBER, offsetof(struct guard_config, connections), 8, 100000},
+        {"staleSeconds", KEY_NUMBER, offsetof(struct guard_config, stale_seconds), 4, 600},
         {"userNamespacesHostNetwork", KEY_FLAG, offsetof(struct guard_config, host_network), 0, 0},
         {"allocateRanges", KEY_FLAG, offsetof(struct guard_config, allocate), 0, 0},
         {"namespace", KEY_TEXT, offsetof(struct guard_config, namespace), 0, 0},

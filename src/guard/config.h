@@ -22,11 +22,12 @@ struct guard_config {
         char *group;               /* API group of the constraints */
         uint32_t ids_per_pod;
         uint32_t connections;
-        bool host_network;  /* the cluster's gate UserNamespacesHostNetworkSupport */
-        bool allocate;      /* ranges of user IDs for namespaces */
-        char *namespace;    /* of what the guards share: a Lease and a record; nullptr: the pod's own, or nodens-system */
-        bool rbac_only;     /* the API server's authorizers are Node and RBAC */
-        char *default_mode; /* off, warn or enforce, for namespaces without a label */
+        uint32_t stale_seconds; /* without a word of the API server, after which reviews are refused */
+        bool host_network;      /* the cluster's gate UserNamespacesHostNetworkSupport */
+        bool allocate;          /* ranges of user IDs for namespaces */
+        char *namespace;        /* of what the guards share: a Lease and a record; nullptr: the pod's own, or nodens-system */
+        bool rbac_only;         /* the API server's authorizers are Node and RBAC */
+        char *default_mode;     /* off, warn or enforce, for namespaces without a label */
         struct guard_standards standards;
 };
 

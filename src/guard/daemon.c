@@ -2,7 +2,8 @@
 /* daemon.c - see daemon.h
  *
  * One thread, one loop: watches of the API server fill @store and @rbac, the server hands reviews to reviews.c. Until every list was read
- * once nothing is admitted or refused on half a picture: /readyz says so, and reviews get a refusal that can be retried.
+ * once nothing is admitted or refused on half a picture: /readyz says so, and reviews get a refusal that can be retried. So it is while
+ * namespaces and constraints are not known to be current (api-watch.h): a label that says `enforce` may have come meanwhile.
  * Bindings are listed after roles, and again when a role comes to grant something (see rbac.h); until then the index may say yes and not no. */
 #include "guard/daemon.h"
 
@@ -164,15 +165,17 @@ static void start_watch(struct guard *guard, enum guard_kind kind) {
         struct guard_watched *w = &guard->watched[kind];
 
         *w = (struct guard_watched) {.guard = guard, .kind = kind, .path = path_of(guard, kind)};
-        w->watch = nd_api_watch_new(guard->api, &(struct nd_api_watch_settings) {
-                                                        .path = w->path,
-                                                        .page = kind == GUARD_KIND_NODE ? NODES_PER_PAGE : OBJECTS_PER_PAGE,
-                                                        .begin = on_begin,
-                                                        .put = on_put,
-                                                        .removed = on_removed,
-                                                        .listed = on_listed,
-                                                        .trouble = on_trouble,
-                                                        .userdata = w});
+        w->watch = nd_api_watch_new(
+                guard->api, &(struct nd_api_watch_settings) {
+                                    .path = w->path,
+                                    .page = kind == GUARD_KIND_NODE ? NODES_PER_PAGE : OBJECTS_PER_PAGE,
+                                    .stale_us = kind <= GUARD_KIND_NAMESPACE ? guard->config.stale_seconds * ND_SECOND_US : 0,
+                                    .begin = on_begin,
+                                    .put = on_put,
+                                    .removed = on_removed,
+                                    .listed = on_listed,
+                                    .trouble = on_trouble,
+                                    .userdata = w});
 }
 
 /* Bindings follow when roles are known: most of them are to roles that are of no interest here, and are not kept. */
@@ -239,7 +242,12 @@ bool guard_is_ready(const struct guard *guard) {
         for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++)
                 if (!is_synced(guard, kind))
                         return false;
-        return true;
+        return guard_is_current(guard);
+}
+
+bool guard_is_current(const struct guard *guard) {
+        return nd_api_watch_is_current(guard->watched[GUARD_KIND_NAMESPACE].watch) &&
+               nd_api_watch_is_current(guard->watched[GUARD_KIND_CONSTRAINT].watch);
 }
 
 bool guard_has_fresh_rbac(const struct guard *guard) {
@@ -261,7 +269,10 @@ static void answer_metrics(const struct guard *guard, struct guard_exchange *exc
         nd_autotext text = ND_TEXT(METRICS_BYTES);
 
         guard_metrics_print(&guard->metrics, &text);
-        guard_metrics_value(&text, "nodens_guard_ready", "gauge", "Whether every list was read.", guard_is_ready(guard));
+        guard_metrics_value(&text, "nodens_guard_ready", "gauge", "Whether every list was read and reviews are answered.",
+                            guard_is_ready(guard));
+        guard_metrics_value(&text, "nodens_guard_current", "gauge",
+                            "Whether namespaces and constraints are known to be current.", guard_is_current(guard));
         guard_metrics_value(&text, "nodens_guard_rbac_fresh", "gauge", "Whether the index of RBAC is relied upon.",
                             guard_has_fresh_rbac(guard));
         guard_metrics_value(&text, "nodens_guard_leads", "gauge", "Whether this guard gives namespaces their ranges.",
@@ -289,33 +300,74 @@ static enum guard_right needed_right(const char *method, const char *path) {
         return reads && nd_streq(path, "/metrics") ? GUARD_RIGHT_METRICS : GUARD_RIGHT_REVIEW;
 }
 
+/* The path of a hook says its flow, and how strict the API server takes the namespace to be. */
+static const struct route {
+        const char *path;
+        enum guard_flow flow;
+        enum guard_mode mode; /* GUARD_MODE_OFF: it does not say */
+} routes[] = {
+        {"/mutate", GUARD_FLOW_MUTATE, GUARD_MODE_OFF},
+        {"/mutate/enforce", GUARD_FLOW_MUTATE, GUARD_MODE_ENFORCE},
+        {"/validate", GUARD_FLOW_VALIDATE, GUARD_MODE_OFF},
+        {"/validate/warn", GUARD_FLOW_VALIDATE, GUARD_MODE_WARN},
+        {"/validate/enforce", GUARD_FLOW_VALIDATE, GUARD_MODE_ENFORCE},
+        {"/pod-security", GUARD_FLOW_POD_SECURITY, GUARD_MODE_OFF},
+        {"/pod-security/enforce", GUARD_FLOW_POD_SECURITY, GUARD_MODE_ENFORCE},
+};
+
+static const struct route *route_of(const char *path) {
+        for (size_t i = 0; i < nd_count_of(routes); i++)
+                if (nd_streq(routes[i].path, path))
+                        return &routes[i];
+        return nullptr;
+}
+
+/* Said when it begins and when it ends. */
+static void note_staleness(struct guard *guard) {
+        bool stale = guard->announced && !guard_is_current(guard);
+
+        if (stale && !guard->stale)
+                nd_log(ND_LOG_WARNING,
+                       "the API server is not heard: reviews are refused until namespaces and constraints are known to be "
+                       "current");
+        else if (!stale && guard->stale)
+                nd_log(ND_LOG_INFO, "namespaces and constraints are current again");
+        guard->stale = stale;
+}
+
+static void on_review(struct guard *guard, struct guard_exchange *exchange, const struct route *route) {
+        if (!guard_is_ready(guard))
+                answer_plain(exchange, 503, "not ready\n");
+        else if (route->flow == GUARD_FLOW_POD_SECURITY)
+                guard_podsecurity_begin(guard, exchange, route->mode == GUARD_MODE_ENFORCE);
+        else
+                guard_review_begin(guard, exchange, route->flow == GUARD_FLOW_VALIDATE, route->mode);
+}
+
 static void on_request(struct guard_exchange *exchange, void *userdata) {
         const char *method = guard_exchange_method(exchange), *path = guard_exchange_path(exchange);
+        const struct route *route = route_of(path);
         struct guard *guard = userdata;
-        bool validate = nd_streq(path, "/validate"), standards = nd_streq(path, "/pod-security");
 
+        note_staleness(guard);
         if (nd_streq(path, "/healthz") || nd_streq(path, "/livez"))
                 answer_plain(exchange, 200, "ok\n");
         else if (nd_streq(path, "/readyz"))
                 answer_plain(exchange, guard_is_ready(guard) ? 200 : 503, guard_is_ready(guard) ? "ok\n" : "not ready\n");
         else if (nd_streq(path, "/metrics"))
                 answer_metrics(guard, exchange);
-        else if (!validate && !standards && !nd_streq(path, "/mutate"))
+        else if (!route)
                 answer_plain(exchange, 404, "not found\n");
         else if (!nd_streq(method, "POST"))
                 answer_plain(exchange, 405, "an AdmissionReview is sent by POST\n");
-        else if (!guard_is_ready(guard))
-                answer_plain(exchange, 503, "lists are being read\n");
-        else if (standards)
-                guard_podsecurity_begin(guard, exchange);
         else
-                guard_review_begin(guard, exchange, validate);
+                on_review(guard, exchange, route);
 }
 
 static void on_answered(const char *path, uint64_t microseconds, void *userdata) {
         struct guard *guard = userdata;
 
-        if (nd_streq(path, "/mutate") || nd_streq(path, "/validate") || nd_streq(path, "/pod-security"))
+        if (route_of(path))
                 guard_metrics_time(&guard->metrics, microseconds);
 }
 

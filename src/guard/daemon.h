@@ -56,12 +56,14 @@ struct guard {
                 news_listed; /* rbac.news at the beginning of the bindings' list that is read, and of the last */
         uint64_t relisted_us;
         bool announced; /* that all lists were read */
+        bool stale;     /* was complained about */
 };
 
 [[nodiscard]] struct nd_error *guard_start(struct guard *guard); /* config is set */
 void guard_done(struct guard *guard);
 
-bool guard_is_ready(const struct guard *guard); /* all lists were read */
+bool guard_is_ready(const struct guard *guard);   /* all lists were read, and what decides is current */
+bool guard_is_current(const struct guard *guard); /* namespaces and constraints are */
 bool guard_has_fresh_rbac(const struct guard *guard);
 bool guard_has_whole_rbac(const struct guard *guard); /* no binding is missing because its role was of no interest */
 
@@ -72,7 +74,7 @@ void guard_review_end(struct guard *guard, struct guard_exchange *exchange, enum
                       const struct guard_review *review, const struct guard_answer *answer);
 
 /* One review, from its bytes to its answer (reviews.c). */
-void guard_review_begin(struct guard *guard, struct guard_exchange *exchange, bool validating);
+void guard_review_begin(struct guard *guard, struct guard_exchange *exchange, bool validating, enum guard_mode mode);
 
 /* The same of pod security (podsecurity-reviews.c). */
-void guard_podsecurity_begin(struct guard *guard, struct guard_exchange *exchange);
+void guard_podsecurity_begin(struct guard *guard, struct guard_exchange *exchange, bool enforces);

@@ -52,12 +52,14 @@ static void check_answer(const struct guard_answer *answer, const struct guard_r
         fuzz_require(!error && yyjson_is_arr(yyjson_doc_get_root(patch)));
 }
 
-static void decide(const struct guard_review *review, enum guard_phase phase, bool yes, struct nd_arena *arena) {
+static void decide(const struct guard_review *review, enum guard_phase phase, enum guard_mode hook_mode, bool yes,
+                   struct nd_arena *arena) {
         nd_cleanup(guard_admission_done) struct guard_admission a = {.store = &world.store,
                                                                      .rbac = &world.rbac,
                                                                      .rbac_is_fresh = true,
                                                                      .window = ND_SCC_WINDOW,
                                                                      .phase = phase,
+                                                                     .hook_mode = hook_mode,
                                                                      .review = review,
                                                                      .arena = arena};
         struct guard_answer answer = {};
@@ -85,10 +87,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         error = guard_review_decode((const char *) data, size, &arena, &review);
         if (error)
                 return 0;
-        for (int yes = 0; yes < 2; yes++) {
-                decide(&review, GUARD_MUTATING, yes, &arena);
-                decide(&review, GUARD_VALIDATING, yes, &arena);
-        }
+        for (int yes = 0; yes < 2; yes++)
+                for (enum guard_mode mode = GUARD_MODE_OFF; mode <= GUARD_MODE_ENFORCE; mode++) {
+                        decide(&review, GUARD_MUTATING, mode, yes, &arena);
+                        decide(&review, GUARD_VALIDATING, mode, yes, &arena);
+                }
         guard_standards_decide(&world.standards, &world.store, &review, &arena, &answer);
         check_answer(&answer, &review);
         fuzz_require(!answer.patch);

@@ -761,14 +761,16 @@ static void write_podsecurity_hook(struct nd_json_out *out, const struct guard_m
         const char *const own[] = {settings->namespace, nullptr};
         nd_autofree char *full = nd_format("%s.%s", podsecurity_hooks[number].name, settings->group);
         const char *prefix = settings->standards->prefix;
+        bool fails = nd_streq(podsecurity_hooks[number].label, "enforce") && podsecurity_hooks[number].pods;
+        bool by_label = guard_standards_are_lax(settings->standards); /* else the hook says nothing about a label */
 
         nd_json_open(out, nullptr, '{');
         nd_json_string(out, "name", full);
-        write_client(out, settings, "/pod-security");
+        write_client(out, settings, by_label && fails ? "/pod-security/enforce" : "/pod-security");
         nd_json_open(out, "namespaceSelector", '{');
         nd_json_open(out, "matchExpressions", '[');
         write_expression(out, "kubernetes.io/metadata.name", "NotIn", own);
-        if (guard_standards_are_lax(settings->standards)) {
+        if (by_label) {
                 write_label(out, prefix, podsecurity_hooks[number].label, "Exists");
                 for (size_t i = 0; i < nd_count_of(podsecurity_hooks[number].absent) && podsecurity_hooks[number].absent[i];
                      i++)
@@ -785,7 +787,7 @@ static void write_podsecurity_hook(struct nd_json_out *out, const struct guard_m
         if (podsecurity_hooks[number].templates)
                 write_template_rules(out);
         nd_json_close(out, ']');
-        end_hook(out, nd_streq(podsecurity_hooks[number].label, "enforce") && podsecurity_hooks[number].pods);
+        end_hook(out, fails);
 }
 
 static void write_podsecurity_hooks(struct nd_json_out *out, const struct guard_manifest_settings *settings) {
@@ -802,14 +804,14 @@ static void write_webhooks(struct nd_json_out *out, const struct guard_manifest_
         begin_object(out, HOOKS, "MutatingWebhookConfiguration", "nodens-guard");
         nd_json_close(out, '}');
         nd_json_open(out, "webhooks", '[');
-        write_hook(out, settings, "fill", "/mutate", true, true);
+        write_hook(out, settings, "fill", "/mutate/enforce", true, true);
         nd_json_close(out, ']');
         end_object(out);
         begin_object(out, HOOKS, "ValidatingWebhookConfiguration", "nodens-guard");
         nd_json_close(out, '}');
         nd_json_open(out, "webhooks", '[');
-        write_hook(out, settings, "enforce", "/validate", false, true);
-        write_hook(out, settings, "warn", "/validate", false, false);
+        write_hook(out, settings, "enforce", "/validate/enforce", false, true);
+        write_hook(out, settings, "warn", "/validate/warn", false, false);
         write_podsecurity_hooks(out, settings);
         nd_json_close(out, ']');
         end_object(out);

@@ -14,6 +14,7 @@
 enum {
         PODS_PER_PAGE = 250,
         PAGE_BYTES = 32 << 20,
+        RETRY_SECONDS = 1,
 };
 
 #define CENSUS_US (1 * ND_SECOND_US)
@@ -95,7 +96,25 @@ static void on_namespace([[maybe_unused]] const struct nd_error *error, void *us
         finish(userdata);
 }
 
-void guard_podsecurity_begin(struct guard *guard, struct guard_exchange *exchange) {
+/* The API server chose the hook that enforces, by a label of the namespace that the watch has not told yet. */
+static bool is_behind(const struct guard *guard, const struct guard_review *review) {
+        const struct guard_namespace *namespace = guard_store_namespace(&guard->store, review->namespace);
+
+        return nd_streq(review->resource, "pods") && namespace && !namespace->has_enforce_label;
+}
+
+static void refuse_for_now(struct session *s) {
+        struct guard_answer answer = {};
+
+        guard_answer_refuse(
+                &answer, 503, "ServiceUnavailable",
+                nd_arena_format(&s->arena, "the labels of namespace '%s' are not known yet; try again", s->review.namespace));
+        answer.retry_s = RETRY_SECONDS;
+        guard_review_end(s->guard, s->exchange, GUARD_FLOW_POD_SECURITY, &s->review, &answer);
+        session_free(s);
+}
+
+void guard_podsecurity_begin(struct guard *guard, struct guard_exchange *exchange, bool enforces) {
         struct session *s = nd_new(struct session);
         enum guard_standards_want want;
 
@@ -105,6 +124,10 @@ void guard_podsecurity_begin(struct guard *guard, struct guard_exchange *exchang
         s->census.standards = &guard->config.standards;
         if (!guard_review_take(guard, exchange, &s->arena, &s->review)) {
                 session_free(s);
+                return;
+        }
+        if (enforces && is_behind(guard, &s->review)) {
+                refuse_for_now(s);
                 return;
         }
         want = guard_standards_want(&guard->config.standards, &guard->store, &s->review, &s->arena, &s->census.rule);

@@ -190,7 +190,7 @@ static void advance(struct session *s) {
         }
 }
 
-void guard_review_begin(struct guard *guard, struct guard_exchange *exchange, bool validating) {
+void guard_review_begin(struct guard *guard, struct guard_exchange *exchange, bool validating, enum guard_mode mode) {
         struct session *s = nd_new(struct session);
 
         s->guard = guard;
@@ -205,6 +205,7 @@ void guard_review_begin(struct guard *guard, struct guard_exchange *exchange, bo
                                                  .host_network_gate = guard->config.host_network,
                                                  .window = guard->config.ids_per_pod,
                                                  .phase = validating ? GUARD_VALIDATING : GUARD_MUTATING,
+                                                 .hook_mode = mode,
                                                  .review = &s->review,
                                                  .batch = FIRST_BATCH,
                                                  .arena = &s->arena};

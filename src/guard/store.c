@@ -262,6 +262,12 @@ static struct nd_podsecurity_policy *share_policy(struct guard_store *store, con
         return &shared->rules;
 }
 
+static bool has_label(const struct nd_pairs *labels, const char *prefix, const char *name) {
+        nd_autofree char *key = nd_format("%s%s", prefix, name);
+
+        return nd_pairs_get(labels, key) != nullptr;
+}
+
 /* Most namespaces have no label of pod security: those have no policy of their own to keep. */
 static void read_policy(struct guard_store *store, const struct nd_pairs *labels, struct nd_arena *arena,
                         struct guard_namespace *namespace) {
@@ -273,6 +279,7 @@ static void read_policy(struct guard_store *store, const struct nd_pairs *labels
 
         if (!text)
                 return;
+        namespace->has_enforce_label = has_label(labels, standards->prefix, "enforce");
         nd_podsecurity_of_labels(labels, standards->prefix, &standards->defaults, &policy, &errors);
         nd_field_errors_print(&errors, &complaints);
         namespace->policy_errors = errors.items.count > 0 ? nd_text_steal(&complaints) : nullptr;

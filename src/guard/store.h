@@ -28,6 +28,7 @@ struct guard_namespace {
         char *version;                               /* that this was read from; nullptr: of interest only without a range */
         struct nd_podsecurity_policy *policy;        /* of pod security, the store's; nullptr: its labels say nothing */
         char *policy_errors;                         /* labels of it that cannot be read; nullptr: none */
+        bool has_enforce_label;                      /* of pod security */
 };
 
 struct guard_constraint {

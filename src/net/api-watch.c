@@ -7,7 +7,10 @@
  *   makes us list again. Whatever fails leads to @PAUSED, for a time that doubles up to @PAUSE_MOST_US and is spread at random, so that
  *   replicas of us do not come back at once; an answer that brings something sets it back.
  *   API servers send a bookmark about every minute. A watch on which nothing came for @SILENCE_US hangs on a dead connection: it is ended,
- *   and until the next one stands what we know does not count as fresh. */
+ *   and until the next one stands what we know does not count as fresh.
+ *   A minute is long where a namespace's label says whether a pod is refused. With @stale_us a quarter of that time without a word makes us
+ *   ask: a list of one object, which the API server answers from its store. Requests share a connection, so that no answer to it means that
+ *   the watch is dead as well, and everything is connected anew. */
 #include "net/api-watch.h"
 
 #include <string.h>
@@ -36,6 +39,9 @@ struct nd_api_watch {
         char *version;      /* where a watch starts */
         char *continuation; /* of the list; nullptr: at its beginning */
         uint64_t pause_us, heard_us;
+        uint64_t current_us; /* when what we know was last known to be all */
+        struct nd_api_call *check;
+        sd_event_source *checker;   /* nullptr: nothing is asked beside the watch */
         bool synced, relist, again; /* again: the list that is being read is not enough */
 };
 
@@ -85,6 +91,7 @@ static void take_page(struct nd_api_watch *w, const struct nd_api_page *page) {
                 return;
         }
         w->synced = true;
+        w->current_us = nd_clock_us();
         w->relist = w->again;
         w->again = false;
         if (w->settings.listed)
@@ -146,7 +153,7 @@ static struct nd_error *on_event(enum nd_api_event event, yyjson_val *object, vo
 static struct nd_error *on_piece(const char *bytes, size_t length, void *userdata) {
         struct nd_api_watch *w = userdata;
 
-        w->heard_us = nd_clock_us();
+        w->heard_us = w->current_us = nd_clock_us();
         arm(w, SILENCE_US);
         return nd_api_lines_feed(&w->lines, bytes, length);
 }
@@ -184,6 +191,49 @@ static void start(struct nd_api_watch *w) {
                 watch(w);
 }
 
+/* The watch and all that shares its connection begin anew. */
+static void restart(struct nd_api_watch *w, const struct nd_error *why) {
+        nd_api_cancel(nd_take_ptr(w->call));
+        nd_api_renew(w->api); /* it is dead for everybody */
+        nd_api_lines_done(&w->lines);
+        trouble(w, why);
+        start(w);
+}
+
+/* ---- checks beside a silent watch */
+
+static void on_check(const struct nd_api_answer *answer, void *userdata) {
+        struct nd_api_watch *w = userdata;
+
+        w->check = nullptr;
+        if (w->step != WATCHING)
+                return; /* the next list or watch says more */
+        if (!answer->error)
+                w->current_us = nd_clock_us();
+        else if (answer->status == 0)
+                restart(w, answer->error);
+        else
+                trouble(w, answer->error); /* it is there, but says nothing */
+}
+
+static int on_checker(sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
+        struct nd_api_watch *w = userdata;
+        uint64_t quarter_us = w->settings.stale_us / 4;
+        nd_autotext path = ND_TEXT(4096);
+
+        (void) sd_event_source_set_time_relative(source, quarter_us);
+        (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        if (w->check || w->step != WATCHING || nd_clock_us() - w->current_us < quarter_us)
+                return 0;
+        nd_text_addf(&path, "%s?limit=1", w->settings.path);
+        w->check = nd_api_send(w->api, &(struct nd_api_request) {.path = nd_text_get(&path),
+                                                                 .timeout_us = quarter_us,
+                                                                 .ceiling = ND_API_PAGE_BYTES,
+                                                                 .done = on_check,
+                                                                 .userdata = w});
+        return 0;
+}
+
 /* A pause is over, or a watch was silent for too long. */
 static int on_timer([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
         struct nd_api_watch *w = userdata;
@@ -192,10 +242,8 @@ static int on_timer([[maybe_unused]] sd_event_source *source, [[maybe_unused]] u
                 nd_autoerror struct nd_error *silence = nd_error_new(ND_DEADLINE, 0, "nothing was heard for %llu s",
                                                                      (unsigned long long) (SILENCE_US / ND_SECOND_US));
 
-                nd_api_cancel(nd_take_ptr(w->call));
-                nd_api_renew(w->api); /* it is dead for everybody */
-                nd_api_lines_done(&w->lines);
-                trouble(w, silence);
+                restart(w, silence);
+                return 0;
         }
         start(w);
         return 0;
@@ -209,6 +257,9 @@ struct nd_api_watch *nd_api_watch_new(struct nd_api *api, const struct nd_api_wa
         w->pause_us = PAUSE_LEAST_US;
         if (sd_event_add_time_relative(nd_api_loop(api), &w->timer, CLOCK_MONOTONIC, 0, ND_MS_US, on_timer, w) < 0)
                 abort(); /* no memory, as everywhere */
+        if (settings->stale_us > 0 && sd_event_add_time_relative(nd_api_loop(api), &w->checker, CLOCK_MONOTONIC,
+                                                                 settings->stale_us / 4, ND_MS_US, on_checker, w) < 0)
+                abort();
         w->step = PAUSED;
         return w;
 }
@@ -217,7 +268,9 @@ void nd_api_watch_free(struct nd_api_watch *w) {
         if (!w)
                 return;
         nd_api_cancel(w->call);
+        nd_api_cancel(w->check);
         sd_event_source_disable_unref(w->timer);
+        sd_event_source_disable_unref(w->checker);
         nd_api_lines_done(&w->lines);
         free(w->version);
         free(w->continuation);
@@ -245,4 +298,8 @@ bool nd_api_watch_is_listing(const struct nd_api_watch *w) {
 
 bool nd_api_watch_is_fresh(const struct nd_api_watch *w) {
         return w->synced && !w->relist && nd_clock_us() - w->heard_us < SILENCE_US + 10 * ND_SECOND_US;
+}
+
+bool nd_api_watch_is_current(const struct nd_api_watch *w) {
+        return w->synced && nd_clock_us() - w->current_us < w->settings.stale_us;
 }

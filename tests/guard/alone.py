@@ -42,6 +42,7 @@ class Api(http.server.ThreadingHTTPServer):
         self.most: Counter[str] = Counter()
         self.open: Counter[str] = Counter()
         self.hold = threading.Event()           # nothing is answered, and watches are silent
+        self.quiet = threading.Event()          # watches are silent
         self.slow_users: set[str] = set()       # whose access reviews are not answered before `release`
         self.release = threading.Event()
         self.may: Any = lambda user, constraint: constraint in ("restricted-v2", "restricted-v3")
@@ -100,6 +101,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         while True:
             self.wait_while_held()
+            while self.server.quiet.is_set():
+                time.sleep(0.05)
             data = json.dumps({"type": "BOOKMARK", "object": {"kind": "x", "metadata": {"resourceVersion": "1"}}}).encode() + b"\n"
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
             self.wfile.flush()
@@ -233,6 +236,7 @@ def running(tmp: Path, wait: bool = True, **config: Any) -> Iterator[Alone]:
         finally:
             api.release.set()
             api.hold.clear()
+            api.quiet.clear()
             alone.process.terminate()
             alone.process.wait(timeout=20)
             api.shutdown()

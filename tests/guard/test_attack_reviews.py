@@ -170,3 +170,121 @@ def test_one_client_does_not_take_all_questions_to_the_api_server(tmp_path: Path
 
 def ask_as(alone: Alone, user: str) -> None:
     alone.ask("POST", "/mutate", review(object=POD, userInfo={"username": user}), client=None)
+
+
+# ---- what is admitted
+
+def test_a_pod_in_a_namespace_whose_new_label_the_watch_has_not_told_is_judged(alone: Alone) -> None:
+    """A namespace came to be enforced, the API server calls the hook that enforces, and the guard's watch still says `off` or `warn`."""
+    for mode in ("off", "warn"):
+        name = f"late-{mode}"
+        alone.api.namespace(name, mode)       # no watch tells it: the guard fetches it when it is first asked, and keeps it
+        assert alone.decide("/validate/warn", namespace=name, object=pod(hostPID=True))["allowed"] is True
+        alone.api.namespace(name, "enforce")
+        assert alone.decide("/validate", namespace=name, object=pod(hostPID=True))["allowed"] is True     # what the guard knows
+        for path in ("/validate/enforce", "/mutate/enforce"):
+            answer = alone.decide(path, namespace=name, object=pod(hostPID=True))
+            assert answer["allowed"] is False and "Host PID is not allowed" in answer["status"]["message"], (mode, path, answer)
+
+
+def test_a_pod_security_label_that_the_watch_has_not_told_is_waited_for(alone: Alone) -> None:
+    """A namespace came to enforce a pod security level; a pod comes before the guard knows."""
+    alone.api.namespace("unsafe", "off")
+    privileged = pod(hostPID=True)
+    assert alone.decide("/pod-security", namespace="unsafe", object=privileged)["allowed"] is True
+    answer = alone.decide("/pod-security/enforce", namespace="unsafe", object=privileged)
+    assert answer["allowed"] is False and answer["status"]["code"] == 503, answer
+
+
+def test_a_guard_that_does_not_hear_the_api_server_refuses(tmp_path: Path) -> None:
+    """The API server stops to answer, without closing a connection: what the guard knows may be old, and is not decided by."""
+    with running(tmp_path, staleSeconds=4) as alone:
+        ordinary = review(object=pod(), namespace="n")
+        time.sleep(5)       # a quiet cluster is no reason to refuse, and takes longer than the limit
+        assert alone.ask("GET", "/readyz", client=None)[0] == 200 and alone.ask("POST", "/mutate/enforce", ordinary)[0] == 200
+        alone.api.hold.set()
+        wait_until(lambda: alone.ask("GET", "/readyz", client=None)[0] == 503, "the end of its readiness")
+        for path in ("/mutate/enforce", "/validate/enforce", "/validate/warn", "/validate", "/pod-security"):
+            assert alone.ask("POST", path, ordinary)[0] == 503, path
+        assert "the API server is not heard" in alone.log() and alone.metric("nodens_guard_current") == 0
+        alone.api.hold.clear()
+        wait_until(lambda: alone.ask("GET", "/readyz", client=None)[0] == 200, "its readiness")
+        assert alone.ask("POST", "/mutate/enforce", ordinary)[0] == 200
+
+
+def test_a_watch_without_bookmarks_is_current_while_the_api_server_answers(tmp_path: Path) -> None:
+    """A watch on which nothing comes, of an API server that answers everything else, is no outage."""
+    with running(tmp_path, staleSeconds=4) as alone:
+        alone.api.quiet.set()
+        time.sleep(6)
+        assert alone.ask("GET", "/readyz", client=None)[0] == 200
+
+
+ROOT_POD = {"serviceAccountName": "db", "securityContext": {"seLinuxOptions": {"level": "s0:c26,c5"}},
+            "containers": [{"name": "c", "image": "root-image", "securityContext": {"capabilities": {"drop": ["MKNOD"]}}}]}
+
+
+@pytest.mark.parametrize("recorded", ["anyuid", "restricted-v2", "", "no-such"])
+def test_exec_into_a_root_pod_takes_more_than_restricted_v2(alone: Alone, recorded: str) -> None:
+    """A user with restricted-v2 alone execs into a pod that leaves its user open, and so runs as root, whatever constraint it says it has."""
+    alone.api.pods["/api/v1/namespaces/n/pods/root"] = pod("root", {"security.nodens.io/scc": recorded} if recorded else {}, **ROOT_POD)
+    for subresource in ("exec", "attach"):
+        answer = alone.decide("/validate/enforce", operation="CONNECT", subResource=subresource, name="root", object={"kind": "PodExecOptions"})
+        assert answer["allowed"] is False and "exceeds your permissions" in answer["status"]["message"], answer
+    strong = {"username": "root-user", "groups": ["system:masters"]}
+    assert alone.decide("/validate/enforce", operation="CONNECT", subResource="exec", name="root", userInfo=strong, object={})["allowed"] is True
+
+
+def test_a_dead_seccomp_annotation_opens_no_pod(alone: Alone) -> None:
+    """A pod that runs unconfined has the old annotation that says runtime/default: for exec, and when it is made."""
+    context = {"fsGroup": 1000650000, "seLinuxOptions": {"level": "s0:c26,c5"}, "seccompProfile": {"type": "RuntimeDefault"}}
+    container = {"name": "c", "image": "i", "securityContext": {
+        "runAsUser": 1000650000, "runAsNonRoot": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "Unconfined"}}}
+    dead = {"container.seccomp.security.alpha.kubernetes.io/c": "runtime/default", "seccomp.security.alpha.kubernetes.io/pod": "runtime/default"}
+    made = pod("loose", dead, securityContext=context, containers=[container])
+    alone.api.pods["/api/v1/namespaces/n/pods/loose"] = made
+    for request in ({"operation": "CONNECT", "subResource": "exec", "name": "loose", "object": {}}, {"object": made}):
+        answer = alone.decide("/validate/enforce", **request)
+        assert answer["allowed"] is False and "unconfined is not an allowed seccomp profile" in answer["status"]["message"], answer
+
+
+FITTING = {"securityContext": {"fsGroup": 1000650000, "seLinuxOptions": {"level": "s0:c26,c5"}, "seccompProfile": {"type": "RuntimeDefault"}}}
+CONTEXT = {"runAsUser": 1000650000, "runAsNonRoot": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+@pytest.mark.parametrize("where", ["container", "init container", "pod", "annotation", "annotation of no container", "ephemeral container"])
+@pytest.mark.parametrize("profile", ["unconfined", "localhost/nodens-rootless"])
+def test_an_apparmor_profile_is_found_wherever_it_stands(alone: Alone, where: str, profile: str) -> None:
+    """A pod of restricted-v2 asks for no AppArmor profile, or one of the host's that confines nothing."""
+    field = {"type": "Unconfined"} if profile == "unconfined" else {"type": "Localhost", "localhostProfile": profile.partition("/")[2]}
+    bad = {"name": "d", "image": "i", "securityContext": CONTEXT | {"appArmorProfile": field}}
+    plain = {"name": "c", "image": "i", "securityContext": CONTEXT}
+    made = pod(**FITTING, containers=[plain])
+    assert alone.decide("/validate/enforce", object=made)["allowed"] is True
+    if where == "pod":
+        made = pod(**FITTING | {"securityContext": FITTING["securityContext"] | {"appArmorProfile": field}}, containers=[plain])
+    elif where.startswith("annotation"):
+        name = "c" if where == "annotation" else "other"
+        made = pod(annotations={f"container.apparmor.security.beta.kubernetes.io/{name}": profile}, **FITTING, containers=[plain])
+    else:
+        made["spec"][{"container": "containers", "init container": "initContainers", "ephemeral container": "ephemeralContainers"}[where]] = [bad]
+    for path in ("/validate/enforce", "/mutate/enforce"):
+        answer = alone.decide(path, object=made)
+        assert answer["allowed"] is False and f"{profile} is not an allowed AppArmor profile" in answer["status"]["message"], answer
+
+
+@pytest.mark.parametrize("spec", [
+    {"os": {"name": "windows"}, "hostNetwork": True, "securityContext": {"windowsOptions": {"hostProcess": True}}},
+    {"os": {"name": "windows"}, "containers": [{"name": "c", "securityContext": {"windowsOptions": {"hostProcess": True}}}]},
+    {"os": {"name": "windows"}, "volumes": [{"name": "v", "hostPath": {"path": "C:\\"}}]},
+    {"os": {"name": "windows"}, "containers": [{"name": "c", "ports": [{"hostPort": 80}]}]},
+    {"nodeSelector": {"kubernetes.io/os": "windows"}, "containers": [{"name": "c", "securityContext": CONTEXT | {"windowsOptions": {"hostProcess": True}}}], **FITTING},
+])
+def test_windows_pods_do_not_go_round_the_constraints(alone: Alone, spec: dict[str, Any]) -> None:
+    """A pod that names Windows as its system, or a node that has it, takes what belongs to its host."""
+    made = pod(**spec)
+    for path in ("/validate/enforce", "/mutate/enforce"):
+        assert alone.decide(path, object=made)["allowed"] is False, path
+    alone.api.pods["/api/v1/namespaces/n/pods/windows"] = made
+    assert alone.decide("/validate/enforce", operation="CONNECT", subResource="exec", name="windows", object={})["allowed"] is False
+    assert alone.decide("/validate/enforce", object=pod(os={"name": "windows"}))["allowed"] is True
