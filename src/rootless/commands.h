@@ -26,5 +26,10 @@ int rootless_fail(struct nd_error *error);
 /* Prints what would be done: the bind plan, the network and the IDs. */
 [[nodiscard]] struct nd_error *rootless_explain(const struct nd_settings *settings, bool lasting);
 
+/* The console of a command in a node that runs; for run and shell. */
+struct nd_console;
+struct nd_node_record;
+[[nodiscard]] struct nd_error *rootless_console(const struct nd_node_record *record, struct nd_console **ret);
+
 /* The process's own environment, for nd_settings_choose(). */
 const char *rootless_variable(const char *name, void *userdata);

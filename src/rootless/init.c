@@ -3,8 +3,8 @@
  *
  * Theory of operation
  *   One listening socket, which only the user outside can reach, and one source per connection. A request is one message and gets
- *   one answer (control.h); "start" gets a second one, "ended", when that process is over, so whoever asked only has to wait. A
- *   connection has at most one process. SIGCHLD makes us reap whatever there is: our own, and orphans of the node.
+ *   one answer (control.h); "start" gets a second one, "ended", when that process is over, so the client only has to wait. A
+ *   connection has at most one process: the monitor of a command (session.h). SIGCHLD makes us reap whatever there is: our own, and orphans of the node.
  *   "stop" and SIGTERM do the same: SIGTERM to everybody, after @GRACE_US SIGKILL, and the end when nobody is left.
  * Invariant  a process runs in a cgroup leaf of its own name below the delegated root, where there is one; nothing ever runs in the
  *            root itself, or the kernel would not let controllers be handed on. */
@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <systemd/sd-event.h>
@@ -22,6 +21,7 @@
 #include "base/log.h"
 #include "rootless/control.h"
 #include "rootless/network.h"
+#include "rootless/session.h"
 #include "rootless/sockets.h"
 #include "rootless/view.h"
 #include "sys/calls.h"
@@ -29,7 +29,6 @@
 
 enum {
         GRACE_US = 10 * 1000000,
-        STREAMS = 3,
         CONNECTIONS = 256,
 };
 
@@ -67,38 +66,6 @@ static void connection_free(struct connection *c) {
 
 /* ---- starting */
 
-struct start {
-        const char **argv;
-        const char **environment;
-        const char *directory;
-        bool session;
-        const int *streams;
-        int report;
-};
-
-[[noreturn]] static void start_exec(const struct start *s) {
-        sigset_t none;
-        int status;
-
-        (void) sigemptyset(&none);
-        for (int n = 1; n < NSIG; n++)
-                (void) signal(n, SIG_DFL);
-        (void) sigprocmask(SIG_SETMASK, &none, nullptr);
-        if (s->session && setsid() >= 0)
-                (void) ioctl(s->streams[0], TIOCSCTTY, 0); /* a terminal of its own, where it was given one */
-        for (int i = 0; i < STREAMS; i++)
-                if (dup2(s->streams[i], i) < 0)
-                        goto failed;
-        if (s->directory && chdir(s->directory) < 0)
-                (void) !chdir("/"); /* it is not in the node; the user's directory need not be */
-        environ = (char **) s->environment;
-        (void) execvp(s->argv[0], (char *const *) s->argv);
-failed:
-        status = errno;
-        (void) !write(s->report, &status, sizeof status);
-        _exit(127);
-}
-
 /* The leaf that a process is started in. */
 static struct nd_error *open_leaf(const char *name, int *ret_fd) {
         nd_autofree char *path = nd_format("/sys/fs/cgroup/%s", name);
@@ -109,17 +76,45 @@ static struct nd_error *open_leaf(const char *name, int *ret_fd) {
         return nd_dir_open(AT_FDCWD, path, ret_fd);
 }
 
+/* What a "start" brings: three streams, the monitor's two pipes and, where the command has one, its terminal. */
+static struct nd_error *take_session(const struct nd_control *message, struct nd_session *ret) {
+        enum { ORDERS = ND_SESSION_STREAMS, REPORTS, TERMINAL };
+        bool terminal = nd_control_get(message, "terminal") != nullptr;
+
+        if (message->descriptor_count != TERMINAL + (terminal ? 1u : 0u))
+                return nd_error_new(ND_INVALID, 0, "starting takes three streams, two pipes and at most one terminal");
+        memcpy(ret->streams, message->descriptors, sizeof ret->streams);
+        ret->orders = message->descriptors[ORDERS];
+        ret->reports = message->descriptors[REPORTS];
+        ret->terminal = terminal ? message->descriptors[TERMINAL] : -EBADF;
+        ret->foreground = nd_control_get(message, "foreground") != nullptr;
+        ret->directory = nd_control_get(message, "directory");
+        return nullptr;
+}
+
+[[noreturn]] static void become_monitor(const struct nd_session *session) {
+        int r = nd_session_prepare(session);
+
+        if (r == 0)
+                nd_session_lead(session);
+        r = -r;
+        (void) !write(session->failure, &r, sizeof r);
+        _exit(127);
+}
+
 static struct nd_error *start_process(struct init *init, const struct nd_control *message, pid_t *ret_pid) {
         nd_autofree const char **argv = nd_control_all(message, "arg"), **environment = nd_control_all(message, "env");
         const char *leaf = nd_control_get(message, "leaf");
-        nd_autoclose int report = -EBADF, report_end = -EBADF, cgroup = -EBADF;
+        nd_autoclose int failure = -EBADF, failure_end = -EBADF, cgroup = -EBADF;
+        struct nd_session session = {.argv = (char *const *) argv, .environment = (char *const *) environment, .node = -EBADF};
         struct clone_args arguments = {.exit_signal = SIGCHLD};
         int fds[2], status = 0;
         ssize_t n;
         pid_t pid;
 
-        if (!argv[0] || message->descriptor_count != STREAMS)
-                return nd_error_new(ND_INVALID, 0, "starting takes a program and its three streams");
+        if (!argv[0])
+                return nd_error_new(ND_INVALID, 0, "starting takes a program");
+        nd_try(take_session(message, &session));
         if (init->has_cgroup) {
                 nd_try(open_leaf(leaf ? leaf : "node", &cgroup));
                 arguments.flags |= CLONE_INTO_CGROUP;
@@ -127,20 +122,15 @@ static struct nd_error *start_process(struct init *init, const struct nd_control
         }
         if (nd_sys->pipe2(fds, O_CLOEXEC) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "make a pipe");
-        report = fds[0];
-        report_end = fds[1];
+        failure = fds[0];
+        failure_end = session.failure = fds[1];
         pid = nd_sys->clone3(&arguments, sizeof arguments);
         if (pid < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "start '%s'", argv[0]);
         if (pid == 0)
-                start_exec(&(struct start) {.argv = argv,
-                                            .environment = environment,
-                                            .directory = nd_control_get(message, "directory"),
-                                            .session = nd_control_get(message, "session") != nullptr,
-                                            .streams = message->descriptors,
-                                            .report = report_end});
-        nd_close_fd(&report_end);
-        while ((n = read(report, &status, sizeof status)) < 0 && errno == EINTR)
+                become_monitor(&session);
+        nd_close_fd(&failure_end);
+        while ((n = read(failure, &status, sizeof status)) < 0 && errno == EINTR)
                 ;
         if (n == sizeof status)
                 return nd_error_new(status == ENOENT ? ND_NOT_FOUND : nd_code_of_errno(status), status, "execute '%s'",
@@ -163,18 +153,6 @@ static struct nd_error *on_start(struct connection *c, const struct nd_control *
         nd_try(start_process(c->init, message, &c->pid));
         pid = nd_format("%d", (int) c->pid);
         nd_control_add(answer, "pid", pid);
-        return nullptr;
-}
-
-static struct nd_error *on_signal(struct connection *c, const struct nd_control *message,
-                                  [[maybe_unused]] struct nd_text *answer) {
-        const char *text = nd_control_get(message, "number");
-        uint64_t number;
-
-        if (!text || nd_parse_u64(text, NSIG - 1, &number) < 0 || number == 0)
-                return nd_error_new(ND_INVALID, 0, "'%s' is no signal", text ? text : "");
-        if (c->pid <= 0 || kill(c->pid, (int) number) < 0)
-                return nd_error_new(ND_NOT_FOUND, ESRCH, "no process to signal");
         return nullptr;
 }
 
@@ -242,8 +220,7 @@ static const struct {
         const char *verb;
         handler handle;
 } handlers[] = {
-        {"start", on_start},     {"signal", on_signal},   {"network", on_network},
-        {"carrier", on_carrier}, {"sockets", on_sockets}, {"stop", on_stop},
+        {"start", on_start}, {"network", on_network}, {"carrier", on_carrier}, {"sockets", on_sockets}, {"stop", on_stop},
 };
 
 static struct nd_error *handle(struct connection *c, const struct nd_control *message, struct nd_text *answer) {

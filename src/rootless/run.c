@@ -3,8 +3,8 @@
  *
  * Theory of operation
  *   The node dies with this process (PR_SET_PDEATHSIG in the holder), and this process ends when the command does, with its exit code.
- *   The command is a child of the holder with our own streams, in our session: a terminal works as if nothing stood between. What a
- *   terminal sends (Ctrl-C) reaches it by itself; other signals are handed on. */
+ *   The holder starts the command, in a session of its own (session.h). Between its terminal and ours stands the console, which hands signals
+ *   on as well (console.h). */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #include <systemd/sd-event.h>
 
 #include "rootless/commands.h"
+#include "rootless/console.h"
 #include "rootless/control.h"
 #include "rootless/launch.h"
 #include "rootless/parts.h"
@@ -28,6 +29,7 @@ struct job {
         sd_event *loop;
         struct nd_supervisor *supervisor;
         struct nd_parts *parts;
+        struct nd_console *console;
         int pidfd;
         int control;
         int code;        /* what we end with */
@@ -37,6 +39,7 @@ struct job {
 static void job_done(struct job *job) {
         struct nd_error *error;
 
+        nd_console_free(job->console);
         nd_parts_end(job->parts);
         nd_supervisor_free(job->supervisor);
         if (job->pidfd >= 0) {
@@ -71,7 +74,7 @@ static int on_ended([[maybe_unused]] sd_event_source *source, int fd, [[maybe_un
                 return sd_event_exit(job->loop, 0);
         }
         if (!nd_streq(message.verb, "ended"))
-                return 0; /* the answer to a signal */
+                return 0;
         code = nd_control_get(&message, "code");
         killed = nd_control_get(&message, "signal");
         (void) !nd_parse_u64(code ? code : killed ? killed : "1", 255, &number);
@@ -79,41 +82,27 @@ static int on_ended([[maybe_unused]] sd_event_source *source, int fd, [[maybe_un
         return sd_event_exit(job->loop, 0);
 }
 
-static int on_signal([[maybe_unused]] sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
-        struct job *job = userdata;
-        nd_autotext text = ND_CONTROL_TEXT;
-        nd_autofree char *number = nd_format("%u", si->ssi_signo);
+/* The command's streams and its monitor's pipes, as the holder expects them. */
+static struct nd_error *send_start(struct job *job, struct nd_text *text) {
+        struct nd_session session = {};
+        int descriptors[ND_SESSION_STREAMS + 3];
+        size_t count = 0;
 
-        if ((si->ssi_signo == SIGINT || si->ssi_signo == SIGQUIT) && isatty(STDIN_FILENO))
-                return 0;
-        nd_control_begin(&text, "signal");
-        nd_control_add(&text, "number", number);
-        nd_error_free(nd_control_send(job->control, &text, nullptr, 0)); /* a node that ended tells so itself */
-        return 0;
-}
-
-static const int handed_on[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2};
-
-/* From before the command starts: whoever sees its first word may signal us at once. Not before the holder does, which would inherit it. */
-static void hold_signals(void) {
-        sigset_t mask;
-
-        (void) sigemptyset(&mask);
-        for (size_t i = 0; i < nd_count_of(handed_on); i++)
-                (void) sigaddset(&mask, handed_on[i]);
-        (void) sigprocmask(SIG_BLOCK, &mask, nullptr);
-}
-
-static int watch(struct job *job) {
-        int r = sd_event_add_io(job->loop, nullptr, job->control, EPOLLIN, on_ended, job);
-
-        for (size_t i = 0; r >= 0 && i < nd_count_of(handed_on); i++)
-                r = sd_event_add_signal(job->loop, nullptr, handed_on[i], on_signal, job);
-        return r;
+        nd_console_session(job->console, &session);
+        for (; count < ND_SESSION_STREAMS; count++)
+                descriptors[count] = session.streams[count];
+        descriptors[count++] = session.orders;
+        descriptors[count++] = session.reports;
+        if (session.terminal >= 0) {
+                descriptors[count++] = session.terminal;
+                nd_control_add(text, "terminal", "1");
+        }
+        if (session.foreground)
+                nd_control_add(text, "foreground", "1");
+        return nd_control_ask(job->control, text, descriptors, count, START_US, nullptr);
 }
 
 static struct nd_error *start_command(struct job *job, int count, char **words) {
-        static const int streams[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
         nd_autofree char *api = nd_format("%s/api", job->node.path), *uid = nd_format("%u", geteuid()),
                          *gid = nd_format("%u", getegid()), *directory = getcwd(nullptr, 0);
         nd_cleanup(nd_words_done) nd_words environment = nd_settings_environment(environ, job->choice.name, api, uid, gid);
@@ -129,7 +118,7 @@ static struct nd_error *start_command(struct job *job, int count, char **words) 
                         nd_control_add(&text, "env", *variable);
         }
         nd_try(nd_node_connect(&job->node, &job->control));
-        return nd_control_ask(job->control, &text, streams, nd_count_of(streams), START_US, nullptr);
+        return send_start(job, &text);
 }
 
 static struct nd_error *work(struct job *job, const struct nd_settings *settings, int count, char **words) {
@@ -147,13 +136,17 @@ static struct nd_error *work(struct job *job, const struct nd_settings *settings
         nd_try(nd_supervisor_start(job->loop, &job->node, &job->record, &job->supervisor));
         if (settings->publish)
                 nd_try(nd_publish_list(job->choice.name, settings->publish));
-        hold_signals();
+        nd_try(rootless_console(&job->record, &job->console));
+        /* Not before the holder is there, which would inherit it; and before the command is, whose first word may be answered by a signal. */
+        nd_console_hold_signals(job->console);
         error = start_command(job, count, words);
         job->no_program = nd_error_code(error) == ND_NOT_FOUND;
         nd_try(error);
-        r = watch(job);
+        nd_try(nd_console_start(job->console, job->loop));
+        r = sd_event_add_io(job->loop, nullptr, job->control, EPOLLIN, on_ended, job);
         if (r >= 0)
                 r = sd_event_loop(job->loop);
+        nd_console_drain(job->console);
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "wait for the command") : nullptr;
 }
 
