@@ -101,6 +101,7 @@ static void load(struct nd_parts *parts) {
         (void) setsid();
         (void) dup2(null, STDIN_FILENO);
         (void) dup2(STDERR_FILENO, STDOUT_FILENO); /* not what a caller may wait for the end of */
+        (void) close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
         (void) execl("/proc/self/exe", "nodens-rootless", part->command, "--name", name, (char *) nullptr);
         (void) fprintf(stderr, "nodens-rootless: execute itself: %s\n", strerror(errno));
         _exit(127);

@@ -257,8 +257,9 @@ static bool place_descriptors(struct launch *l) {
         }
         set_oom_score_adj(l->oom_score_adj);
         nd_limits_restore();
+        /* What we have inherited ourselves need not close on exec; the program gets what the plan names and nothing else. */
         if (dup2(l->input, STDIN_FILENO) >= 0 && dup2(l->output, STDOUT_FILENO) >= 0 && dup2(l->errors, STDERR_FILENO) >= 0 &&
-            place_descriptors(l))
+            place_descriptors(l) && close_range(3 + (unsigned) l->descriptor_count, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
                 (void) execvpe(l->argv[0], (char *const *) l->argv, l->environment);
         status = errno;
         (void) !write(l->report, &status, sizeof status);

@@ -161,6 +161,23 @@ static void no_descriptor_of_ours_reaches_the_program([[maybe_unused]] void **st
         assert_string_equal(result.output, "0\n1\n2\n");
 }
 
+static void no_descriptor_that_we_have_inherited_reaches_the_program([[maybe_unused]] void **state) {
+        static const char *const argv[] = {"sh", "-c", "ls /proc/$$/fd", nullptr};
+        nd_cleanup(nd_child_result_done) struct nd_child_result plain = {}, given = {};
+        nd_autoclose int directory = open("/", O_RDONLY | O_DIRECTORY), high = fcntl(directory, F_DUPFD, 200);
+        int descriptors[] = {directory, -EBADF, directory};
+
+        assert_true(directory >= 0 && high >= 200);
+        expect_ok(sh(argv[2], 0, &plain));
+        assert_string_equal(plain.output, "0\n1\n2\n");
+        expect_ok(nd_child_run(&(struct nd_child_plan) {.argv = argv,
+                                                        .output_ceiling = CEILING,
+                                                        .descriptors = descriptors,
+                                                        .descriptor_count = nd_count_of(descriptors)},
+                               &given));
+        assert_string_equal(given.output, "0\n1\n2\n3\n5\n");
+}
+
 static int ends; /* callbacks that ran */
 
 static void on_end([[maybe_unused]] struct nd_child_result *result, [[maybe_unused]] void *userdata) {
@@ -254,6 +271,7 @@ int main(void) {
                 cmocka_unit_test(all_that_was_written_before_the_end_is_kept),
                 cmocka_unit_test(signals_are_as_a_program_expects_them),
                 cmocka_unit_test(no_descriptor_of_ours_reaches_the_program),
+                cmocka_unit_test(no_descriptor_that_we_have_inherited_reaches_the_program),
                 cmocka_unit_test(a_cancelled_child_is_killed_and_its_callback_never_runs),
                 cmocka_unit_test(what_dies_with_us_does_not_outlive_a_kill),
                 cmocka_unit_test(where_groups_cannot_be_signalled_the_program_is_killed_alone),

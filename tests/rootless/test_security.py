@@ -212,3 +212,37 @@ def test_what_tools_outside_read_cannot_be_changed_by_root_of_the_node(inside: N
     assert sorted(entry.name for entry in api.iterdir()) == ["api.sock", "child_pid"]
     state = inside.state()
     assert state and before[0] == str(state["pid"])
+
+
+# ---- descriptors
+
+STAND_IN = """#!/bin/sh
+ls -l /proc/$$/fd >>"$HOME/inherited"
+echo "ran $(basename "$0")" >>"$HOME/inherited"
+PATH=/usr/local/bin:/usr/bin:/bin exec "$(basename "$0")" "$@"
+"""
+
+
+@pytest.mark.parametrize("driver", ["pasta", "slirp4netns"])
+def test_no_helper_inherits_a_descriptor_of_the_caller(driver: str) -> None:
+    directory, seen = HOME / "stand-ins", HOME / "inherited"
+    directory.mkdir(exist_ok=True)
+    for name in ("newuidmap", "newgidmap", driver):
+        (directory / name).write_text(STAND_IN)
+        (directory / name).chmod(0o755)
+    seen.unlink(missing_ok=True)
+    made = Node("inherits", "--net", driver, env=machine.environment(PATH=f"{directory}:{os.environ['PATH']}"),
+                prefix=("sh", "-c", 'exec 7</etc 9</var; exec "$@"', "sh"))
+    try:
+        made.start()
+        text = seen.read_text()
+        assert [line for line in text.splitlines() if line.startswith("ran ")] == ["ran newuidmap", "ran newgidmap", f"ran {driver}"]
+        assert " -> /etc" not in text and " -> /var\n" not in text, text
+        parts = machine.json.loads((RUNTIME / "nodens/inherits/parts").read_text())
+        state = made.state()
+        assert state
+        for pid in [state["pid"], state["helper"], *(part["pid"] for part in parts.values())]:
+            links = {entry.name: os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()}
+            assert not {"/etc", "/var"} & set(links.values()), f"process {pid}: {links}"
+    finally:
+        made.down()
