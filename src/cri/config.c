@@ -26,7 +26,8 @@ void cri_config_done(struct cri_config *config) {
         free(config->socket);
         free(config->images);
         free(config->certificates);
-        free(config->pull_helper);
+        free(config->fetch_helper);
+        free(config->unpack_helper);
         nd_vector_each (name, &config->pinned) {
                 free(*name);
         }
@@ -55,7 +56,8 @@ void cri_config_init(struct cri_config *ret) {
                 .socket = nd_strdup("/run/nodens/cri.sock"),
                 .images = nd_strdup("/var/lib/nodens/images"),
                 .certificates = nd_strdup("/etc/nodens/certs.d"),
-                .pull_helper = nd_strdup(ND_LIBEXEC "/nodens-pull"),
+                .fetch_helper = nd_strdup(ND_LIBEXEC "/nodens-fetch"),
+                .unpack_helper = nd_strdup(ND_LIBEXEC "/nodens-unpack"),
                 .pulls = 8,
                 .downloads = 3,
                 .stalled_s = 60,
@@ -87,7 +89,8 @@ static const struct key keys[] = {
         {"socket", KEY_PATH, offsetof(struct cri_config, socket), 0, 0},
         {"images", KEY_PATH, offsetof(struct cri_config, images), 0, 0},
         {"certificates", KEY_PATH, offsetof(struct cri_config, certificates), 0, 0},
-        {"pullHelper", KEY_PATH, offsetof(struct cri_config, pull_helper), 0, 0},
+        {"fetchHelper", KEY_PATH, offsetof(struct cri_config, fetch_helper), 0, 0},
+        {"unpackHelper", KEY_PATH, offsetof(struct cri_config, unpack_helper), 0, 0},
         {"parallelPulls", KEY_NUMBER, offsetof(struct cri_config, pulls), 1, 64},
         {"parallelDownloads", KEY_NUMBER, offsetof(struct cri_config, downloads), 1, 32},
         {"noProgressSeconds", KEY_NUMBER, offsetof(struct cri_config, stalled_s), 1, 3600},

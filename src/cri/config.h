@@ -25,7 +25,8 @@ struct cri_config {
         char *socket;             /* where the kubelet connects */
         char *images;             /* the image store */
         char *certificates;       /* hosts.toml files, as containerd reads them */
-        char *pull_helper;        /* nodens-pull */
+        char *fetch_helper;       /* nodens-fetch */
+        char *unpack_helper;      /* nodens-unpack */
         uint32_t pulls;           /* images pulled at once; more wait */
         uint32_t downloads;       /* layers of one image at once */
         uint32_t stalled_s;       /* a pull without a byte for so long ends */

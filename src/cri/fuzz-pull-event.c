@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-pull-event.c - lines of a helper that may be anybody's */
+/* fuzz-pull-event.c - lines of a fetcher or an unpacker that was taken over */
 #include <assert.h>
 #include <stdint.h>
 
@@ -7,13 +7,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+static void try(enum pull_party party, const uint8_t *data, size_t size) {
         nd_cleanup(pull_event_done) struct pull_event event = {};
-        nd_autoerror struct nd_error *error = pull_event_parse((const char *) data, size, &event);
+        nd_autoerror struct nd_error *error = pull_event_parse(party, (const char *) data, size, &event);
 
         if (error) {
                 assert(event.images.count == 0 && !event.message); /* nothing is given with an error */
-                return 0;
+                return;
         }
         switch (event.kind) {
         case PULL_RESOLVED:
@@ -30,6 +30,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         case PULL_ERROR:
                 assert(event.code != ND_OK && event.message);
                 break;
+        case PULL_UNPACKED:
+                assert(party == PULL_UNPACKER && nd_digest_is_set(&event.layer.chain));
+                assert(nd_digest_is_set(&event.layer.layer.diff_id) && event.layer.layer.size <= ND_LAYER_SIZE);
+                break;
+        case PULL_SYNCED:
+                assert(party == PULL_UNPACKER);
+                break;
         }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        try(PULL_FETCHER, data, size);
+        try(PULL_UNPACKER, data, size);
         return 0;
 }

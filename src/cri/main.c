@@ -13,7 +13,8 @@ struct settings {
         const char *config;
         const char *socket;
         const char *images;
-        const char *pull_helper;
+        const char *fetch_helper;
+        const char *unpack_helper;
         bool debug;
 };
 
@@ -36,12 +37,18 @@ static const struct nd_option options[] = {
          .argument = "DIR",
          .values = ND_VALUES_DIRECTORY,
          .help = "the image store, instead of what the configuration says"},
-        {.name = "pull-helper",
+        {.name = "fetch-helper",
          .kind = ND_OPTION_TEXT,
-         .offset = offsetof(struct settings, pull_helper),
+         .offset = offsetof(struct settings, fetch_helper),
          .argument = "FILE",
          .values = ND_VALUES_FILE,
-         .help = "nodens-pull, instead of the installed one"},
+         .help = "nodens-fetch, instead of the installed one"},
+        {.name = "unpack-helper",
+         .kind = ND_OPTION_TEXT,
+         .offset = offsetof(struct settings, unpack_helper),
+         .argument = "FILE",
+         .values = ND_VALUES_FILE,
+         .help = "nodens-unpack, instead of the installed one"},
         {.name = "debug", .offset = offsetof(struct settings, debug), .help = "log more"},
         {},
 };
@@ -58,7 +65,8 @@ static struct nd_error *serve(const struct settings *settings) {
         nd_try(cri_config_read(settings->config, &daemon.config));
         override(&daemon.config.socket, settings->socket);
         override(&daemon.config.images, settings->images);
-        override(&daemon.config.pull_helper, settings->pull_helper);
+        override(&daemon.config.fetch_helper, settings->fetch_helper);
+        override(&daemon.config.unpack_helper, settings->unpack_helper);
         nd_try(daemon_start(&daemon));
         r = sd_event_loop(daemon.loop);
         (void) sd_notify(false, "STOPPING=1");

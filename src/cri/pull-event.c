@@ -76,15 +76,32 @@ static struct nd_error *take_error(yyjson_val *root, struct pull_event *event) {
         return nullptr;
 }
 
-struct nd_error *pull_event_parse(const char *line, size_t length, struct pull_event *ret) {
+static struct nd_error *take_unpacked(yyjson_val *root, struct pull_event *event) {
+        struct nd_layer *layer = &event->layer.layer;
+
+        nd_try(need_digest(root, "chain", &event->layer.chain));
+        nd_try(need_digest(root, "diffId", &layer->diff_id));
+        nd_try(take_digest(root, "parent", &layer->parent));
+        nd_try(nd_member_number(root, "size", ND_LAYER_SIZE, &layer->size));
+        return nd_member_number(root, "inodes", ND_LAYER_SIZE, &layer->inodes);
+}
+
+static struct nd_error *take_nothing([[maybe_unused]] yyjson_val *root, [[maybe_unused]] struct pull_event *event) {
+        return nullptr;
+}
+
+struct nd_error *pull_event_parse(enum pull_party party, const char *line, size_t length, struct pull_event *ret) {
         static const struct {
                 const char *name;
+                bool of[PULL_PARTIES];
                 enum pull_event_kind kind;
                 struct nd_error *(*take)(yyjson_val *root, struct pull_event *event);
-        } kinds[] = {{"resolved", PULL_RESOLVED, take_resolved},
-                     {"layer", PULL_LAYER, take_layer},
-                     {"done", PULL_DONE, take_done},
-                     {"error", PULL_ERROR, take_error}};
+        } kinds[] = {{"resolved", {[PULL_FETCHER] = true}, PULL_RESOLVED, take_resolved},
+                     {"layer", {[PULL_FETCHER] = true}, PULL_LAYER, take_layer},
+                     {"done", {[PULL_FETCHER] = true}, PULL_DONE, take_done},
+                     {"unpacked", {[PULL_UNPACKER] = true}, PULL_UNPACKED, take_unpacked},
+                     {"synced", {[PULL_UNPACKER] = true}, PULL_SYNCED, take_nothing},
+                     {"error", {[PULL_FETCHER] = true, [PULL_UNPACKER] = true}, PULL_ERROR, take_error}};
         nd_cleanup(pull_event_done) struct pull_event event = {};
         nd_autojson doc = nullptr;
         yyjson_val *root;
@@ -96,7 +113,7 @@ struct nd_error *pull_event_parse(const char *line, size_t length, struct pull_e
                 return nd_error_new(ND_INVALID, 0, "not an object");
         nd_try(nd_member_text(root, "event", 16, &name));
         for (size_t i = 0; name && i < nd_count_of(kinds); i++)
-                if (nd_streq(kinds[i].name, name)) {
+                if (kinds[i].of[party] && nd_streq(kinds[i].name, name)) {
                         event.kind = kinds[i].kind;
                         nd_try(kinds[i].take(root, &event));
                         *ret = nd_take(event, (struct pull_event) {});

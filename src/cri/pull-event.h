@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pull-event.h - the lines that nodens-pull writes
+/* pull-event.h - the lines that nodens-fetch and nodens-unpack write
  *
- * The helper reads what strangers send; should it be taken over, its lines are a stranger's too. So they are bounded and checked like
- * anything from outside, and nothing in them is believed that the store can check itself. */
+ * The fetcher reads what strangers send; should it be taken over, its lines are a stranger's too. So they are bounded and checked like
+ * anything from outside, and nothing in them is believed that the store can check itself. Which layers were unpacked is for the
+ * unpacker alone to say: the same line of the fetcher is an error. */
 #pragma once
 
 #include "oci/digest.h"
 #include "oci/member.h"
+#include "oci/store.h"
 
 enum {
         PULL_LINE = 1 << 20, /* bytes of one line */
         PULL_IMAGES = 100,   /* images of one archive */
         PULL_LAYERS = 500,
+        PULL_UNPACKED_MOST = 20000, /* layers of one pull or archive that are new */
         PULL_MESSAGE = 4096,
 };
 
@@ -20,6 +23,14 @@ enum pull_event_kind {
         PULL_LAYER,
         PULL_DONE,
         PULL_ERROR,
+        PULL_UNPACKED,
+        PULL_SYNCED,
+};
+
+enum pull_party {
+        PULL_FETCHER,
+        PULL_UNPACKER,
+        PULL_PARTIES,
 };
 
 struct pull_image {
@@ -37,7 +48,9 @@ struct pull_event {
         nd_vector(struct pull_image) images;
         enum nd_code code; /* PULL_ERROR */
         char *message;
+        struct nd_unpacked_layer layer; /* PULL_UNPACKED */
 };
 
 void pull_event_done(struct pull_event *event);
-[[nodiscard]] struct nd_error *pull_event_parse(const char *line, size_t length, struct pull_event *ret);
+[[nodiscard]] struct nd_error *pull_event_parse(enum pull_party party, const char *line, size_t length,
+                                                struct pull_event *ret);

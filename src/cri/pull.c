@@ -2,17 +2,20 @@
 /* pull.c - see pull.h
  *
  * Theory of operation
- *   An order becomes a job, or joins the job that does the same already. A job waits for its turn (@JOB_WAITING), then nodens-pull runs for
- *   it in a staging directory of its own (@JOB_RUNNING), telling what it does in lines on its standard output. When it has ended well, the
+ *   An order becomes a job, or joins the job that does the same already. A job waits for its turn (@JOB_WAITING), then two programs run for
+ *   it in a staging directory of its own (@JOB_RUNNING): nodens-fetch, which speaks to the network and can write blobs/ and partial/ only, and
+ *   nodens-unpack, which makes trees in unpack/. They speak to each other over a socket pair, and each tells what it does in lines on its
+ *   standard output. What the fetcher says is an offer; which layers there are is what the unpacker says. When both have ended well, the
  *   configured verifier is asked, if there is one, and the store checks what lies in the staging directory and takes it over. A job ends once, in job_end(): it tells its listeners and goes.
  *   A job without listeners is killed: the kubelet's deadline, or a lost connection, ends the download too.
- *   The helper gets its secrets on standard input, never on its command line, and they are wiped here as soon as it has them.
- * Owns       jobs, tickets, the helpers and their staging directories.
- * Invariant  at most config->pulls helpers run; a listener hears end exactly once, unless it cancelled. */
+ *   The fetcher gets its secrets on standard input, never on its command line, and they are wiped here as soon as it has them.
+ * Owns       jobs, tickets, their programs and their staging directories.
+ * Invariant  at most config->pulls jobs run; a listener hears end exactly once, unless it cancelled. */
 #include "cri/pull.h"
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -24,6 +27,7 @@
 #include "oci/reference.h"
 #include "oci/store.h"
 #include "sys/child.h"
+#include "sys/file.h"
 
 enum {
         REQUEST_CEILING = 64 << 10,
@@ -41,20 +45,31 @@ struct pull_ticket {
         void *userdata;
 };
 
+/* One of the two programs of a job. */
+struct party {
+        struct job *job;
+        enum pull_party is;
+        struct nd_child *child; /* nullptr before it runs, and after it has ended */
+        struct nd_text line;
+        struct pull_event result; /* PULL_DONE or PULL_SYNCED, or PULL_ERROR, once it came */
+        bool has_result;
+        struct nd_error *exit; /* how it ended, when that was not well */
+};
+
 struct job {
         struct puller *puller;
         struct job *next;
         enum { JOB_WAITING, JOB_RUNNING } step;
         char *reference; /* canonical; nullptr for an import */
-        char *request;   /* JSON for the helper; with credentials, so it is wiped */
+        char *request;   /* JSON for the fetcher; with credentials, so it is wiped */
         size_t request_length;
         struct nd_digest key; /* of the request: two orders that are the same in all, credentials included */
         int archive;
         char *staging; /* name under staging/, nullptr before it runs */
-        struct nd_child *child;
-        struct nd_text line;
-        struct pull_event result; /* PULL_DONE or PULL_ERROR, once it came */
-        bool has_result;
+        struct party parties[PULL_PARTIES];
+        int channel; /* the fetcher's end; it is shut down when the fetcher has ended, whatever it left behind */
+        nd_unpacked_layers unpacked;
+        struct nd_child *verifier;
         struct nd_error *failure; /* ours: a line that makes no sense */
         struct pull_ticket *tickets;
 };
@@ -89,11 +104,18 @@ static void job_free(struct job *job) {
         if (job->step == JOB_RUNNING)
                 job->puller->running--;
         wipe(job);
+        for (struct party *party = job->parties; party < job->parties + PULL_PARTIES; party++) {
+                nd_child_cancel(party->child);
+                nd_text_done(&party->line);
+                pull_event_done(&party->result);
+                nd_error_free(party->exit);
+        }
+        nd_child_cancel(job->verifier);
+        nd_close_fd(&job->channel);
+        nd_vector_done(&job->unpacked);
         if (job->staging)
                 nd_image_store_unstage(job->puller->store, job->staging);
         nd_close_fd(&job->archive);
-        nd_text_done(&job->line);
-        pull_event_done(&job->result);
         nd_error_free(job->failure);
         free(job->staging);
         free(job->reference);
@@ -121,48 +143,56 @@ static void job_end(struct job *job, struct nd_error *error, const nd_strings *i
         sweeper_wake(puller->sweeper);
 }
 
-/* ---- lines of the helper ---- */
+/* ---- lines of the two ---- */
 
-static void take_line(struct job *job, const char *line, size_t length) {
+static const char *const party_names[PULL_PARTIES] = {[PULL_FETCHER] = "nodens-fetch", [PULL_UNPACKER] = "nodens-unpack"};
+
+static void take_line(struct party *party, const char *line, size_t length) {
         nd_cleanup(pull_event_done) struct pull_event event = {};
-        struct nd_error *error = pull_event_parse(line, length, &event);
+        struct nd_error *error = pull_event_parse(party->is, line, length, &event);
+        struct job *job = party->job;
 
         if (error) {
-                job->failure = nd_error_wrap(error, "nodens-pull said something odd");
+                job->failure = nd_error_wrap(error, "%s said something odd", party_names[party->is]);
                 return;
         }
+        if (event.kind == PULL_UNPACKED && job->unpacked.count >= PULL_UNPACKED_MOST)
+                job->failure = nd_error_new(ND_EXHAUSTED, 0, "more than %d layers at once", PULL_UNPACKED_MOST);
+        else if (event.kind == PULL_UNPACKED)
+                nd_vector_push(&job->unpacked, event.layer);
         if (event.kind == PULL_LAYER)
                 for (struct pull_ticket *t = job->tickets; t; t = t->next)
                         if (t->listener.layer)
                                 t->listener.layer(&event, t->userdata);
-        if (event.kind == PULL_DONE || event.kind == PULL_ERROR) {
-                pull_event_done(&job->result);
-                job->result = nd_take(event, (struct pull_event) {});
-                job->has_result = true;
+        if (event.kind == PULL_DONE || event.kind == PULL_SYNCED || event.kind == PULL_ERROR) {
+                pull_event_done(&party->result);
+                party->result = nd_take(event, (struct pull_event) {});
+                party->has_result = true;
         }
 }
 
 static void on_output(const char *bytes, size_t length, void *userdata) {
-        struct job *job = userdata;
+        struct party *party = userdata;
+        struct job *job = party->job;
 
         while (length > 0 && !job->failure) {
                 const char *end = memchr(bytes, '\n', length);
                 size_t n = end ? (size_t) (end - bytes) : length;
 
-                nd_text_append(&job->line, bytes, n);
-                if (job->line.overflow)
-                        job->failure =
-                                nd_error_new(ND_INTERNAL, 0, "nodens-pull wrote a line of more than %d bytes", PULL_LINE);
+                nd_text_append(&party->line, bytes, n);
+                if (party->line.overflow)
+                        job->failure = nd_error_new(ND_INTERNAL, 0, "%s wrote a line of more than %d bytes",
+                                                    party_names[party->is], PULL_LINE);
                 if (end && !job->failure) {
-                        take_line(job, nd_text_get(&job->line), job->line.length);
-                        nd_text_done(&job->line);
+                        take_line(party, nd_text_get(&party->line), party->line.length);
+                        nd_text_done(&party->line);
                 }
                 bytes += n + (end != nullptr);
                 length -= n + (end != nullptr);
         }
 }
 
-/* ---- the end of the helper ---- */
+/* ---- the end of the two ---- */
 
 static bool is_pinned(const struct cri_config *config, const nd_strings *names) {
         nd_vector_each (name, &config->pinned) {
@@ -192,7 +222,7 @@ static struct nd_error *name_pulled(const char *reference, struct pull_image *im
 static struct nd_error *commit(struct job *job, nd_strings *ret_ids) {
         struct puller *puller = job->puller;
 
-        nd_vector_each (image, &job->result.images) {
+        nd_vector_each (image, &job->parties[PULL_FETCHER].result.images) {
                 const struct nd_image *committed;
                 char text[ND_DIGEST_TEXT];
 
@@ -203,6 +233,7 @@ static struct nd_error *commit(struct job *job, nd_strings *ret_ids) {
                                                                        .index = image->index,
                                                                        .config = image->config,
                                                                        .names = &image->names,
+                                                                       .unpacked = &job->unpacked,
                                                                        .pinned = is_pinned(puller->config, &image->names),
                                                                        .pulled_at = nd_clock_wall_ns()},
                                              &committed));
@@ -211,14 +242,25 @@ static struct nd_error *commit(struct job *job, nd_strings *ret_ids) {
         return nullptr;
 }
 
-static struct nd_error *verdict(struct job *job, const struct nd_child_result *result) {
+static struct nd_error *said_error(const struct party *party) {
+        if (!party->has_result || party->result.kind != PULL_ERROR)
+                return nullptr;
+        return nd_error_new(party->result.code, 0, "%s", party->result.message);
+}
+
+/* The unpacker's own error comes first: the fetcher then says no more than that it is gone. */
+static struct nd_error *verdict(struct job *job) {
+        struct party *fetcher = &job->parties[PULL_FETCHER], *unpacker = &job->parties[PULL_UNPACKER];
+
         if (job->failure)
                 return nd_take_ptr(job->failure);
-        if (job->has_result && job->result.kind == PULL_ERROR)
-                return nd_error_new(job->result.code, 0, "%s", job->result.message);
-        nd_try(nd_child_result_error(result, "nodens-pull"));
-        if (!job->has_result)
-                return nd_error_new(ND_INTERNAL, 0, "nodens-pull ended without a result");
+        nd_try(said_error(unpacker));
+        nd_try(said_error(fetcher));
+        nd_try(nd_take_ptr(fetcher->exit));
+        nd_try(nd_take_ptr(unpacker->exit));
+        if (!fetcher->has_result || !unpacker->has_result)
+                return nd_error_new(ND_INTERNAL, 0, "%s ended without a result",
+                                    party_names[fetcher->has_result ? PULL_UNPACKER : PULL_FETCHER]);
         return nullptr;
 }
 
@@ -237,7 +279,7 @@ static void on_verified(struct nd_child_result *result, void *userdata) {
         struct job *job = userdata;
         nd_autoerror struct nd_error *error = nd_child_result_error(result, "the verifier");
 
-        job->child = nullptr;
+        job->verifier = nullptr;
         if (!error)
                 conclude(job, nullptr);
         else /* the kubelet knows the first word, when it is the first */
@@ -247,7 +289,7 @@ static void on_verified(struct nd_child_result *result, void *userdata) {
 
 /* By the digest that was pulled: whatever the tag means a moment later, this is what is recorded. What the program is told is what containerd tells its own. */
 static struct nd_error *verify(struct job *job) {
-        const struct pull_image *image = &job->result.images.items[0];
+        const struct pull_image *image = &job->parties[PULL_FETCHER].result.images.items[0];
         char digest[ND_DIGEST_TEXT];
         nd_autofree char *descriptor = nullptr;
         const char *const argv[] = {job->puller->config->verifier,
@@ -267,23 +309,18 @@ static struct nd_error *verify(struct job *job) {
                                                        .deadline_us = verifier_deadline_us,
                                                        .output_ceiling = VERIFIER_WORDS,
                                                        .dies_with_us = true},
-                              on_verified, job, &job->child);
+                              on_verified, job, &job->verifier);
 }
 
 /* An archive that root imports is root's to judge. */
 static bool needs_verifier(const struct job *job) {
-        return *job->puller->config->verifier && job->reference && job->result.images.count > 0;
+        return *job->puller->config->verifier && job->reference && job->parties[PULL_FETCHER].result.images.count > 0;
 }
 
-static void on_child(struct nd_child_result *result, void *userdata) {
-        struct job *job = userdata;
-        struct nd_error *error;
+/* Both have ended. */
+static void judge(struct job *job) {
+        struct nd_error *error = nd_error_wrap(verdict(job), "%s", job->reference ?: "import");
 
-        job->child = nullptr;
-        error = nd_error_wrap(verdict(job, result), "%s", job->reference ?: "import");
-        if (result->errors && result->errors[0])
-                nd_log(ND_LOG_DEBUG, "nodens-pull said", nd_field("image", job->reference ?: ""),
-                       nd_field("text", result->errors));
         if (!error && needs_verifier(job)) {
                 error = nd_error_wrap(verify(job), "verify %s", job->reference);
                 if (!error)
@@ -292,27 +329,66 @@ static void on_child(struct nd_child_result *result, void *userdata) {
         conclude(job, error);
 }
 
-/* ---- the start of the helper ---- */
+static void on_child(struct nd_child_result *result, void *userdata) {
+        struct party *party = userdata;
+        struct job *job = party->job;
+        struct nd_child *other = job->parties[party->is == PULL_FETCHER ? PULL_UNPACKER : PULL_FETCHER].child;
+
+        party->child = nullptr;
+        party->exit = nd_child_result_error(result, party_names[party->is]);
+        if (result->errors && result->errors[0])
+                nd_log(ND_LOG_DEBUG, "helper said", nd_field("helper", party_names[party->is]),
+                       nd_field("image", job->reference ?: ""), nd_field("text", result->errors));
+        if (party->is == PULL_FETCHER) {
+                (void) shutdown(job->channel, SHUT_RDWR);
+                nd_close_fd(&job->channel);
+        }
+        if (!other)
+                return judge(job);
+        if (party->exit)
+                nd_child_kill(other); /* it could only wait for this one */
+}
+
+/* ---- the start of the two ---- */
+
+static struct nd_error *start(struct job *job, enum pull_party is, const char *program, const int *descriptors, size_t count) {
+        struct party *party = &job->parties[is];
+        const char *const argv[] = {program, nullptr};
+
+        *party = (struct party) {.job = job, .is = is, .line = ND_TEXT(PULL_LINE)};
+        return nd_child_start(job->puller->loop,
+                              &(struct nd_child_plan) {.argv = argv,
+                                                       .input = is == PULL_FETCHER ? job->request : nullptr,
+                                                       .input_length = is == PULL_FETCHER ? job->request_length : 0,
+                                                       .output_ceiling = ERRORS_KEPT,
+                                                       .descriptors = descriptors,
+                                                       .descriptor_count = count,
+                                                       .output = on_output},
+                              on_child, party, &party->child);
+}
+
+static struct nd_error *open_part(int staging, const char *name, int *ret_fd) {
+        nd_try(nd_dir_make(staging, name, 0700));
+        return nd_dir_open(staging, name, ret_fd);
+}
 
 static struct nd_error *run(struct job *job) {
         struct puller *puller = job->puller;
-        nd_autoclose int staging = -EBADF;
-        const char *const argv[] = {puller->config->pull_helper, nullptr};
+        nd_autoclose int staging = -EBADF, blobs = -EBADF, unpack = -EBADF, theirs = -EBADF;
         struct nd_error *error;
+        int pair[2];
 
         nd_try(nd_image_store_stage(puller->store, &job->staging, &staging));
-        job->line = ND_TEXT(PULL_LINE);
-        error = nd_child_start(
-                puller->loop,
-                &(struct nd_child_plan) {.argv = argv,
-                                         .input = job->request,
-                                         .input_length = job->request_length,
-                                         .output_ceiling = ERRORS_KEPT,
-                                         .descriptors = (const int[]) {staging, nd_image_store_layers_fd(puller->store),
-                                                                       job->archive, nd_image_store_partial_fd(puller->store)},
-                                         .descriptor_count = 4,
-                                         .output = on_output},
-                on_child, job, &job->child);
+        nd_try(open_part(staging, "blobs", &blobs));
+        nd_try(open_part(staging, "unpack", &unpack));
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket pair");
+        job->channel = pair[0];
+        theirs = pair[1];
+        nd_try(start(job, PULL_UNPACKER, puller->config->unpack_helper,
+                     (const int[]) {theirs, unpack, nd_image_store_layers_fd(puller->store)}, 3));
+        error = start(job, PULL_FETCHER, puller->config->fetch_helper,
+                      (const int[]) {job->channel, blobs, job->archive, nd_image_store_partial_fd(puller->store)}, 4);
         wipe(job);
         return error;
 }
@@ -398,7 +474,7 @@ static struct job *add_job(struct puller *puller, char **request, size_t request
         if (count >= JOBS_MOST)
                 return nullptr;
         job = nd_new(struct job);
-        *job = (struct job) {.puller = puller, .request_length = request_length, .archive = -EBADF};
+        *job = (struct job) {.puller = puller, .request_length = request_length, .archive = -EBADF, .channel = -EBADF};
         job->key = nd_digest_of(ND_HASH_SHA256, *request, request_length);
         job->request = nd_take_ptr(*request);
         *place = job;
@@ -477,7 +553,6 @@ void pull_ticket_cancel(struct pull_ticket *ticket) {
         if (job->tickets)
                 return;
         telemetry_pull_abandoned(job->puller->telemetry);
-        nd_child_cancel(job->child);
         wake(job->puller);
         sweeper_wake(job->puller->sweeper);
         job_free(job);
@@ -514,7 +589,6 @@ void puller_free(struct puller *puller) {
                 return;
         for (struct job *job = puller->jobs, *next; job; job = next) {
                 next = job->next; /* a listener that is told orders nothing new: the server is gone by now */
-                nd_child_cancel(job->child);
                 job_end(job, nd_error_new(ND_UNAVAILABLE, 0, "nodens-cri is ending"), &(nd_strings) {});
         }
         sd_event_source_disable_unref(puller->starter);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pull.h - images on their way in: orders, nodens-pull at work, the commit into the store */
+/* pull.h - images on their way in: orders, nodens-fetch and nodens-unpack at work, the commit into the store */
 #pragma once
 
 #include <systemd/sd-event.h>

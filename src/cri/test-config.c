@@ -22,7 +22,7 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         struct runtime_handler handler;
 
         expect_ok(parse(
-                "socket: /a\nimages: /b\ncertificates: /c\npullHelper: /d\nparallelPulls: 2\nparallelDownloads: 4\n"
+                "socket: /a\nimages: /b\ncertificates: /c\nfetchHelper: /d\nunpackHelper: /u\nparallelPulls: 2\nparallelDownloads: 4\n"
                 "noProgressSeconds: 9\npinnedImages:\n- pause:3\n- other\nstate: /e\nrun: /f\nnetworkNamespaces: /g\n"
                 "crun: crun-next\nmonitor: /h\ninit: /i\ncgroupDriver: cgroupfs\ncniConfig: /j\n"
                 "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\ncdi: [/n]\nimageVerifier: /p\nruntimeHandlers:\n- name: runc\n  engine: runc\n  program: /o\n- name: nested\n  writableCgroups: true\n",
@@ -30,7 +30,8 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         assert_string_equal(config.socket, "/a");
         assert_string_equal(config.images, "/b");
         assert_string_equal(config.certificates, "/c");
-        assert_string_equal(config.pull_helper, "/d");
+        assert_string_equal(config.fetch_helper, "/d");
+        assert_string_equal(config.unpack_helper, "/u");
         assert_int_equal(config.pulls, 2);
         assert_int_equal(config.downloads, 4);
         assert_int_equal(config.stalled_s, 9);

@@ -6,7 +6,7 @@
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 static struct nd_error *parse(const char *line, struct pull_event *ret) {
-        return pull_event_parse(line, strlen(line), ret);
+        return pull_event_parse(PULL_FETCHER, line, strlen(line), ret);
 }
 
 static void a_layers_progress_is_read([[maybe_unused]] void **state) {
@@ -39,6 +39,24 @@ static void an_error_has_a_code_and_words([[maybe_unused]] void **state) {
         assert_string_equal(event.message, "not there");
 }
 
+static void which_layers_there_are_is_for_the_unpacker_to_say([[maybe_unused]] void **state) {
+        static const char unpacked[] = "{\"event\":\"unpacked\",\"chain\":\"sha256:" HEX "\",\"diffId\":\"sha256:" HEX
+                                       "\",\"parent\":\"\",\"size\":4096,\"inodes\":3}",
+                          synced[] = "{\"event\":\"synced\"}", done[] = "{\"event\":\"done\",\"images\":[]}";
+        nd_cleanup(pull_event_done) struct pull_event event = {}, none = {};
+
+        expect_ok(pull_event_parse(PULL_UNPACKER, unpacked, strlen(unpacked), &event));
+        assert_int_equal(event.kind, PULL_UNPACKED);
+        assert_int_equal(event.layer.layer.size, 4096);
+        assert_int_equal(event.layer.layer.inodes, 3);
+        assert_true(nd_digest_is_set(&event.layer.chain) && !nd_digest_is_set(&event.layer.layer.parent));
+        expect_ok(pull_event_parse(PULL_UNPACKER, synced, strlen(synced), &event));
+        assert_int_equal(event.kind, PULL_SYNCED);
+        expect_error(parse(unpacked, &none), ND_INVALID, "not known");
+        expect_error(parse(synced, &none), ND_INVALID, "not known");
+        expect_error(pull_event_parse(PULL_UNPACKER, done, strlen(done), &none), ND_INVALID, "not known");
+}
+
 static void lines_that_make_no_sense_are_refused([[maybe_unused]] void **state) {
         static const char *const lines[] = {
                 "",
@@ -68,6 +86,7 @@ int main(void) {
                 cmocka_unit_test(a_layers_progress_is_read),
                 cmocka_unit_test(the_end_names_its_images),
                 cmocka_unit_test(an_error_has_a_code_and_words),
+                cmocka_unit_test(which_layers_there_are_is_for_the_unpacker_to_say),
                 cmocka_unit_test(lines_that_make_no_sense_are_refused),
         };
 

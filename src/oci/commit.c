@@ -2,10 +2,11 @@
 /* commit.c - from a helper's staging directory to an image
  *
  * Theory of operation
- *   The helper that wrote the staging directory spoke to the network and unpacked a stranger's archives: what it says is an
- *   offer. Manifest, index and config are read here, hashed and parsed again; chains are computed from the config's diff ids; names
- *   go through the one parser. Blobs are written anew, so that no descriptor that the helper may have kept leads to them. Layers
- *   are taken by name: their contents are the helper's work, checked against the diff id while it unpacked, and it is gone.
+ *   The fetcher spoke to the network: what it says is an offer. Manifest, index and config are read here, hashed and parsed again;
+ *   chains are computed from the config's diff ids; names go through the one parser. Blobs are written anew, so that no descriptor that the
+ *   fetcher may have kept leads to them. A new layer is taken when the unpacker's keeper, which parses nothing and computed the chain from
+ *   the hash of the stream, has said that it put it there (@unpacked); its directory is opened once, without links, and looked at
+ *   and taken through that descriptor. Both programs are gone by then.
  *   Order: blobs, layers, sync, record. Whatever fails, what came in before is complete and is found by the next try.
  * See also   oci/store.c for the whole */
 #include <string.h>
@@ -133,25 +134,40 @@ static struct nd_error *check_names(struct commit *c) {
         return nullptr;
 }
 
+static const struct nd_unpacked_layer *find_unpacked(const nd_unpacked_layers *unpacked, const struct nd_digest *chain) {
+        for (size_t i = 0; unpacked && i < unpacked->count; i++)
+                if (nd_digest_equal(&unpacked->items[i].chain, chain))
+                        return &unpacked->items[i];
+        return nullptr;
+}
+
+static bool describes(const struct nd_layer *layer, const struct nd_digest *below, const struct nd_digest *diff_id) {
+        return nd_digest_equal(&layer->diff_id, diff_id) && nd_digest_is_set(&layer->parent) == (below != nullptr) &&
+               (!below || nd_digest_equal(&layer->parent, below));
+}
+
 /* Opens a new layer's directory and looks at all of it through that descriptor: what is checked is what is taken. */
 static struct nd_error *open_new_layer(struct commit *c, const struct nd_digest *below, const struct nd_digest *diff_id,
                                        struct nd_image_layer *layer, int *ret_fd) {
         nd_autoclose int fd = -EBADF, tree = -EBADF;
         nd_autofree char *path = nullptr, *bytes = nullptr;
+        const struct nd_unpacked_layer *said;
         struct nd_layer described;
         char hex[ND_DIGEST_HEX];
         size_t length;
 
-        path = nd_format("layers/%s", nd_digest_hex(&layer->chain, hex));
+        path = nd_format("unpack/layers/%s", nd_digest_hex(&layer->chain, hex));
+        said = find_unpacked(c->offer->unpacked, &layer->chain);
+        if (!said)
+                return nd_error_new(ND_INVALID, 0, "the unpacker did not make the layer %s", hex);
         nd_try(nd_dir_open_beneath(c->stage_fd, path, &fd));
         nd_try(nd_error_wrap(nd_file_read(fd, ND_LAYER_FILE, ND_LAYER_CEILING, &bytes, &length), "'%s'", path));
         nd_try(nd_error_wrap(nd_layer_parse(bytes, length, &described), "'%s'", path));
-        if (!nd_digest_equal(&described.diff_id, diff_id) || nd_digest_is_set(&described.parent) != (below != nullptr) ||
-            (below && !nd_digest_equal(&described.parent, below)))
+        if (!describes(&said->layer, below, diff_id) || !describes(&described, below, diff_id))
                 return nd_error_new(ND_INVALID, 0, "'%s' describes another layer", path);
         nd_try(nd_error_wrap(nd_dir_open_beneath(fd, ND_LAYER_TREE, &tree), "'%s'", path));
-        layer->size = described.size;
-        layer->inodes = described.inodes;
+        layer->size = said->layer.size;
+        layer->inodes = said->layer.inodes;
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }
@@ -198,7 +214,7 @@ static struct nd_error *take_layer(struct commit *c, size_t index, const struct 
         struct stat looked_at, taken;
         char hex[ND_DIGEST_HEX];
 
-        path = nd_format("layers/%s", nd_digest_hex(&layer->chain, hex));
+        path = nd_format("unpack/layers/%s", nd_digest_hex(&layer->chain, hex));
         nd_try(open_new_layer(c, below, &c->config.diff_ids.items[index], layer, &fd));
         if (fstat(fd, &looked_at) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "stat '%s'", path);

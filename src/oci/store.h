@@ -4,17 +4,19 @@
  *      blobs/sha256/<hex>       manifests, indexes and configs
  *      layers/<chain hex>/fs    unpacked layers, with layer.json beside
  *      images/<config hex>.json records: what is not reachable from one is garbage
- *      staging/<id>/            one directory per pull, all that its helper can write
+ *      staging/<id>/blobs/      of one pull: all that its fetcher can write, besides
  *      staging/partial/         downloads kept for another try
+ *      staging/<id>/unpack/     of one pull: all that its unpacker can write; finished layers are in layers/<chain hex>
  *      staging/trash-<n>/       what is to be removed, by a child: nothing here walks a tree
  *
  * One process at a time has a store, and all calls are short: a few renames, reads and writes of small files. Whoever commits sees
- * to it that the staging directory's files are on disk (syncfs), that the helper which wrote them is gone, and hands the trash to
+ * to it that the staging directory's files are on disk (syncfs), that the programs which wrote them are gone, and hands the trash to
  * a child that removes it. Images are the store's; a pointer to one is good until the next call that may change something. */
 #pragma once
 
 #include "oci/config.h"
 #include "oci/image.h"
+#include "oci/layer.h"
 
 struct nd_image_store;
 
@@ -54,31 +56,39 @@ struct nd_image_store_usage {
 struct nd_image_store_usage nd_image_store_usage(const struct nd_image_store *store);
 const char *nd_image_store_root(const struct nd_image_store *store);
 
-/* Descriptors for the helper; the store's own, not to be closed. */
+/* Descriptors for fetcher and unpacker; the store's own, not to be closed. */
 int nd_image_store_layers_fd(const struct nd_image_store *store);
 int nd_image_store_partial_fd(const struct nd_image_store *store);
 
 /* Coming. */
 
-/* Makes a staging directory. While there is one, nothing is collected: its helper may count on every layer that it sees. The
+/* Makes a staging directory. While there is one, nothing is collected: its unpacker may count on every layer that it sees. The
  * descriptor and the id are the caller's to close and free. */
 [[nodiscard]] struct nd_error *nd_image_store_stage(struct nd_image_store *store, char **ret_id, int *ret_fd);
 
 /* Ends it, whatever is left in it; what is left becomes trash. */
 void nd_image_store_unstage(struct nd_image_store *store, const char *id);
 
-/* What a helper says it has put into its staging directory: blobs/<hex> and layers/<chain hex>. */
+/* A layer at unpack/layers/<chain hex> of a staging directory, as the unpacker says it that hashed its stream. */
+struct nd_unpacked_layer {
+        struct nd_digest chain;
+        struct nd_layer layer;
+};
+typedef nd_vector(struct nd_unpacked_layer) nd_unpacked_layers;
+
+/* What the fetcher says it has put into its staging directory, as blobs/<hex>; and what the unpacker did. */
 struct nd_image_offer {
         struct nd_digest manifest;
         struct nd_digest index; /* may be none */
         struct nd_digest config;
-        const nd_strings *names; /* tagged, or with the digest of manifest or index */
+        const nd_strings *names;            /* tagged, or with the digest of manifest or index */
+        const nd_unpacked_layers *unpacked; /* nullptr = none: every layer must be in the store already */
         bool pinned;
         uint64_t pulled_at;
 };
 
-/* Checks an offer (hashes, chains, names; nothing is taken on trust) and makes it an image, or adds its names to the one that is
- * there. Every name belongs to one image afterwards. With an error nothing is lost: layers that came in are there for the
+/* Checks an offer (hashes, chains, names) and makes it an image, or adds its names to the one that is
+ * there. A layer enters the store only under the chain that the unpacker gave it. Every name belongs to one image afterwards. With an error nothing is lost: layers that came in are there for the
  * next try. */
 [[nodiscard]] struct nd_error *nd_image_store_commit(struct nd_image_store *store, const char *stage_id,
                                                      const struct nd_image_offer *offer, const struct nd_image **ret);

@@ -61,6 +61,7 @@ static void prepare_commit(void *world) {
         expect_ok(nd_image_store_stage(w->store, &w->stage, &fd));
         offer_make(w->store, fd, &coming, &w->offer);
         w->offer.offer.names = &w->offer.names;
+        w->offer.offer.unpacked = &w->offer.unpacked;
 }
 
 static void prepare_garbage(void *world) {
@@ -405,6 +406,7 @@ static void a_real_disk_that_is_full_at_any_point_of_a_commit_loses_nothing([[ma
                 expect_ok(nd_image_store_stage(store, &stage, &fd));
                 offer_make(store, fd, &coming, &offer);
                 offer.offer.names = &offer.names;
+                offer.offer.unpacked = &offer.unpacked;
                 fill(base, pages);
                 error = nd_image_store_commit(store, stage, &offer.offer, &image);
                 removed = nd_image_store_remove(store, &id); /* makes room, and needs none */

@@ -315,7 +315,7 @@ static void what_a_dead_process_staged_is_trash_but_partial_downloads_stay([[may
         struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
         nd_autofree char *partial = nd_format("%s/staging/partial/old", root);
 
-        scratch_mkdir(root, "staging/pull-1/layers/x/fs");
+        scratch_mkdir(root, "staging/pull-1/unpack/layers/x/fs");
         scratch_mkdir(root, "staging/partial");
         scratch_text(root, "staging/partial/new", "half");
         scratch_text(root, "staging/partial/old", "half");
@@ -389,6 +389,7 @@ static struct nd_error *commit_tampered(const char *root, struct nd_image_store 
         expect_ok(nd_image_store_stage(store, &id, &fd));
         offer_make(store, fd, &apple, &offer);
         offer.offer.names = &offer.names;
+        offer.offer.unpacked = &offer.unpacked;
         directory = nd_format("%s/staging/%s", root, id);
         tamper(directory, &offer);
         error = nd_image_store_commit(store, id, &offer.offer, &image);
@@ -456,7 +457,7 @@ static char *first_layer(struct offer *offer) {
         char hex[ND_DIGEST_HEX];
 
         (void) offer;
-        return nd_format("layers/%s", nd_digest_hex(&shared, hex));
+        return nd_format("unpack/layers/%s", nd_digest_hex(&shared, hex));
 }
 static void lie_about_a_layer(const char *stage, struct offer *offer) {
         nd_autofree char *path = first_layer(offer), *file = nd_format("%s/" ND_LAYER_FILE, path);
@@ -489,10 +490,18 @@ static void link_a_layer(const char *stage, struct offer *offer) {
 }
 /* All layers behind a link. */
 static void link_the_layers(const char *stage, [[maybe_unused]] struct offer *offer) {
-        nd_autofree char *link = nd_format("%s/layers", stage), *elsewhere = nd_format("%s/elsewhere", stage);
+        nd_autofree char *link = nd_format("%s/unpack/layers", stage), *elsewhere = nd_format("%s/elsewhere", stage);
 
         assert_int_equal(rename(link, elsewhere), 0);
         assert_int_equal(symlink(elsewhere, link), 0);
+}
+/* A tree that is as it should be, of which the unpacker said nothing. */
+static void plant_a_layer([[maybe_unused]] const char *stage, struct offer *offer) {
+        offer->unpacked.count = 0;
+}
+/* The unpacker hashed another stream than the one that the config names. */
+static void unpack_something_else([[maybe_unused]] const char *stage, struct offer *offer) {
+        offer->unpacked.items[0].layer.diff_id = nd_digest_of(ND_HASH_SHA256, "x", 1);
 }
 static void link_the_blobs(const char *stage, [[maybe_unused]] struct offer *offer) {
         nd_autofree char *link = nd_format("%s/blobs", stage), *elsewhere = nd_format("%s/elsewhere", stage);
@@ -523,6 +532,8 @@ static void an_offer_that_lies_is_refused_and_changes_nothing([[maybe_unused]] v
                 {link_a_layer, ND_INVALID, "layer 0"},
                 {link_the_layers, ND_INVALID, "layer 0"},
                 {link_the_blobs, ND_INVALID, "blobs"},
+                {plant_a_layer, ND_INVALID, "the unpacker did not make the layer"},
+                {unpack_something_else, ND_INVALID, "describes another layer"},
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
@@ -560,6 +571,7 @@ static void a_repository_digest_is_a_name_too([[maybe_unused]] void **state) {
                 name = nd_format("apple@%s", nd_digest_text(&offer.offer.index, text));
                 nd_strings_add(&offer.names, name);
                 offer.offer.names = &offer.names;
+                offer.offer.unpacked = &offer.unpacked;
                 expect_ok(nd_image_store_commit(store, id, &offer.offer, &image));
                 assert_int_equal(image->digests.count, 1);
                 assert_int_equal(image->tags.count, 2);

@@ -44,7 +44,7 @@ static int open_shared(const struct nd_blob *b, int partial_fd, const char *name
         return nd_take_fd(fd);
 }
 
-struct nd_error *nd_blob_open(struct nd_blob *b, int partial_fd, int staging_fd) {
+struct nd_error *nd_blob_open(struct nd_blob *b, int partial_fd, int blobs_fd) {
         char name[ND_DIGEST_HEX + 8];
         int directory = partial_fd;
         struct stat st = {};
@@ -56,9 +56,9 @@ struct nd_error *nd_blob_open(struct nd_blob *b, int partial_fd, int staging_fd)
                 char hex[ND_DIGEST_HEX];
 
                 (void) snprintf(name, sizeof name, "blob-%s", nd_digest_hex(&b->digest, hex));
-                directory = staging_fd;
+                directory = blobs_fd;
                 st.st_size = 0;
-                b->fd = nd_sys->openat(staging_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+                b->fd = nd_sys->openat(blobs_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         }
         if (b->fd < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "create the file for a download");
@@ -152,10 +152,10 @@ void nd_blob_ignore(struct nd_blob *b, int event_fd) {
                 }
 }
 
-void nd_blob_remove(struct nd_blob *b, int partial_fd, int staging_fd) {
+void nd_blob_remove(struct nd_blob *b, int partial_fd, int blobs_fd) {
         char hex[ND_DIGEST_HEX], name[ND_DIGEST_HEX + 8];
 
         (void) nd_digest_hex(&b->digest, hex);
         (void) snprintf(name, sizeof name, "blob-%s", hex);
-        (void) nd_sys->unlinkat(b->shared ? partial_fd : staging_fd, b->shared ? hex : name, 0);
+        (void) nd_sys->unlinkat(b->shared ? partial_fd : blobs_fd, b->shared ? hex : name, 0);
 }

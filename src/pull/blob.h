@@ -2,7 +2,7 @@
 /* blob.h - a compressed layer on its way to the disk, hashed as it comes
  *
  * The file is partial/<hex>, so that a later pull goes on where this one was cut off. Unpackers read it while it grows: each listens on an
- * eventfd that counts new bytes. Two pulls of one layer do not share a file: who comes second writes to its own staging directory. */
+ * eventfd that counts new bytes. Two pulls of one layer do not share a file: the second one writes to the blobs of its own pull. */
 #pragma once
 
 #include "base/vector.h"
@@ -26,8 +26,8 @@ struct nd_blob {
 void nd_blob_init(const struct nd_digest *digest, uint64_t size, struct nd_blob *ret);
 void nd_blob_done(struct nd_blob *blob);
 
-/* Finds or makes the file. staging is where it goes when the one in partial is in use. */
-[[nodiscard]] struct nd_error *nd_blob_open(struct nd_blob *blob, int partial_fd, int staging_fd);
+/* Finds or makes the file. blobs is where it goes when the one in partial is in use. */
+[[nodiscard]] struct nd_error *nd_blob_open(struct nd_blob *blob, int partial_fd, int blobs_fd);
 
 /* Hashes a piece of what an earlier pull left; true when there is more to do. */
 [[nodiscard]] struct nd_error *nd_blob_catch_up(struct nd_blob *blob, bool *ret_more);
@@ -42,4 +42,4 @@ void nd_blob_listen(struct nd_blob *blob, int event_fd);
 void nd_blob_ignore(struct nd_blob *blob, int event_fd);
 
 void nd_blob_remove(struct nd_blob *blob, int partial_fd,
-                    int staging_fd); /* the layer is unpacked: the file is not needed any more */
+                    int blobs_fd); /* the layer is unpacked: the file is not needed any more */

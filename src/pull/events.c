@@ -51,6 +51,30 @@ void nd_event_layer(const struct nd_events *events, const struct nd_digest *dige
         nd_event_line(events, &line);
 }
 
+void nd_event_unpacked(const struct nd_events *events, const struct nd_digest *chain, const struct nd_digest *diff_id,
+                       const struct nd_digest *below, uint64_t size, uint64_t inodes) {
+        nd_autotext line = ND_TEXT(MESSAGE);
+        struct nd_json_out out = {.text = &line};
+        char text[ND_DIGEST_TEXT];
+
+        nd_json_open(&out, nullptr, '{');
+        nd_json_string(&out, "event", "unpacked");
+        nd_json_string(&out, "chain", nd_digest_text(chain, text));
+        nd_json_string(&out, "diffId", nd_digest_text(diff_id, text));
+        nd_json_string(&out, "parent", below ? nd_digest_text(below, text) : "");
+        nd_json_number(&out, "size", size);
+        nd_json_number(&out, "inodes", inodes);
+        nd_json_close(&out, '}');
+        nd_event_line(events, &line);
+}
+
+void nd_event_synced(const struct nd_events *events) {
+        nd_autotext line = ND_TEXT(MESSAGE);
+
+        nd_text_add(&line, "{\"event\":\"synced\"}");
+        nd_event_line(events, &line);
+}
+
 static void replace_all(char **message, const char *secret) {
         nd_autotext text = ND_TEXT(MESSAGE);
         size_t length = strlen(secret);

@@ -17,6 +17,10 @@ struct nd_events {
 void nd_event_resolved(const struct nd_events *events, const struct nd_digest *digest, const char *media_type);
 void nd_event_layer(const struct nd_events *events, const struct nd_digest *digest, uint64_t size, const char *state,
                     uint64_t done);
+/* nodens-unpack's: a layer that is in layers/<chain> now, below is nullptr for the lowest; and that all of them are on disk. */
+void nd_event_unpacked(const struct nd_events *events, const struct nd_digest *chain, const struct nd_digest *diff_id,
+                       const struct nd_digest *below, uint64_t size, uint64_t inodes);
+void nd_event_synced(const struct nd_events *events);
 void nd_event_error(const struct nd_events *events, const struct nd_error *error);
 void nd_event_line(const struct nd_events *events, struct nd_text *line); /* a finished object, without its end of line */
 

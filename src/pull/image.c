@@ -3,7 +3,7 @@
  *
  * Theory of operation
  *   Documents are verified before they are read, read before they are kept, and kept as blobs/<hex>, since the daemon hashes and reads them
- *   once more. Nothing is synced on the way. In the end one syncfs() makes files, directories and renames of the whole pull
+ *   once more. Nothing is synced on the way. In the end one syncfs() of the unpacker makes files, directories and renames of the whole pull
  *   durable at once, after the downloads were unlinked, whose pages therefore never need to reach the disk: that is what makes a
  *   thousand files cost one flush and not a thousand. */
 #include "pull/image.h"
@@ -29,9 +29,9 @@ void nd_images_done(nd_images *images) {
 static struct nd_error *keep_document(const struct nd_layers_place *place, const struct nd_digest *digest, const char *bytes,
                                       size_t length) {
         char hex[ND_DIGEST_HEX];
-        nd_autofree char *path = nd_format("blobs/%s", nd_digest_hex(digest, hex));
+        const char *path = nd_digest_hex(digest, hex);
         nd_autoclose int fd =
-                nd_sys->openat(place->staging_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+                nd_sys->openat(place->blobs_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 
         for (size_t done = 0; fd >= 0 && done < length;) {
                 ssize_t n = nd_sys->write(fd, bytes + done, length - done);
@@ -159,8 +159,6 @@ struct nd_error *nd_images_finish(const struct nd_layers_place *place, const nd_
         nd_autotext line = ND_TEXT(DONE_LINE);
         struct nd_json_out out = {.text = &line};
 
-        if (nd_sys->syncfs(place->staging_fd) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "write the image to disk");
         nd_json_open(&out, nullptr, '{');
         nd_json_string(&out, "event", "done");
         nd_json_open(&out, "images", '[');
@@ -171,6 +169,7 @@ struct nd_error *nd_images_finish(const struct nd_layers_place *place, const nd_
         nd_json_close(&out, '}');
         if (line.overflow)
                 return nd_error_new(ND_EXHAUSTED, 0, "too many images at once");
+        nd_try(nd_unpacker_finish(place->unpacker));
         nd_event_line(place->events, &line);
         return nullptr;
 }

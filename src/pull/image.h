@@ -33,10 +33,10 @@ struct nd_image_top {
         struct nd_digest digest;
 };
 
-/* Brings the image for the request's platform into the staging directory: blobs/<hex> and layers/<chain>. */
+/* Brings the image for the request's platform: its documents as blobs/<hex>, its layers by way of the unpacker. */
 [[nodiscard]] struct nd_error *nd_image_bring(struct nd_layers_place *place, const struct nd_request *request,
                                               const struct nd_image_source *source, const struct nd_image_top *top,
                                               struct nd_image *ret);
 
-/* Makes all of it durable and tells the daemon. */
+/* Lets the unpacker make all of it durable, and tells the daemon. */
 [[nodiscard]] struct nd_error *nd_images_finish(const struct nd_layers_place *place, const nd_images *images);

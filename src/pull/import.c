@@ -3,7 +3,7 @@
  *
  * Theory of operation
  *   An archive has its index anywhere, so it is read once as a stream: what lies under blobs/sha256 is written to archive/<hex> of the
- *   staging directory and hashed on the way (a blob that does not have the digest of its name ends the import), index.json is kept in
+ *   pull's blobs and hashed on the way (a blob that does not have the digest of its name ends the import), index.json is kept in
  *   memory. Then the images are brought in as from a registry, with files in place of requests. Names in the archive become names of files
  *   only after they were parsed as a digest. */
 #include "pull/import.h"
@@ -56,7 +56,7 @@ static struct nd_error *archive_entry(void *userdata, const struct nd_tar_entry 
                 return nd_error_new(ND_EXHAUSTED, EFBIG, "the archive is larger than is allowed");
         a->left -= entry->size;
         name = nd_format("archive/%s", nd_digest_hex(&a->digest, hex));
-        a->file = nd_sys->openat(a->place->staging_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        a->file = nd_sys->openat(a->place->blobs_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (a->file < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "create '%s'", name);
         nd_hash_start(ND_HASH_SHA256, &a->hash);
@@ -134,7 +134,7 @@ static struct nd_error *archive_document(void *userdata, const struct nd_descrip
         size_t length;
 
         (void) nd_digest_text(&descriptor->digest, text);
-        nd_try(nd_error_wrap(nd_file_read(place->staging_fd, name, ceiling, &bytes, &length), "the archive's document %s",
+        nd_try(nd_error_wrap(nd_file_read(place->blobs_fd, name, ceiling, &bytes, &length), "the archive's document %s",
                              text));
         nd_try(nd_digest_check(&descriptor->digest, bytes, length));
         if (length != descriptor->size)
@@ -212,7 +212,7 @@ struct nd_error *nd_import(struct nd_layers_place *place, const struct nd_reques
                 .place = place, .left = request->total_bytes, .file = -EBADF, .index = ND_TEXT(ND_MANIFEST_CEILING)};
         nd_cleanup(nd_images_done) nd_images images = {};
 
-        nd_try(nd_dir_make(place->staging_fd, "archive", 0700));
+        nd_try(nd_dir_make(place->blobs_fd, "archive", 0700));
         nd_try(nd_error_wrap(read_archive(&a, archive_fd), "import"));
         nd_try(nd_error_wrap(import_images(place, request, &a, &images), "import"));
         return nd_images_finish(place, &images);

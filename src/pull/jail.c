@@ -4,14 +4,18 @@
  * Theory of operation
  *   nd_jail_root() runs in a process that has unshared its mount namespace. The directories come in as detached copies of the mounts that
  *   hold them, taken by descriptor before the old root goes: so ".." in them ends at themselves, and no path of the machine
- *   is spelled. The mount namespace belongs to the user namespace that we came from: inside of the unpacker's own user namespace
- *   nobody has any power over it.
+ *   is spelled. The keeper then enters its user namespace and copies this mount namespace for it: so it can make views of directories
+ *   for its workers, and has no power over any other mount.
+ *   A worker's root is such a view, a detached copy of one directory's mount. The worker cannot name what lies outside, its descriptors
+ *   do not lead there, and it has no capability to mount or to change its root once more.
  *   The system call filter answers EPERM: a library that tries something new falls back or fails with an error that is
  *   reported, which a kill would hide. */
 #include "pull/jail.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -30,8 +34,8 @@ enum {
         DESCRIPTORS = 1024,
 };
 
-/* What both cells call: memory, time, files by descriptor, waiting. */
-static const char *const calls_both[] = {
+/* What all but stream workers call: memory, time, files by descriptor. */
+static const char *const calls_files[] = {
         "access",
         "arch_prctl",
         "brk",
@@ -44,18 +48,12 @@ static const char *const calls_both[] = {
         "dup",
         "dup2",
         "dup3",
-        "epoll_create1",
-        "epoll_ctl",
-        "epoll_pwait",
-        "epoll_wait",
-        "eventfd2",
         "exit",
         "exit_group",
         "faccessat",
         "faccessat2",
         "fadvise64",
         "fallocate",
-        "fchdir",
         "fchmod",
         "fchmodat",
         "fchmodat2",
@@ -103,18 +101,13 @@ static const char *const calls_both[] = {
         "open",
         "openat",
         "openat2",
-        "pipe2",
-        "poll",
-        "ppoll",
         "pread64",
         "preadv",
-        "pselect6",
         "pwrite64",
         "read",
         "readlink",
         "readlinkat",
         "readv",
-        "recvmsg",
         "renameat",
         "renameat2",
         "restart_syscall",
@@ -125,38 +118,46 @@ static const char *const calls_both[] = {
         "rt_sigtimedwait",
         "sched_getaffinity",
         "sched_yield",
-        "select",
-        "sendmsg",
         "set_robust_list",
         "set_tid_address",
         "sigaltstack",
-        "signalfd4",
         "stat",
         "statfs",
         "statx",
         "symlinkat",
         "sync_file_range",
-        "syncfs",
         "sysinfo",
         "time",
         "umask",
         "uname",
         "unlinkat",
         "utimensat",
-        "wait4",
-        "waitid",
         "write",
         "writev",
 };
 
 static const char *const calls_network[] = {
-        "bind",     "connect",  "getpeername", "getsockname", "getsockopt", "recvfrom",
-        "recvmmsg", "sendmmsg", "sendto",      "setsockopt",  "shutdown",   "socketpair",
+        "bind",        "connect",    "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_wait", "eventfd2", "getpeername",
+        "getsockname", "getsockopt", "pipe2",         "poll",      "ppoll",       "pselect6",   "recvfrom", "recvmmsg",
+        "recvmsg",     "select",     "sendmmsg",      "sendmsg",   "sendto",      "setsockopt", "shutdown",
 };
 
-static const char *const calls_unpack[] = {
-        "mknodat", "recvfrom", "sendto", /* on the pair that was there before */
-        "kill",    "tgkill",             /* in a PID namespace of its own */
+/* A worker's calls must be among them: it has the keeper's filter, too. */
+static const char *const calls_keeper[] = {
+        "capset",  "chdir",         "chroot",    "fchdir",    "kill", /* in a PID namespace of its own */
+        "mknodat", "mount_setattr", "open_tree", "pipe2",     "poll",   "ppoll",  "prctl", "recvfrom", "recvmsg",
+        "seccomp", "sendmsg",       "sendto",    "signalfd4", "syncfs", "tgkill", "wait4", "waitid",
+};
+
+static const char *const calls_tree[] = {
+        "mknodat",
+};
+
+/* All that a decompressor and a hash need. */
+static const char *const calls_stream[] = {
+        "brk",       "clock_gettime", "close",          "exit",         "exit_group",  "fstat",       "futex",  "getpid",
+        "getrandom", "gettid",        "madvise",        "mmap",         "mprotect",    "mremap",      "munmap", "pread64",
+        "read",      "rt_sigaction",  "rt_sigprocmask", "rt_sigreturn", "sched_yield", "sigaltstack", "write",
 };
 
 /* What is allowed with one argument's value only. */
@@ -166,12 +167,19 @@ struct narrow {
         uint64_t value;
 };
 
+/* No AF_UNIX: resolvers ask their daemons by it, fall back, and could reach sockets of the machine that have no path. */
 static const struct narrow narrow_network[] = {
-        {SCMP_SYS(socket), 0, AF_INET},    {SCMP_SYS(socket), 0, AF_INET6},
-        {SCMP_SYS(socket), 0, AF_UNIX},    /* resolvers ask their daemons; none is reachable, and they go on */
+        {SCMP_SYS(socket), 0, AF_INET},
+        {SCMP_SYS(socket), 0, AF_INET6},
         {SCMP_SYS(socket), 0, AF_NETLINK}, /* getaddrinfo() asks which address families there are */
-        {SCMP_SYS(ioctl), 1, FIONBIO},     {SCMP_SYS(ioctl), 1, FIONREAD},
-        {SCMP_SYS(ioctl), 1, TCGETS},      {SCMP_SYS(prlimit64), 0, 0},
+        /* How libraries wake their own threads. A pair of streams cannot be connected to anything else, datagrams can. */
+        {SCMP_SYS(socketpair), 1, SOCK_STREAM},
+        {SCMP_SYS(socketpair), 1, SOCK_STREAM | SOCK_CLOEXEC},
+        {SCMP_SYS(socketpair), 1, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK},
+        {SCMP_SYS(ioctl), 1, FIONBIO},
+        {SCMP_SYS(ioctl), 1, FIONREAD},
+        {SCMP_SYS(ioctl), 1, TCGETS},
+        {SCMP_SYS(prlimit64), 0, 0},
 };
 
 static const struct narrow narrow_unpack[] = {
@@ -218,6 +226,8 @@ static struct nd_error *put_mount(int tree_fd, const struct nd_jail_mount *mount
         };
 
         nd_try(nd_dir_make(AT_FDCWD, path, 0755));
+        if (tree_fd < 0)
+                return nullptr;
         if (nd_sys->mount_setattr(tree_fd, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "restrict the mount of '%s'", mount->path);
         return nd_mount_attach(tree_fd, AT_FDCWD, path);
@@ -239,7 +249,8 @@ static struct nd_error *build_root(const struct nd_jail_file *files, size_t file
                                    size_t mount_count, int trees[static MOUNTS]) {
         /* Copies are taken in the namespace that the descriptors belong to, and attached in our own. */
         for (size_t i = 0; i < mount_count; i++)
-                nd_try(nd_mount_clone(mounts[i].fd, "", false, &trees[i]));
+                if (mounts[i].fd >= 0)
+                        nd_try(nd_mount_clone(mounts[i].fd, "", false, &trees[i]));
         nd_try(nd_mount_namespace_private());
         if (nd_sys->mount("tmpfs", NEW_ROOT, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=16m,mode=755") < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "mount the jail's root");
@@ -325,11 +336,14 @@ static struct nd_error *allow(scmp_filter_ctx filter, const char *const *names, 
         return nullptr;
 }
 
-/* fork() and threads, but no namespaces: clone's flags can be looked at, clone3's cannot, and libc falls back from it on ENOSYS. */
-static struct nd_error *allow_clone(scmp_filter_ctx filter) {
+/* fork() for the keeper, threads for the fetcher, namespaces for none: clone's flags can be looked at, clone3's cannot, and libc falls
+ * back from it on ENOSYS. */
+static struct nd_error *allow_clone(scmp_filter_ctx filter, bool threads_only) {
         constexpr uint64_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
                                         CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWTIME;
-        int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces, 0));
+        uint64_t thread = threads_only ? CLONE_THREAD : 0;
+        int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+                                 SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces | thread, thread));
 
         if (r == 0)
                 r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
@@ -349,13 +363,24 @@ static struct nd_error *allow_narrow(scmp_filter_ctx filter, const struct narrow
 
 /* One cell's list. */
 struct cell {
-        uint64_t capabilities;
+        bool files;
+        enum { NO_CLONE, THREADS, FORKS } clone;
         const char *const *calls;
         size_t call_count;
         const struct narrow *narrow;
         size_t narrow_count;
-        pid_t own; /* the only process that it may signal by tgkill(), as abort() does; 0 = given by the list */
+        pid_t own; /* the only process that it may signal by tgkill(), as abort() does; 0 = given by the list, or none */
 };
+
+static struct nd_error *fill_filter(const struct cell *cell, scmp_filter_ctx filter) {
+        if (cell->files)
+                nd_try(allow(filter, calls_files, nd_count_of(calls_files)));
+        nd_try(allow(filter, cell->calls, cell->call_count));
+        nd_try(allow_narrow(filter, cell->narrow, cell->narrow_count));
+        if (cell->own > 0)
+                nd_try(allow_narrow(filter, &(struct narrow) {SCMP_SYS(tgkill), 0, (uint64_t) cell->own}, 1));
+        return cell->clone == NO_CLONE ? nullptr : allow_clone(filter, cell->clone == THREADS);
+}
 
 static struct nd_error *load_filter(const struct cell *cell) {
         nd_cleanup(filter_done) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
@@ -363,43 +388,98 @@ static struct nd_error *load_filter(const struct cell *cell) {
 
         if (!filter)
                 return nd_error_new(ND_INTERNAL, ENOMEM, "start a system call filter");
-        nd_try(allow(filter, calls_both, nd_count_of(calls_both)));
-        nd_try(allow(filter, cell->calls, cell->call_count));
-        nd_try(allow_narrow(filter, cell->narrow, cell->narrow_count));
-        if (cell->own > 0)
-                nd_try(allow_narrow(filter, &(struct narrow) {SCMP_SYS(tgkill), 0, (uint64_t) cell->own}, 1));
-        nd_try(allow_clone(filter));
+        nd_try(fill_filter(cell, filter));
         r = seccomp_load(filter);
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "load the system call filter") : nullptr;
 }
 
-static struct nd_error *lock(const struct cell *cell) {
+/* The same as a program for later. */
+static struct nd_error *compile_filter(const struct cell *cell, struct nd_jail_filter *ret) {
+        nd_cleanup(filter_done) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+        nd_autofree struct sock_filter *code = nullptr;
+        size_t length = 0;
+        int r;
+
+        if (!filter)
+                return nd_error_new(ND_INTERNAL, ENOMEM, "start a system call filter");
+        nd_try(fill_filter(cell, filter));
+        r = seccomp_export_bpf_mem(filter, nullptr, &length);
+        if (r == 0) {
+                code = nd_malloc(length);
+                r = seccomp_export_bpf_mem(filter, code, &length);
+        }
+        if (r < 0 || length / sizeof(struct sock_filter) > BPF_MAXINSNS)
+                return nd_error_new(ND_INTERNAL, r < 0 ? -r : E2BIG, "compile a system call filter");
+        ret->count = (unsigned short) (length / sizeof(struct sock_filter));
+        ret->code = nd_take_ptr(code);
+        return nullptr;
+}
+
+static struct nd_error *give_up(uint64_t capabilities) {
         nd_try(set_limits());
-        nd_try(keep_capabilities(cell->capabilities));
+        nd_try(keep_capabilities(capabilities));
         if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "give up new privileges");
-        return load_filter(cell);
+        return nullptr;
 }
 
 struct nd_error *nd_jail_close_network(void) {
-        return lock(&(struct cell) {.calls = calls_network,
-                                    .call_count = nd_count_of(calls_network),
-                                    .narrow = narrow_network,
-                                    .narrow_count = nd_count_of(narrow_network),
-                                    .own = getpid()});
+        nd_try(give_up(0));
+        return load_filter(&(struct cell) {.files = true,
+                                           .clone = THREADS,
+                                           .calls = calls_network,
+                                           .call_count = nd_count_of(calls_network),
+                                           .narrow = narrow_network,
+                                           .narrow_count = nd_count_of(narrow_network),
+                                           .own = getpid()});
 }
 
-struct nd_error *nd_jail_close_unpack(int userns_fd) {
-        constexpr uint64_t keep = UINT64_C(1) << CAP_CHOWN | UINT64_C(1) << CAP_FOWNER | UINT64_C(1) << CAP_FSETID |
-                                  UINT64_C(1) << CAP_DAC_OVERRIDE | UINT64_C(1) << CAP_SETFCAP;
+static constexpr uint64_t file_capabilities = UINT64_C(1) << CAP_CHOWN | UINT64_C(1) << CAP_FOWNER |
+                                              UINT64_C(1) << CAP_FSETID | UINT64_C(1) << CAP_DAC_OVERRIDE |
+                                              UINT64_C(1) << CAP_SETFCAP;
+static constexpr uint64_t keeper_capabilities =
+        file_capabilities | UINT64_C(1) << CAP_SYS_ADMIN | UINT64_C(1) << CAP_SYS_CHROOT | UINT64_C(1) << CAP_SETPCAP;
 
+struct nd_error *nd_jail_close_keeper(int userns_fd, struct nd_jail_filters *ret) {
+        nd_try(compile_filter(&(struct cell) {.calls = calls_stream, .call_count = nd_count_of(calls_stream)},
+                              &ret->of[ND_JAIL_STREAM]));
+        nd_try(compile_filter(&(struct cell) {.files = true, .calls = calls_tree, .call_count = nd_count_of(calls_tree)},
+                              &ret->of[ND_JAIL_TREE]));
         if (nd_sys->setns(userns_fd, CLONE_NEWUSER) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "enter the unpacker's user namespace");
-        return lock(&(struct cell) {.capabilities = keep,
-                                    .calls = calls_unpack,
-                                    .call_count = nd_count_of(calls_unpack),
-                                    .narrow = narrow_unpack,
-                                    .narrow_count = nd_count_of(narrow_unpack)});
+        if (nd_sys->unshare(CLONE_NEWNS) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make the unpacker's mount namespace");
+        nd_try(give_up(keeper_capabilities));
+        return load_filter(&(struct cell) {.files = true,
+                                           .clone = FORKS,
+                                           .calls = calls_keeper,
+                                           .call_count = nd_count_of(calls_keeper),
+                                           .narrow = narrow_unpack,
+                                           .narrow_count = nd_count_of(narrow_unpack)});
+}
+
+struct nd_error *nd_jail_close_worker(const struct nd_jail_filters *filters, enum nd_jail_worker kind, int root_fd) {
+        const struct nd_jail_filter *filter = &filters->of[kind];
+        const struct sock_fprog program = {.len = filter->count, .filter = filter->code};
+
+        if (fchdir(root_fd) < 0 || chroot(".") < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "enter a worker's root directory");
+        nd_try(keep_capabilities(kind == ND_JAIL_TREE ? file_capabilities : 0));
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "load a worker's system call filter");
+        return nullptr;
+}
+
+struct nd_error *nd_jail_view(const char *path, bool read_only, int *ret_fd) {
+        struct mount_attr attributes = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC |
+                                                    (read_only ? MOUNT_ATTR_RDONLY : 0)};
+        nd_autoclose int fd = -EBADF;
+
+        nd_try(nd_mount_clone(AT_FDCWD, path, false, &fd));
+        if (nd_sys->mount_setattr(fd, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "restrict the view of '%s'", path);
+        *ret_fd = nd_take_fd(fd);
+        return nullptr;
 }
 
 static struct nd_error *identity(const char *kind, nd_id_maps *ret) {

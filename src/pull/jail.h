@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jail.h - the two cells of nodens-pull
+/* jail.h - the cells of nodens-fetch and nodens-unpack
  *
- *                  network's cell                          unpacker's cell
- *      talks to    registries, proxies, resolvers          nobody: an empty network namespace
- *      reads       hostile HTTP, TLS, JSON                 hostile gzip, zstd, tar
- *      sees        /staging, /partial, copies of           /staging; /layers read only
- *                  resolv.conf, hosts, nsswitch.conf,
- *                  host.conf, gai.conf, CA certificates
- *      namespaces  mount, IPC, UTS                         user (identity map), mount, PID, network, IPC, UTS
- *      root        uid 0 without any capability            uid 0 with CHOWN FOWNER FSETID DAC_OVERRIDE SETFCAP of its own user
- *                                                          namespace: nothing but files on /staging obeys them
- *      system      a list, without exec, mount, ptrace,    the same list without sockets
- *      calls       keys, modules, namespaces
- *      both        no_new_privs, empty bounding set but for the above, no core files, no dumps, bounded memory and descriptors,
+ *                  fetcher                    keeper                     stream worker           tree worker
+ *      talks to    registries, proxies,       the fetcher                pipes                   pipes
+ *                  resolvers; the keeper
+ *      reads       hostile HTTP, TLS, JSON,   messages of fixed size,    gzip, zstd; or only     hostile tar; marks
+ *                  archives of an import      layer.json of its own      hashes
+ *      sees        /blobs, /partial, copies   /unpack; /layers           an empty directory      the tree of its layer;
+ *                  of resolv.conf, hosts,     read only                                          while it settles, the
+ *                  nsswitch.conf, host.conf,                                                     trees below, read only
+ *                  gai.conf, CA certificates
+ *      namespaces  mount, network's own only  user (identity map), mount, PID, network (empty), IPC, UTS
+ *                  for an import
+ *      root        uid 0 without any          as the tree worker, and    no capability           CHOWN FOWNER FSETID
+ *                  capability                 SYS_ADMIN SYS_CHROOT                               DAC_OVERRIDE SETFCAP
+ *                                             SETPCAP
+ *      system      a list, without exec,      a list with fork, chroot   reading, writing and    files; no socket,
+ *      calls       mount, ptrace, fork,       and copies of mounts       memory                  process or signal
+ *                  namespaces, unix sockets
+ *      all         no_new_privs, empty bounding set but for the above, no core files, no dumps, bounded memory and descriptors,
  *                  root file system = a small tmpfs, read only
  *
- * Where this is no boundary: the network's cell may write anything into its staging directory. The daemon hashes what it takes from there. */
+ * Capabilities of nodens-unpack are of its own user namespace: nothing but files in /unpack and mounts of its own obeys them.
+ *
+ * Trusted     the keeper and the process that hashes a layer: they parse nothing that comes from a stranger.
+ * Not trusted the fetcher, decompressors and tree workers. See keeper.c for what each of them can reach. */
 #pragma once
 
 #include "base/error.h"
@@ -27,7 +36,7 @@ struct nd_jail_file {
         size_t length;
 };
 
-/* A directory that a cell sees: the descriptor is any directory of ours. */
+/* A directory that a cell sees: the descriptor is any directory of ours; -EBADF makes an empty one. */
 struct nd_jail_mount {
         const char *path;
         int fd;
@@ -40,7 +49,30 @@ struct nd_jail_mount {
 
 /* The rest of each cell, for a process whose root is in place. */
 [[nodiscard]] struct nd_error *nd_jail_close_network(void);
-[[nodiscard]] struct nd_error *nd_jail_close_unpack(int userns_fd);
+
+/* System call filters of workers, compiled before the keeper's own filter stands. */
+enum nd_jail_worker {
+        ND_JAIL_STREAM,
+        ND_JAIL_TREE,
+        ND_JAIL_WORKERS,
+};
+struct nd_jail_filter {
+        unsigned short count;
+        struct sock_filter *code;
+};
+struct nd_jail_filters {
+        struct nd_jail_filter of[ND_JAIL_WORKERS];
+};
+
+/* Enters the user namespace and a mount namespace that belongs to it. */
+[[nodiscard]] struct nd_error *nd_jail_close_keeper(int userns_fd, struct nd_jail_filters *ret);
+
+/* For a child of the keeper: @root_fd becomes its root and working directory; every other directory must be closed by then. */
+[[nodiscard]] struct nd_error *nd_jail_close_worker(const struct nd_jail_filters *filters, enum nd_jail_worker kind,
+                                                    int root_fd);
+
+/* A copy of the mount that holds a directory, alone: ".." ends in it, and nothing of it is left when the last descriptor goes. */
+[[nodiscard]] struct nd_error *nd_jail_view(const char *path, bool read_only, int *ret_fd);
 
 /* A user namespace in which every ID of ours is itself: in the initial one all of them, in a rootless node its own. */
 [[nodiscard]] struct nd_error *nd_jail_userns(int *ret_fd);

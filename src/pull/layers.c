@@ -2,10 +2,11 @@
 /* layers.c - see layers.h
  *
  * Theory of operation
- *   Each layer goes @WAITING -> @UNPACKING -> @UNPACKED -> (@SETTLING ->) @DONE; @EXISTS is done from the start. advance() moves all of them by one
+ *   Each layer goes @WAITING -> @UNPACKING -> @UNPACKED -> @PLACING -> @DONE; @EXISTS is done from the start. advance() moves all of them by one
  *   look: downloads in the order of the layers, at most @parallel at once; an unpacker as soon as its download has begun and a
- *   processor is free; a layer is unpacked when its stream has the config's diff id and its download the manifest's digest; settling needs
- *   all layers below. Only then is layer.json written and the directory renamed to its chain id: what bears that name is whole.
+ *   processor is free; a layer is unpacked when its stream has the config's diff id and its download the manifest's digest. It is placed when
+ *   all layers below are there. What is checked here gives good errors and early ends; what a layer is called, and whether it enters the
+ *   store, is decided by the unpacker and the daemon.
  *   A download that an earlier pull began may hold anything. When its digest is wrong it is thrown away and the layer starts once more,
  *   under a new job number: nothing of the first try is looked at again.
  * Owns       blobs, one for each digest (images repeat layers), and the eventfds of running jobs. */
@@ -29,7 +30,7 @@ enum state {
         WAITING,
         UNPACKING,
         UNPACKED,
-        SETTLING,
+        PLACING,
         DONE,
         EXISTS,
 };
@@ -105,34 +106,6 @@ static void tell(const struct run *run, struct layer *layer, const char *state, 
                        layer->source ? layer->source->blob.there : layer->descriptor->size);
 }
 
-/* ---- what is there already */
-
-static bool read_layer_file(int directory_fd, const struct nd_digest *chain, const struct nd_digest *diff_id,
-                            struct nd_layer *ret) {
-        char hex[ND_DIGEST_HEX], path[ND_DIGEST_HEX + 16];
-        nd_autoerror struct nd_error *error = nullptr;
-        nd_autofree char *text = nullptr;
-        size_t length;
-
-        (void) snprintf(path, sizeof path, "%s/" ND_LAYER_FILE, nd_digest_hex(chain, hex));
-        error = nd_file_read(directory_fd, path, ND_LAYER_CEILING, &text, &length);
-        if (!error)
-                error = nd_layer_parse(text, length, ret);
-        return !error && nd_digest_equal(&ret->diff_id, diff_id);
-}
-
-static bool exists(const struct nd_layers_place *place, struct layer *layer) {
-        nd_autoclose int staged = openat(place->staging_fd, "layers", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        struct nd_layer found;
-
-        if (!read_layer_file(place->store_fd, &layer->chain, &layer->diff_id, &found) &&
-            (staged < 0 || !read_layer_file(staged, &layer->chain, &layer->diff_id, &found)))
-                return false;
-        layer->answer.size = found.size;
-        layer->answer.inodes = found.inodes;
-        return true;
-}
-
 /* ---- downloads */
 
 static uint64_t source_offset(void *userdata) {
@@ -174,10 +147,9 @@ static void start_afresh(struct source *s) {
 
                 if (layer->source != s || layer->state == WAITING || layer->state == EXISTS)
                         continue;
-                if (layer->state == UNPACKING) {
-                        nd_unpacker_cancel(run->place->unpacker, layer->id); /* its answer will find no layer */
+                if (layer->state == UNPACKING)
                         run->unpacking--;
-                }
+                nd_unpacker_cancel(run->place->unpacker, layer->id); /* its answer will find no layer */
                 nd_blob_ignore(&s->blob, layer->event_fd);
                 nd_close_fd(&layer->event_fd);
                 nd_error_done(&layer->answer.error);
@@ -243,13 +215,13 @@ static struct nd_error *open_source(struct source *s) {
         s->state = SOURCE_CATCHING_UP;
         s->path = nd_format("/%s/blobs/%s", place->repository, nd_digest_text(&s->blob.digest, text));
         if (place->fetcher)
-                return nd_blob_open(&s->blob, place->partial_fd, place->staging_fd);
-        /* An archive's blobs were written to the staging directory by import.c. */
+                return nd_blob_open(&s->blob, place->partial_fd, place->blobs_fd);
+        /* An archive's blobs were written by import.c. */
         nd_autofree char *name = nd_format("archive/%s", nd_digest_hex(&s->blob.digest, hex));
         struct stat st;
 
-        s->blob.fd = nd_sys->openat(place->staging_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
-        s->blob.reader = nd_sys->openat(place->staging_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+        s->blob.fd = nd_sys->openat(place->blobs_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+        s->blob.reader = nd_sys->openat(place->blobs_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
         if (s->blob.fd < 0 || s->blob.reader < 0 || fstat(s->blob.fd, &st) < 0)
                 return nd_error_new(ND_NOT_FOUND, errno, "the archive lacks the layer %s", text);
         if ((uint64_t) st.st_size != s->blob.size)
@@ -283,7 +255,7 @@ static void move_sources(struct run *run, bool *ret_busy) {
 
 /* ---- unpacking */
 
-static struct nd_error *start_unpack(struct run *run, struct layer *layer, bool lowest) {
+static struct nd_error *start_unpack(struct run *run, struct layer *layer, const struct nd_digest *parent) {
         struct nd_layers_place *place = run->place;
 
         layer->id = place->next_id++;
@@ -300,7 +272,7 @@ static struct nd_error *start_unpack(struct run *run, struct layer *layer, bool 
                                                            .blob_size = layer->source->blob.size,
                                                            .ceiling = place->total_bytes - run->unpacked_bytes,
                                                            .compression = layer->descriptor->compression,
-                                                           .lowest = lowest});
+                                                           .parent = parent});
 }
 
 /* The job's answer and the download's digest are both there: does the layer hold what the config promises? */
@@ -310,56 +282,15 @@ static struct nd_error *judge(struct run *run, struct layer *layer) {
         if (layer->answer.error)
                 return nd_error_wrap(nd_take_ptr(layer->answer.error), "layer %s",
                                      nd_digest_text(&layer->descriptor->digest, wanted));
-        if (!nd_digest_equal(&layer->answer.diff_id, &layer->diff_id))
+        if (!nd_digest_equal(&layer->answer.digest, &layer->diff_id))
                 return nd_error_new(ND_DATA_LOSS, 0, "a layer unpacks to %s, the image's config says %s",
-                                    nd_digest_text(&layer->answer.diff_id, found), nd_digest_text(&layer->diff_id, wanted));
+                                    nd_digest_text(&layer->answer.digest, found), nd_digest_text(&layer->diff_id, wanted));
         run->unpacked_bytes += layer->answer.stream;
         if (run->unpacked_bytes > run->place->total_bytes)
                 return nd_error_new(ND_EXHAUSTED, EFBIG, "the image unpacks to more than the %llu bytes that are allowed",
                                     (unsigned long long) run->place->total_bytes);
         layer->state = UNPACKED;
         return nullptr;
-}
-
-static struct nd_error *write_layer_file(int work_fd, const struct layer *layer, const struct nd_digest *parent) {
-        nd_autofree char *text = nd_layer_format(&(struct nd_layer) {.diff_id = layer->diff_id,
-                                                                     .parent = parent ? *parent : (struct nd_digest) {},
-                                                                     .size = layer->answer.size,
-                                                                     .inodes = layer->answer.inodes});
-        nd_autoclose int fd =
-                nd_sys->openat(work_fd, ND_LAYER_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        size_t length = strlen(text);
-
-        if (fd < 0 || nd_sys->write(fd, text, length) != (ssize_t) length)
-                return nd_error_new(nd_code_of_errno(errno), errno, "write " ND_LAYER_FILE);
-        return nullptr;
-}
-
-static struct nd_error *put_into_place(struct run *run, struct layer *layer, const struct nd_digest *parent) {
-        char hex[ND_DIGEST_HEX];
-        nd_autofree char *work = nd_format("work/%u", layer->id),
-                         *place = nd_format("layers/%s", nd_digest_hex(&layer->chain, hex));
-        nd_autoclose int fd = -EBADF;
-
-        nd_try(nd_dir_open(run->place->staging_fd, work, &fd));
-        nd_try(write_layer_file(fd, layer, parent));
-        if (nd_sys->renameat(run->place->staging_fd, work, run->place->staging_fd, place) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "put a layer into place");
-        layer->state = DONE;
-        tell(run, layer, "done", true);
-        return nullptr;
-}
-
-static struct nd_error *start_settle(struct run *run, struct layer *layer, size_t index) {
-        struct nd_digest *lower = nd_calloc(index + 1, sizeof *lower);
-        struct nd_error *error;
-
-        for (size_t i = 0; i < index; i++)
-                lower[i] = run->layers[index - 1 - i].chain;
-        layer->state = SETTLING;
-        error = nd_unpacker_settle(run->place->unpacker, layer->id, lower, index);
-        free(lower);
-        return error;
 }
 
 static bool finished(const struct layer *layer) {
@@ -372,16 +303,16 @@ static struct nd_error *advance_layer(struct run *run, size_t index, bool lower_
 
         if (layer->state == WAITING && run->unpacking < run->unpackers &&
             (layer->source->blob.there > 0 || layer->source->state == SOURCE_COMPLETE))
-                return start_unpack(run, layer, index == 0);
+                return start_unpack(run, layer, parent);
         /* An unpacker's complaint about a download that is not verified may be the download's fault: that error comes first. */
         if (layer->state == UNPACKING && layer->answered && layer->source->blob.verified) {
                 run->unpacking--;
                 nd_try(judge(run, layer));
         }
-        if (layer->state == UNPACKED && (!layer->answer.marks || index == 0))
-                return put_into_place(run, layer, parent);
-        if (layer->state == UNPACKED && lower_finished)
-                return start_settle(run, layer, index);
+        if (layer->state == UNPACKED && lower_finished) {
+                layer->state = PLACING;
+                return nd_unpacker_place(run->place->unpacker, layer->id);
+        }
         return nullptr;
 }
 
@@ -398,16 +329,26 @@ static bool advance(struct run *run) {
         return all;
 }
 
+static struct nd_error *take_placed(struct run *run, struct layer *layer, struct nd_unpack_answer *answer) {
+        char digest[ND_DIGEST_TEXT];
+
+        if (answer->error)
+                return nd_error_wrap(answer->error, "layer %s", nd_digest_text(&layer->descriptor->digest, digest));
+        if (!nd_digest_equal(&answer->digest, &layer->chain))
+                return nd_error_new(ND_INTERNAL, 0, "the unpacker placed another layer");
+        layer->state = DONE;
+        tell(run, layer, "done", true);
+        return nullptr;
+}
+
 static struct nd_error *take_answer(struct run *run, struct nd_unpack_answer *answer) {
         for (size_t i = 0; i < run->count; i++) {
                 struct layer *layer = &run->layers[i];
 
                 if (layer->id != answer->id || finished(layer))
                         continue;
-                if (answer->settled) {
-                        nd_try(answer->error);
-                        return put_into_place(run, layer, &run->layers[i - 1].chain);
-                }
+                if (answer->placed)
+                        return take_placed(run, layer, answer);
                 layer->answer = *answer;
                 layer->answered = true;
                 nd_blob_ignore(&layer->source->blob, layer->event_fd);
@@ -462,13 +403,16 @@ static struct nd_error *prepare(struct run *run, const struct nd_manifest *manif
         run->layers = nd_calloc(run->count + 1, sizeof *run->layers);
         for (size_t i = 0; i < run->count; i++) {
                 struct layer *layer = &run->layers[i];
+                bool found;
 
                 layer->event_fd = -EBADF;
                 layer->id = UINT32_MAX;
                 layer->descriptor = &manifest->entries.items[i];
                 layer->diff_id = config->diff_ids.items[i];
                 layer->chain = nd_chain_of(i > 0 ? &run->layers[i - 1].chain : nullptr, &layer->diff_id);
-                if (exists(run->place, layer)) {
+                nd_try(nd_unpacker_look(run->place->unpacker, &layer->chain, &found, &layer->answer.size,
+                                        &layer->answer.inodes));
+                if (found) {
                         layer->state = EXISTS;
                         tell(run, layer, "exists", true);
                         continue;
@@ -488,7 +432,7 @@ static struct nd_error *prepare(struct run *run, const struct nd_manifest *manif
 static void clean_up(struct run *run) {
         nd_vector_each (source, &run->sources) {
                 if (run->place->fetcher)
-                        nd_blob_remove(&(*source)->blob, run->place->partial_fd, run->place->staging_fd);
+                        nd_blob_remove(&(*source)->blob, run->place->partial_fd, run->place->blobs_fd);
         }
 }
 

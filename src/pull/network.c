@@ -97,10 +97,9 @@ static void pack_hosts(struct nd_network *n, struct baggage *b, const char *syst
         }
 }
 
-struct nd_error *nd_network_jail(struct nd_network *network, int staging_fd, int layers_fd, int partial_fd) {
+struct nd_error *nd_network_jail(struct nd_network *network, int blobs_fd, int partial_fd) {
         const struct nd_jail_mount mounts[] = {
-                {.path = "/staging", .fd = staging_fd},
-                {.path = "/layers", .fd = layers_fd, .read_only = true},
+                {.path = "/blobs", .fd = blobs_fd},
                 {.path = "/partial", .fd = partial_fd},
         };
         nd_cleanup(baggage_done) struct baggage b = {};

@@ -20,7 +20,7 @@ void nd_network_done(struct nd_network *network);
 [[nodiscard]] struct nd_error *nd_network_prepare(const struct nd_request *request, struct nd_network *ret);
 
 /* Puts the calling process into the jail. */
-[[nodiscard]] struct nd_error *nd_network_jail(struct nd_network *network, int staging_fd, int layers_fd, int partial_fd);
+[[nodiscard]] struct nd_error *nd_network_jail(struct nd_network *network, int blobs_fd, int partial_fd);
 
 [[nodiscard]] struct nd_error *nd_network_fetcher(struct nd_network *network, unsigned no_progress_seconds,
                                                   struct nd_fetcher **ret);

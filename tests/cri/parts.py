@@ -264,7 +264,8 @@ class NodensCri(Runtime):
 
     def command(self) -> list[str]:
         self.store = self.store or self.directory / "images"
-        settings = {"socket": self.socket, "images": self.store, "certificates": self.certificates, "pullHelper": program("src/pull/nodens-pull")}
+        settings = {"socket": self.socket, "images": self.store, "certificates": self.certificates, "fetchHelper": program("src/pull/nodens-fetch"),
+                    "unpackHelper": program("src/pull/nodens-unpack")}
         settings |= self.pod_settings() | self.settings
         (self.directory / "cri.yaml").write_text("".join(f"{key}: {value}\n" for key, value in settings.items()))
         return [str(program("src/nodens-cri")), "--config", str(self.directory / "cri.yaml")]

@@ -7,7 +7,7 @@
  * user.overlay.opaque for an opaque directory. A whiteout in a directory that only one layer has is not interpreted: it is listed, as a name
  * that cannot be looked up.
  *
- * Why nodens needs it: nodens-pull unpacks layers in such a namespace, so that a hostile layer meets no privilege; and its settling
+ * Why nodens needs it: nodens-unpack unpacks layers in such a namespace, so that a hostile layer meets no privilege; and its settling
  * removes whiteouts that hide nothing, since a container would stumble over the listed name. */
 #include <dirent.h>
 #include <sys/sysmacros.h>

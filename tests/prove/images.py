@@ -88,7 +88,7 @@ def rootless(proof: Proof) -> None:
 @check("200 random kills of nodens-cri and its helper, full disks, and pulls that resume: the store is consistent, without repair")
 def kills(proof: Proof) -> None:
     output = proof.pytest("-s", "tests/images-store", runtimes=True)
-    counted = re.search(r"(\d+) kills of nodens-cri, (\d+) of nodens-pull", output)
+    counted = re.search(r"(\d+) kills of nodens-cri, (\d+) of its helpers", output)
     proof.figure("kills", counted[0] if counted else "not counted")
     proof.expect(counted is not None and int(counted[1]) + int(counted[2]) >= KILLS_LEAST, f"there were {KILLS_LEAST} kills")
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pull and unpack of one image, nodens-pull beside containerd, from the same registry on the same disk, turn by turn.
+"""Pull and unpack of one image, nodens-fetch and nodens-unpack beside containerd, from the same registry on the same disk, turn by turn.
 
     tools/dev shell -- python3 tests/pull/bench.py [--layers 10] [--mebibytes 100] [--rounds 3] [--small]
 
-Prints seconds of the clock and of the processors (on a busy machine only the latter compare), the ratios, and the memory of nodens-pull's processes (proportional set size, summed, sampled while it runs).
+Prints seconds of the clock and of the processors (on a busy machine only the latter compare), the ratios, and the memory of their processes (proportional set size, summed, sampled while it runs).
 """
 import argparse
 import os
@@ -62,22 +62,22 @@ def build_image(layers: int, mebibytes: int, small: bool) -> make.Image:
 
 
 class Memory(threading.Thread):
-    """Samples the memory of a process and its descendants."""
+    """Samples the memory of processes and their descendants."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, *pids: int) -> None:
         super().__init__(daemon=True)
-        self.pid, self.peak, self.largest, self.running = pid, 0, 0, True
+        self.pids, self.peak, self.largest, self.running = pid, 0, 0, True
         self.start()
 
     def run(self) -> None:
         while self.running:
-            sizes = [size for size in map(proportional, family(self.pid)) if size]
+            sizes = [size for size in map(proportional, family(self.pids)) if size]
             self.peak, self.largest = max(self.peak, sum(sizes)), max([self.largest, *sizes])
             time.sleep(0.05)
 
 
-def family(pid: int) -> list[int]:
-    found, parents = [pid], {}
+def family(pids: tuple[int, ...]) -> list[int]:
+    found, parents = list(pids), {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             parents[int(path.parent.name)] = int(path.read_text().rsplit(") ", 1)[1].split()[1])
@@ -105,7 +105,7 @@ def pull_ours(site: real.Site, reference: str, directory: Path) -> tuple[float, 
     store = helper.Store(directory / "ours")
     site.trust(store)
     running = helper.Running(store, store.staging(), helper.request(reference, store))
-    memory = Memory(running.process.pid)
+    memory = Memory(*running.sessions())
     before = processor_seconds(os.getpid()) - own_seconds()
     result = running.finish(600)
     used = processor_seconds(os.getpid()) - own_seconds() - before
@@ -176,12 +176,12 @@ def main() -> int:
             ours.append((seconds, used))
             os.sync()
             other.append(theirs.pull(reference))
-            print(f"nodens-pull {seconds:.2f} s, processors {used:.2f} s, memory {peak / 1e6:.1f} MB in all, largest process {largest / 1e6:.1f} MB; "
+            print(f"nodens {seconds:.2f} s, processors {used:.2f} s, memory {peak / 1e6:.1f} MB in all, largest process {largest / 1e6:.1f} MB; "
                   f"containerd {other[-1][0]:.2f} s, processors {other[-1][1]:.2f} s", flush=True)
         theirs.end()
     for number, what in enumerate(("clock", "processors")):
         mine, its = (statistics.median(one[number] for one in runs) for runs in (ours, other))
-        print(f"{args.layers} layers of {args.mebibytes} MiB, {what}: nodens-pull {mine:.2f} s, containerd {its:.2f} s, ratio {mine / its:.2f}")
+        print(f"{args.layers} layers of {args.mebibytes} MiB, {what}: nodens {mine:.2f} s, containerd {its:.2f} s, ratio {mine / its:.2f}")
     return 0
 
 

@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if os.geteuid() != 0:
         for item in items:
-            item.add_marker(pytest.mark.skip(reason="nodens-pull is started by root"))
+            item.add_marker(pytest.mark.skip(reason="these programs are started by root"))
 
 
 @pytest.fixture

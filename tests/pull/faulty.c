@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* faulty.c - nodens-pull with one system call that fails: FAULT="CALL NTH ERRNO [onwards]" in its environment
+/* faulty.c - nodens-fetch or nodens-unpack with one system call that fails: FAULT="CALL NTH ERRNO [onwards]" in its environment
  *
  * Linked with the program's own main(). The fault is armed before main() starts, and counted in all of its processes; at the
  * end standard error has "fault met", unless there were fewer such calls. */

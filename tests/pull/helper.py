@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives nodens-pull as nodens-cri does: a request on its standard input, directories on descriptors 3, 4 and 6, JSON lines back."""
+"""Drives nodens-fetch and nodens-unpack as nodens-cri does: a socket pair between them, a request on the fetcher's standard input, directories on
+descriptors, JSON lines back from each."""
 import contextlib
 import json
 import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -16,21 +18,26 @@ from pathlib import Path
 from typing import Any
 
 BUILD = Path("build") / os.environ.get("NODENS_VARIANT", "gcc")
-PROGRAM = str(BUILD / "src/pull/nodens-pull")
+PROGRAM = str(BUILD / "src/pull/nodens-fetch")
+UNPACKER = str(BUILD / "src/pull/nodens-unpack")
 SCRATCH = "/var/tmp"
-OPEN = 'exec "$0" 3<"$1" 4<"$2" 5<"$3" 6<"$4"'
+# The socket, which the shell inherits under some number, becomes descriptor 3.
+OPEN_FETCHER = 'exec "$0" 3<&$1 4<"$2" 5<"$3" 6<"$4"'
+OPEN_UNPACKER = 'exec "$0" 3<&$1 4<"$2" 5<"$3"'
 DEADLINE = 300     # of a pull, on a machine with other load
 SETTLING = 60      # for killed processes to be gone
 
 
 @dataclass
 class Result:
-    """How a run ended."""
+    """How a run ended. The events are the fetcher's, and the unpacker's error in place of them when it has one; `unpacked` and `synced` are the
+    unpacker's."""
 
     code: int
     events: list[dict[str, Any]]
     errors: str
     seconds: float
+    unpacked: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def done(self) -> dict[str, Any]:
@@ -75,12 +82,13 @@ class Store:
     def staging(self) -> Path:
         self.runs += 1
         path = self.root / "staging" / f"pull-{self.runs}"
-        path.mkdir(mode=0o700)
+        for part in (path, path / "blobs", path / "unpack"):
+            part.mkdir(mode=0o700)
         return path
 
     def commit(self, staging: Path) -> None:
         """What the daemon does with a result, without its checks."""
-        for layer in (staging / "layers").iterdir():
+        for layer in trees(staging).iterdir():
             if not (self.layers / layer.name).exists():
                 layer.rename(self.layers / layer.name)
 
@@ -89,9 +97,14 @@ class Store:
         found = []
         for layer in image["layers"]:
             name = layer["chain"].removeprefix("sha256:")
-            places = [self.layers / name / "fs"] + ([staging / "layers" / name / "fs"] if staging else [])
+            places = [self.layers / name / "fs"] + ([trees(staging) / name / "fs"] if staging else [])
             found.append(next(place for place in places if place.is_dir()))
         return found
+
+
+def trees(staging: Path) -> Path:
+    """The layers that a pull has unpacked."""
+    return staging / "unpack/layers"
 
 
 def request(reference: str, store: Store, **more: Any) -> dict[str, Any]:
@@ -100,16 +113,13 @@ def request(reference: str, store: Store, **more: Any) -> dict[str, Any]:
             "limits": {"totalBytes": 8 << 30, "layers": 500}} | more
 
 
-class Running:
-    """A helper that runs."""
+class Program:
+    """One of the two, with what it says."""
 
-    def __init__(self, store: Store, staging: Path, wanted: dict[str, Any], archive: Path | None = None, env: dict[str, str] | None = None,
-                 raw: bytes | None = None, program: str = PROGRAM, before: tuple[str, ...] = ()) -> None:
-        self.began = time.monotonic()
+    def __init__(self, command: list[str], channel: int, env: dict[str, str] | None, given: bytes | None) -> None:
         self.process = subprocess.Popen(
-            [*before, "bash", "-c", OPEN, os.path.abspath(program), str(staging), str(store.layers), str(archive or "/dev/null"), str(store.partial)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-            # The leak checker wants ptrace(), which neither jail allows; unit tests look for leaks.
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, pass_fds=(channel,),
+            # The leak checker wants ptrace(), which no jail allows; unit tests look for leaks.
             env=os.environ | {"NO_PROXY": "*", "ASAN_OPTIONS": "detect_leaks=0"} | (env or {}))
         assert self.process.stdin and self.process.stdout and self.process.stderr
         self.events: list[dict[str, Any]] = []
@@ -118,7 +128,7 @@ class Running:
         for reader in self.readers:
             reader.start()
         with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(raw if raw is not None else json.dumps(wanted).encode())
+            self.process.stdin.write(given or b"")
             self.process.stdin.close()
 
     def read_events(self) -> None:
@@ -128,11 +138,7 @@ class Running:
     def read_errors(self) -> None:
         self.errors = self.process.stderr.read()  # type: ignore[union-attr]
 
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.finish()
-
-    def finish(self, deadline: float = DEADLINE) -> Result:
+    def finish(self, deadline: float) -> int:
         try:
             code = self.process.wait(deadline)
         except subprocess.TimeoutExpired:
@@ -140,23 +146,66 @@ class Running:
             raise
         for reader in self.readers:
             reader.join(SETTLING)
-        return Result(code, self.events, self.errors.decode("utf-8", "replace"), time.monotonic() - self.began)
+        return code
 
 
-def processes(session: int) -> list[str]:
+class Running:
+    """A fetcher and an unpacker that run. `process` is the fetcher's."""
+
+    def __init__(self, store: Store, staging: Path, wanted: dict[str, Any], archive: Path | None = None, env: dict[str, str] | None = None,
+                 raw: bytes | None = None, program: str = PROGRAM, unpacker: str = UNPACKER, before: tuple[str, ...] = ()) -> None:
+        self.began = time.monotonic()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, theirs:
+            self.unpacker = Program([*before, "bash", "-c", OPEN_UNPACKER, os.path.abspath(unpacker), str(theirs.fileno()), str(staging / "unpack"),
+                                     str(store.layers)], theirs.fileno(), env, None)
+            self.fetcher = Program([*before, "bash", "-c", OPEN_FETCHER, os.path.abspath(program), str(ours.fileno()), str(staging / "blobs"),
+                                    str(archive or "/dev/null"), str(store.partial)], ours.fileno(), env,
+                                   raw if raw is not None else json.dumps(wanted).encode())
+        self.process = self.fetcher.process
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return self.fetcher.events
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.finish()
+
+    def finish(self, deadline: float = DEADLINE) -> Result:
+        try:
+            code = self.fetcher.finish(deadline)
+        finally:        # its end of the channel is gone
+            unpacker_code = self.unpacker.finish(deadline)
+        events, said = list(self.fetcher.events), self.unpacker.events
+        failures = [event for event in said if event["event"] == "error"]
+        if failures:    # as the daemon judges
+            events = [event for event in events if event["event"] not in ("error", "done")] + failures
+        errors = (self.fetcher.errors + self.unpacker.errors).decode("utf-8", "replace")
+        unpacked = [event for event in said if event["event"] == "unpacked"]
+        if code == 0 and not failures and said[-1:] != [{"event": "synced"}]:     # the daemon refuses it
+            code, events = 1, [event for event in events if event["event"] != "done"]
+        return Result(code or unpacker_code, events, errors, time.monotonic() - self.began, unpacked)
+
+    def sessions(self) -> tuple[int, int]:
+        return self.fetcher.process.pid, self.unpacker.process.pid
+
+
+def processes(*sessions: int) -> list[str]:
+    """What is still there of programs' sessions."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             name, _, rest = path.read_text().partition("(")[2].rpartition(")")
-            if int(rest.split()[3]) == session and rest.split()[0] != "Z":
+            if int(rest.split()[3]) in sessions and rest.split()[0] != "Z":
                 found.append(name)
     return found
 
 
-def left_running(session: int) -> list[str]:
-    """What stays of a helper's session; a process that was killed may need a moment to be gone."""
+def left_running(*sessions: int) -> list[str]:
+    """What stays of programs' sessions; a process that was killed may need a moment to be gone."""
     deadline = time.monotonic() + SETTLING
-    while (found := processes(session)) and time.monotonic() < deadline:
+    while (found := processes(*sessions)) and time.monotonic() < deadline:
         time.sleep(0.02)
     return found
 

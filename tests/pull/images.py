@@ -68,7 +68,7 @@ def file_capability(bits: int = 1 << 13) -> str:
 
 
 def zstd(data: bytes, level: int = 3) -> bytes:
-    """By the library that nodens-pull links: Python has none of its own before 3.14."""
+    """By the library that nodens-unpack links: Python has none of its own before 3.14."""
     library = ctypes.CDLL("libzstd.so.1")
     library.ZSTD_compressBound.restype = library.ZSTD_compress.restype = ctypes.c_size_t
     room = library.ZSTD_compressBound(ctypes.c_size_t(len(data)))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-pull when system calls fail: every one that changes something, one after the other, in every one of its processes.
+"""nodens-fetch and nodens-unpack when system calls fail: every one that changes something, one after the other, in every one of their processes.
 
-The program is faulty.c's: nodens-pull itself with a table of system calls in which the n-th call of a kind fails. Whatever
-fails, the helper must end by itself, say why, leave no process behind and nothing outside of its staging directory; and if it
-says that it is done, then what it has unpacked is whole.
+One of the two programs is faulty.c's: the program itself with a table of system calls in which the n-th call of a kind fails. Whatever
+fails, both must end by themselves, one says why, and they leave no process behind and nothing outside of their staging directory; and if they
+say that they are done, then what was unpacked is whole.
 """
 import errno
 import hashlib
@@ -18,7 +18,8 @@ import images as make
 import pytest
 from images import Image, directory, entry, hardlink, symlink, tar
 
-PROGRAM = str(helper.BUILD / "tests/pull/faulty-pull")
+# The argument of helper.Running that names the program, and the faulty one.
+PROGRAMS = {"program": "tests/pull/faulty-fetch", "unpacker": "tests/pull/faulty-unpack"}
 FULL, BROKEN, DENIED = errno.ENOSPC, errno.EIO, errno.EPERM
 # Each call that a pull makes, with an errno that it may give. A call that is not made at all fails the test.
 CALLS = {
@@ -45,7 +46,7 @@ def image() -> Image:
 def tree(staging: Path) -> dict[str, tuple[object, ...]]:
     """Everything about the unpacked layers that a container could see."""
     found: dict[str, tuple[object, ...]] = {}
-    for path in sorted((staging / "layers").rglob("*")):
+    for path in sorted(helper.trees(staging).rglob("*")):
         at = path.lstat()
         content = hashlib.sha256(path.read_bytes()).hexdigest() if stat.S_ISREG(at.st_mode) else ""
         if stat.S_ISLNK(at.st_mode):
@@ -68,15 +69,15 @@ class Trial:
         self.wanted = tree(staging)
         self.told = self.silent = 0
 
-    def strike(self, call: str, nth: int, number: int, *more: str) -> bool:
+    def strike(self, which: str, call: str, nth: int, number: int, *more: str) -> bool:
         """False when the pull ended without meeting the fault."""
         staging = self.store.staging()
-        running = helper.Running(self.store, staging, helper.request(self.reference, self.store), program=PROGRAM,
+        running = helper.Running(self.store, staging, helper.request(self.reference, self.store), **{which: str(helper.BUILD / PROGRAMS[which])},
                                  env={"FAULT": " ".join([call, str(nth), str(number), *more])})
         result = running.finish()
         met = "fault met" in result.errors
         self.judge(result, staging, met, f"{call} number {nth} fails with {os.strerror(number)}", os.strerror(number))
-        assert not helper.left_running(running.process.pid), "processes are left behind"
+        assert not helper.left_running(*running.sessions()), "processes are left behind"
         assert (self.store.root / "canary").read_text() == "untouched" and not list(self.store.layers.iterdir())
         return met
 
@@ -88,7 +89,8 @@ class Trial:
             assert tree(staging) == self.wanted, f"{what}: it says that it is done, and it is not"
         elif last["event"] == "error":
             self.told += 1
-            assert met and result.code == 1 and reason in last["message"], f"{what}: {result.explain()}"
+            lost = what.startswith("write ") and last["message"].endswith("the unpacker ended unexpectedly")     # its own words met the fault
+            assert met and result.code == 1 and (reason in last["message"] or lost), f"{what}: {result.explain()}"
         else:   # the fault hit the event itself, and nodens-cri takes a helper that does not say "done" for failed
             assert what.startswith("write "), f"{what}: {result.explain()}"
 
@@ -100,26 +102,32 @@ def trial(store: helper.Store, registry: fake.Registry) -> Trial:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_that_fails(trial: Trial, call: str) -> None:
-    nth = 1
-    while trial.strike(call, nth, CALLS[call]):
-        nth += 1
-        assert nth < SURELY, f"the pull calls {call} without end"
-    assert nth > 1, f"a pull does not call {call} at all"
-    print(f"{call}: {nth - 1} calls failed, {trial.told} pulls with them, {trial.silent} went on")
+    calls = 0
+    for which in PROGRAMS:
+        nth = 1
+        while trial.strike(which, call, nth, CALLS[call]):
+            nth += 1
+            assert nth < SURELY, f"the pull calls {call} without end"
+        calls += nth - 1
+    assert calls > 0, f"a pull does not call {call} at all"
+    print(f"{call}: {calls} calls failed, {trial.told} pulls with them, {trial.silent} went on")
     result, staging = helper.pull(trial.store, trial.reference)
     assert result.done and tree(staging) == trial.wanted, "the next pull is not whole"
 
 
 @pytest.mark.parametrize("call", ["write", "pwrite", "openat", "mkdirat"])
 def test_a_disk_that_is_full_from_some_call_on(trial: Trial, call: str) -> None:
-    nth = 1
-    while trial.strike(call, nth, FULL, "onwards"):
-        nth += 1
-    assert nth > 1
+    calls = 0
+    for which in PROGRAMS:
+        nth = 1
+        while trial.strike(which, call, nth, FULL, "onwards"):
+            nth += 1
+        calls += nth - 1
+    assert calls > 0
     result, staging = helper.pull(trial.store, trial.reference)
     assert result.done and tree(staging) == trial.wanted, "the pull after somebody made room is not whole"
 
 
 def test_no_fault_no_difference(trial: Trial) -> None:
     """The faulty program is the real one: without a fault it does the same."""
-    assert not trial.strike("write", 100000, FULL) and (trial.told, trial.silent) == (0, 0)
+    assert not any(trial.strike(which, "write", 100000, FULL) for which in PROGRAMS) and (trial.told, trial.silent) == (0, 0)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two cells of nodens-pull, looked at from outside while it works: src/pull/jail.h has the table of what each may do."""
+"""The cells of nodens-fetch and nodens-unpack, looked at from outside while they work: src/pull/jail.h has the table of what each may do."""
 import os
 import threading
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,9 @@ import helper
 import pytest
 from images import Image, directory, entry, tar
 
-GOOD = tar(directory("etc"), entry("etc/passwd", b"root:x:0:0\n"))
-CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETFCAP = 0, 1, 3, 4, 31
+LAYER = tar(directory("etc"), entry("etc/passwd", b"root:x:0:0\n"), entry("large", os.urandom(1 << 20)))
+CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETPCAP, SYS_CHROOT, SYS_ADMIN, SETFCAP = 0, 1, 3, 4, 8, 18, 21, 31
+FILES = sum(1 << one for one in (CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETFCAP))
 
 
 def status(process: int) -> dict[str, str]:
@@ -27,59 +30,130 @@ def children(process: int) -> list[int]:
     return [int(found) for found in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
+@dataclass
+class Cells:
+    fetcher: int
+    keeper: int
+    streams: list[int]      # the decompressor and the hash
+    trees: list[int]        # the archive's reader
+    staging: Path
+
+    def all(self) -> list[int]:
+        return [self.fetcher, self.keeper, *self.streams, *self.trees]
+
+
 @pytest.fixture
-def cells(store: helper.Store, registry: fake.Registry) -> Iterator[tuple[int, int]]:
-    """A pull that waits for its registry: the network's process, and the unpacker's."""
-    asked, go_on = threading.Event(), threading.Event()
+def cells(store: helper.Store, registry: fake.Registry) -> Iterator[Cells]:
+    """A pull that has half of its layer, and waits for its registry: every process is there, and waits."""
+    half, go_on = threading.Event(), threading.Event()
 
-    def wait(_: fake.Registry, handler: Any) -> None:
-        if "/blobs/" in handler.path:
-            asked.set()
-            go_on.wait(helper.DEADLINE)
+    def send(handler: Any) -> None:
+        handler.wfile.write(LAYER[:len(LAYER) // 2])
+        handler.wfile.flush()
+        half.set()
+        go_on.wait(helper.DEADLINE)
+        handler.wfile.write(LAYER[len(LAYER) // 2:])
 
-    reference = registry.serve(Image().layer(GOOD))
+    def wait(_: fake.Registry, handler: Any) -> fake.Answer | None:
+        if not handler.path.endswith(fake.digest(LAYER)):
+            return None
+        return fake.Answer(200, headers={"Content-Length": str(len(LAYER))}, write=send)
+
+    reference = registry.serve(Image().layer(LAYER, "none"))
     registry.hook = wait
-    running = helper.Running(store, store.staging(), helper.request(reference, store, noProgressSeconds=60))
+    staging = store.staging()
+    running = helper.Running(store, staging, helper.request(reference, store, noProgressSeconds=60))
     try:
-        assert asked.wait(helper.DEADLINE), "the registry was never asked"
-        found = children(running.process.pid)
-        assert len(found) == 1, found
-        yield running.process.pid, found[0]
+        assert half.wait(helper.DEADLINE), "the registry was never asked"
+        yield find_cells(running, staging)
     finally:
         go_on.set()
         assert running.finish().code == 0
 
 
-def test_neither_cell_can_gain_anything(cells: tuple[int, int]) -> None:
-    for process in cells:
+def find_cells(running: helper.Running, staging: Path) -> Cells:
+    deadline = time.monotonic() + 30
+    while True:
+        keepers = children(running.unpacker.process.pid)
+        workers = children(keepers[0]) if keepers else []
+        # A worker is locked in when its own filter is loaded on top of the keeper's.
+        if len(workers) == 3 and all(status(worker).get("Seccomp_filters") == "2" for worker in workers):
+            trees = [worker for worker in workers if int(status(worker)["CapEff"], 16) != 0]
+            return Cells(running.process.pid, keepers[0], [worker for worker in workers if worker not in trees], trees, staging)
+        assert time.monotonic() < deadline, f"keeper {keepers}, workers {workers}"
+        time.sleep(0.02)
+
+
+def test_no_cell_can_gain_anything(cells: Cells) -> None:
+    for process in cells.all():
         seen = status(process)
         assert seen["NoNewPrivs"] == "1" and seen["Seccomp"] == "2" and int(seen["CapInh"], 16) == int(seen["CapAmb"], 16) == 0
         limits = Path(f"/proc/{process}/limits").read_text()
         assert "Max core file size        0                    0" in limits and "Max open files            1024" in limits
 
 
-def test_the_networks_cell_has_no_capability_and_sees_only_what_it_needs(cells: tuple[int, int]) -> None:
-    network, _ = cells
-    seen = status(network)
+def test_the_networks_cell_has_no_capability_and_sees_only_what_it_needs(cells: Cells) -> None:
+    seen = status(cells.fetcher)
     assert int(seen["CapEff"], 16) == int(seen["CapPrm"], 16) == int(seen["CapBnd"], 16) == 0
-    assert namespaces(network)["mnt"] != namespaces("self")["mnt"] and namespaces(network)["net"] == namespaces("self")["net"]
-    assert set(os.listdir(f"/proc/{network}/root")) <= {"ca", "etc", "layers", "partial", "staging"}
-    assert not Path(f"/proc/{network}/root/etc/shadow").exists() and not Path(f"/proc/{network}/root/proc").exists()
+    assert namespaces(cells.fetcher)["mnt"] != namespaces("self")["mnt"] and namespaces(cells.fetcher)["net"] == namespaces("self")["net"]
+    assert set(os.listdir(f"/proc/{cells.fetcher}/root")) <= {"ca", "etc", "blobs", "partial"}
+    assert not Path(f"/proc/{cells.fetcher}/root/etc/shadow").exists() and not Path(f"/proc/{cells.fetcher}/root/proc").exists()
 
 
-def test_the_unpackers_cell_has_no_network_and_no_power_outside_of_its_own_users(cells: tuple[int, int]) -> None:
-    _, unpacker = cells
-    seen, mine, theirs = status(unpacker), namespaces("self"), namespaces(unpacker)
-    assert all(mine[kind] != theirs[kind] for kind in mine), theirs
-    assert int(seen["CapEff"], 16) == int(seen["CapBnd"], 16) == sum(1 << one for one in (CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETFCAP))
-    assert set(os.listdir(f"/proc/{unpacker}/root")) == {"staging", "layers"}
-    interfaces = Path(f"/proc/{unpacker}/net/dev").read_text().splitlines()[2:]
-    assert [line.split(":")[0].strip() for line in interfaces] in ([], ["lo"]), interfaces
+def test_the_unpackers_cell_has_no_network_and_no_power_outside_of_its_own_users(cells: Cells) -> None:
+    mine = namespaces("self")
+    for process in (cells.keeper, *cells.streams, *cells.trees):
+        theirs = namespaces(process)
+        assert all(mine[kind] != theirs[kind] for kind in mine), theirs
+        interfaces = Path(f"/proc/{process}/net/dev").read_text().splitlines()[2:]
+        assert [line.split(":")[0].strip() for line in interfaces] in ([], ["lo"]), interfaces
+    for process, wanted in [(cells.keeper, FILES | 1 << SYS_ADMIN | 1 << SYS_CHROOT | 1 << SETPCAP), *[(one, 0) for one in cells.streams],
+                            *[(one, FILES) for one in cells.trees]]:
+        seen = status(process)
+        assert int(seen["CapEff"], 16) == int(seen["CapPrm"], 16) == int(seen["CapBnd"], 16) == wanted
+    assert set(os.listdir(f"/proc/{cells.keeper}/root")) == {"unpack", "layers", "empty"}
 
 
-def test_a_cells_root_cannot_be_written_and_nothing_in_it_executes(cells: tuple[int, int]) -> None:
-    for process in cells:
+def test_a_worker_sees_its_own_tree_or_nothing(cells: Cells) -> None:
+    for process in cells.streams:
+        assert os.listdir(f"/proc/{process}/root") == []
+    (tree,) = cells.trees
+    own = (cells.staging / "unpack/work/0/fs").stat()
+    for way in ("root", "cwd", "fd/4"):
+        seen = os.stat(f"/proc/{tree}/{way}")
+        assert (seen.st_dev, seen.st_ino) == (own.st_dev, own.st_ino), way
+
+
+def test_a_worker_holds_no_descriptor_but_those_of_its_own_layer(cells: Cells) -> None:
+    (tree,) = cells.trees
+    work = cells.staging / "unpack/work/0"
+    own = {path.stat().st_ino for path in (work / "marks", work / "fs", *(work / "fs").rglob("*"))}
+    downloads = {path.stat().st_ino for path in (cells.staging.parent / "partial").iterdir()}
+    for process in (*cells.streams, tree):
+        for number in os.listdir(f"/proc/{process}/fd"):
+            kind, seen = os.readlink(f"/proc/{process}/fd/{number}"), os.stat(f"/proc/{process}/fd/{number}")
+            assert not kind.startswith("socket:"), f"{process} {number} {kind}"
+            if kind.startswith(("pipe:", "anon_inode:[eventfd]")):
+                continue
+            assert seen.st_ino in (own if process == tree else downloads), f"{process} {number} {kind}"
+
+
+def test_a_cells_root_cannot_be_written_and_nothing_in_it_executes(cells: Cells) -> None:
+    for process in (cells.fetcher, cells.keeper):
         for line in Path(f"/proc/{process}/mountinfo").read_text().splitlines():
             place, flags = line.split()[4:6]
             assert {"nosuid", "nodev", "noexec"} <= set(flags.split(",")), line
-            assert "ro" in flags.split(",") or place in ("/staging", "/partial"), line
+            assert "ro" in flags.split(",") or place in ("/blobs", "/partial", "/unpack"), line
+
+
+def test_an_import_has_no_network(store: helper.Store) -> None:
+    archive = store.root / "archive"
+    os.mkfifo(archive)
+    running = helper.Running(store, store.staging(), {"operation": "import"}, archive=archive)
+    with archive.open("wb"):        # it waits for the archive's bytes
+        deadline = time.monotonic() + 30
+        while status(running.process.pid)["Seccomp"] != "2":
+            assert time.monotonic() < deadline, "the jail is not closed"
+            time.sleep(0.02)
+        assert namespaces(running.process.pid)["net"] != namespaces("self")["net"]
+    assert running.finish().code == 1       # an archive without a byte

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-pull against the real registry, with TLS and token auth: what it fetches, and what lies on disk afterwards."""
+"""nodens-fetch and nodens-unpack against the real registry, with TLS and token auth: what it fetches, and what lies on disk afterwards."""
 import json
 import os
 import random
@@ -43,7 +43,7 @@ def test_an_image_of_two_layers_is_pulled_with_a_token(trusted: real.Site, store
     assert (staging / "blobs" / result.image["configDigest"].split(":")[1]).read_bytes() == image.config_blob().data
     assert not list(store.partial.iterdir()), "downloads are left behind"
     for layer in result.image["layers"]:
-        about = json.loads((staging / "layers" / layer["chain"].split(":")[1] / "layer.json").read_text())
+        about = json.loads((helper.trees(staging) / layer["chain"].split(":")[1] / "layer.json").read_text())
         assert about["diffId"] == layer["diffId"] and about["size"] == layer["size"] and about["inodes"] == layer["inodes"]
 
 
@@ -113,7 +113,7 @@ def test_a_layer_that_the_store_has_is_not_fetched(trusted: real.Site, store: he
     result, staging = helper.pull(store, trusted.publish(second, "own/shared:2"), auth=AUTH)
     assert [layer["new"] for layer in result.image["layers"]] == [False, True]
     assert result.states(first.layers[0].describe()["digest"]) == ["exists"]
-    assert len(list((staging / "layers").iterdir())) == 1
+    assert len(list(helper.trees(staging).iterdir())) == 1
 
 
 def test_a_hundred_layers(trusted: real.Site, store: helper.Store) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-pull in a rootless node: root of a user namespace with 65536 IDs, and nobody outside of it."""
+"""nodens-fetch and nodens-unpack in a rootless node: root of a user namespace with 65536 IDs, and nobody outside of it."""
 import os
 import shutil
 import sys
@@ -20,7 +20,8 @@ def node() -> Iterator[helper.Store]:
     """A store that belongs to the node's root."""
     with helper.scratch() as path:
         path.chmod(0o711)
-        shutil.copy(helper.PROGRAM, path / "nodens-pull")
+        for program in (helper.PROGRAM, helper.UNPACKER):
+            shutil.copy(program, path)
         store = helper.Store(path / "store")
         give(store.root)
         yield store
@@ -34,8 +35,12 @@ def give(top: Path) -> None:
 def pull(store: helper.Store, reference: str) -> tuple[helper.Result, Path]:
     staging = store.staging()
     give(staging)
-    program = str(store.root.parent / "nodens-pull")
-    return helper.Running(store, staging, helper.request(reference, store), program=program, before=BEFORE).finish(), staging
+    return start(store, staging, reference).finish(), staging
+
+
+def start(store: helper.Store, staging: Path, reference: str) -> helper.Running:
+    programs = [str(store.root.parent / Path(program).name) for program in (helper.PROGRAM, helper.UNPACKER)]
+    return helper.Running(store, staging, helper.request(reference, store), program=programs[0], unpacker=programs[1], before=BEFORE)
 
 
 def test_owners_are_the_nodes_own(node: helper.Store, registry: fake.Registry) -> None:
@@ -51,14 +56,12 @@ def test_owners_are_the_nodes_own(node: helper.Store, registry: fake.Registry) -
 def test_an_owner_beyond_the_nodes_ids_is_refused_with_its_number(node: helper.Store, registry: fake.Registry) -> None:
     result, staging = pull(node, registry.serve(Image().layer(tar(entry("big", b"x", uid=70000)))))
     assert "70000" in result.error["message"]
-    assert not list((staging / "layers").iterdir())
+    assert not list(helper.trees(staging).iterdir())
 
 
 def test_what_is_not_the_nodes_stays_closed(node: helper.Store, registry: fake.Registry) -> None:
-    """The store of another user: the helper fails, and changes nothing."""
+    """The store of another user: both programs fail, and change nothing."""
     staging = node.staging()        # root's
-    program = str(node.root.parent / "nodens-pull")
-    wanted = helper.request(registry.serve(Image().layer(tar(entry("a", b"x")))), node)
-    running = helper.Running(node, staging, wanted, program=program, before=BEFORE)
+    running = start(node, staging, registry.serve(Image().layer(tar(entry("a", b"x")))))
     assert running.finish().code != 0
-    assert not list(staging.iterdir())
+    assert not list(staging.glob("*/*"))

@@ -19,6 +19,7 @@
 
 void offer_done(struct offer *offer) {
         nd_strings_done(&offer->names);
+        nd_vector_done(&offer->unpacked);
 }
 
 static void put(int dirfd, const char *path, const char *text) {
@@ -53,9 +54,9 @@ static struct nd_digest diff_id_of(const struct offer_plan *plan, unsigned layer
 
 static void put_layer(int stage_fd, const struct nd_digest *chain, const struct nd_layer *layer) {
         char hex[ND_DIGEST_HEX];
-        nd_autofree char *directory = nd_format("layers/%s", nd_digest_hex(chain, hex)), *tree = nd_format("%s/fs", directory),
-                         *mark = nd_format("%s/fs/mark", directory), *file = nd_format("%s/" ND_LAYER_FILE, directory),
-                         *text = nd_layer_format(layer);
+        nd_autofree char *directory = nd_format("unpack/layers/%s", nd_digest_hex(chain, hex)),
+                         *tree = nd_format("%s/fs", directory), *mark = nd_format("%s/fs/mark", directory),
+                         *file = nd_format("%s/" ND_LAYER_FILE, directory), *text = nd_layer_format(layer);
 
         make(stage_fd, directory);
         make(stage_fd, tree);
@@ -70,8 +71,9 @@ static bool store_has(const struct nd_image_store *store, const struct nd_digest
         return store && fstatat(nd_image_store_layers_fd(store), nd_digest_hex(chain, hex), &st, 0) == 0;
 }
 
-/* The config's text; puts the layers on the way when there is a staging directory. */
-static char *make_layers(const struct nd_image_store *store, int stage_fd, const struct offer_plan *plan) {
+/* The config's text; puts the layers on the way when there is a staging directory, and says which. */
+static char *make_layers(const struct nd_image_store *store, int stage_fd, const struct offer_plan *plan,
+                         nd_unpacked_layers *unpacked) {
         struct nd_text diff_ids = ND_TEXT(1 << 20);
         nd_autofree char *list = nullptr;
         struct nd_digest below = {};
@@ -81,8 +83,10 @@ static char *make_layers(const struct nd_image_store *store, int stage_fd, const
                 struct nd_layer layer = {.diff_id = diff_id_of(plan, i), .parent = below, .size = 1000 + i, .inodes = 2};
                 struct nd_digest chain = nd_chain_of(i > 0 ? &below : nullptr, &layer.diff_id);
 
-                if (stage_fd >= 0 && !store_has(store, &chain))
+                if (stage_fd >= 0 && !store_has(store, &chain)) {
                         put_layer(stage_fd, &chain, &layer);
+                        nd_vector_push(unpacked, ((struct nd_unpacked_layer) {.chain = chain, .layer = layer}));
+                }
                 nd_text_addf(&diff_ids, "%s\"%s\"", i > 0 ? "," : "", nd_digest_text(&layer.diff_id, text));
                 below = chain;
         }
@@ -93,7 +97,7 @@ static char *make_layers(const struct nd_image_store *store, int stage_fd, const
 }
 
 struct nd_digest offer_id(const struct offer_plan *plan) {
-        nd_autofree char *config = make_layers(nullptr, -1, plan);
+        nd_autofree char *config = make_layers(nullptr, -1, plan, nullptr);
 
         return nd_digest_of(ND_HASH_SHA256, config, strlen(config));
 }
@@ -118,9 +122,10 @@ void offer_make(const struct nd_image_store *store, int stage_fd, const struct o
         char text[ND_DIGEST_TEXT];
 
         make(stage_fd, "blobs");
-        make(stage_fd, "layers");
+        make(stage_fd, "unpack");
+        make(stage_fd, "unpack/layers");
         *ret = (struct offer) {};
-        config = make_layers(store, stage_fd, plan);
+        config = make_layers(store, stage_fd, plan, &ret->unpacked);
         ret->offer.config = put_blob(stage_fd, config);
         manifest = manifest_text(plan, &ret->offer.config, strlen(config));
         ret->offer.manifest = put_blob(stage_fd, manifest);
@@ -145,6 +150,7 @@ struct nd_error *offer_commit(struct nd_image_store *store, const struct offer_p
         nd_try(nd_image_store_stage(store, &id, &fd));
         offer_make(store, fd, plan, &offer);
         offer.offer.names = &offer.names;
+        offer.offer.unpacked = &offer.unpacked;
         error = nd_image_store_commit(store, id, &offer.offer, &image);
         nd_image_store_unstage(store, id);
         return error;

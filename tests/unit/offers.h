@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* offers.h - what a pull helper leaves in its staging directory, made up; and a store looked over from outside
+/* offers.h - what a pull leaves in its staging directory, made up; and a store looked over from outside
  *
  * Images are made of numbers: image n has a config of its own, some layers that all images share and some of its own. A layer's tree
  * has one file, which says whose it is. */
@@ -18,6 +18,7 @@ struct offer_plan {
 struct offer {
         struct nd_image_offer offer;
         nd_strings names;
+        nd_unpacked_layers unpacked;
 };
 
 void offer_done(struct offer *offer);

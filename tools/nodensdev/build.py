@@ -25,7 +25,7 @@ class Variant:
 
 SANITIZERS = ("-Db_sanitize=address,undefined", "-Db_lundef=false")
 # gcc 14 does not follow cleanup attributes, nor dup2() to a number that is meant to stay: its warnings of descriptors are noise.
-ANALYZER = "-fanalyzer -Wno-analyzer-fd-leak -Wno-analyzer-fd-double-close"
+ANALYZER = "-fanalyzer -Wno-analyzer-fd-leak -Wno-analyzer-fd-double-close -Wno-analyzer-fd-use-without-check"
 VARIANTS = {
     "gcc": Variant("the everyday build", "gcc", ("--buildtype=debugoptimized",)),
     "clang": Variant("the second compiler's opinion, with the options that are off by default; clang-tidy reads its compile commands", "clang",
@@ -35,7 +35,7 @@ VARIANTS = {
                     ("--buildtype=debugoptimized", *SANITIZERS, "-Dfuzzers=true")),
     "release": Variant("what a distribution would ship, hardened", "gcc", ("--buildtype=release",)),
     "analyzer": Variant("gcc -fanalyzer, of what ships", "gcc", ("--buildtype=debugoptimized", f"-Dc_args={ANALYZER}"),
-                        ("nodens", "nodens-cri", "nodens-guard", "nodens-mon", "nodens-pull", "nodens-rootless")),
+                        ("nodens", "nodens-cri", "nodens-guard", "nodens-mon", "nodens-fetch", "nodens-rootless", "nodens-unpack")),
 }
 
 

@@ -85,21 +85,24 @@ def containerd_files(options: Options) -> dict[str, str]:
 
 
 NODENS_CONFIG = """\
-pullHelper: /usr/libexec/nodens/nodens-pull
+fetchHelper: /usr/libexec/nodens/nodens-fetch
+unpackHelper: /usr/libexec/nodens/nodens-unpack
 monitor: /usr/libexec/nodens/nodens-mon
 certificates: /etc/containerd/certs.d
 cgroupDriver: {driver}
 """
 # The programs of the tree, by where a Debian package puts them.
-NODENS_PROGRAMS = {"usr/sbin/nodens-cri": "src/nodens-cri", "usr/bin/nodens": "src/nodens", "usr/libexec/nodens/nodens-pull": "src/pull/nodens-pull",
+NODENS_PROGRAMS = {"usr/sbin/nodens-cri": "src/nodens-cri", "usr/bin/nodens": "src/nodens", "usr/libexec/nodens/nodens-fetch": "src/pull/nodens-fetch",
+                   "usr/libexec/nodens/nodens-unpack": "src/pull/nodens-unpack",
                    "usr/libexec/nodens/nodens-mon": "src/mon/nodens-mon"}
 NODENS_IMPORT = """\
 #!/bin/sh
 set -e
 mkdir -p /usr/libexec/nodens /run/nodens /var/lib/nodens /etc/cni/net.d
-cp /share/nodens-import-nodens-pull /usr/libexec/nodens/nodens-pull
+cp /share/nodens-import-nodens-fetch /usr/libexec/nodens/nodens-fetch
+cp /share/nodens-import-nodens-unpack /usr/libexec/nodens/nodens-unpack
 cp /share/nodens-import-nodens-mon /usr/libexec/nodens/nodens-mon
-printf 'pullHelper: /usr/libexec/nodens/nodens-pull\\nmonitor: /usr/libexec/nodens/nodens-mon\\n' >/root/cri.yaml
+printf 'fetchHelper: /usr/libexec/nodens/nodens-fetch\\nunpackHelper: /usr/libexec/nodens/nodens-unpack\\nmonitor: /usr/libexec/nodens/nodens-mon\\n' >/root/cri.yaml
 /share/nodens-import-nodens-cri --config /root/cri.yaml >/root/nodens-cri.log 2>&1 &
 for _ in $(seq 100); do /share/nodens-import-nodens images >/dev/null 2>&1 && break; sleep 0.2; done
 for archive in /share/*-archive.tar; do /share/nodens-import-nodens import "$archive" || { cat /root/nodens-cri.log; exit 1; }; done

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - nodens-pull: fetch, verify and unpack images into a staging directory, for nodens-cri
+/* fetch-main.c - nodens-fetch: fetches and verifies images for nodens-cri; nodens-unpack makes trees of their layers
  *
  *      descriptor  0  the request, one JSON object (request.h)
  *                  1  events, JSON lines (events.h)
  *                  2  for people
- *                  3  the staging directory: the only place where anything is written, but for
- *                  4  the store's layers/, to read
+ *                  3  the channel to nodens-unpack (channel.h)
+ *                  4  this pull's blobs/, and
+ *                  6  staging/partial, downloads that a later pull may resume: the only places where anything is written
  *                  5  the archive of an import
- *                  6  staging/partial: downloads that a later pull may resume
  *
  * Exit code 0 after the event "done", 1 after the event "error". */
 #include <curl/curl.h>
@@ -27,8 +27,8 @@
 enum {
         REQUEST_FD = 0,
         EVENTS_FD = 1,
-        STAGING_FD = 3,
-        LAYERS_FD = 4,
+        CHANNEL_FD = 3,
+        BLOBS_FD = 4,
         ARCHIVE_FD = 5,
         PARTIAL_FD = 6,
 };
@@ -47,7 +47,7 @@ static struct nd_error *read_request(struct nd_request *ret) {
 }
 
 static struct nd_error *check_descriptors(const struct nd_request *request) {
-        static const int directories[] = {STAGING_FD, LAYERS_FD, PARTIAL_FD};
+        static const int directories[] = {BLOBS_FD, PARTIAL_FD};
         struct stat st;
 
         for (size_t i = 0; i < nd_count_of(directories); i++)
@@ -57,19 +57,15 @@ static struct nd_error *check_descriptors(const struct nd_request *request) {
         if (request->operation == ND_IMPORT && fstat(ARCHIVE_FD, &st) < 0)
                 return nd_error_new(ND_INVALID, 0, "descriptor %d must be the archive", ARCHIVE_FD);
         /* A pull comes without an archive. Something must stand there, or our next socket would, and be closed with the rest. */
-        if (fcntl(ARCHIVE_FD, F_GETFD) < 0 && dup2(STAGING_FD, ARCHIVE_FD) < 0)
+        if (fcntl(ARCHIVE_FD, F_GETFD) < 0 && dup2(BLOBS_FD, ARCHIVE_FD) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "fill descriptor %d", ARCHIVE_FD);
         return nullptr;
 }
 
 /* The directories as the jail has them. */
 static struct nd_error *open_place(struct nd_layers_place *place) {
-        nd_try(nd_dir_open(AT_FDCWD, "/staging", &place->staging_fd));
-        nd_try(nd_dir_open(AT_FDCWD, "/layers", &place->store_fd));
-        nd_try(nd_dir_open(AT_FDCWD, "/partial", &place->partial_fd));
-        nd_try(nd_dir_make(place->staging_fd, "work", 0700));
-        nd_try(nd_dir_make(place->staging_fd, "layers", 0700));
-        return nd_dir_make(place->staging_fd, "blobs", 0700);
+        nd_try(nd_dir_open(AT_FDCWD, "/blobs", &place->blobs_fd));
+        return nd_dir_open(AT_FDCWD, "/partial", &place->partial_fd);
 }
 
 static void each_secret(void *userdata, void (*each)(void *, const char *), void *each_userdata) {
@@ -83,12 +79,15 @@ static struct nd_error *work(const struct nd_request *request, struct nd_network
                 archive = fcntl(ARCHIVE_FD, F_DUPFD_CLOEXEC, 16);
                 if (archive < 0)
                         return nd_error_new(ND_INVALID, errno, "keep the archive's descriptor");
+                /* All bytes are in the archive: no network at all. */
+                if (nd_sys->unshare(CLONE_NEWNET) < 0)
+                        return nd_error_new(nd_code_of_errno(errno), errno, "make an empty network namespace");
         }
-        nd_try(nd_unpacker_start(STAGING_FD, LAYERS_FD, &place->unpacker));
-        nd_try(nd_error_wrap(nd_network_jail(network, STAGING_FD, LAYERS_FD, PARTIAL_FD), "the network's jail"));
-        for (int fd = STAGING_FD; fd <= PARTIAL_FD; fd++)
+        nd_try(nd_error_wrap(nd_network_jail(network, BLOBS_FD, PARTIAL_FD), "the fetcher's jail"));
+        for (int fd = BLOBS_FD; fd <= PARTIAL_FD; fd++)
                 (void) close(fd); /* ".." in these would lead out of the jail */
         nd_try(open_place(place));
+        nd_try(nd_unpacker_meet(CHANNEL_FD, &place->unpacker));
         if (request->operation == ND_IMPORT)
                 return nd_import(place, request, archive);
         nd_try(nd_network_fetcher(network, request->no_progress_seconds, &place->fetcher));
@@ -98,7 +97,7 @@ static struct nd_error *work(const struct nd_request *request, struct nd_network
 static struct nd_error *run(struct nd_events *events) {
         nd_cleanup(nd_request_done) struct nd_request request = {};
         nd_cleanup(nd_network_done) struct nd_network network = {};
-        struct nd_layers_place place = {.staging_fd = -EBADF, .store_fd = -EBADF, .partial_fd = -EBADF, .events = events};
+        struct nd_layers_place place = {.blobs_fd = -EBADF, .partial_fd = -EBADF, .events = events};
         nd_autofree char *message = nullptr;
         struct nd_error *error;
 
@@ -114,8 +113,7 @@ static struct nd_error *run(struct nd_events *events) {
         error = work(&request, &network, &place);
         nd_fetcher_free(place.fetcher);
         nd_unpacker_free(place.unpacker);
-        nd_close_fd(&place.staging_fd);
-        nd_close_fd(&place.store_fd);
+        nd_close_fd(&place.blobs_fd);
         nd_close_fd(&place.partial_fd);
         if (error) /* while the secrets are still known */
                 nd_event_error(events, error);
