@@ -24,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "pull/landlock.h"
 #include "sys/file.h"
 #include "sys/mount.h"
 #include "sys/userns.h"
@@ -423,8 +424,9 @@ static struct nd_error *give_up(uint64_t capabilities) {
         return nullptr;
 }
 
-struct nd_error *nd_jail_close_network(void) {
+struct nd_error *nd_jail_close_network(const char *const *writable, size_t count) {
         nd_try(give_up(0));
+        nd_try(nd_landlock_fetcher(writable, count));
         return load_filter(&(struct cell) {.files = true,
                                            .clone = THREADS,
                                            .calls = calls_network,

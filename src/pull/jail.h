@@ -18,6 +18,10 @@
  *      system      a list, without exec,      a list with fork, chroot   reading, writing and    files; no socket,
  *      calls       mount, ptrace, fork,       and copies of mounts       memory                  process or signal
  *                  namespaces, unix sockets
+ *      Landlock    where the kernel has it:
+ *                  these directories, no
+ *                  listening, no socket or
+ *                  process outside
  *      all         no_new_privs, empty bounding set but for the above, no core files, no dumps, bounded memory and descriptors,
  *                  root file system = a small tmpfs, read only
  *
@@ -47,8 +51,8 @@ struct nd_jail_mount {
 [[nodiscard]] struct nd_error *nd_jail_root(const struct nd_jail_file *files, size_t file_count,
                                             const struct nd_jail_mount *mounts, size_t mount_count);
 
-/* The rest of each cell, for a process whose root is in place. */
-[[nodiscard]] struct nd_error *nd_jail_close_network(void);
+/* The rest of each cell, for a process whose root is in place. @writable: the directories that the fetcher may change things in. */
+[[nodiscard]] struct nd_error *nd_jail_close_network(const char *const *writable, size_t count);
 
 /* System call filters of workers, compiled before the keeper's own filter stands. */
 enum nd_jail_worker {

@@ -98,6 +98,7 @@ static void pack_hosts(struct nd_network *n, struct baggage *b, const char *syst
 }
 
 struct nd_error *nd_network_jail(struct nd_network *network, int blobs_fd, int partial_fd) {
+        static const char *const writable[] = {"/blobs", "/partial"};
         const struct nd_jail_mount mounts[] = {
                 {.path = "/blobs", .fd = blobs_fd},
                 {.path = "/partial", .fd = partial_fd},
@@ -116,7 +117,7 @@ struct nd_error *nd_network_jail(struct nd_network *network, int blobs_fd, int p
                         pack_if_there(&b, resolver_files[i], resolver_files[i], SMALL_FILE, &there);
         }
         nd_try(nd_jail_root(b.files, b.count, mounts, nd_count_of(mounts)));
-        return nd_jail_close_network();
+        return nd_jail_close_network(writable, nd_count_of(writable));
 }
 
 struct nd_error *nd_network_fetcher(struct nd_network *network, unsigned no_progress_seconds, struct nd_fetcher **ret) {
