@@ -1,0 +1,180 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Stands for a nodens-fetch that was taken over, started by nodens-cri: it can write to blobs/ (descriptor 4) and partial/ (6), send messages to the
+unpacker (3) and lines to the daemon (1). What it tries is the name of the image that it is asked for. plan.json beside its link names victims."""
+import hashlib
+import io
+import json
+import os
+import socket
+import struct
+import sys
+import tarfile
+import time
+from pathlib import Path
+from typing import Any
+
+LOOK, UNPACK, PLACE, CANCEL, FINISH = 1, 2, 3, 4, 5
+JOB = struct.Struct("<IIIIQQ32s")
+ANSWER = struct.Struct("<IIiiIIQQQ32s1024s")
+PLAIN = 1       # enum nd_compression
+
+
+def sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def archive(**files: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name.replace("_", "/"))
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+class Fetcher:
+    def __init__(self) -> None:
+        self.request = json.loads(sys.stdin.read())
+        self.what = self.request["reference"].split("/")[1].split(":")[0]
+        self.plan = json.loads((Path(sys.argv[0]).parent / "plan.json").read_text())
+        self.blobs = "/proc/self/fd/4"
+        self.channel = socket.socket(fileno=3)
+        self.receive()      # the unpacker is ready
+
+    def receive(self) -> tuple[Any, ...]:
+        return ANSWER.unpack(self.channel.recv(8192))
+
+    def send(self, kind: int, job: int = 0, compression: int = 0, parent: str | None = None, size: int = 0, ceiling: int = 1 << 30,
+             fds: tuple[int, ...] = ()) -> None:
+        message = JOB.pack(kind, job, compression, parent is not None, size, ceiling, bytes.fromhex(parent or ""))
+        socket.send_fds(self.channel, [message], list(fds))
+
+    def ask(self, *arguments: Any, **more: Any) -> tuple[int, str, str]:
+        """The code, the digest and the text of an answer."""
+        self.send(*arguments, **more)
+        answer = self.receive()
+        return answer[2], answer[9].hex(), answer[10].split(b"\0")[0].decode()
+
+    def unpack(self, job: int, data: bytes, parent: str | None = None) -> tuple[int, str, str]:
+        Path(f"{self.blobs}/data-{job}").write_bytes(data)
+        blob, counter = os.open(f"{self.blobs}/data-{job}", os.O_RDONLY), os.eventfd(len(data))
+        return self.ask(UNPACK, job, PLAIN, parent, len(data), fds=(blob, counter))
+
+    def offer(self, *diff_ids: str) -> None:
+        """An image whose config says that its layers have these diff ids."""
+        config = json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": [f"sha256:{one}" for one in diff_ids]}})
+        layers = [{"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": f"sha256:{one}", "size": 1024} for one in diff_ids]
+        manifest = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "layers": layers, "config": {
+            "mediaType": "application/vnd.oci.image.config.v1+json", "digest": "sha256:" + sha(config.encode()), "size": len(config)}})
+        for text in (config, manifest):
+            Path(self.blobs, sha(text.encode())).write_text(text)
+        self.line(event="done", images=[{"manifestDigest": "sha256:" + sha(manifest.encode()), "configDigest": "sha256:" + sha(config.encode()), "names": []}])
+
+    def line(self, **event: Any) -> None:
+        print(json.dumps(event), flush=True)
+
+    # ---- what it tries
+
+    def plant(self) -> None:
+        """Trees under the victim's chain, wherever it can write."""
+        for top in ("layers", "unpack/layers"):
+            tree = Path(self.blobs, top, self.plan["victim"], "fs/etc")
+            tree.mkdir(parents=True, exist_ok=True)
+            (tree / "passwd").write_text("PLANTED")
+            (tree.parents[1] / "layer.json").write_text(json.dumps({"diffId": "sha256:" + self.plan["victim"], "parent": "", "size": 1, "inodes": 1}))
+        self.send(FINISH)
+        self.offer(self.plan["victim"])
+
+    def say(self) -> None:
+        """The unpacker's words."""
+        self.line(event="unpacked", chain="sha256:" + self.plan["victim"], diffId="sha256:" + self.plan["victim"], parent="", size=1, inodes=1)
+        self.send(FINISH)
+        self.offer(self.plan["victim"])
+
+    def exchange(self) -> None:
+        """Another archive than the one whose diff id the config names."""
+        code, digest, text = self.unpack(1, archive(etc_passwd=b"PLANTED"))
+        assert code == 0, text
+        assert self.ask(PLACE, 1)[0] == 0
+        self.send(FINISH)
+        self.offer(self.plan["victim"])
+
+    def rebase(self) -> None:
+        """A lowest layer on a parent that is not there, and a layer placed twice."""
+        code, digest, text = self.unpack(1, archive(a=b"x"), parent="77" * 32)
+        assert code == 0, text
+        placed, _, text = self.ask(PLACE, 1)
+        assert placed != 0 and "not there" in text, text
+        again = self.ask(PLACE, 1)
+        assert again[0] != 0, again
+        self.send(FINISH)
+        self.offer(digest)
+
+    def unsynced(self) -> None:
+        """A layer that is in place, without a sync."""
+        data = archive(a=b"x")
+        assert self.unpack(1, data)[0] == 0 and self.ask(PLACE, 1)[0] == 0
+        self.offer(sha(data))
+
+    def linger(self) -> None:
+        """A process that keeps the channel open after the fetcher's end."""
+        if os.fork() == 0:
+            os.setsid()
+            for stream in (0, 1, 2):
+                os.close(stream)
+            time.sleep(60)
+            os._exit(0)
+        self.offer(self.plan["victim"])
+
+    def directory(self) -> None:
+        """Descriptors that are not what they should be: a directory of its own, and a socket."""
+        place = os.open(self.blobs, os.O_RDONLY | os.O_DIRECTORY)
+        code, _, _ = self.ask(UNPACK, 1, PLAIN, None, 4096, fds=(place, os.eventfd(4096)))
+        assert code != 0
+        left, _ = socket.socketpair()
+        code, _, _ = self.ask(UNPACK, 2, PLAIN, None, 4096, fds=(left.fileno(), os.eventfd(4096)))
+        assert code != 0
+        code, _, _ = self.ask(UNPACK, 3, PLAIN, None, 4096)
+        assert code != 0
+        self.send(FINISH)
+        self.offer(self.plan["victim"])
+
+    def swap(self) -> None:
+        """The victim's archive, of which half is exchanged after the unpacker has begun to read it."""
+        honest, evil = bytes.fromhex(self.plan["archive"]), archive(etc_passwd=b"PLANTED PLANTED")
+        path = Path(self.blobs, "data")
+        path.write_bytes(honest)
+        counter = os.eventfd(512)
+        self.send(UNPACK, 1, PLAIN, None, len(honest), fds=(os.open(path, os.O_RDONLY), counter))
+        with path.open("r+b") as file:
+            file.seek(512)
+            file.write(evil[512:len(honest)])
+        os.eventfd_write(counter, len(honest) - 512)
+        answer = self.receive()
+        if answer[2] == 0:
+            self.ask(PLACE, 1)
+        self.send(FINISH)
+        self.offer(self.plan["victim"])
+
+    def nonsense(self) -> None:
+        """Messages that make no sense."""
+        self.channel.send(b"x" * 7)
+        self.offer(self.plan["victim"])
+
+    def flood(self) -> None:
+        """More jobs at once than there may be; none of them gets a byte."""
+        Path(self.blobs, "data").write_bytes(b"")
+        blob = os.open(f"{self.blobs}/data", os.O_RDONLY)
+        for job in range(40):
+            self.send(UNPACK, job, PLAIN, None, 4096, fds=(blob, os.eventfd(0)))
+        refused = [self.receive() for _ in range(24)]
+        assert all(answer[2] != 0 for answer in refused), refused
+        self.send(FINISH)       # while sixteen of them still wait
+        self.offer(self.plan["victim"])
+
+
+if __name__ == "__main__":
+    fetcher = Fetcher()
+    getattr(fetcher, fetcher.what)()
