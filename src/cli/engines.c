@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "sys/child.h"
 #include "sys/program.h"
+#include "userns/probe.h"
 
 enum {
         DEADLINE_US = 5000000,
@@ -148,6 +149,29 @@ static void check_engine(struct findings *findings, const struct engine *engine)
                              nullptr);
 }
 
+/* Versions do not tell: distributions mend without a new one. */
+static void check_dev_link(struct findings *findings) {
+        nd_autofree char *path = find_program("crun");
+        nd_autoerror struct nd_error *error = path && geteuid() == 0 ? nd_probe_engine_dev(path, false, nullptr) : nullptr;
+
+        if (!path)
+                return;
+        if (geteuid() != 0)
+                findings_add(findings, FINDING_NOTE, "crun and links", nd_strdup("not tried: it takes root"),
+                             nd_strdup("run nodens check as root"));
+        else if (nd_error_code(error) == ND_PRECONDITION)
+                findings_add(
+                        findings, FINDING_WARN, "crun and links", nd_strdup(nd_error_text(error)),
+                        nd_strdup(
+                                "upgrade crun to 1.28 or later; nodens-cri itself refuses such images, other runtimes may not"));
+        else if (error)
+                findings_add(findings, FINDING_NOTE, "crun and links", nd_format("not tried: %s", nd_error_text(error)),
+                             nullptr);
+        else
+                findings_add(findings, FINDING_OK, "crun and links", nd_strdup("a link at /dev of an image does not lead out"),
+                             nullptr);
+}
+
 static const char *const cni_directories[] = {"/opt/cni/bin", "/usr/lib/cni", nullptr};
 
 static const char *cni_plugin_directory(const char *plugin) {
@@ -193,8 +217,11 @@ static void check_cni(struct findings *findings) {
 }
 
 void engines_check(struct findings *findings) {
-        for (size_t i = 0; i < nd_count_of(engines); i++)
+        for (size_t i = 0; i < nd_count_of(engines); i++) {
                 check_engine(findings, &engines[i]);
+                if (nd_streq(engines[i].name, "crun"))
+                        check_dev_link(findings);
+        }
         check_cni(findings);
 }
 

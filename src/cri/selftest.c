@@ -6,6 +6,7 @@
  *   init, asked for its version), builds a root filesystem on it as rootfs.c does for every container, and lets the handler's engine run the program there. All
  *   mounts are in the worker's private mount namespace and end with it; the directory is removed afterwards, and before, should a
  *   killed daemon have left one. A feature works when the program ran and the worker found what it was to find.
+ *   Beside these, each engine is probed for the flaw that image-path.h keeps images from using. Nothing waits for the result: it is logged, and told by verbose Status.
  *   When all works, <run>/selftest says of what: this boot, these engines, this program, these filesystems, this nodens-cri. A daemon that finds its
  *   own circumstances there is ready at once; whatever failed is tried again at every start. */
 #include "cri/selftest.h"
@@ -14,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "cri/config.h"
 #include "cri/engine.h"
 #include "cri/rootfs.h"
@@ -55,11 +57,20 @@ struct trial {
         char *reason; /* why it does not work; nullptr = it works */
 };
 
+/* Whether a handler's engine has a flaw that is known. */
+struct probe {
+        struct selftest *selftest;
+        const char *handler;
+        struct nd_worker *worker;
+        char *flaw; /* nullptr = none was found */
+};
+
 struct selftest {
         const struct cri_config *config;
         struct trial trials[HANDLERS_MOST + 1][SELFTEST_FEATURES]; /* the first are of crun, as every node has it */
+        struct probe probes[HANDLERS_MOST + 1];
         size_t handlers;
-        size_t pending;
+        size_t pending, probing;
         char *circumstances; /* what the test is about; nullptr when it cannot be told */
         void (*done)(void *userdata);
         void *userdata;
@@ -272,6 +283,15 @@ static struct nd_error *work(void *argument, [[maybe_unused]] int *ret_fd) {
         return error;
 }
 
+static struct nd_error *probe_work(void *argument, [[maybe_unused]] int *ret_fd) {
+        const struct probe *probe = argument;
+        struct runtime_handler engine;
+
+        if (!cri_config_handler(probe->selftest->config, probe->handler, &engine))
+                return nd_error_new(ND_INTERNAL, 0, "no handler '%s'", probe->handler);
+        return nd_probe_engine_dev(engine.program, engine.kind == ENGINE_RUNC, engine_environment());
+}
+
 /* ---- what was found before ---- */
 
 static bool add_file(struct nd_text *text, const char *path) {
@@ -313,21 +333,46 @@ static char *circumstances_of(const struct cri_config *config) {
         return nd_text_steal(&text);
 }
 
-static bool worked_before(const struct selftest *selftest) {
+#define FLAW "flaw "
+
+/* The note's last lines: the flaws of engines, "flaw HANDLER: TEXT". */
+static void take_flaws(struct selftest *selftest, const char *text) {
+        for (size_t length; *text; text += length + (text[length] == '\n')) {
+                length = strcspn(text, "\n");
+                for (size_t i = 0; i < selftest->handlers; i++) {
+                        nd_autofree char *start = nd_format(FLAW "%s: ", selftest->probes[i].handler);
+
+                        if (nd_has_prefix(text, start) && !selftest->probes[i].flaw)
+                                selftest->probes[i].flaw = nd_strndup(text + strlen(start), length - strlen(start));
+                }
+        }
+}
+
+static bool worked_before(struct selftest *selftest) {
         nd_autofree char *path = nd_format("%s/" NOTE, selftest->config->run), *text = nullptr;
         nd_autoerror struct nd_error *error = nd_file_read(AT_FDCWD, path, 64 << 10, &text, nullptr);
 
-        return !error && selftest->circumstances && nd_streq(text, selftest->circumstances);
+        if (error || !selftest->circumstances || !nd_has_prefix(text, selftest->circumstances))
+                return false;
+        take_flaws(selftest, text + strlen(selftest->circumstances));
+        return true;
 }
 
 static struct nd_error *write_note(const struct selftest *selftest) {
+        nd_autotext text = ND_TEXT(64 << 10);
         nd_autoclose int fd = -EBADF;
 
+        nd_text_add(&text, selftest->circumstances);
+        for (size_t i = 0; i < selftest->handlers; i++)
+                if (selftest->probes[i].flaw)
+                        nd_text_addf(&text, FLAW "%s: %s\n", selftest->probes[i].handler, selftest->probes[i].flaw);
         nd_try(nd_dir_open(AT_FDCWD, selftest->config->run, &fd));
-        return nd_file_replace_unsynced(fd, NOTE, selftest->circumstances, strlen(selftest->circumstances), 0600);
+        return nd_file_replace_unsynced(fd, NOTE, nd_text_get(&text), text.length, 0600);
 }
 
 static void note_success(const struct selftest *selftest) {
+        if (selftest->pending > 0 || selftest->probing > 0)
+                return;
         for (size_t i = 0; i < selftest->handlers; i++)
                 for (size_t k = 0; k < SELFTEST_FEATURES; k++)
                         if (selftest->trials[i][k].reason)
@@ -362,6 +407,33 @@ static int on_later([[maybe_unused]] sd_event_source *source, void *userdata) {
         return 0;
 }
 
+static void report_flaw(const struct probe *probe) {
+        if (probe->flaw)
+                nd_log(ND_LOG_WARNING, "an engine has a flaw; nodens-cri refuses the images that use it",
+                       nd_field("handler", probe->handler), nd_field("flaw", probe->flaw),
+                       nd_field("remedy", "upgrade crun to 1.28 or later"));
+}
+
+static void on_probed(struct nd_error *error, int fd, void *userdata) {
+        struct probe *probe = userdata;
+
+        nd_close_fd(&fd);
+        probe->worker = nullptr;
+        if (nd_error_code(error) == ND_PRECONDITION)
+                probe->flaw = nd_strdup(nd_error_text(error));
+        nd_error_free(error); /* what an engine cannot do at all is for the trials to say */
+        report_flaw(probe);
+        probe->selftest->probing--;
+        note_success(probe->selftest);
+}
+
+static void start_probe(sd_event *loop, struct probe *probe) {
+        nd_autoerror struct nd_error *error = nd_worker_start(loop, "probe the engine", probe_work, probe, 2 * deadline_us,
+                                                              on_probed, probe, &probe->worker);
+
+        probe->selftest->probing += !error;
+}
+
 static void start_trial(sd_event *loop, struct selftest *selftest, struct trial *trial) {
         nd_autoerror struct nd_error *error =
                 nd_worker_start(loop, "self-test", work, trial, deadline_us, on_worker, trial, &trial->worker);
@@ -374,12 +446,14 @@ static void start_trial(sd_event *loop, struct selftest *selftest, struct trial 
 
 static void plan_trials(struct selftest *selftest) {
         selftest->handlers = selftest->config->handlers.count + 1;
-        for (size_t i = 0; i < selftest->handlers; i++)
+        for (size_t i = 0; i < selftest->handlers; i++) {
+                const char *handler = i == 0 ? "crun" : selftest->config->handlers.items[i - 1].name;
+
+                selftest->probes[i] = (struct probe) {.selftest = selftest, .handler = handler};
                 for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++)
                         selftest->trials[i][feature] =
-                                (struct trial) {.selftest = selftest,
-                                                .handler = i == 0 ? "crun" : selftest->config->handlers.items[i - 1].name,
-                                                .feature = feature};
+                                (struct trial) {.selftest = selftest, .handler = handler, .feature = feature};
+        }
 }
 
 struct selftest *selftest_new(sd_event *loop, const struct cri_config *config, void (*done)(void *userdata), void *userdata) {
@@ -392,24 +466,32 @@ struct selftest *selftest_new(sd_event *loop, const struct cri_config *config, v
         plan_trials(selftest);
         if (sd_event_add_defer(loop, &selftest->later, on_later, selftest) < 0)
                 abort(); /* no memory: an event source takes nothing else */
-        if (worked_before(selftest))
+        if (worked_before(selftest)) {
+                for (size_t i = 0; i < selftest->handlers; i++)
+                        report_flaw(&selftest->probes[i]);
                 return selftest; /* done is told from the loop */
+        }
         (void) sd_event_source_set_enabled(selftest->later, SD_EVENT_OFF);
         selftest->pending = selftest->handlers * SELFTEST_FEATURES;
         for (size_t i = 0; i < selftest->handlers; i++)
                 for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++)
                         start_trial(loop, selftest, &selftest->trials[i][feature]);
+        for (size_t i = 0; i < selftest->handlers; i++)
+                start_probe(loop, &selftest->probes[i]);
         return selftest;
 }
 
 void selftest_free(struct selftest *selftest) {
         if (!selftest)
                 return;
-        for (size_t i = 0; i < selftest->handlers; i++)
+        for (size_t i = 0; i < selftest->handlers; i++) {
+                nd_worker_cancel(selftest->probes[i].worker);
+                free(selftest->probes[i].flaw);
                 for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++) {
                         nd_worker_cancel(selftest->trials[i][feature].worker);
                         free(selftest->trials[i][feature].reason);
                 }
+        }
         sd_event_source_disable_unref(selftest->later);
         free(selftest->circumstances);
         free(selftest);
@@ -456,6 +538,11 @@ void selftest_describe(const struct selftest *selftest, struct nd_json_out *out)
         nd_json_open(out, "selftest", '{');
         for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++)
                 nd_json_string(out, names[feature], selftest_reason(selftest, "", feature) ?: "works");
+        nd_json_close(out, '}');
+        nd_json_open(out, "engineFlaws", '{');
+        for (size_t i = 0; i < selftest->handlers; i++)
+                if (selftest->probes[i].flaw)
+                        nd_json_string(out, selftest->probes[i].handler, selftest->probes[i].flaw);
         nd_json_close(out, '}');
         nd_json_open(out, "runtimeHandlers", '{');
         for (size_t i = 1; i < selftest->handlers; i++) {

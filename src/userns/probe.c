@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "sys/child.h"
 #include "sys/file.h"
 #include "sys/mount.h"
 #include "sys/userns.h"
@@ -20,6 +21,7 @@
 enum {
         PROBE_FIRST = 0x7fff0000, /* a block far from any that is in use */
         DEADLINE_US = 5000000,
+        ENGINE_DEADLINE_US = 10000000, /* of one run; the probe makes two */
 };
 
 /* The block that probes map to, within what the namespace we are in can map on. */
@@ -135,15 +137,14 @@ struct nd_error *nd_probe_idmap_tmpfs(void) {
 }
 
 /* A tmpfs over /tmp of a private mount namespace: a place for mount points and the upper directory. */
-static struct nd_error *make_workshop(void) {
-        static const char *const directories[] = {"/tmp/lower", "/tmp/upper", "/tmp/work"};
+static struct nd_error *make_workshop(const char *const *directories) {
         nd_autoclose int tree = -EBADF;
 
         nd_try(nd_mount_namespace_private());
         nd_try(nd_fs_make("tmpfs", nullptr, 0, 0, &tree));
         nd_try(nd_mount_attach(tree, AT_FDCWD, "/tmp"));
-        for (size_t i = 0; i < nd_count_of(directories); i++)
-                nd_try(nd_dir_make(AT_FDCWD, directories[i], 0700));
+        for (; *directories; directories++)
+                nd_try(nd_dir_make(AT_FDCWD, *directories, 0700));
         return nullptr;
 }
 
@@ -158,7 +159,7 @@ static struct nd_error *overlay_work(void *argument, [[maybe_unused]] int *ret_f
 
         nd_try(open_path(argument, &directory));
         nd_try(nd_mount_clone(directory, "", false, &lower));
-        nd_try(make_workshop());
+        nd_try(make_workshop((const char *const[]) {"/tmp/lower", "/tmp/upper", "/tmp/work", nullptr}));
         nd_try(idmap_and_look(lower));
         nd_try(nd_mount_attach(lower, AT_FDCWD, "/tmp/lower"));
         nd_try(nd_fs_make("overlay", options, nd_count_of(options), 0, &overlay));
@@ -184,4 +185,66 @@ char *nd_probe_filesystem(const char *path) {
                 nd_worker_run("filesystem probe", filesystem_work, (void *) path, DEADLINE_US, nullptr);
 
         return nd_strdup(nd_error_code(answer) == ND_ABORTED ? nd_error_text(answer) : "?");
+}
+
+/* ---- engines ---- */
+
+struct engine_probe {
+        const char *program;
+        const char *const *environment;
+        bool runc;
+};
+
+/* No program is there to run: an engine makes devices before it finds out. */
+static const char engine_spec[] =
+        "{\"ociVersion\":\"1.0.2\",\"process\":{\"user\":{\"uid\":0,\"gid\":0},\"args\":[\"/nothing\"],\"env\":[\"PATH=/\"],\"cwd\":\"/\"},"
+        "\"root\":{\"path\":\"rootfs\"},\"mounts\":[{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"}],"
+        "\"linux\":{\"namespaces\":[{\"type\":\"mount\"},{\"type\":\"pid\"},{\"type\":\"ipc\"},{\"type\":\"uts\"}]}}\n";
+
+static struct nd_error *run_on(const struct engine_probe *probe, const char *bundle) {
+        nd_autofree char *id = nd_format("nodens-probe-%d-%s", (int) getpid(), strrchr(bundle, '/') + 1);
+        const char *const crun[] = {probe->program, "--root", "/tmp/engine", "--cgroup-manager", "disabled", "run", "--bundle",
+                                    bundle,         id,       nullptr};
+        const char *const runc[] = {probe->program, "--root", "/tmp/engine", "run", "--bundle", bundle, id, nullptr};
+        nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
+
+        return nd_child_run(&(struct nd_child_plan) {.argv = probe->runc ? runc : crun,
+                                                     .environment = probe->environment,
+                                                     .deadline_us = ENGINE_DEADLINE_US,
+                                                     .output_ceiling = 4096,
+                                                     .dies_with_us = true},
+                            &result);
+}
+
+/* An engine makes both, and replaces the second where it is. */
+static bool has_devices(const char *directory) {
+        nd_autofree char *null = nd_format("%s/null", directory), *ptmx = nd_format("%s/ptmx", directory);
+        struct stat st;
+
+        return lstat(null, &st) == 0 || lstat(ptmx, &st) == 0;
+}
+
+/* A root filesystem with a directory at /dev shows that the engine comes so far; then one with a link. */
+static struct nd_error *engine_work(void *argument, [[maybe_unused]] int *ret_fd) {
+        const struct engine_probe *probe = argument;
+
+        nd_try(make_workshop((const char *const[]) {"/tmp/engine", "/tmp/outside", "/tmp/plain", "/tmp/plain/rootfs",
+                                                    "/tmp/plain/rootfs/dev", "/tmp/linked", "/tmp/linked/rootfs", nullptr}));
+        nd_try(nd_file_write(AT_FDCWD, "/tmp/plain/config.json", engine_spec, sizeof engine_spec - 1, 0600));
+        nd_try(nd_file_write(AT_FDCWD, "/tmp/linked/config.json", engine_spec, sizeof engine_spec - 1, 0600));
+        if (nd_sys->symlinkat("/tmp/outside", AT_FDCWD, "/tmp/linked/rootfs/dev") < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make a link");
+        nd_try(run_on(probe, "/tmp/plain"));
+        if (!has_devices("/tmp/plain/rootfs/dev"))
+                return nd_error_new(ND_UNKNOWN, 0, "%s made no devices for a container", probe->program);
+        nd_try(run_on(probe, "/tmp/linked"));
+        if (has_devices("/tmp/outside"))
+                return nd_error_new(ND_PRECONDITION, 0, "follows a link at /dev of an image to the host (CVE-2026-47766)");
+        return nullptr;
+}
+
+struct nd_error *nd_probe_engine_dev(const char *program, bool runc, const char *const *environment) {
+        struct engine_probe probe = {.program = program, .environment = environment, .runc = runc};
+
+        return nd_worker_run("engine probe", engine_work, &probe, 3 * (uint64_t) ENGINE_DEADLINE_US, nullptr);
 }

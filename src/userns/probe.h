@@ -27,3 +27,7 @@
 
 /* The filesystem's name of a path, "?" when it cannot be told in time. Free it. */
 [[nodiscard]] char *nd_probe_filesystem(const char *path);
+
+/* Whether an engine stays in the root filesystem when that has a link at /dev: crun before 1.28 makes devices where the link leads (CVE-2026-47766), runc had the same
+ * (CVE-2026-41579). Runs it on a bundle of its own. ND_PRECONDITION = it does not stay there; other errors: it could not be tried. */
+[[nodiscard]] struct nd_error *nd_probe_engine_dev(const char *program, bool runc, const char *const *environment);

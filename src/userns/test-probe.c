@@ -7,6 +7,7 @@
 #include <unit/resources.h>
 #include <unit/scratch.h>
 
+#include "base/text.h"
 #include "sys/userns.h"
 #include "userns/probe.h"
 
@@ -92,6 +93,40 @@ static void a_path_s_filesystem_has_a_name([[maybe_unused]] void **state) {
         expect_text(nd_probe_filesystem("/nonexistent"), "?");
 }
 
+static void engine(const char *root, const char *name, const char *text) {
+        nd_autofree char *path = nd_format("%s/%s", root, name);
+
+        scratch_text(root, name, text);
+        assert_int_equal(chmod(path, 0755), 0);
+}
+
+/* Engines that do what the real ones do with /dev, before and after the flaw was mended. */
+static void an_engine_that_follows_dev_out_of_the_root_is_found([[maybe_unused]] void **state) {
+        needs_privilege();
+
+        scratch_directory root = scratch_make();
+        size_t before = resources_descriptors();
+        nd_autofree char *follows = nd_format("%s/follows", root), *stays = nd_format("%s/stays", root),
+                         *broken = nd_format("%s/broken", root);
+
+        if (nd_has_prefix(root, "/tmp/")) {
+                scratch_remove(&root);
+                skip_because("the probe covers /tmp, where the engines are");
+        }
+#define BUNDLE "for word; do test \"$last\" = --bundle && cd \"$word/rootfs\"; last=$word; done\n"
+        engine(root, "follows", "#!/bin/sh\n" BUNDLE "touch dev/null dev/ptmx; exit 1\n");
+        engine(root, "stays", "#!/bin/sh\n" BUNDLE "test -L dev || touch dev/null; exit 1\n");
+        engine(root, "broken", "#!/bin/sh\nexit 1\n");
+        expect_error(nd_probe_engine_dev(follows, false, nullptr), ND_PRECONDITION,
+                     "follows a link at /dev of an image to the host");
+        expect_error(nd_probe_engine_dev(follows, true, nullptr), ND_PRECONDITION, "CVE-2026-47766");
+        expect_ok(nd_probe_engine_dev(stays, false, nullptr));
+        expect_ok(nd_probe_engine_dev(stays, true, nullptr));
+        expect_error(nd_probe_engine_dev(broken, false, nullptr), ND_UNKNOWN, "made no devices for a container");
+        assert_int_equal(resources_descriptors(), before);
+        assert_int_equal(resources_children(), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(user_namespaces_are_probed_for_real),
@@ -102,6 +137,7 @@ int main(void) {
                 cmocka_unit_test(a_filesystem_that_cannot_be_idmapped_is_told_with_its_name),
                 cmocka_unit_test(a_directory_that_is_not_there_is_told),
                 cmocka_unit_test(a_path_s_filesystem_has_a_name),
+                cmocka_unit_test(an_engine_that_follows_dev_out_of_the_root_is_found),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -356,3 +356,40 @@ def test_a_shared_pid_namespace_is_joined_by_a_descriptor(subject: Subject, plai
         path = next(namespace["path"] for namespace in json.loads(specification(runtime, one))["linux"]["namespaces"] if namespace["type"] == "pid")
         assert path.startswith(f"/proc/{runtime.process.pid}/fd/"), path
     assert os.stat(f"/proc/{first.pid()}/ns/pid").st_ino == os.stat(f"/proc/{second.pid()}/ns/pid").st_ino
+
+
+# ---- what engines are known for ----
+
+# As crun does it, but for the self-test's question, which is answered by making a device at /dev of the bundle, wherever that leads, or not where it is a link.
+ANSWERING = """#!/bin/sh
+case "$*" in *nodens-probe*) ;; *) exec {crun} "$@";; esac
+for word; do test "$last" = --bundle && cd "$word/rootfs"; last=$word; done
+{answer}
+exit 1
+"""
+
+
+def test_an_engine_that_follows_a_link_at_dev_is_named_in_the_log(subject: Subject, messages: parts.Messages) -> None:
+    """CVE-2026-47766, found by trying and not by a version; told once at every start, from the note of an earlier one as well."""
+    of_nodens(subject)
+    with parts.scratch() as directory:
+        crun = "/usr/bin/crun" if parts.has_controllers() else str(parts.WITHOUT_CONTROLLERS)
+        for name, answer in {"follows": "touch dev/null", "stays": "test -L dev || touch dev/null"}.items():
+            (directory / name).write_text(ANSWERING.format(crun=crun, answer=answer))
+            (directory / name).chmod(0o755)
+        runtime = parts.NodensCri(directory / "r", messages, settings={"runtimeHandlers": json.dumps([{"name": name, "program": str(directory / name)} for name in ("follows", "stays")])})
+        note = directory / "r/run/selftest"
+
+        def told(handler: str) -> int:
+            return sum("an engine has a flaw" in line and f"handler={handler} " in line for line in runtime.log.read_text().splitlines())
+        for starts in (1, 2):
+            client = runtime.start()
+            try:
+                eventually(lambda: told("follows") == starts and note.exists(), 60, "the log's word on the engine")  # noqa: B023
+                info = json.loads(client.runtime.Status(client.pb.StatusRequest(verbose=True), timeout=TIMEOUT).info["info"])
+                assert "follows a link at /dev" in info["engineFlaws"]["follows"] and "stays" not in info["engineFlaws"]
+                assert told("stays") == 0
+            finally:
+                client.close()
+                runtime.stop()
+        assert "\nflaw follows: follows a link at /dev" in note.read_text()
