@@ -6,6 +6,8 @@ import hashlib
 import os
 import random
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from websocket import PING as WEBSOCKET_PING
 
 MIB = 1 << 20
 RESIZED = "while stty size >/dev/null 2>&1 && [ \"$(stty size)\" != '37 101' ]; do sleep 0.1; done"     # waits, where there is an stty
+NOBODY = 65534
 
 
 def url_of(one: Container, command: list[str] | str, **more: Any) -> str:
@@ -307,6 +310,43 @@ def test_strangers_on_the_port_keep_nobody_out(plain_pods: Pods) -> None:
     assert streams_of(one, "echo in", stdout=True).read("stdout") == b"in\n"
     for stranger in strangers:
         stranger.close()
+
+
+CROWD = """
+import socket, sys
+crowd = []
+for _ in range(500):
+    one = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    crowd.append(one)
+print("there", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("user", [NOBODY, None])
+def test_a_crowd_of_another_user_drops_no_connection_of_roots(plain_pods: Pods, user: int | None) -> None:
+    """A local process that connects quicker than the kubelet can write its request. With a token or without: 64 is the most that may wait."""
+    one = plain_pods.run().container()
+    url = url_of(one, "echo in", stdout=True)
+    where = urlsplit(url)
+    early = socket.create_connection((where.hostname, where.port), timeout=TIMEOUT)
+    words = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+    crowd = subprocess.Popen([*words, sys.executable, "-c", CROWD, str(where.port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert crowd.stdin and crowd.stdout
+    try:
+        assert crowd.stdout.readline() == b"there\n"
+        early.sendall(f"POST {where.path} HTTP/1.1\r\nHost: {where.netloc}\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n"
+                      "X-Stream-Protocol-Version: v4.channel.k8s.io\r\nContent-Length: 0\r\n\r\n".encode())
+        try:
+            answer = early.recv(4096)
+        except ConnectionResetError:
+            answer = b""
+        assert answer.startswith(b"HTTP/1.1 101 ") if user else not answer    # root among itself: the oldest goes
+        assert streams_of(one, "echo in", stdout=True).read("stdout") == b"in\n"
+    finally:
+        crowd.stdin.close()
+        crowd.wait(TIMEOUT)
+        early.close()
 
 
 def test_what_is_no_http_is_refused(plain_pods: Pods) -> None:

@@ -2,9 +2,9 @@
 /* server.c - see server.h
  *
  * Theory of operation
- *   Every process on the node can connect, pods on the host's network among them; only a token makes a difference. So strangers are few (STRANGERS) and
- *   short-lived: where another one comes the oldest goes, and nobody can keep the kubelet out by holding places. Clients with a token are bounded, too,
- *   by CONNECTIONS: then new ones are closed at once.
+ *   Every process on the node can connect, pods on the host's network among them; only a token makes a difference. So clients without one are few (STRANGERS) and
+ *   short-lived: where one more comes, one goes. Which one follows from whose they are (crowd.h), so that no other user of the node, and no pod, drops the kubelet's connection before
+ *   its token was read, however quickly it connects. Clients with a token are bounded, too, by CONNECTIONS: then new ones are closed at once.
  * Owns       the listener, the tokens and the connections. */
 #include "cri/stream/server.h"
 
@@ -17,13 +17,20 @@
 #include "cri/daemon.h"
 #include "cri/stream/attach.h"
 #include "cri/stream/connection.h"
+#include "cri/stream/crowd.h"
 #include "cri/stream/exec.h"
 #include "cri/stream/forward.h"
 
 enum {
         STRANGERS = 64,
         CONNECTIONS = 1024,
-        BACKLOG = 128,
+        BACKLOG = 1024,
+        ACCEPTED = 64, /* at once: a crowd in the backlog must not keep others waiting for a turn of the loop each */
+};
+
+struct client {
+        struct connection *connection;
+        struct nd_tcp_owner owner;
 };
 
 struct stream_server {
@@ -32,7 +39,8 @@ struct stream_server {
         sd_event_source *source;
         struct tokens tokens;
         struct connection_owner owner;
-        nd_vector(struct connection *) connections; /* the oldest first */
+        nd_vector(struct client) clients; /* the oldest first */
+        int questions;                    /* whose a client is */
 };
 
 static const struct session_type *const types[] = {
@@ -41,9 +49,10 @@ static const struct session_type *const types[] = {
 void stream_server_free(struct stream_server *server) {
         if (!server)
                 return;
-        nd_vector_each (connection, &server->connections)
-                connection_free(*connection);
-        nd_vector_done(&server->connections);
+        nd_vector_each (client, &server->clients)
+                connection_free(client->connection);
+        nd_vector_done(&server->clients);
+        nd_close_fd(&server->questions);
         sd_event_source_disable_unref(server->source);
         nd_close_fd(&server->fd);
         tokens_done(&server->tokens);
@@ -57,12 +66,12 @@ static void server_done(struct stream_server **server) {
 static void on_ended(struct connection *connection, void *userdata) {
         struct stream_server *server = userdata;
 
-        for (size_t i = 0; i < server->connections.count; i++) {
-                if (server->connections.items[i] != connection)
+        for (size_t i = 0; i < server->clients.count; i++) {
+                if (server->clients.items[i].connection != connection)
                         continue;
-                server->connections.count--;
-                memmove(server->connections.items + i, server->connections.items + i + 1,
-                        (server->connections.count - i) * sizeof *server->connections.items);
+                server->clients.count--;
+                memmove(server->clients.items + i, server->clients.items + i + 1,
+                        (server->clients.count - i) * sizeof *server->clients.items);
                 break;
         }
         connection_free(connection);
@@ -88,39 +97,50 @@ static struct stream_request *redeem(const char *path, const struct session_type
 }
 
 void stream_server_leave(struct stream_server *server, const char *sandbox) {
-        for (size_t i = server ? server->connections.count : 0; i > 0; i--)
-                if (connection_is_for(server->connections.items[i - 1], sandbox))
-                        on_ended(server->connections.items[i - 1], server);
+        for (size_t i = server ? server->clients.count : 0; i > 0; i--)
+                if (connection_is_for(server->clients.items[i - 1].connection, sandbox))
+                        on_ended(server->clients.items[i - 1].connection, server);
 }
 
-static void make_room(struct stream_server *server) {
-        struct connection *oldest = nullptr;
-        size_t strangers = 0;
+/* The newest may be the one that goes. */
+static void thin_out(struct stream_server *server) {
+        struct connection *strangers[STRANGERS + 1];
+        struct nd_tcp_owner owners[STRANGERS + 1];
+        size_t count = 0;
 
-        nd_vector_each (connection, &server->connections) {
-                if (!connection_is_new(*connection))
+        for (size_t i = 0; i < server->clients.count && count < nd_count_of(strangers); i++) {
+                if (!connection_is_new(server->clients.items[i].connection))
                         continue;
-                strangers++;
-                oldest = oldest ?: *connection;
+                strangers[count] = server->clients.items[i].connection;
+                owners[count++] = server->clients.items[i].owner;
         }
-        if (strangers >= STRANGERS)
-                on_ended(oldest, server);
+        if (count > STRANGERS)
+                on_ended(strangers[crowd_choose(owners, count)], server);
+}
+
+static void take_client(struct stream_server *server, int fd) {
+        struct client client = {.owner = nd_tcp_owner_of(server->questions, fd)};
+        nd_autoerror struct nd_error *error = nullptr;
+
+        if (server->clients.count >= CONNECTIONS) {
+                nd_close_fd(&fd);
+                return;
+        }
+        error = connection_new(&server->owner, fd, &client.connection);
+        if (error)
+                return;
+        nd_vector_push(&server->clients, client);
+        thin_out(server);
 }
 
 static int on_client([[maybe_unused]] sd_event_source *source, int fd, [[maybe_unused]] uint32_t events, void *userdata) {
-        struct stream_server *server = userdata;
-        nd_autoerror struct nd_error *error = nullptr;
-        struct connection *connection;
-        nd_autoclose int client = accept4(fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        for (int i = 0; i < ACCEPTED; i++) {
+                int client = accept4(fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-        if (client < 0)
-                return 0;
-        make_room(server);
-        if (server->connections.count >= CONNECTIONS)
-                return 0;
-        error = connection_new(&server->owner, nd_take_fd(client), &connection);
-        if (!error)
-                nd_vector_push(&server->connections, connection);
+                if (client < 0)
+                        break;
+                take_client(userdata, client);
+        }
         return 0;
 }
 
@@ -141,7 +161,9 @@ struct nd_error *stream_server_new(struct daemon *daemon, struct stream_server *
         int r;
 
         server->owner = (struct connection_owner) {.daemon = daemon, .redeem = redeem, .ended = on_ended, .userdata = server};
+        server->fd = server->questions = -EBADF;
         nd_try(listen_somewhere(server));
+        server->questions = nd_tcp_owner_open();
         r = sd_event_add_io(daemon->loop, &server->source, server->fd, EPOLLIN, on_client, server);
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "watch a socket");
