@@ -416,6 +416,20 @@ def test_the_default_apparmor_profile_is_applied_and_keeps_the_node_out_of_reach
     assert "nodens" not in pods.run(security={"privileged": True}).container(security={"privileged": True}).output("cat /proc/self/attr/current")
 
 
+def test_the_default_apparmor_profile_closes_sys_but_for_cgroups(subject: Subject, plain_pods: Pods, apparmor: None) -> None:
+    """Should /sys ever be writable, as it is here by a volume: nothing of it can be written, cgroups excepted. A helper for uevents would run as root of the node."""
+    if subject.name != "nodens-cri":
+        pytest.skip("the profiles are nodens-cri's own")
+    pod = plain_pods.run()
+    one = pod.container(mounts=[pod.mount("/sys", "/sys", propagation=plain_pods.pb.PROPAGATION_HOST_TO_CONTAINER)])
+    closed = [path for path in ("/sys/kernel/uevent_helper", "/sys/kernel/mm/ksm/run", "/sys/fs/ext4/features/lazy_itable_init", "/sys/devices/system/cpu/uevent",
+                                "/sys/module/kernel/parameters/panic", "/sys/power/state") if Path(path).exists()]
+    assert len(closed) >= 3
+    for path in closed:
+        assert "Permission denied" in one.execute(f": >>{path}").stderr, path
+    assert one.execute("mkdir /sys/fs/cgroup/nodens-apparmor && rmdir /sys/fs/cgroup/nodens-apparmor").code == 0
+
+
 @pytest.mark.skipif(Path("/sys/kernel/security/apparmor/profiles").exists(), reason="this kernel has AppArmor")
 def test_a_default_apparmor_profile_is_refused_where_there_is_no_apparmor(subject: Subject, pods: Pods) -> None:
     if subject.name != "nodens-cri":
