@@ -5,7 +5,7 @@
  *   One loop of poll() over a dozen descriptors and no memory that grows. We are the subreaper of all that the engine starts, so the container's first
  *   process becomes our child when the engine's `create` has ended, and its exit code is ours to collect whatever becomes of the daemon.
  *   @ND_MONITOR_CREATING until the engine ends or its deadline passes; with pipes its words come on the container's standard error, which
- *   nothing else can write to before the container is started. Then @ND_MONITOR_CREATED: output goes to the log as it comes. When the first process
+ *   nothing else can write to before the container is started. Then @ND_MONITOR_CREATED: rights are given up (confine.h), and output goes to the log as it comes. When the first process
  *   ends, what the pipes hold goes to the log, the record is written, and everybody connected is told: whoever knows of the end finds the log
  *   complete. Processes that outlived it may hold the pipes; we stay for them, but not for ever. Those who are attached: attach.h.
  * Invariant  nothing but a write to the log can block, and the log is a plain file. The record is written before anybody is told. */
@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "mon/confine.h"
 #include "mon/record.h"
 #include "sys/calls.h"
 
@@ -137,6 +138,7 @@ static void take_terminal(struct monitor *monitor, [[maybe_unused]] size_t which
 
 /* `create` has succeeded: its child is ours now. */
 static void become_created(struct monitor *monitor, pid_t pid) {
+        nd_autoerror struct nd_error *error = nullptr;
         const char *words;
         size_t length;
 
@@ -146,6 +148,11 @@ static void become_created(struct monitor *monitor, pid_t pid) {
                 .phase = ND_MONITOR_CREATED, .pid = pid, .birth = create_birth(pid), .oom_kills = -1};
         monitor->deadline = 0;
         oom_watch(&monitor->oom, pid);
+        error = confine(&monitor->log); /* from here on we read what a stranger writes */
+        if (error) {
+                fail(monitor, nd_error_errno(error), nd_error_text(error), strlen(nd_error_text(error)));
+                return;
+        }
         record_write(monitor->record, &monitor->state);
         words = words_last(&monitor->words, &length);
         control_tell(&monitor->control,

@@ -73,7 +73,7 @@ def cppcheck_project(directory: Path) -> Path:
 
 def cppcheck(inside: room.Prepared) -> bool:
     directory = build.ensure(inside, "gcc")
-    command = ["cppcheck", "--quiet", "--error-exitcode=1", "--inline-suppr", "-j2", "--std=c23",
+    command = ["cppcheck", "--quiet", "--error-exitcode=1", "--inline-suppr", "-j2", "--std=c23", "-D__x86_64__=1",
                "--enable=warning,performance,portability", "--check-level=normal", "-i", "build",
                f"--project=build/{directory.name}/{cppcheck_project(directory).name}"]
     if SUPPRESSIONS.is_file():

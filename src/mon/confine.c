@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* confine.c - see confine.h
+ *
+ * The filter is a list of allowed calls, written by hand: libseccomp would be the one library in a program of which there is one per container. A call that
+ * is not on the list fails with EPERM, as an error that is seen rather than a sudden end; one of another architecture kills. */
+#include "mon/confine.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include "sys/calls.h"
+#include "sys/machine.h"
+
+enum {
+        LAST_CAPABILITY = 63,
+};
+
+/* ---- system calls ---- */
+
+static const int allowed[] = {
+        /* waiting, and what is waited for */
+        ND_CALL_POLL, SYS_ppoll, SYS_wait4, SYS_waitid, SYS_clock_gettime, SYS_restart_syscall,
+        /* streams, the log, the record */
+        SYS_read, SYS_write, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_ftruncate, SYS_fstat, SYS_newfstatat, SYS_close,
+        SYS_fcntl, SYS_openat2, /* the log anew */
+        /* the daemon, and clients */
+        SYS_accept4, SYS_getsockopt, SYS_recvfrom, SYS_recvmsg, SYS_sendmsg, SYS_sendto, SYS_shutdown, SYS_geteuid,
+        /* memory */
+        SYS_brk, SYS_madvise, SYS_mremap, SYS_munmap,
+        /* the end */
+        SYS_exit, SYS_exit_group, SYS_futex, SYS_getpid, SYS_gettid, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn,
+        SYS_sigaltstack, /* of a sanitizer, in builds that have one */
+};
+
+/* A condition on the lower half of one argument. */
+static const struct {
+        int number;
+        enum { EQUAL, WITHOUT } condition; /* to the value, or any of its bits */
+        unsigned argument;
+        uint32_t value;
+} conditional[] = {
+        {SYS_ioctl, EQUAL, 1, TIOCSWINSZ},
+        {SYS_mmap, WITHOUT, 2, PROT_EXEC},
+        {SYS_mprotect, WITHOUT, 2, PROT_EXEC},
+};
+
+#define LOAD(field) ((struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned) offsetof(struct seccomp_data, field)))
+#define LOAD_LOW(argument)                                                                                                    \
+        ((struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS,                                                              \
+                                       (unsigned) (offsetof(struct seccomp_data, args) + 8 * (argument))))
+#define JUMP(test, value, yes, no) ((struct sock_filter) BPF_JUMP(BPF_JMP | (test) | BPF_K, value, yes, no))
+#define GIVE(action) ((struct sock_filter) BPF_STMT(BPF_RET | BPF_K, action))
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__); /* an argument's lower half comes first */
+static_assert(6 + 2 * nd_count_of(allowed) + 5 * nd_count_of(conditional) + 1 <= CONFINE_PROGRAM);
+
+/* Every call is decided where it stands, so no jump is longer than a few instructions. */
+size_t confine_program(struct sock_filter ret[static CONFINE_PROGRAM]) {
+        size_t n = 0;
+
+        ret[n++] = LOAD(arch);
+        ret[n++] = JUMP(BPF_JEQ, ND_AUDIT_ARCH, 1, 0);
+        ret[n++] = GIVE(SECCOMP_RET_KILL_PROCESS);
+        ret[n++] = LOAD(nr);
+        ret[n++] = JUMP(BPF_JGE, ND_CALLS_END, 0, 1);
+        ret[n++] = GIVE(SECCOMP_RET_KILL_PROCESS);
+        for (size_t i = 0; i < nd_count_of(allowed); i++) {
+                ret[n++] = JUMP(BPF_JEQ, (uint32_t) allowed[i], 0, 1);
+                ret[n++] = GIVE(SECCOMP_RET_ALLOW);
+        }
+        for (size_t i = 0; i < nd_count_of(conditional); i++) {
+                ret[n++] = JUMP(BPF_JEQ, (uint32_t) conditional[i].number, 0, 4);
+                ret[n++] = LOAD_LOW(conditional[i].argument);
+                ret[n++] = conditional[i].condition == EQUAL ? JUMP(BPF_JEQ, conditional[i].value, 0, 1)
+                                                             : JUMP(BPF_JSET, conditional[i].value, 1, 0);
+                ret[n++] = GIVE(SECCOMP_RET_ALLOW);
+                ret[n++] = GIVE(SECCOMP_RET_ERRNO | EPERM);
+        }
+        ret[n++] = GIVE(SECCOMP_RET_ERRNO | EPERM);
+        return n;
+}
+
+static struct nd_error *filter_calls(void) {
+        struct sock_filter program[CONFINE_PROGRAM];
+        struct sock_fprog filter = {.len = (unsigned short) confine_program(program), .filter = program};
+
+        if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
+                return nullptr; /* a kernel without filters */
+        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "load the system call filter");
+        return nullptr;
+}
+
+/* ---- the filesystem ---- */
+
+/* Files may be made and written below the log's directory; nothing else may be opened, made, removed or executed. A filter of calls cannot tell paths. */
+static struct nd_error *close_filesystem(int log_directory) {
+        const struct landlock_ruleset_attr all = {
+                .handled_access_fs = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+                                     LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |
+                                     LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
+                                     LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
+                                     LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
+                                     LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM};
+        const struct landlock_path_beneath_attr logs = {
+                .allowed_access = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG, .parent_fd = log_directory};
+        nd_autoclose int rules = (int) syscall(SYS_landlock_create_ruleset, &all, sizeof all, 0);
+
+        if (rules < 0) /* not in this kernel, or refused by a container that the node runs in */
+                return errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM
+                               ? nullptr
+                               : nd_error_new(ND_INTERNAL, errno, "make Landlock rules");
+        if (log_directory >= 0 && syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &logs, 0) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "allow the log's directory");
+        if (syscall(SYS_landlock_restrict_self, rules, 0) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "enforce Landlock rules");
+        return nullptr;
+}
+
+/* ---- capabilities ---- */
+
+static int set_capabilities(uint64_t permitted, uint64_t effective) {
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct data[2] = {
+                {.permitted = (uint32_t) permitted, .effective = (uint32_t) effective},
+                {.permitted = (uint32_t) (permitted >> 32), .effective = (uint32_t) (effective >> 32)},
+        };
+
+        return (int) syscall(SYS_capset, &header, data);
+}
+
+/* Whether we, as we are, may make files where the log is. */
+static bool may_make_log(const struct log *log) {
+        const char *slash = log->directory >= 0 ? strrchr(log->path, '/') : nullptr;
+        struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+                               .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+        nd_autofree char *parent = slash ? nd_strndup(log->path, (size_t) (slash - log->path)) : nd_strdup(".");
+        nd_autoclose int fd = -EBADF;
+
+        if (log->directory < 0)
+                return true;
+        fd = nd_sys->openat2(log->directory, parent, &how, sizeof how);
+        return fd >= 0 && faccessat(fd, "", W_OK | X_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;
+}
+
+/* None, but for a log in a directory of another user: there the one that makes it possible to open the log anew. */
+static struct nd_error *drop_capabilities(const struct log *log) {
+        static constexpr uint64_t passage = UINT64_C(1) << CAP_DAC_OVERRIDE;
+        bool fits;
+
+        (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+        for (unsigned i = 0; i <= LAST_CAPABILITY; i++)
+                (void) prctl(PR_CAPBSET_DROP, i, 0, 0,
+                             0); /* those that the kernel does not know fail, or all for who may not */
+        if (set_capabilities(passage, 0) < 0)
+                return set_capabilities(0, 0) < 0 ? nd_error_new(ND_INTERNAL, errno, "give up capabilities") : nullptr;
+        fits = may_make_log(log);
+        if (set_capabilities(fits ? 0 : passage, fits ? 0 : passage) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "give up capabilities");
+        return nullptr;
+}
+
+struct nd_error *confine(const struct log *log) {
+        nd_try(drop_capabilities(log));
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "give up new privileges");
+        nd_try(close_filesystem(log->directory));
+        return filter_calls();
+}
