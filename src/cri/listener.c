@@ -21,13 +21,17 @@ static pid_t listener_of(int fd) {
         return kill(peer.pid, 0) == 0 || errno != ESRCH ? peer.pid : 0;
 }
 
-/* Another daemon that still listens must not lose its socket to us; a dead one's socket is in the way. */
+/* Another daemon that still listens must not lose its socket to us; a dead one's socket is in the way. One that stands still has a full queue: it is
+ * not waited for. */
 static struct nd_error *clear_way(const struct sockaddr_un *address) {
-        nd_autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        nd_autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         pid_t other = 0;
 
         if (fd >= 0 && connect(fd, (const struct sockaddr *) address, sizeof *address) == 0)
                 other = listener_of(fd);
+        else if (fd >= 0 && errno == EAGAIN)
+                return nd_error_new(ND_EXISTS, EAGAIN, "another process listens on '%s' and does not answer",
+                                    address->sun_path);
         if (other != 0)
                 return nd_error_new(ND_EXISTS, 0, "another process (%d) listens on '%s'", (int) other, address->sun_path);
         if (unlink(address->sun_path) < 0 && errno != ENOENT)

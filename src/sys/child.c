@@ -9,8 +9,9 @@
  *   executed. Three sources run in the loop: the pidfd, the deadline, and one per output stream; input is written to an
  *   unlinked memory file before the start, so that no handler has to feed a pipe.
  *   The child is over when the pidfd says so, whoever still holds its streams: what is readable then is kept, the rest
- *   belongs to somebody who outlived it.
- * Owns       the sources, the descriptors and the process. After nd_child_cancel() it owns itself until it is reaped. */
+ *   belongs to somebody who outlived it. A child that hangs in the kernel past SIGKILL is given up after @REAP_S: the callback
+ *   runs without its end.
+ * Owns       the sources, the descriptors and the process. Cancelled or given up, it owns itself until it is reaped. */
 #include "sys/child.h"
 
 #include <stdio.h>
@@ -30,6 +31,7 @@ enum { PIDFD_SIGNAL_PROCESS_GROUP = 1 << 2 }; /* Linux 6.9 */
 #endif
 
 enum {
+        REAP_S = 5,       /* from SIGKILL to the child's end; longer takes one that waits for a dead disk or a FUSE server */
         STACK = 64 << 10, /* of the child until it is the program; libc puts paths of up to 4 KiB there */
 };
 
@@ -45,6 +47,7 @@ struct nd_child {
         int pidfd;
         sd_event_source *exit_source;
         sd_event_source *deadline_source;
+        sd_event_source *stuck_source; /* once it was killed */
         struct stream output, errors;
         bool timed_out;
         nd_child_callback callback; /* nullptr once cancelled */
@@ -98,6 +101,7 @@ static void child_free(struct nd_child *child) {
                 return;
         sd_event_source_disable_unref(child->exit_source);
         sd_event_source_disable_unref(child->deadline_source);
+        sd_event_source_disable_unref(child->stuck_source);
         stream_done(&child->output);
         stream_done(&child->errors);
         nd_close_fd(&child->pidfd);
@@ -145,19 +149,57 @@ static void kill_group(struct nd_child *child) {
                 (void) nd_sys->pidfd_send_signal(child->pidfd, SIGKILL, 0);
 }
 
+static struct nd_child_result take_result(struct nd_child *child) {
+        struct nd_child_result result = {.timed_out = child->timed_out,
+                                         .code = -1,
+                                         .signal = SIGKILL,
+                                         .truncated = child->output.text.overflow || child->errors.text.overflow,
+                                         .output_length = child->output.text.length,
+                                         .errors_length = child->errors.text.length};
+
+        result.output = nd_text_steal(&child->output.text);
+        result.errors = nd_text_steal(&child->errors.text);
+        return result;
+}
+
+/* SIGKILL was sent long ago. Waiting longer is what the deadline forbids; the loop reaps the child whenever the kernel lets go of it. */
+static int on_stuck([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        struct nd_child *child = userdata;
+        nd_child_callback callback = nd_take_ptr(child->callback);
+        struct nd_child_result result;
+
+        if (!callback)
+                return 0;
+        child->timed_out = true;
+        result = take_result(child);
+        child->output.sink = child->errors.sink = sink_nothing;
+        callback(&result, child->userdata);
+        nd_child_result_done(&result);
+        return 0;
+}
+
+static void kill_with_patience(struct nd_child *child) {
+        sd_event *loop = sd_event_source_get_event(child->exit_source);
+
+        kill_group(child);
+        if (!child->stuck_source)
+                (void) sd_event_add_time_relative(loop, &child->stuck_source, CLOCK_MONOTONIC, REAP_S * ND_SECOND_US, ND_MS_US,
+                                                  on_stuck, child);
+}
+
 static int on_deadline([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
         struct nd_child *child = userdata;
 
         child->timed_out = true;
-        kill_group(child);
+        kill_with_patience(child);
         return 0;
 }
 
 static int on_ended(sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events, void *userdata) {
         struct nd_child *child = userdata;
-        struct nd_child_result result = {.timed_out = child->timed_out};
         nd_child_callback callback = child->callback;
         void *callback_data = child->userdata;
+        struct nd_child_result result;
         siginfo_t end = {};
 
         if (waitid(P_PIDFD, (id_t) child->pidfd, &end, WEXITED | WNOHANG) < 0 || end.si_pid == 0)
@@ -165,13 +207,9 @@ static int on_ended(sd_event_source *source, [[maybe_unused]] int fd, [[maybe_un
         (void) source;
         (void) stream_read(&child->output);
         (void) stream_read(&child->errors);
+        result = take_result(child);
         result.code = end.si_code == CLD_EXITED ? end.si_status : -1;
         result.signal = end.si_code == CLD_EXITED ? 0 : end.si_status;
-        result.truncated = child->output.text.overflow || child->errors.text.overflow;
-        result.output_length = child->output.text.length;
-        result.errors_length = child->errors.text.length;
-        result.output = nd_text_steal(&child->output.text);
-        result.errors = nd_text_steal(&child->errors.text);
         child_free(child);
         if (callback)
                 callback(&result, callback_data);
@@ -188,7 +226,7 @@ void nd_child_cancel(struct nd_child *child) {
 }
 
 void nd_child_kill(struct nd_child *child) {
-        kill_group(child);
+        kill_with_patience(child);
 }
 
 pid_t nd_child_pid(const struct nd_child *child) {

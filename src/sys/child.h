@@ -51,7 +51,8 @@ void nd_child_result_done(struct nd_child_result *result);
 
 struct nd_child;
 
-/* Called once, from the loop; the result is the callback's to take or leave, the child is gone when it returns. */
+/* Called once, from the loop; the result is the callback's to take or leave, the child is gone when it returns. A child that hangs in the kernel past SIGKILL
+ * has timed out and is left to the loop. */
 typedef void (*nd_child_callback)(struct nd_child_result *result, void *userdata);
 
 /* Starts a child. An error means that nothing runs; a program that cannot be executed is such an error too. */

@@ -7,6 +7,7 @@
 #include <unit/faults.h>
 #include <unit/resources.h>
 #include <unit/scratch.h>
+#include <unit/stuck.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -204,6 +205,43 @@ static void a_cancelled_child_is_killed_and_its_callback_never_runs([[maybe_unus
         assert_int_equal(resources_children(), 0);
 }
 
+static void on_stuck_end(struct nd_child_result *result, void *userdata) {
+        ends++;
+        *(bool *) userdata = result->timed_out && result->code == -1;
+}
+
+static void a_child_that_cannot_be_killed_is_not_waited_for([[maybe_unused]] void **state) {
+        scratch_directory d = scratch_make();
+        nd_autofree char *mount = nd_format("%s/mnt", d), *file = nd_format("%s/mnt/file", d);
+        const char *const argv[] = {"cat", file, nullptr};
+        uint64_t start = nd_clock_us();
+        struct nd_child *child;
+        bool timed_out = false;
+        struct stuck stuck;
+        size_t before;
+        sd_event *loop;
+
+        scratch_mkdir(d, "mnt");
+        if (!stuck_make(mount, &stuck))
+                skip_because("FUSE cannot be used here");
+        before = resources_descriptors();
+        assert_true(sd_event_new(&loop) >= 0);
+        ends = 0;
+        expect_ok(nd_child_start(loop, &(struct nd_child_plan) {.argv = argv, .deadline_us = ND_SECOND_US}, on_stuck_end,
+                                 &timed_out, &child));
+        while (ends == 0 && nd_clock_us() - start < 30 * ND_SECOND_US)
+                (void) sd_event_run(loop, 100 * ND_MS_US);
+        assert_int_equal(ends, 1);
+        assert_true(timed_out);
+        stuck_release(&stuck);
+        while (resources_descriptors() > before + 3 && nd_clock_us() - start < 60 * ND_SECOND_US) /* the loop has some */
+                (void) sd_event_run(loop, 100 * ND_MS_US);
+        sd_event_unref(loop);
+        assert_int_equal(resources_descriptors(), before);
+        assert_int_equal(resources_children(), 0);
+        assert_int_equal(ends, 1);
+}
+
 /* A worker that starts a program, waits until it runs, and dies. */
 static struct nd_error *starts_and_dies(void *argument, [[maybe_unused]] int *ret_fd) {
         nd_autofree char *script = nd_format("echo $$ >%s/new; mv %s/new %s/pid; exec sleep 60", (char *) argument,
@@ -273,6 +311,7 @@ int main(void) {
                 cmocka_unit_test(no_descriptor_of_ours_reaches_the_program),
                 cmocka_unit_test(no_descriptor_that_we_have_inherited_reaches_the_program),
                 cmocka_unit_test(a_cancelled_child_is_killed_and_its_callback_never_runs),
+                cmocka_unit_test(a_child_that_cannot_be_killed_is_not_waited_for),
                 cmocka_unit_test(what_dies_with_us_does_not_outlive_a_kill),
                 cmocka_unit_test(where_groups_cannot_be_signalled_the_program_is_killed_alone),
                 cmocka_unit_test(a_result_says_how_it_ended_and_what_it_said_last),

@@ -3,11 +3,15 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <unit/resources.h>
+#include <unit/scratch.h>
+#include <unit/stuck.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "sys/worker.h"
 
 static struct nd_error *succeeds([[maybe_unused]] void *argument, [[maybe_unused]] int *ret_fd) {
@@ -236,6 +240,48 @@ static void a_cancelled_worker_goes_without_a_word([[maybe_unused]] void **state
         nd_worker_cancel(nullptr);
 }
 
+static struct nd_error *looks_into(void *argument, [[maybe_unused]] int *ret_fd) {
+        struct stat st;
+
+        return stat(argument, &st) < 0 ? nd_error_new(ND_NOT_FOUND, errno, "look") : nullptr;
+}
+
+static void on_given_up(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
+        struct outcome *outcome = userdata;
+
+        assert_false(outcome->called);
+        outcome->called = true;
+        outcome->error = error;
+}
+
+/* SIGKILL ends no wait for a FUSE server that has read the question. */
+static void a_worker_that_cannot_be_killed_is_given_up_and_reaped_later([[maybe_unused]] void **state) {
+        scratch_directory d = scratch_make();
+        nd_autofree char *mount = nd_format("%s/mnt", d), *file = nd_format("%s/mnt/file", d);
+        struct outcome outcome = {.fd = -EBADF};
+        uint64_t begin = nd_clock_us();
+        struct nd_worker *worker;
+        struct stuck stuck;
+        size_t before;
+
+        scratch_mkdir(d, "mnt");
+        if (!stuck_make(mount, &stuck))
+                skip_because("FUSE cannot be used here");
+        assert_true(sd_event_new(&outcome.loop) >= 0);
+        (void) sd_event_run(outcome.loop, 0);
+        before = resources_descriptors();
+        expect_ok(nd_worker_start(outcome.loop, "look", looks_into, file, ND_SECOND_US / 2, on_given_up, &outcome, &worker));
+        while (!outcome.called && nd_clock_us() - begin < 20 * ND_SECOND_US)
+                assert_true(sd_event_run(outcome.loop, 100 * ND_MS_US) >= 0);
+        expect_error(nd_take_ptr(outcome.error), ND_DEADLINE, "look: no answer within 500 ms");
+        assert_true(resources_descriptors() >= before + 2); /* it lives, and is watched */
+        stuck_release(&stuck);
+        while (resources_descriptors() >= before + 2 && nd_clock_us() - begin < 60 * ND_SECOND_US)
+                assert_true(sd_event_run(outcome.loop, 100 * ND_MS_US) >= 0);
+        assert_int_equal(resources_children(), 0);
+        outcome_done(&outcome);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_worker_s_error_comes_back_whole),
@@ -249,6 +295,7 @@ int main(void) {
                 cmocka_unit_test(on_a_loop_error_and_descriptor_come_back),
                 cmocka_unit_test(on_a_loop_a_worker_that_dies_or_is_late_is_an_error_with_its_name),
                 cmocka_unit_test(a_cancelled_worker_goes_without_a_word),
+                cmocka_unit_test(a_worker_that_cannot_be_killed_is_given_up_and_reaped_later),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);
