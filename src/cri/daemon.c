@@ -85,7 +85,7 @@ static struct nd_error *start_loop(struct daemon *daemon) {
         if (r >= 0)
                 r = sd_event_add_signal(daemon->loop, nullptr, SIGINT, nullptr, nullptr);
         if (r >= 0)
-                (void) sd_event_set_watchdog(daemon->loop, true);
+                r = sd_event_set_watchdog(daemon->loop, true);
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "make an event loop") : nullptr;
 }
 

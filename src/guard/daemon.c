@@ -443,6 +443,8 @@ struct nd_error *guard_start(struct guard *guard) {
         guard_rbac_init(&guard->rbac, guard->config.group);
         if (r >= 0)
                 r = sd_event_set_signal_exit(guard->loop, true);
+        if (r >= 0)
+                r = sd_event_set_watchdog(guard->loop, true);
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "event loop");
         nd_try(start_client(guard));

@@ -505,6 +505,8 @@ static struct nd_error *serve(struct controller *c, const char *name) {
         if (r >= 0)
                 r = sd_event_set_signal_exit(c->loop, true);
         if (r >= 0)
+                r = sd_event_set_watchdog(c->loop, true);
+        if (r >= 0)
                 r = sd_notify(0, "READY=1");
         if (r >= 0)
                 r = sd_event_loop(c->loop);

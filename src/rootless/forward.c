@@ -19,6 +19,8 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -332,12 +334,45 @@ static void on_controller(struct nd_forwarder *f, [[maybe_unused]] struct nd_wat
 
 /* ---- the loop */
 
+/* The manager's watchdog. Its socket is opened before the confinement, after which there is no way to open one. */
+static void open_watchdog(struct nd_forwarder *f) {
+        const char *path = getenv("NOTIFY_SOCKET");
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        nd_autoclose int fd = -EBADF;
+        uint64_t period_us;
+        size_t length;
+
+        if (sd_watchdog_enabled(false, &period_us) <= 0 || !path)
+                return;
+        length = strlen(path);
+        if (length < 2 || length >= sizeof address.sun_path)
+                return;
+        memcpy(address.sun_path, path, length);
+        if (path[0] == '@')
+                address.sun_path[0] = '\0';
+        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0 ||
+            connect(fd, (struct sockaddr *) &address, (socklen_t) (offsetof(struct sockaddr_un, sun_path) + length)) < 0)
+                return;
+        f->watchdog_fd = nd_take_fd(fd);
+        f->watchdog_us = period_us / 3;
+}
+
+static void feed_watchdog(struct nd_forwarder *f) {
+        if (f->watchdog_fd < 0 || f->now_us - f->fed_us < f->watchdog_us)
+                return;
+        f->fed_us = f->now_us;
+        (void) !send(f->watchdog_fd, "WATCHDOG=1", strlen("WATCHDOG=1"), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 static int patience_ms(const struct nd_forwarder *f) {
         if (f->relays_again)
                 return 0;
         if (f->paused_us > 0 || (f->supply.stale && !f->supply.asked))
                 return RESUME_MS;
-        return nd_flows_any(f) ? EXPIRE_MS : -1;
+        if (nd_flows_any(f))
+                return EXPIRE_MS;
+        return f->watchdog_fd >= 0 ? (int) (f->watchdog_us / ND_MS_US) : -1;
 }
 
 static void turn(struct nd_forwarder *f) {
@@ -345,6 +380,7 @@ static void turn(struct nd_forwarder *f) {
         int n = epoll_wait(f->epoll, events, EVENTS, patience_ms(f));
 
         f->now_us = nd_clock_us();
+        feed_watchdog(f);
         for (int i = 0; i < n; i++) {
                 struct nd_watch *watch = events[i].data.ptr;
 
@@ -398,6 +434,7 @@ static struct nd_error *prepare(struct nd_forwarder *f, const struct nd_node *no
         f->buffer = nd_malloc(ND_BUFFER);
         nd_try(nd_supply_open(f, nd_take_fd(holder)));
         nd_try(listen_for_controllers(f, node));
+        open_watchdog(f);
         return nd_confine();
 }
 
@@ -413,6 +450,7 @@ static void forwarder_done(struct nd_forwarder *f) {
                 nd_close_fd(&f->pipes[i][1]);
         }
         nd_supply_done(&f->supply);
+        nd_close_fd(&f->watchdog_fd);
         nd_close_fd(&f->control_fd);
         nd_close_fd(&f->epoll);
         free(f->buffer);
@@ -422,7 +460,7 @@ static struct nd_error *forward(const char *name) {
         nd_cleanup(nd_node_done) struct nd_node node = ND_NODE_NONE;
         nd_autoclose int lock = -EBADF;
         nd_cleanup(forwarder_done) struct nd_forwarder f = {
-                .epoll = -EBADF, .control_fd = -EBADF, .supply = {.fd = -EBADF, .watch_fd = -EBADF}};
+                .epoll = -EBADF, .control_fd = -EBADF, .watchdog_fd = -EBADF, .supply = {.fd = -EBADF, .watch_fd = -EBADF}};
 
         nd_try(nd_node_open(name, false, &node));
         nd_try(nd_node_lock_part(&node, "forward.lock", &lock));

@@ -86,9 +86,12 @@ struct nd_forwarder {
         int pipes[ND_PIPES][2];
         size_t pipe_count;
         struct nd_flows *flows;
-        uint64_t now_us;    /* when the loop woke */
-        uint64_t paused_us; /* when a listener was paused for want of something; 0 = none is */
-        uint64_t exhausted; /* how often that was */
+        int watchdog_fd;      /* the manager's, connected; -EBADF = it does not watch */
+        uint64_t watchdog_us; /* how often we report to it */
+        uint64_t fed_us;      /* when it was last */
+        uint64_t now_us;      /* when the loop woke */
+        uint64_t paused_us;   /* when a listener was paused for want of something; 0 = none is */
+        uint64_t exhausted;   /* how often that was */
         char *buffer;
         bool over;
 };

@@ -79,6 +79,8 @@ static struct nd_error *keep(struct keeper *k) {
         if (r >= 0)
                 r = sd_event_add_signal(k->loop, nullptr, SIGINT, on_signal, k);
         if (r >= 0)
+                r = sd_event_set_watchdog(k->loop, true);
+        if (r >= 0)
                 r = sd_notify(0, "READY=1");
         if (r >= 0)
                 r = sd_event_loop(k->loop);
