@@ -11,7 +11,8 @@ from . import cache, deps, gobin, guest, machine, registry
 from .project import BUILD, TOP
 
 DEADLINE = 3600.0
-PROGRAMS = ("src/nodens", "src/nodens-cri", "src/pull/nodens-fetch", "src/pull/nodens-unpack", "src/mon/nodens-mon", "tests/pods/faulty")
+PROGRAMS = ("src/nodens", "src/nodens-cri", "src/pull/nodens-fetch", "src/pull/nodens-unpack", "src/mon/nodens-mon", "tests/pods/faulty",
+            "tests/cri/attack-loop")
 PEERS = ("registry", "containerd", "criclient")
 SCRIPT = """#!/bin/sh
 mkdir -p /nodens /cache /run/systemd/network
