@@ -2,6 +2,7 @@
 #include "guard/manifest.h"
 
 #include "base/base64.h"
+#include "guard/manifest-access.h"
 #include "guard/store.h"
 #include "policy/scc.h"
 
@@ -12,6 +13,9 @@ const char *const guard_manifest_names[GUARD_MANIFEST_PARTS] = {
         [GUARD_MANIFEST_CONSTRAINTS] = "constraints",
         [GUARD_MANIFEST_RBAC] = "rbac",
         [GUARD_MANIFEST_WEBHOOKS] = "webhooks",
+        [GUARD_MANIFEST_NETWORK] = "network",
+        [GUARD_MANIFEST_ADMISSION] = "admission",
+        [GUARD_MANIFEST_KUBECONFIG] = "kubeconfig",
 };
 
 enum {
@@ -833,6 +837,15 @@ void guard_manifest_write(enum guard_manifest_part part, const struct guard_mani
                 break;
         case GUARD_MANIFEST_WEBHOOKS:
                 write_webhooks(&out, settings);
+                break;
+        case GUARD_MANIFEST_NETWORK:
+                guard_manifest_write_network(settings, text);
+                break;
+        case GUARD_MANIFEST_ADMISSION:
+                guard_manifest_write_admission(settings, text);
+                break;
+        case GUARD_MANIFEST_KUBECONFIG:
+                guard_manifest_write_kubeconfig(settings, text);
                 break;
         case GUARD_MANIFEST_PARTS:
                 break;

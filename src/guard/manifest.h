@@ -13,6 +13,10 @@ struct guard_manifest_settings {
         const char *ca;                          /* PEM that the API server checks the guard by; nullptr: none is written */
         const char *default_mode;                /* of namespaces without a label, as in the configuration */
         const struct guard_standards *standards; /* pod security; nullptr: none */
+        const char *kubeconfig;                  /* a path on the API server's machine, as the next two */
+        const char *client_certificate, *client_key;
+        const char *api_servers; /* networks, with commas between them; nullptr: not known */
+        uint16_t port;           /* of the guard's pods */
 };
 
 enum guard_manifest_part {
@@ -20,6 +24,9 @@ enum guard_manifest_part {
         GUARD_MANIFEST_CONSTRAINTS, /* the default constraints, a role for each, and who has them */
         GUARD_MANIFEST_RBAC,        /* what the guard itself may do */
         GUARD_MANIFEST_WEBHOOKS,
+        GUARD_MANIFEST_NETWORK,    /* a NetworkPolicy; api_servers are known */
+        GUARD_MANIFEST_ADMISSION,  /* a file for the API server: that it has a client certificate for webhooks */
+        GUARD_MANIFEST_KUBECONFIG, /* and the kubeconfig that this one names */
         GUARD_MANIFEST_PARTS,
 };
 

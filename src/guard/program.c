@@ -15,6 +15,10 @@ enum {
         CA_BYTES = 1 << 20,
 };
 
+#define PARTS "crd, constraints, rbac, webhooks, network, admission or kubeconfig"
+#define KUBECONFIG "/etc/kubernetes/nodens-guard.kubeconfig"
+#define CLIENT "/etc/kubernetes/pki/apiserver-kubelet-client" /* as kubeadm calls it */
+
 struct serve_settings {
         const char *config;
         bool debug;
@@ -22,6 +26,7 @@ struct serve_settings {
 
 struct manifest_settings {
         const char *config, *namespace, *service, *url, *ca_file;
+        const char *kubeconfig, *client_certificate, *client_key, *api_servers;
 };
 
 static const struct nd_option serve_options[] = {
@@ -63,6 +68,29 @@ static const struct nd_option manifest_options[] = {
          .argument = "FILE",
          .values = ND_VALUES_FILE,
          .help = "certificate authority of the guard's certificate, for the API server"},
+        {.name = "api-servers",
+         .kind = ND_OPTION_TEXT,
+         .offset = offsetof(struct manifest_settings, api_servers),
+         .argument = "CIDR,...",
+         .help = "addresses of the API servers, for network"},
+        {.name = "kubeconfig",
+         .kind = ND_OPTION_TEXT,
+         .offset = offsetof(struct manifest_settings, kubeconfig),
+         .argument = "FILE",
+         .values = ND_VALUES_FILE,
+         .help = "where the API server finds what kubeconfig prints (default " KUBECONFIG ")"},
+        {.name = "client-certificate",
+         .kind = ND_OPTION_TEXT,
+         .offset = offsetof(struct manifest_settings, client_certificate),
+         .argument = "FILE",
+         .values = ND_VALUES_FILE,
+         .help = "the API server's certificate for the guard (default " CLIENT ".crt)"},
+        {.name = "client-key",
+         .kind = ND_OPTION_TEXT,
+         .offset = offsetof(struct manifest_settings, client_key),
+         .argument = "FILE",
+         .values = ND_VALUES_FILE,
+         .help = "and its key (default " CLIENT ".key)"},
         {},
 };
 
@@ -107,11 +135,14 @@ static struct nd_error *print_part(const char *name, const struct guard_manifest
 
         for (enum guard_manifest_part part = 0; part < GUARD_MANIFEST_PARTS; part++)
                 if (nd_streq(name, guard_manifest_names[part])) {
+                        if (part == GUARD_MANIFEST_NETWORK && !settings->api_servers)
+                                return nd_error_new(ND_INVALID, 0,
+                                                    "network needs --api-servers: a policy that lets everything in is none");
                         guard_manifest_write(part, settings, &text);
                         (void) fputs(nd_text_get(&text), stdout);
                         return nullptr;
                 }
-        return nd_error_new(ND_INVALID, 0, "there is no part '%s'; there are crd, constraints, rbac and webhooks", name);
+        return nd_error_new(ND_INVALID, 0, "there is no part '%s'; there are " PARTS, name);
 }
 
 static struct nd_error *print_parts(const struct manifest_settings *settings, int count, char **parts) {
@@ -122,13 +153,19 @@ static struct nd_error *print_parts(const struct manifest_settings *settings, in
         nd_try(guard_config_read(settings->config, &config));
         if (settings->ca_file)
                 nd_try(nd_file_read_kernel(settings->ca_file, CA_BYTES, &ca));
-        manifest = (struct guard_manifest_settings) {.group = config.group,
-                                                     .namespace = settings->namespace ? settings->namespace : "nodens-system",
-                                                     .service = settings->service ? settings->service : "nodens-guard",
-                                                     .url = settings->url,
-                                                     .ca = ca,
-                                                     .default_mode = config.default_mode,
-                                                     .standards = &config.standards};
+        manifest = (struct guard_manifest_settings) {
+                .group = config.group,
+                .namespace = settings->namespace ? settings->namespace : "nodens-system",
+                .service = settings->service ? settings->service : "nodens-guard",
+                .url = settings->url,
+                .ca = ca,
+                .default_mode = config.default_mode,
+                .standards = &config.standards,
+                .kubeconfig = settings->kubeconfig ? settings->kubeconfig : KUBECONFIG,
+                .client_certificate = settings->client_certificate ? settings->client_certificate : CLIENT ".crt",
+                .client_key = settings->client_key ? settings->client_key : CLIENT ".key",
+                .api_servers = settings->api_servers,
+                .port = (uint16_t) config.port};
         for (int i = 0; i < count; i++) {
                 if (i > 0)
                         (void) fputs("---\n", stdout);
@@ -141,7 +178,7 @@ static int run_manifest(void *settings, int operand_count, char **operands) {
         nd_autoerror struct nd_error *error = nullptr;
 
         if (operand_count == 0)
-                error = nd_error_new(ND_INVALID, 0, "name what to print: crd, constraints, rbac or webhooks");
+                error = nd_error_new(ND_INVALID, 0, "name what to print: " PARTS);
         else
                 error = print_parts(settings, operand_count, operands);
         return report(error);
@@ -155,7 +192,7 @@ static const struct nd_command commands[] = {
          .run = run_serve},
         {.name = "manifest",
          .summary = "print what the cluster needs, for `kubectl apply -f -`",
-         .operands = "crd|constraints|rbac|webhooks ...",
+         .operands = "crd|constraints|rbac|webhooks|network|admission|kubeconfig ...",
          .options = manifest_options,
          .settings_size = sizeof(struct manifest_settings),
          .run = run_manifest},

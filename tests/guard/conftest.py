@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """nodens-guard beside a stock API server: a control plane on the machine itself, as root; without nodes, `tools/dev test guard`, or with one, `guard-node`."""
 import contextlib
+import dataclasses
 import json
 import os
 import subprocess
@@ -145,7 +146,21 @@ def guard_kubeconfig(plane: Plane, state: Path) -> None:
 def guard_config(state: Path, name: str = "guard", **more: Any) -> None:
     (state / f"{name}.yaml").write_text(json.dumps({
         "address": "127.0.0.1", "port": PORT, "certificate": f"{STATE}/pki/webhook-guard.crt", "key": f"{STATE}/pki/webhook-guard.key",
-        "kubeconfig": f"{STATE}/guard.kubeconfig", "userNamespacesHostNetwork": True, **more}))
+        "clientCA": f"{STATE}/pki/ca.crt", "kubeconfig": f"{STATE}/guard.kubeconfig", "userNamespacesHostNetwork": True, **more}))
+
+
+def with_client_certificate(options: cluster.Options) -> cluster.Options:
+    """The API server shows a certificate to the guard, by the files that `nodens-guard manifest` prints."""
+    outside, inside = TOP / "build/guard-admission", "/nodens/build/guard-admission"
+    outside.mkdir(parents=True, exist_ok=True)
+    words = ["--url", f"https://127.0.0.1:{PORT}", "--kubeconfig", f"{inside}/kubeconfig", "--client-certificate", f"{STATE}/pki/apiserver-kubelet.crt",
+             "--client-key", f"{STATE}/pki/apiserver-kubelet.key"]
+    with room.prepared(room.Room(root="build")) as prepared:
+        for part in ("admission", "kubeconfig"):
+            done = prepared.capture([GUARD, "manifest", part, *words])
+            assert done.returncode == 0, done.stderr
+            (outside / part).write_text(done.stdout)
+    return dataclasses.replace(options, apiserver_args=(*options.apiserver_args, f"--admission-control-config-file={inside}/admission"))
 
 
 @contextlib.contextmanager
@@ -183,7 +198,7 @@ def await_webhooks(plane: Plane) -> None:
 @contextlib.contextmanager
 def guarded(options: cluster.Options, **config: Any) -> Iterator[Plane]:
     """A cluster with a guard in front of its API server, in a room of the control plane's network."""
-    one = cluster.up(options)
+    one = cluster.up(with_client_certificate(options))
     try:
         place = room.Room(root="build", netns=one.netns, binds=(room.Bind(one.state, STATE),))
         with room.prepared(place) as inside:

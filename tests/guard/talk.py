@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 CONTEXT = ssl._create_unverified_context()
+CONTEXT.load_cert_chain("/run/cluster/pki/apiserver-kubelet.crt", "/run/cluster/pki/apiserver-kubelet.key")    # as the API server has it
 HEAD = {"Content-Type": "application/json"}
 
 
@@ -62,9 +63,21 @@ def waits(one: socket.socket) -> bool:
     return False
 
 
+def strangers(port: int) -> dict[str, int]:
+    """What the guard's paths say to a client without a certificate."""
+    found = {}
+    for path in ("/mutate/enforce", "/validate/enforce", "/validate/warn", "/pod-security/enforce", "/metrics"):
+        connection = http.client.HTTPSConnection("127.0.0.1", port, context=ssl._create_unverified_context(), timeout=30)
+        connection.request("GET" if path == "/metrics" else "POST", path, review({"kind": "Pod"}), HEAD)
+        found[path] = connection.getresponse().status
+        connection.close()
+    return found
+
+
 def slow(port: int) -> dict[str, Any]:
     """Two hundred clients who stop in the middle: of the handshake, of the head, of the body. Others are answered meanwhile."""
     held = []
+    ask(port, "GET", "/metrics")    # with a certificate: an address that has shown none gets fewer connections
     for number in range(200):
         plain = socket.create_connection(("127.0.0.1", port), timeout=30)
         if number % 4 == 0:
@@ -135,4 +148,4 @@ def kept(port: int) -> dict[str, int]:
 if __name__ == "__main__":
     if sys.argv[1] == "leaders":
         leaders(int(sys.argv[2]))
-    print(json.dumps({"large": large, "refused": refused, "slow": slow, "privileged": privileged, "metrics": metrics, "serial": serial, "kept": kept}[sys.argv[1]](int(sys.argv[2]))))
+    print(json.dumps({"large": large, "refused": refused, "slow": slow, "strangers": strangers, "privileged": privileged, "metrics": metrics, "serial": serial, "kept": kept}[sys.argv[1]](int(sys.argv[2]))))

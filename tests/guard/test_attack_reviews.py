@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from alone import CLIENT, Alone, review, running
-from conftest import wait_until
+from conftest import SANITIZED, wait_until
 
 POD = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 ROOM = 8 << 20
@@ -135,7 +135,7 @@ def test_half_sent_bodies_of_strangers_take_no_memory(alone: Alone) -> None:
     after = resident()
     for secure in held:
         secure.close()
-    assert len(held) == 24 and after - before < 32 << 20, (before, after)
+    assert len(held) == 24 and after - before < (2000 if SANITIZED else 32) << 20, (before, after)     # ASan keeps what was freed
     assert alone.ask("GET", "/healthz", client=None)[0] == 200
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import batch
 import pytest
-from conftest import BUILD, PORT, SANITIZED, Plane, guard_config, guard_running, scc, wait_until
+from conftest import BUILD, GUARD, PORT, SANITIZED, Plane, guard_config, guard_running, scc, wait_until
 
 MIB = 1 << 20
 TALK = "/nodens/tests/guard/talk.py"
@@ -27,6 +27,24 @@ def test_objects_of_3_mib_are_reviewed(plane: Plane) -> None:
     assert found["status"] == 200 and found["allowed"] is True and found["bytes"] > 6 * MIB, found
     pod = plane.create(ns, {}, annotations={"note": "x" * 200_000})
     assert pod["metadata"]["annotations"]["security.nodens.io/scc"] == "restricted-v2"
+
+
+def test_the_api_servers_certificate_lets_it_in_and_no_other_client(plane: Plane) -> None:
+    before = talk(plane, "metrics")
+    assert scc(plane.create(plane.namespace("certified"), {})) == "restricted-v2"       # by the API server's own client certificate
+    others = talk(plane, "strangers")
+    assert set(others.values()) == {401} and others, others
+    after = talk(plane, "metrics")
+    assert after["nodens_guard_clients_refused_total"] - before["nodens_guard_clients_refused_total"] == len(others)
+    assert "clients are not authenticated" not in (plane.one.state / "logs/guard.log").read_text()
+
+
+def test_the_network_policy_names_the_api_servers(plane: Plane) -> None:
+    plane.kubectl("apply", "-f", "-", stdin=plane.guard_output("manifest", "network", "--api-servers", "10.0.0.1/32,10.0.0.2/32"))
+    spec = json.loads(plane.kubectl("get", "networkpolicy", "nodens-guard", "-n", "nodens-system", "-o", "json"))["spec"]
+    assert [one["ipBlock"]["cidr"] for one in spec["ingress"][0]["from"]] == ["10.0.0.1/32", "10.0.0.2/32"]
+    assert spec["ingress"][0]["ports"] == [{"port": PORT, "protocol": "TCP"}] and spec["policyTypes"] == ["Ingress"]
+    assert "--api-servers" in plane.inside.capture([GUARD, "manifest", "network"]).stderr
 
 
 def test_what_is_too_large_too_deep_or_no_review_is_refused(plane: Plane) -> None:
