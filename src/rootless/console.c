@@ -33,6 +33,7 @@ enum {
         PIECE = 16 << 10,
         DRAIN_PIECES = 64, /* of what is left at the end; a process that stays behind may write for ever */
         LOOK_US = 200 * 1000,
+        LATE_US = 1000 * 1000,
         PTMX_MAJOR = 5,
         PTMX_MINOR = 2,
 };
@@ -50,7 +51,7 @@ struct nd_console {
         struct termios before, inside; /* as the caller's was, as the command's shall be */
         sigset_t mask;
         sd_event *loop;
-        sd_event_source *input, *output, *report, *look;
+        sd_event_source *input, *output, *report, *look, *late;
         char queue[PIECE]; /* keys that the pseudoterminal did not take yet */
         size_t queued;
 };
@@ -96,8 +97,9 @@ static void set_terminal(int fd, const struct termios *settings) {
         (void) sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
+/* In the background the terminal is as the job in the foreground wants it. */
 static void put_back(struct nd_console *c) {
-        if (c->raw)
+        if (c->raw && in_foreground(c))
                 set_terminal(c->terminal, &c->before);
         c->raw = false;
 }
@@ -111,9 +113,9 @@ static void take_size(struct nd_console *c) {
 
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata);
 
-/* Takes the terminal if the command has it and we are in the foreground; else looks again soon. */
+/* Takes the terminal if the command has it and we are in the foreground; else looks again soon. A shell may have put it back while we were stopped. */
 static void take_terminal(struct nd_console *c) {
-        struct termios raw = c->before;
+        struct termios raw;
 
         if (!c->foreground)
                 return;
@@ -122,12 +124,12 @@ static void take_terminal(struct nd_console *c) {
                         (void) sd_event_add_time_relative(c->loop, &c->look, CLOCK_MONOTONIC, LOOK_US, 0, on_look, c);
                 return;
         }
-        if (!c->raw) {
+        if (!c->raw)
                 (void) tcgetattr(c->terminal, &c->before);
-                cfmakeraw(&raw);
-                c->raw = tcsetattr(c->terminal, TCSADRAIN, &raw) == 0;
-                prepare_crash(c);
-        }
+        raw = c->before;
+        cfmakeraw(&raw);
+        c->raw = tcsetattr(c->terminal, TCSADRAIN, &raw) == 0;
+        prepare_crash(c);
         take_size(c);
         if (c->input && c->queued < sizeof c->queue)
                 (void) sd_event_source_set_enabled(c->input, SD_EVENT_ON);
@@ -161,7 +163,7 @@ static int on_input(sd_event_source *source, int fd, [[maybe_unused]] uint32_t e
 
         if (!c->raw || !in_foreground(c)) { /* reading would stop us, though the command may not even want to read */
                 (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
-                put_back(c);
+                c->raw = false;
                 take_terminal(c);
                 return 0;
         }
@@ -234,10 +236,23 @@ static void stop_here(pid_t whom) {
 static void stop_with_command(struct nd_console *c) {
         bool whole = c->raw; /* where the terminal is not ours, its keys have reached the rest of the job already */
 
+        c->late = sd_event_source_disable_unref(c->late);
         put_back(c);
         stop_here(whole ? 0 : getpid());
         take_terminal(c);
         order(c, SIGCONT);
+}
+
+static int on_late([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        stop_with_command(userdata);
+        return 0;
+}
+
+/* We are to stop, and so is the command. Its report stops us; a command that ignores this signal does not keep us from it. */
+static void stop_both(struct nd_console *c) {
+        order(c, SIGTSTP);
+        if (!c->late)
+                (void) sd_event_add_time_relative(c->loop, &c->late, CLOCK_MONOTONIC, LATE_US, 0, on_late, c);
 }
 
 static void give_terminal(struct nd_console *c) {
@@ -273,11 +288,7 @@ static int on_signal([[maybe_unused]] sd_event_source *source, const struct sign
                 order(c, SIGCONT);
                 break;
         case SIGTSTP:
-                order(c, SIGTSTP);
-                put_back(c);
-                stop_here(getpid());
-                take_terminal(c);
-                order(c, SIGCONT);
+                stop_both(c);
                 break;
         default:
                 order(c, (unsigned char) si->ssi_signo);
@@ -440,6 +451,7 @@ void nd_console_free(struct nd_console *c) {
         sd_event_source_disable_unref(c->output);
         sd_event_source_disable_unref(c->report);
         sd_event_source_disable_unref(c->look);
+        sd_event_source_disable_unref(c->late);
         sd_event_unref(c->loop);
         nd_close_fd(&c->master);
         nd_close_fd(&c->slave);

@@ -167,8 +167,8 @@ int rootless_run(void *settings, int operand_count, char **operands) {
                 return rootless_fail(nd_error_new(ND_INVALID, 0, "run needs a command: nodens-rootless run -- COMMAND"));
         error = work(&job, &given, operand_count, operands);
         code = !error ? job.code : job.no_program ? 127 : EXIT_FAILURE;
+        job_done(&job); /* puts the terminal back */
         if (error)
                 (void) rootless_fail(error);
-        job_done(&job);
         return code;
 }

@@ -72,6 +72,11 @@ class Screen:
         os.waitpid(self.pid, 0)
 
 
+def child_of(pid: int) -> int:
+    """The only child of a process, which is a shell."""
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
+
+
 @pytest.fixture
 def screen() -> Iterator[Screen]:
     made = Screen()
@@ -231,6 +236,45 @@ def test_a_command_is_suspended_and_continued_as_a_job(screen: Screen, way: str)
     screen.until("end=5.")
 
 
+def test_a_pipeline_is_suspended_and_continued_once(screen: Screen, way: str) -> None:
+    before = screen.settings()
+    screen.type(f"{way} sh -c 'echo rea''dy; i=0; while [ $i -lt 40 ]; do sleep 0.05; i=$((i + 1)); done; echo done' </dev/null | cat\n")
+    screen.until("(?m)^ready")
+    screen.type("\x1a")
+    screen.until("Stopped")
+    screen.until(PROMPT)
+    screen.type("fg; echo en''d=$?.\n")
+    shown = screen.until("end=")
+    assert "done" in shown and "Stopped" not in shown
+    screen.until(PROMPT)
+    assert screen.settings() == before
+
+
+def test_a_command_that_ignores_it_does_not_keep_its_job_from_being_suspended(screen: Screen, way: str) -> None:
+    screen.type(f"{way} sh -c 'trap \"\" TSTP; echo rea''dy; exec sleep 1000' </dev/null | cat\n")
+    screen.until("(?m)^ready")
+    screen.type("\x1a")
+    screen.until("Stopped")
+    screen.until(PROMPT)
+    screen.type("kill -KILL %1\n")
+    screen.until(PROMPT)
+
+
+def test_a_terminal_that_the_shell_took_back_is_raw_again_after_a_stop_from_outside(screen: Screen, living: Node) -> None:
+    before = screen.settings()
+    screen.type(f"{PROGRAM} shell --name {living.name} -- sh -c 'echo rea''dy; read line; echo \"<$line>\"'\n")
+    screen.until("(?m)^ready")
+    machine.wait_for(screen.is_raw, what="keys are the command's")
+    os.kill(child_of(screen.pid), signal.SIGSTOP)
+    screen.until(PROMPT)
+    termios.tcsetattr(screen.fd, termios.TCSANOW, before)   # as bash does, and dash does not
+    screen.type("fg\n")
+    machine.wait_for(screen.is_raw, what="keys are the command's again")
+    screen.type("word\n")
+    screen.until("<word>")
+    screen.until(PROMPT)
+
+
 def test_a_shell_in_the_node_has_jobs_of_its_own(screen: Screen, living: Node) -> None:
     screen.type(f"PS1= {PROGRAM} shell --name {living.name} -- env PS1='inside# ' sh -i\n")
     screen.until("inside# ")
@@ -239,8 +283,12 @@ def test_a_shell_in_the_node_has_jobs_of_its_own(screen: Screen, living: Node) -
     screen.type("\x1a")
     screen.until("Stopped")
     screen.until("inside# ")
-    screen.type("kill -KILL %1; wait; tty\n")
+    screen.type("kill -KILL %1; tty\n")
     screen.until("/dev/pts/")
+    shown = screen.until("inside# ")
+    while "Killed" not in shown:    # the shell says so before one of its next prompts
+        screen.type("true\n")
+        shown = screen.until("inside# ")
     screen.type("exit 3\n")
     screen.until(PROMPT)
     screen.type("echo end=$?.\n")
