@@ -33,6 +33,7 @@
 
 #include "base/text.h"
 #include "net/unix.h"
+#include "rootless/confine.h"
 #include "rootless/control.h"
 #include "rootless/init.h"
 #include "rootless/network.h"
@@ -120,15 +121,17 @@ static struct nd_error *set_view(const struct nd_holder_plan *plan) {
         return nd_view_enter(plan->binds);
 }
 
+static struct nd_error *confine([[maybe_unused]] const struct nd_holder_plan *plan) {
+        return nd_confine_node();
+}
+
 /* What the phases need no socket for. */
 static const struct {
         const char *name;
         struct nd_error *(*run)(const struct nd_holder_plan *plan);
 } phases[] = {
-        {"host name", set_names},
-        {"mounts", set_view},
-        {"cgroup", enter_leaf},
-        {"network", set_network},
+        {"host name", set_names},        {"mounts", set_view}, {"cgroup", enter_leaf}, {"network", set_network},
+        {"system call filter", confine},
 };
 
 static struct nd_error *build(const struct nd_holder_plan *plan, int fd) {
@@ -236,12 +239,20 @@ static struct nd_error *prepare(const struct nd_holder_plan *plan, int fd, int l
         return nd_control_send(fd, &text, nullptr, 0);
 }
 
+/* Root of the node can read the holder's memory, and /proc/1/environ for as long as the node lives. Each command is given its own environment. */
+static void forget_environment(void) {
+        for (char **variable = environ; *variable; variable++)
+                explicit_bzero(*variable, strlen(*variable));
+        environ[0] = nullptr;
+}
+
 [[noreturn]] static void builder_main(const struct nd_holder_plan *plan, int fd, int listener) {
         nd_autoclose int proc = -EBADF;
         struct nd_error *error;
 
         detach();
         keep_only(&fd, &listener);
+        forget_environment();
         (void) prctl(PR_SET_NAME, "nodens-holder");
         error = nd_dir_open(AT_FDCWD, "/proc", &proc); /* by its path it is gone when the holder's maps are to be written */
         if (!error)

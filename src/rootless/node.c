@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 
 #include "base/json.h"
 #include "net/unix.h"
@@ -13,7 +14,10 @@
 
 #define RECORD "node.json"
 
-enum { NAME_CEILING = 48 }; /* a socket's path has 108 bytes */
+enum {
+        NAME_CEILING = 48, /* a socket's path has 108 bytes */
+        CONNECT_SECONDS = 5,
+};
 
 void nd_node_done(struct nd_node *node) {
         free(node->name);
@@ -239,12 +243,15 @@ struct nd_error *nd_node_holder(const struct nd_node *node, struct nd_node_recor
 
 struct nd_error *nd_node_connect(const struct nd_node *node, int *ret_fd) {
         nd_autofree char *path = nd_format("%s/holder.sock", node->path);
+        struct timeval patience = {.tv_sec = CONNECT_SECONDS};
         nd_autoclose int fd = -EBADF;
         struct sockaddr_un address;
 
         nd_try(nd_unix_address(path, &address));
         fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        if (fd < 0 || connect(fd, (struct sockaddr *) &address, sizeof address) < 0)
+        /* Root of the node can keep the holder from accepting and reading; neither may hold us up. */
+        if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0 ||
+            connect(fd, (struct sockaddr *) &address, sizeof address) < 0)
                 return nd_error_new(ND_UNAVAILABLE, errno, "connect to the holder of node '%s' at '%s'", node->name, path);
         *ret_fd = nd_take_fd(fd);
         return nullptr;

@@ -18,6 +18,7 @@
 
 #include "base/text.h"
 #include "rootless/commands.h"
+#include "rootless/confine.h"
 #include "rootless/console.h"
 #include "rootless/node.h"
 #include "sys/calls.h"
@@ -58,7 +59,7 @@ static struct nd_error *enter(const struct nd_node_record *record) {
         if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0 ||
             prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "become root of the node");
-        return nullptr;
+        return nd_confine_node();
 }
 
 /* Only children are in the process namespace that is joined. */

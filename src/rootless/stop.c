@@ -26,8 +26,9 @@ struct nd_error *nd_stop_holder(const struct nd_node *node, int pidfd) {
         struct pollfd wait = {.fd = pidfd, .events = POLLIN};
         nd_autoerror struct nd_error *unasked = ask(node);
 
-        /* A holder that is about to end may close the connection before it answers; what counts is that it ends. */
-        if (poll(&wait, 1, GRACE_MS) > 0)
+        /* A holder that is about to end may close the connection before it answers; what counts is that it ends. One that does not answer at all, since
+         * root of the node holds it up, has not heard, and will not end by itself. */
+        if (poll(&wait, 1, nd_error_code(unasked) == ND_DEADLINE ? 0 : GRACE_MS) > 0)
                 return nullptr;
         if (nd_sys->pidfd_send_signal(pidfd, SIGKILL, 0) < 0 || poll(&wait, 1, KILL_MS) <= 0)
                 return nd_error_new(ND_DEADLINE, ETIMEDOUT, "node '%s' does not end", node->name);
