@@ -188,7 +188,7 @@ void nd_session_lead(const struct nd_session *s) {
         struct clone_args arguments = {.exit_signal = SIGCHLD};
         struct monitor m = {.terminal = s->terminal >= 0};
         sigset_t mask;
-        int signals;
+        int signals, code;
 
         (void) setsid();
         (void) close(NODE);
@@ -217,5 +217,10 @@ void nd_session_lead(const struct nd_session *s) {
         let_go();
         (void) sigdelset(&mask, SIGTTOU);
         signals = signalfd(-1, &mask, SFD_CLOEXEC);
-        _exit(signals < 0 ? EXIT_FAILURE : watch(&m, signals));
+        code = signals < 0 ? EXIT_FAILURE : watch(&m, signals);
+        /* The kernel hangs up on the group in the foreground when the session's leader ends. What the command has left running lives on, as it does
+         * without a terminal. */
+        if (m.terminal)
+                (void) tcsetpgrp(TERMINAL, getpgrp());
+        _exit(code);
 }

@@ -327,6 +327,12 @@ def test_a_command_in_a_pipeline_gets_keys_when_it_asks_for_them(screen: Screen,
     screen.until("end=0.")
 
 
+def test_what_a_command_leaves_running_in_a_node_that_lasts_lives_on(screen: Screen, living: Node) -> None:
+    screen.command(f"{PROGRAM} shell --name {living.name} -- sh -c 'sleep 2000 & exit 0'")
+    assert "sleep 2000" in living.shell("ps", "-e", "-o", "args=").stdout
+    living.shell("pkill", "-x", "sleep")
+
+
 def test_without_a_terminal_signals_are_handed_on(living: Node) -> None:
     with subprocess.Popen(machine.as_user(PROGRAM, "shell", "--name", living.name, "--", "sh", "-c", "trap 'echo got it; exit 3' INT; echo ready; while :; do sleep 0.05; done"),
                           stdout=subprocess.PIPE, text=True, env=machine.environment(), cwd="/") as process:
