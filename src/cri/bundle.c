@@ -3,7 +3,7 @@
  *
  * Theory of operation
  *   bundle_make() goes from what is cheap to refuse to what leaves something behind: volumes are looked at, the root is built (from there on in a mount
- *   namespace of the worker's own), the user is looked up in that root, the spec is written last. What a container sees beside its image and its
+ *   namespace of the worker's own), the user is looked up in that root, volumes are attached (attachment.h), the spec is written last. What a container sees beside its image and its
  *   volumes is the table in add_defaults(); a volume at the same place takes a default's place away. */
 #include "cri/bundle.h"
 
@@ -15,6 +15,7 @@
 #include <sys/utsname.h>
 
 #include "cri/apparmor.h"
+#include "cri/attachment.h"
 #include "cri/capabilities.h"
 #include "cri/cdi.h"
 #include "cri/config.h"
@@ -82,7 +83,7 @@ static bool writes_cgroups(const struct bundle_plan *plan) {
         return cri_config_handler(plan->config, pod_of(plan)->runtime_handler, &handler) && handler.writable_cgroups;
 }
 
-static void add_proc_and_sys(const struct bundle_plan *plan, struct nd_spec *spec) {
+static void add_proc_and_sys(const struct bundle_plan *plan, const struct attachment *attachment, struct nd_spec *spec) {
         bool mapped = plan->namespaces[POD_USER], privileged = request_of(plan)->privileged;
         const char *access = privileged ? "rw" : "ro", *cgroups = privileged || writes_cgroups(plan) ? "rw" : "ro";
 
@@ -91,7 +92,9 @@ static void add_proc_and_sys(const struct bundle_plan *plan, struct nd_spec *spe
                 add_mount(plan, spec, "/proc", nullptr, "/proc", OPTIONS("rbind", "rprivate", "nosuid", "noexec", "nodev"));
         else
                 add_mount(plan, spec, "/proc", "proc", "proc", OPTIONS("nosuid", "noexec", "nodev"));
-        if (mapped && !plan->namespaces[POD_NET]) {
+        if (attachment->sys) {
+                ; /* it is below the root already, and nothing is hidden in it */
+        } else if (mapped && !plan->namespaces[POD_NET]) {
                 add_mount(plan, spec, "/sys", nullptr, "/sys",
                           OPTIONS("rbind", "rprivate", "nosuid", "noexec", "nodev", "rro"));
                 /* The node's cgroups came with it. The kernel mounts no second instance right on the first, and what crun puts in between itself is
@@ -280,10 +283,10 @@ static struct nd_error *write_spec(const char *directory, const struct nd_spec *
 }
 
 /* What an image's container and the pod's init have in common. */
-static struct nd_error *begin_spec(const struct bundle_plan *plan, const char *directory, struct nd_spec *spec) {
+static struct nd_error *begin_spec(const struct bundle_plan *plan, char *root, struct nd_spec *spec) {
         const char *parent = pod_of(plan)->cgroup_parent;
 
-        spec->root = nd_format("%s/rootfs", directory);
+        spec->root = root;
         add_namespaces(plan, spec);
         resources_describe(&request_of(plan)->resources, parent, &spec->resources);
         return resources_cgroup(plan->config, parent, plan->container->id, &spec->cgroup);
@@ -301,18 +304,18 @@ static struct nd_error *choose_labels(const struct bundle_plan *plan, struct sel
 static struct nd_error *label_volumes(const struct container_request *request, const volumes *found,
                                       const struct selinux_labels *labels) {
         for (size_t i = 0; labels->mount && i < request->mounts.count; i++)
-                if (request->mounts.items[i].relabel && found->items[i].source && !request->mounts.items[i].image[0])
-                        nd_try(selinux_relabel(found->items[i].source, labels->mount));
+                if (request->mounts.items[i].relabel && found->items[i].file >= 0)
+                        nd_try(selinux_relabel(found->items[i].file, found->items[i].path, labels->mount));
         return nullptr;
 }
 
 static struct nd_error *make_spec(const struct bundle_plan *plan, const char *directory, int tree,
-                                  const struct container_user *user, const volumes *found, const declared_volumes *declared,
-                                  struct selinux_labels *labels) {
+                                  const struct container_user *user, const volumes *found, struct selinux_labels *labels,
+                                  struct attachment *attachment) {
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
         const struct container_request *request = request_of(plan);
 
-        nd_try(begin_spec(plan, directory, &spec));
+        nd_try(begin_spec(plan, attachment_root(attachment, directory), &spec));
         spec.read_only_root = request->read_only_root;
         spec.propagation = root_propagation(request);
         nd_try(process_describe(request, plan->image, pod_of(plan)->hostname, &spec.process));
@@ -321,12 +324,13 @@ static struct nd_error *make_spec(const struct bundle_plan *plan, const char *di
         spec.process.selinux = nd_take_ptr(labels->process);
         spec.mount_label = nd_take_ptr(labels->mount);
         nd_try(devices_describe(request, &spec));
-        add_proc_and_sys(plan, &spec);
+        add_proc_and_sys(plan, attachment, &spec);
         add_dev(plan, &spec);
         add_files(plan, &spec);
-        volumes_mount(request, found, declared, &spec);
+        volumes_mount(request, found, &attachment->declared, &spec);
         nd_try(cdi_describe(plan->config, &request->cdi_devices, &spec)); /* over all that is there */
-        nd_try(image_path_check(tree, &spec));
+        nd_try(image_path_check(attachment->root >= 0 ? attachment->root : tree, &spec)); /* with the volumes that are there */
+        nd_try(attachment_finish(attachment, &spec));
         return write_spec(directory, &spec);
 }
 
@@ -351,11 +355,34 @@ static struct nd_error *mount_images(const struct bundle_plan *plan, const char 
         return nullptr;
 }
 
+/* Whether a process in the container may have SYS_ADMIN; without a user namespace read-only is nothing that would hold against that. */
+static bool may_remount(const struct bundle_plan *plan) {
+        struct nd_spec_capabilities set = {};
+        nd_autoerror struct nd_error *error = capabilities_choose(request_of(plan), capabilities_own(), &set);
+
+        return error || set.bounding & UINT64_C(1) << CAP_SYS_ADMIN;
+}
+
+static struct nd_error *attach_all(const struct bundle_plan *plan, const char *directory, int userns, const volumes *found,
+                                   const declared_volumes *declared, struct attachment *ret, int *root) {
+        const struct container_request *request = request_of(plan);
+        bool sys = userns >= 0 && !plan->namespaces[POD_NET] && !covered(request, "/sys");
+
+        if (request->mounts.count == 0 && declared->count == 0 && !sys && (userns < 0 || !request->read_only_root))
+                return nullptr;
+        ret->refuses = userns >= 0 && !plan->config->unlocked_volumes && may_remount(plan);
+        nd_try(attachment_begin(ret, directory, userns, root));
+        if (sys)
+                nd_try(nd_error_wrap(attachment_add_sys(ret), "the host's /sys"));
+        return attachment_add_volumes(ret, request, found, declared);
+}
+
 static struct nd_error *make_for_image(const struct bundle_plan *plan, const char *directory, int *ret_fd) {
         nd_cleanup(volumes_done) volumes found = {};
         nd_cleanup(declared_volumes_done) declared_volumes declared = {};
         nd_cleanup(container_user_done) struct container_user user = {};
         nd_cleanup(selinux_labels_done) struct selinux_labels labels = {};
+        nd_cleanup(attachment_done) struct attachment attachment = ATTACHMENT_NONE;
         nd_autoclose int userns = -EBADF, tree = -EBADF;
         const struct sandbox_request *pod = pod_of(plan);
 
@@ -382,7 +409,8 @@ static struct nd_error *make_for_image(const struct bundle_plan *plan, const cha
                                                                       .uid = userns >= 0 ? pod->uids.outside : 0,
                                                                       .gid = userns >= 0 ? pod->gids.outside : 0},
                                      &declared));
-        nd_try(make_spec(plan, directory, tree, &user, &found, &declared, &labels));
+        nd_try(attach_all(plan, directory, userns, &found, &declared, &attachment, &tree));
+        nd_try(make_spec(plan, directory, tree, &user, &found, &labels, &attachment));
         *ret_fd = nd_take_fd(tree);
         return nullptr;
 }
@@ -426,7 +454,7 @@ static struct nd_error *make_for_init(const struct bundle_plan *plan, const char
 
         nd_try(find_init(plan->config, &program));
         nd_try(make_init_root(plan, directory, ret_fd));
-        nd_try(begin_spec(plan, directory, &spec));
+        nd_try(begin_spec(plan, nd_format("%s/rootfs", directory), &spec));
         spec.read_only_root = true;
         nd_strings_add(&spec.process.arguments, "/init");
         nd_strings_add(&spec.process.arguments, "-P");
@@ -454,6 +482,7 @@ struct nd_error *bundle_make(void *argument, int *ret_fd) {
 struct nd_error *bundle_undo(const char *directory) {
         nd_autofree char *path = nd_format("%s/config.json", directory);
 
+        nd_try(attachment_undo(directory));
         nd_try(rootfs_undo(directory));
         nd_try(image_volumes_undo(directory));
         nd_try(declared_volumes_undo(directory));

@@ -80,7 +80,17 @@ void cri_config_init(struct cri_config *ret) {
 
 struct key {
         const char *name;
-        enum { KEY_PATH, KEY_PROGRAM, KEY_PATHS, KEY_NUMBER, KEY_NAMES, KEY_DRIVER, KEY_ENDPOINT, KEY_HANDLERS } kind;
+        enum {
+                KEY_PATH,
+                KEY_PROGRAM,
+                KEY_PATHS,
+                KEY_NUMBER,
+                KEY_NAMES,
+                KEY_DRIVER,
+                KEY_ENDPOINT,
+                KEY_HANDLERS,
+                KEY_BOOL
+        } kind;
         size_t offset;
         uint32_t least, most;
 };
@@ -109,6 +119,7 @@ static const struct key keys[] = {
         {"runtimeHandlers", KEY_HANDLERS, offsetof(struct cri_config, handlers), 0, 0},
         {"cdi", KEY_PATHS, offsetof(struct cri_config, cdi), 0, 0},
         {"imageVerifier", KEY_PATH, offsetof(struct cri_config, verifier), 0, 0},
+        {"unlockedReadOnlyVolumes", KEY_BOOL, offsetof(struct cri_config, unlocked_volumes), 0, 0},
         {"metrics", KEY_ENDPOINT, offsetof(struct cri_config, metrics), 0, 0},
 };
 
@@ -181,6 +192,13 @@ static struct nd_error *take_number(const struct key *key, yyjson_val *value, vo
         if (!yyjson_is_uint(value) || yyjson_get_uint(value) < key->least || yyjson_get_uint(value) > key->most)
                 return nd_error_new(ND_INVALID, 0, "%s must be a number from %u to %u", key->name, key->least, key->most);
         *(uint32_t *) field = (uint32_t) yyjson_get_uint(value);
+        return nullptr;
+}
+
+static struct nd_error *take_bool(const struct key *key, yyjson_val *value, void *field) {
+        if (!yyjson_is_bool(value))
+                return nd_error_new(ND_INVALID, 0, "%s must be true or false", key->name);
+        *(bool *) field = yyjson_get_bool(value);
         return nullptr;
 }
 
@@ -291,6 +309,8 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, void *user
                         return take_handlers(&keys[i], value, config);
                 case KEY_NUMBER:
                         return take_number(&keys[i], value, field);
+                case KEY_BOOL:
+                        return take_bool(&keys[i], value, field);
                 case KEY_NAMES:
                         return take_names(&keys[i], value, config);
                 }

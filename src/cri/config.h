@@ -45,8 +45,9 @@ struct cri_config {
         char *apparmor_profiles; /* the file with our AppArmor profiles */
         nd_vector(struct runtime_handler) handlers; /* besides the one that is named "" and "crun" */
         char *cdi;                                  /* directories with CDI files, written as PATH is; later ones go first */
-        char *verifier; /* program that must agree to a pulled image before it is recorded; "" = none */
-        char *metrics;  /* "off", a socket's path, or "127.0.0.1:PORT" */
+        char *verifier;        /* program that must agree to a pulled image before it is recorded; "" = none */
+        bool unlocked_volumes; /* read-only volumes in /dev, /proc and /sys also for containers with SYS_ADMIN in a user namespace */
+        char *metrics;         /* "off", a socket's path, or "127.0.0.1:PORT" */
 };
 
 void cri_config_done(struct cri_config *config);

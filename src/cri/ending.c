@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cri/attachment.h"
 #include "cri/events.h"
 #include "cri/exec.h"
 #include "cri/operation.h"
@@ -50,7 +51,9 @@ static void save_charge(struct daemon *daemon, const struct sandbox *sandbox) {
 
 static struct nd_error *sync_work(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct container_life *life = argument;
+        nd_autofree char *directory = path_of_container(&life->daemon->config, life->container);
 
+        nd_error_free(attachment_undo(directory)); /* the container has copies; what stays goes with its removal */
         return record_sync_container(life->daemon->records, life->container);
 }
 

@@ -2,6 +2,7 @@
 #include "cri/selinux.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -87,13 +88,19 @@ struct nd_error *selinux_pod_label(const struct sandbox_request *pod, char **ret
 
 /* ---- volumes ---- */
 
-struct nd_error *selinux_relabel(const char *path, const char *label) {
+struct nd_error *selinux_relabel(int fd, const char *name, const char *label) {
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
-        const char *const argv[] = {"chcon", "--recursive", "-P", "--no-dereference", "--", label, path, nullptr};
+        nd_autofree char *file = nd_format("/proc/%d/fd/%d", (int) getpid(), fd), *directory = nd_format("%s/.", file);
+        const char *const whole[] = {"chcon", "--recursive", "-P", "--no-dereference", "--", label, directory, nullptr};
+        const char *const one[] = {"chcon", "--dereference", "--", label, file, nullptr};
+        struct stat st;
 
-        nd_try(nd_child_run(
-                &(struct nd_child_plan) {
-                        .argv = argv, .deadline_us = deadline_us, .dies_with_us = true, .output_ceiling = WORDS},
-                &result));
-        return nd_error_wrap(nd_child_result_error(&result, "chcon"), "label '%s' for volume '%s'", label, path);
+        if (fstat(fd, &st) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "look at volume '%s'", name);
+        nd_try(nd_child_run(&(struct nd_child_plan) {.argv = S_ISDIR(st.st_mode) ? whole : one,
+                                                     .deadline_us = deadline_us,
+                                                     .dies_with_us = true,
+                                                     .output_ceiling = WORDS},
+                            &result));
+        return nd_error_wrap(nd_child_result_error(&result, "chcon"), "label '%s' for volume '%s'", label, name);
 }

@@ -24,5 +24,5 @@ void selinux_labels_done(struct selinux_labels *labels);
 /* Of what is made for the whole pod; the caller's to free. */
 [[nodiscard]] struct nd_error *selinux_pod_label(const struct sandbox_request *pod, char **ret);
 
-/* For workers: gives a volume the label, with all that is in it, and follows no link. */
-[[nodiscard]] struct nd_error *selinux_relabel(const char *path, const char *label);
+/* For workers: gives what a descriptor holds the label, with all that is in it, and follows no link. name is for messages. */
+[[nodiscard]] struct nd_error *selinux_relabel(int fd, const char *name, const char *label);

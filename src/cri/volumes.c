@@ -16,7 +16,10 @@ enum {
 
 void volumes_done(volumes *list) {
         nd_vector_each (volume, list) {
+                free(volume->path);
                 free(volume->source);
+                nd_close_fd(&volume->file);
+                nd_close_fd(&volume->tree);
         }
         nd_vector_done(list);
 }
@@ -87,20 +90,30 @@ static struct nd_error *check_flags(const struct mount_request *mount, bool mapp
         return nullptr;
 }
 
-static struct nd_error *resolve(const char *path, char **ret) {
-        char *source;
+/* The path of what a descriptor holds: for messages, and to compare. */
+static char *path_of(int fd, const char *otherwise) {
+        nd_autofree char *link = nd_format("/proc/self/fd/%d", fd);
+        char path[PATH_MAX];
+        ssize_t n = readlink(link, path, sizeof path);
+
+        return n > 0 && n < PATH_MAX ? nd_strndup(path, (size_t) n) : nd_strdup(otherwise);
+}
+
+/* The only time that a path is followed. Not through links of /proc: one that a container has planted would lead to our own descriptors. */
+static struct nd_error *resolve(const char *path, struct volume *ret) {
+        struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
 
         if (path[0] != '/')
                 return nd_error_new(ND_INVALID, 0, "host path '%s' is not absolute", path);
-        source = realpath(path, nullptr);
-        if (!source && errno == ENOENT)
+        ret->file = nd_sys->openat2(AT_FDCWD, path, &how, sizeof how);
+        if (ret->file < 0 && errno == ENOENT)
                 return nd_error_new(ND_NOT_FOUND, ENOENT,
                                     "host path '%s' does not exist on this node; create it, or set hostPath.type to "
                                     "DirectoryOrCreate",
                                     path);
-        if (!source)
+        if (ret->file < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "host path '%s'", path);
-        *ret = source;
+        ret->path = path_of(ret->file, path);
         return nullptr;
 }
 
@@ -114,13 +127,13 @@ static const char *find_line(const char *table, uint64_t id) {
         return nullptr;
 }
 
-static struct nd_error *check_shared(const char *source) {
+static struct nd_error *check_shared(const struct volume *volume) {
         nd_autofree char *table = nullptr, *line = nullptr;
         const char *found;
         struct statx st;
 
-        if (statx(AT_FDCWD, source, AT_NO_AUTOMOUNT, STATX_MNT_ID, &st) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "host path '%s'", source);
+        if (statx(volume->file, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_MNT_ID, &st) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "host path '%s'", volume->path);
         nd_try(nd_file_read_kernel("/proc/self/mountinfo", TABLE_CEILING, &table));
         found = find_line(table, st.stx_mnt_id);
         line = found ? nd_strndup(found, strcspn(found, "\n")) : nd_strdup("");
@@ -129,36 +142,45 @@ static struct nd_error *check_shared(const char *source) {
         return nd_error_new(ND_INVALID, 0,
                             "mount propagation Bidirectional needs a shared mount, and '%s' is not on one; run `mount "
                             "--make-rshared` on the mount that holds it",
-                            source);
+                            volume->path);
 }
 
-/* A clone of the mount, mapped: kept by nobody, seen by nobody. */
-static struct nd_error *try_idmap(const char *source, int userns, bool recursive) {
+/* ---- taking ---- */
+
+/* A clone of what was found, with all that is mounted below. Nothing that happens to it comes back to the host's own mounts. */
+static struct nd_error *take(const struct mount_request *mount, const struct volume *volume, int *ret_tree) {
+        uint64_t propagation = mount->propagation == MOUNT_HOST_TO_CONTAINER ? MS_SLAVE : MS_PRIVATE;
         nd_autoclose int tree = -EBADF;
 
-        nd_try(nd_mount_clone(AT_FDCWD, source, recursive, &tree));
-        return nd_mount_idmap(tree, userns, recursive);
+        nd_try(nd_mount_clone(volume->file, "", true, &tree));
+        nd_try(nd_mount_propagation(tree, propagation, true));
+        *ret_tree = nd_take_fd(tree);
+        return nullptr;
 }
 
-static const char *filesystem_of(const char *source) {
-        nd_autoclose int fd = open(source, O_PATH | O_CLOEXEC);
+static struct nd_error *take_mapped(const struct mount_request *mount, const struct volume *volume, int userns, bool recursive,
+                                    int *ret_tree) {
+        nd_autoclose int tree = -EBADF;
 
-        return nd_fs_name(fd);
+        nd_try(take(mount, volume, &tree));
+        nd_try(nd_mount_idmap(tree, userns, recursive));
+        *ret_tree = nd_take_fd(tree);
+        return nullptr;
 }
 
 /* The sentence is KEP-127's; who looks for it finds it. What follows is ours. */
-static struct nd_error *explain(struct nd_error *cause, const char *source) {
+static struct nd_error *explain(struct nd_error *cause, const struct volume *volume) {
         int number = nd_error_errno(cause);
 
         nd_error_free(cause);
         if (number != EINVAL)
-                return nd_error_new(nd_code_of_errno(number), number, "failed to set MOUNT_ATTR_IDMAP on %s", source);
+                return nd_error_new(nd_code_of_errno(number), number, "failed to set MOUNT_ATTR_IDMAP on %s", volume->path);
         return nd_error_new(
                 ND_PRECONDITION, 0,
                 "failed to set MOUNT_ATTR_IDMAP on %s: invalid argument (maybe the source filesystem doesn't support "
                 "idmap mounts on this kernel?): it is on %s; put the volume on a filesystem that can be idmapped "
                 "(ext4, xfs, btrfs, tmpfs, ...), or set hostUsers: true",
-                source, filesystem_of(source));
+                volume->path, nd_fs_name(volume->file));
 }
 
 static bool is_at_or_below(const char *path, const char *directory) {
@@ -169,7 +191,7 @@ static bool is_at_or_below(const char *path, const char *directory) {
         return nd_has_prefix(path, directory) && (path[length] == '/' || path[length] == '\0');
 }
 
-/* Whether mounts of ours may come and go below: the root of this very container will, before the engine looks. */
+/* Whether mounts of ours may come and go below: what is mapped must not depend on which containers there are. */
 static bool holds_our_mounts(const struct cri_config *config, const char *source) {
         const char *const places[] = {config->state, config->run, config->netns};
 
@@ -182,66 +204,64 @@ static bool holds_our_mounts(const struct cri_config *config, const char *source
         return false;
 }
 
-static struct nd_error *probe_idmap(const struct cri_config *config, struct volume *volume, int userns) {
+static struct nd_error *map(const struct cri_config *config, const struct mount_request *mount, int userns,
+                            struct volume *volume) {
         nd_autoerror struct nd_error *error = nullptr;
 
-        if (!holds_our_mounts(config, volume->source)) {
-                error = try_idmap(volume->source, userns, true);
+        if (!holds_our_mounts(config, volume->path)) {
+                error = take_mapped(mount, volume, userns, true, &volume->tree);
                 volume->submounts = !error;
                 if (!error)
                         return nullptr;
                 nd_error_free(nd_take_ptr(error));
         }
-        error = try_idmap(volume->source, userns, false);
-        return error ? explain(nd_take_ptr(error), volume->source) : nullptr;
+        error = take_mapped(mount, volume, userns, false, &volume->tree);
+        return error ? explain(nd_take_ptr(error), volume) : nullptr;
 }
 
-static struct nd_error *look(const struct cri_config *config, const struct mount_request *mount, int userns,
-                             struct volume *ret) {
+static bool is_same(const struct nd_id_map *a, const struct nd_id_map *b) {
+        return a->inside == b->inside && a->outside == b->outside && a->count == b->count;
+}
+
+/* A mount has maps of its own. They are the pod's, from a kubelet. */
+static struct nd_error *take_by_maps(const struct cri_config *config, const struct container_request *request,
+                                     const struct mount_request *mount, int userns, struct volume *volume) {
+        const struct nd_userns_plan plan = {.uids = &mount->uids, .uid_count = 1, .gids = &mount->gids, .gid_count = 1};
+        nd_autoclose int own = -EBADF;
+
+        if (!mount->idmapped)
+                return take(mount, volume, &volume->tree);
+        if (userns >= 0 && is_same(&mount->uids, &request->uids) && is_same(&mount->gids, &request->gids))
+                return map(config, mount, userns, volume);
+        nd_try(nd_userns_make(&plan, &own));
+        return map(config, mount, own, volume);
+}
+
+static struct nd_error *look(const struct cri_config *config, const struct container_request *request,
+                             const struct mount_request *mount, int userns, struct volume *ret) {
         nd_try(check_flags(mount, userns >= 0));
-        nd_try(resolve(mount->host_path, &ret->source));
-        if (mount->propagation == MOUNT_BIDIRECTIONAL)
-                nd_try(check_shared(ret->source));
-        return mount->idmapped && userns >= 0 ? probe_idmap(config, ret, userns) : nullptr;
+        nd_try(resolve(mount->host_path, ret));
+        if (mount->propagation == MOUNT_BIDIRECTIONAL) {
+                ret->source = nd_strdup(
+                        ret->path); /* the host's own mount, not a clone: what the container mounts comes back by it */
+                return check_shared(ret);
+        }
+        nd_try(take_by_maps(config, request, mount, userns, ret));
+        return mount->recursive_read_only ? nd_mount_set(ret->tree, MOUNT_ATTR_RDONLY, true) : nullptr;
 }
 
 struct nd_error *volumes_look(const struct cri_config *config, const struct container_request *request, int userns,
                               volumes *ret) {
         nd_vector_each (mount, &request->mounts) {
-                nd_vector_push(ret, (struct volume) {}); /* first, so that the list owns what is found */
+                nd_vector_push(ret, VOLUME_NONE); /* first, so that the list owns what is found */
                 if (*mount->image)
                         continue; /* image-volumes.c */
-                nd_try(wrap_named(look(config, mount, userns, &ret->items[ret->count - 1]), mount));
+                nd_try(wrap_named(look(config, request, mount, userns, &ret->items[ret->count - 1]), mount));
         }
         return nullptr;
 }
 
-/* ---- the spec ---- */
-
-static void mount_one(const struct mount_request *mount, const struct volume *volume, const char *destination,
-                      struct nd_spec *spec) {
-        static const char *const propagations[] = {"rprivate", "rslave", "rshared"};
-        struct nd_spec_mount *m = nd_spec_add_mount(spec, destination, nullptr, volume->source);
-
-        nd_spec_mount_option(m, "rbind");
-        nd_spec_mount_option(m, propagations[mount->propagation]);
-        nd_spec_mount_option(m, mount->recursive_read_only ? "rro" : mount->read_only ? "ro" : "rw");
-        if (!mount->idmapped || *mount->image) /* an image's layers are mapped already */
-                return;
-        m->idmapped = true;
-        m->uids = mount->uids;
-        m->gids = mount->gids;
-        if (volume->submounts)
-                nd_spec_mount_option(m, "ridmap");
-}
-
-static void mount_declared(const struct declared_volume *volume, struct nd_spec *spec) {
-        struct nd_spec_mount *m = nd_spec_add_mount(spec, volume->destination, nullptr, volume->source);
-
-        nd_spec_mount_option(m, "bind");
-        nd_spec_mount_option(m, "rprivate");
-        nd_spec_mount_option(m, "rw");
-}
+/* ---- the order ---- */
 
 static size_t depth_of(const char *path) {
         size_t depth = 0;
@@ -255,8 +275,8 @@ static size_t deeper(size_t depth, const char *path) {
         return depth_of(path) > depth ? depth_of(path) : depth;
 }
 
-void volumes_mount(const struct container_request *request, const volumes *found, const declared_volumes *declared,
-                   struct nd_spec *spec) {
+struct nd_error *volumes_each(const struct container_request *request, const volumes *found, const declared_volumes *declared,
+                              volumes_visitor visit, void *userdata) {
         nd_cleanup(nd_strings_done) nd_strings paths = {};
         size_t deepest = 0;
 
@@ -271,10 +291,49 @@ void volumes_mount(const struct container_request *request, const volumes *found
         for (size_t depth = 0; depth <= deepest; depth++) {
                 nd_vector_each (volume, declared) {
                         if (depth_of(volume->destination) == depth)
-                                mount_declared(volume, spec);
+                                nd_try(visit(&(struct volume_visit) {.declared = volume, .destination = volume->destination},
+                                             userdata));
                 }
                 for (size_t i = 0; i < paths.count; i++)
-                        if (depth_of(paths.items[i]) == depth && found->items[i].source)
-                                mount_one(&request->mounts.items[i], &found->items[i], paths.items[i], spec);
+                        if (depth_of(paths.items[i]) == depth)
+                                nd_try(visit(&(struct volume_visit) {.index = i,
+                                                                     .mount = &request->mounts.items[i],
+                                                                     .volume = &found->items[i],
+                                                                     .destination = paths.items[i]},
+                                             userdata));
         }
+        return nullptr;
+}
+
+/* ---- the spec ---- */
+
+static void mount_one(const struct volume_visit *visit, struct nd_spec *spec) {
+        static const char *const propagations[] = {"rprivate", "rslave", "rshared"};
+        const struct mount_request *mount = visit->mount;
+        struct nd_spec_mount *m = nd_spec_add_mount(spec, visit->destination, nullptr, visit->volume->source);
+
+        nd_spec_mount_option(m, "rbind");
+        nd_spec_mount_option(m, propagations[mount->propagation]);
+        nd_spec_mount_option(m, mount->recursive_read_only ? "rro" : mount->read_only ? "ro" : "rw");
+}
+
+static void mount_declared(const struct declared_volume *volume, struct nd_spec *spec) {
+        struct nd_spec_mount *m = nd_spec_add_mount(spec, volume->destination, nullptr, volume->source);
+
+        nd_spec_mount_option(m, "bind");
+        nd_spec_mount_option(m, "rprivate");
+        nd_spec_mount_option(m, "rw");
+}
+
+static struct nd_error *add_to_spec(const struct volume_visit *visit, void *userdata) {
+        if (visit->declared)
+                mount_declared(visit->declared, userdata);
+        else if (visit->volume->source)
+                mount_one(visit, userdata);
+        return nullptr;
+}
+
+void volumes_mount(const struct container_request *request, const volumes *found, const declared_volumes *declared,
+                   struct nd_spec *spec) {
+        nd_error_free(volumes_each(request, found, declared, add_to_spec, spec)); /* there is none */
 }

@@ -2,11 +2,12 @@
 /* volumes.h - the mounts that the kubelet asks for
  *
  * What is on the host is looked at before the engine is: so that a person learns which volume, which path and which filesystem is to blame, and what
- * to do. A path may lie on a server that is gone: looking is for workers.
- *      exists        or it is an error; links are followed, as the CRI says, and the engine gets the path behind them
- *      idmapped      really tried, on a clone that nobody sees. With its submounts where all of them allow it; otherwise the submounts stay as they are. So do they
+ * to do. A path may lie on a server that is gone: looking is for workers. A path is followed once. What is found then is held by a descriptor, checked, cloned and
+ * mapped by that, and attached by attachment.c: a link that is put in the path's place afterwards leads nowhere.
+ *      exists        or it is an error; links are followed, as the CRI says, except those of /proc that lead to descriptors and roots of processes
+ *      idmapped      by a clone of our own. With its submounts where all of them allow it; otherwise the submounts stay as they are. So do they
  *                    where our own directories are among them: the roots of containers are overlays, which come and go and cannot be mapped
- *      Bidirectional must be on a shared mount, and not in a user namespace, from where nothing comes back to the host
+ *      Bidirectional must be on a shared mount, and not in a user namespace, from where nothing comes back to the host. Only these go to the engine by path
  *      recursive read-only  needs read-only and private propagation */
 #pragma once
 
@@ -18,9 +19,13 @@ struct cri_config;
 
 /* What was found out about one of the request's mounts. */
 struct volume {
-        char *source;   /* behind all links; nullptr where an image is mounted */
-        bool submounts; /* idmap these too */
+        char *path;     /* on the host, behind all links: to tell people. nullptr where an image is mounted */
+        char *source;   /* what the engine is to bind; nullptr = nothing, yet or for good */
+        int file;       /* what was found, O_PATH */
+        int tree;       /* a clone of it, mapped, not attached yet */
+        bool submounts; /* these are mapped too */
 };
+#define VOLUME_NONE ((struct volume) {.file = -EBADF, .tree = -EBADF})
 typedef nd_vector(struct volume) volumes;
 void volumes_done(volumes *list);
 
@@ -28,7 +33,19 @@ void volumes_done(volumes *list);
 [[nodiscard]] struct nd_error *volumes_look(const struct cri_config *config, const struct container_request *request,
                                             int userns, volumes *ret);
 
-/* Adds them, and those that the image declares, to the spec: parents before what is mounted on them. */
+/* Visits the mounts and what the image declares, parents before what is mounted on them; ends at the first error. */
+struct volume_visit {
+        size_t index;                           /* of the mount in the request */
+        const struct mount_request *mount;      /* nullptr where the image declares it */
+        struct volume *volume;                  /* likewise */
+        const struct declared_volume *declared; /* nullptr where it is a mount */
+        const char *destination;                /* clean */
+};
+typedef struct nd_error *(*volumes_visitor)(const struct volume_visit *visit, void *userdata);
+[[nodiscard]] struct nd_error *volumes_each(const struct container_request *request, const volumes *found,
+                                            const declared_volumes *declared, volumes_visitor visit, void *userdata);
+
+/* Adds to the spec those that have a source, in that order. */
 void volumes_mount(const struct container_request *request, const volumes *found, const declared_volumes *declared,
                    struct nd_spec *spec);
 

@@ -28,8 +28,26 @@ struct nd_error *nd_mount_idmap(int tree_fd, int userns_fd, bool recursive) {
         return nd_error_new(nd_code_of_errno(errno), errno, "idmap a mount of %s", nd_fs_name(tree_fd));
 }
 
+struct nd_error *nd_mount_set(int tree_fd, uint64_t attributes, bool recursive) {
+        struct mount_attr set = {.attr_set = attributes};
+
+        if (nd_sys->mount_setattr(tree_fd, "", AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0u), &set, sizeof set) == 0)
+                return nullptr;
+        return nd_error_new(nd_code_of_errno(errno), errno, "set the flags of a mount");
+}
+
+struct nd_error *nd_mount_propagation(int tree_fd, uint64_t propagation, bool recursive) {
+        struct mount_attr set = {.propagation = propagation};
+
+        if (nd_sys->mount_setattr(tree_fd, "", AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0u), &set, sizeof set) == 0)
+                return nullptr;
+        return nd_error_new(nd_code_of_errno(errno), errno, "set the propagation of a mount");
+}
+
 struct nd_error *nd_mount_attach(int tree_fd, int dirfd, const char *path) {
-        if (nd_sys->move_mount(tree_fd, "", dirfd, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | (path[0] == '\0' ? MOVE_MOUNT_T_EMPTY_PATH : 0u);
+
+        if (nd_sys->move_mount(tree_fd, "", dirfd, path, flags) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "attach a mount at '%s'", path);
         return nullptr;
 }

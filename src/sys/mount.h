@@ -12,7 +12,11 @@
  * kernel), with the filesystem's name in the text. */
 [[nodiscard]] struct nd_error *nd_mount_idmap(int tree_fd, int userns_fd, bool recursive);
 
-/* Attaches a detached tree to a path; the last component may not be a symbolic link. */
+/* Sets MOUNT_ATTR_* flags, or MS_PRIVATE or MS_SLAVE, of a tree by a descriptor of its root. The tree may be attached already. */
+[[nodiscard]] struct nd_error *nd_mount_set(int tree_fd, uint64_t attributes, bool recursive);
+[[nodiscard]] struct nd_error *nd_mount_propagation(int tree_fd, uint64_t propagation, bool recursive);
+
+/* Attaches a detached tree to a path; the last component may not be a symbolic link. "" is dirfd itself, which may be a file's. */
 [[nodiscard]] struct nd_error *nd_mount_attach(int tree_fd, int dirfd, const char *path);
 
 /* Unmounts all that is mounted at a path, now for everybody who looks and for good when the last user is gone. Nothing mounted there is fine, and so

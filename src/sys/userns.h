@@ -40,6 +40,9 @@ struct nd_userns_plan {
 [[nodiscard]] int nd_userns_enter_new(const struct nd_userns_plan *plan);
 [[nodiscard]] struct nd_error *nd_userns_write_maps(const struct nd_userns_plan *plan, int procfd);
 
+/* For workers: becomes root of a user namespace, for good. Its capabilities hold there and nowhere else. */
+[[nodiscard]] struct nd_error *nd_userns_join(int fd);
+
 /* Parses the text of a uid_map or gid_map file. */
 [[nodiscard]] struct nd_error *nd_id_maps_parse(const char *text, nd_id_maps *ret);
 

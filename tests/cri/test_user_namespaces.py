@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods in user namespaces: what the CRI's validation suite leaves out, and what was broken in one runtime or another."""
+import contextlib
 import ctypes
 import os
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Subject
-from pods import Pods, mounted, refused
+from pods import Container, Pods, eventually, mounted, refused
 
 
 @pytest.fixture
@@ -104,6 +105,145 @@ def test_a_volume_that_the_image_declares_has_its_content_and_owner(pods: Pods, 
     one = pods.run().container(image=subject.images.tag("volume"))
     assert one.output("cat /data/from-image") == "image" and one.output("stat -c %u:%g:%a /data") == "1000:1000:750"
     one.output("touch /data/made && chown 1000 /data/made")
+
+
+# ---- read-only, against root of the pod with SYS_ADMIN ----
+
+ADMIN = {"capabilities": {"add_capabilities": ["SYS_ADMIN"]}}
+
+
+def unlock(one: Container, place: str) -> None:
+    """What root can do to a mount with SYS_ADMIN: clear the flag, on it or on a copy, or take it away. Some of it may succeed; writing must not."""
+    one.output("mkdir -p /tmp/copy")
+    for command in (f"mount -o remount,bind,rw {place}", f"mount -o remount,rw {place}", f"mount --bind {place} /tmp/copy && mount -o remount,bind,rw /tmp/copy",
+                    f"mount --rbind {place} /tmp/copy && mount -o remount,bind,rw /tmp/copy", f"mount --move {place} /tmp/copy", f"umount -l {place}",
+                    f"unshare -m sh -c 'mount -o remount,bind,rw {place} && touch {place}/made && echo x >>{place}/file'"):
+        one.execute(command)
+
+
+def is_read_only(one: Container, place: str) -> None:
+    for command in (f"touch {place}/made", f"echo x >>{place}/file", "touch /tmp/copy/made", f"rm {place}/file"):
+        done = one.execute(command)
+        assert done.code != 0 and ("Read-only" in done.stderr or "/tmp/copy" in command), f"{command}: {done}"
+
+
+@pytest.mark.parametrize("kind", ["plain", "recursive", "without-a-mapping", "tmpfs", "in-a-writable-one"])
+def test_sys_admin_cannot_make_a_read_only_volume_writable(pods: Pods, tmp_path: Path, kind: str) -> None:
+    """With an idmapped volume root of the pod is root on the host's files: only the read-only flag is between them."""
+    volume = tmp_path / "volume"
+    with contextlib.ExitStack() as stack:
+        if kind == "tmpfs":
+            stack.enter_context(mounted(volume, "-t", "tmpfs", "tmpfs"))
+        volume.mkdir(exist_ok=True)
+        (volume / "file").write_text("the host's\n")
+        pod = pods.run()
+        if kind == "without-a-mapping":
+            os.chown(volume, pod.block, pod.block)
+            os.chown(volume / "file", pod.block, pod.block)
+            tmp_path.chmod(0o755)
+            mounts = [pods.pb.Mount(host_path=str(volume), container_path="/mnt", readonly=True)]
+        elif kind == "in-a-writable-one":
+            (tmp_path / "outer").mkdir()
+            mounts = [pod.mount(tmp_path / "outer", "/outer"), pod.mount(volume, "/outer/inner", readonly=True)]
+        else:
+            mounts = [pod.mount(volume, "/mnt", readonly=True, recursive_read_only=kind == "recursive")]
+        one, place = pod.container(mounts=mounts, security=ADMIN), mounts[-1].container_path
+        is_read_only(one, place)
+        unlock(one, place)
+        is_read_only(one, place)
+        assert (volume / "file").read_text() == "the host's\n" and [path.name for path in volume.iterdir()] == ["file"]
+
+
+def test_sys_admin_cannot_make_a_read_only_file_or_root_writable(pods: Pods, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("the host's\n")
+    pod = pods.run()
+    one = pod.container(mounts=[pod.mount(tmp_path / "file", "/etc/secret", readonly=True), pod.mount(tmp_path, "/tmp")],
+                        security=ADMIN | {"readonly_rootfs": True})
+    unlock(one, "/etc/secret")
+    unlock(one, "/")
+    for command in ("echo x >>/etc/secret", "touch /made", "rm /etc/passwd"):
+        done = one.execute(command)
+        assert done.code != 0 and "Read-only" in done.stderr, f"{command}: {done}"
+    assert (tmp_path / "file").read_text() == "the host's\n"
+
+
+def test_mounts_of_the_host_come_into_a_volume_that_asks_for_them(pods: Pods, tmp_path: Path) -> None:
+    """HostToContainer beside a private one, both read-only, in a user namespace: the first sees what is mounted on the host later, the second does not. The engine
+    mounts the first, so that it cannot be locked; nor can what is mounted in it."""
+    with mounted(tmp_path / "shared", "--bind", str(tmp_path)) as shared:
+        subprocess.run(["mount", "--make-shared", str(shared)], check=True)
+        for name in ("later", "below", "inner"):
+            (shared / name).mkdir()
+        (shared / "inner/file").write_text("inner")
+        pod = pods.run()
+        mounts = [pod.mount(shared / "inner", "/slave/below", readonly=True), pod.mount(shared, "/private", readonly=True),
+                  pod.mount(shared, "/slave", readonly=True, propagation=pods.pb.PROPAGATION_HOST_TO_CONTAINER)]
+        assert "unlockedReadOnlyVolumes" in refused(lambda: pod.container(mounts=mounts, security=ADMIN)).details()
+        one = pod.container(name="two", mounts=mounts)
+        assert one.output("cat /slave/below/file") == "inner"
+        with mounted(shared / "later", "-t", "tmpfs", "tmpfs") as later:
+            (later / "file").write_text("x")
+            assert one.output("cat /slave/later/file") == "x" and one.execute("ls /private/later/file").code != 0
+        assert one.execute("ls /slave/later/file").code != 0 and one.output("ls /slave /private")
+        one.stop()
+        one.remove()
+        assert os.path.ismount(shared)
+
+
+def test_a_read_only_volume_follows_what_the_host_changes(pods: Pods, tmp_path: Path) -> None:
+    """As the kubelet does with secrets: a link is replaced. And a socket in it can be connected to."""
+    for name in ("1", "2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "key").write_text(name)
+    (tmp_path / "data").symlink_to("1")
+    pod = pods.run()
+    one = pod.container(mounts=[pod.mount(tmp_path, "/mnt", readonly=True)], security=ADMIN)
+    assert one.output("cat /mnt/data/key") == "1"
+    (tmp_path / "new").symlink_to("2")
+    (tmp_path / "new").rename(tmp_path / "data")
+    assert one.output("cat /mnt/data/key") == "2"
+
+
+def test_volumes_in_volumes_are_all_seen_also_behind_links_of_the_image(pods: Pods, tmp_path: Path) -> None:
+    """Read-only ones in writable ones, writable ones in read-only ones, and one whose way is a link into another (/var/run is /run)."""
+    for name in "abcd":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).write_text(name)
+    pod = pods.run()
+    one = pod.container(["sh", "-c", "exec sleep 4321"], mounts=[
+        pod.mount(tmp_path / "d", "/a/b/c/d", readonly=True), pod.mount(tmp_path / "c", "/a/b/c"), pod.mount(tmp_path / "b", "/a/b", readonly=True),
+        pod.mount(tmp_path / "a", "/a")], security=ADMIN)
+    assert one.output("cat /a/a /a/b/b /a/b/c/c /a/b/c/d/d") == "abcd"
+    one.output("touch /a/made /a/b/c/made")
+    for place in ("/a/b", "/a/b/c/d"):
+        unlock(one, place)
+        assert "Read-only" in one.execute(f"touch {place}/made").stderr
+
+
+def test_a_read_only_volume_in_dev_is_refused_with_sys_admin_alone(pods: Pods, tmp_path: Path) -> None:
+    """The engine mounts /dev itself, over whatever was there before: nothing below it can be locked."""
+    (tmp_path / "file").write_text("x")
+    pod = pods.run()
+    mounts = [pod.mount(tmp_path / "file", "/dev/secret", readonly=True)]
+    assert "unlockedReadOnlyVolumes" in refused(lambda: pod.container(mounts=mounts, security=ADMIN)).details()
+    one = pod.container(mounts=mounts, name="two")
+    assert one.output("cat /dev/secret") == "x" and "Read-only" in one.execute("echo x >>/dev/secret").stderr
+    assert pod.container(mounts=[pod.mount(tmp_path / "file", "/dev/log")], name="three", security=ADMIN).output("echo y >/dev/log; cat /dev/log") == "y"
+
+
+def test_nothing_of_the_nodes_cgroups_lies_under_the_hosts_sys(pods: Pods, subject: Subject) -> None:
+    """On the host's network /sys is the host's. What is mounted in it there must not come along, not even covered."""
+    answer = subject.client.runtime.Status(subject.client.pb.StatusRequest(), timeout=30)
+    if not answer.features.user_namespaces_host_network:
+        pytest.skip("the runtime does not say that it can (Status.features.user_namespaces_host_network)")
+    one = pods.run(namespaces={"network": pods.pb.NODE}).container(security=ADMIN)
+    assert "cgroup.procs" in one.output("ls /sys/fs/cgroup") and one.output("ls /sys/class/net")
+    for _ in range(4):
+        one.execute("umount -l /sys/fs/cgroup")
+        assert one.output("ls /sys/fs/cgroup") == "", "a cgroup came to light"
+    one.execute("mount -o remount,bind,rw /sys")
+    assert "cgroup" not in one.output("cat /proc/self/mountinfo")
+    assert " ro," in one.output("grep ' /sys ' /proc/self/mountinfo")
 
 
 def test_a_process_is_a_stranger_on_the_host(pods: Pods) -> None:
@@ -232,14 +372,16 @@ def test_inotify_instances_of_a_pod_are_not_the_hosts(pods: Pods) -> None:
     os.close(mine)
 
 
-def test_the_mount_table_of_the_host_grows_by_few_lines(pods: Pods, subject: Subject) -> None:
+def test_the_mount_table_of_the_host_grows_by_few_lines(pods: Pods, tmp_path: Path) -> None:
     def lines() -> int:
         return len(Path("/proc/self/mountinfo").read_text().splitlines())
 
     before = lines()
     pod = pods.run()
     sandbox = lines() - before
-    pod.container()
-    pod.container(name="b")
+    mounts = [pod.mount(tmp_path, f"/mnt/{number}", readonly=number % 2 == 0) for number in range(4)]
+    pod.container(mounts=mounts)
+    pod.container(name="b", mounts=mounts)
+    eventually(lambda: lines() - before - sandbox <= 2, what="the end of what was mounted for the engine alone")
     containers = lines() - before - sandbox
     assert sandbox <= 3 and containers <= 2, f"{sandbox} for the pod, {containers} for two containers"
