@@ -97,6 +97,9 @@ static struct nd_error *map_and_open(const struct nd_userns_plan *plan, pid_t pi
 }
 
 struct nd_error *nd_userns_join(int fd) {
+        /* Groups of ours would open files of the host's inside. In a node without root there may be none to drop. */
+        if (syscall(SYS_setgroups, 0, nullptr) < 0 && errno != EPERM)
+                return nd_error_new(nd_code_of_errno(errno), errno, "drop our groups");
         if (nd_sys->setns(fd, CLONE_NEWUSER) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "become root of a user namespace");
         return nullptr;
