@@ -4,7 +4,7 @@
  * Theory of operation
  *   systemd sets JOURNAL_STREAM to device:inode of the stream it connected to standard error. Where that is still our standard
  *   error, messages go to the journal's datagram socket in its native format, so that fields stay fields; a message that the
- *   socket refuses falls back to the line. Nothing here blocks on a full journal: the socket is non-blocking.
+ *   socket refuses falls back to the line. Nothing here blocks on a full journal: neither socket is waited for.
  * Invariant  a value never breaks out of its line or its field, whatever bytes it has. */
 #include "base/log.h"
 
@@ -96,6 +96,13 @@ static const char *level_name(enum nd_log_level level) {
         }
 }
 
+/* In a unit standard error is a stream to the journal. One that stands still has full sockets: the line is lost then, rather than waited for. */
+static void write_line(const char *bytes, size_t length) {
+        if (log_state.journal < 0 ||
+            (send(STDERR_FILENO, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == ENOTSOCK))
+                (void) !write(STDERR_FILENO, bytes, length);
+}
+
 static void to_line(enum nd_log_level level, const char *message, const struct nd_log_field *fields) {
         nd_autotext line = ND_TEXT(LINE_CEILING - 1);
 
@@ -111,7 +118,7 @@ static void to_line(enum nd_log_level level, const char *message, const struct n
         }
         line.ceiling++; /* a line that was cut ends all the same, or the next one would continue it */
         nd_text_add(&line, "\n");
-        (void) !write(STDERR_FILENO, nd_text_get(&line), line.length);
+        write_line(nd_text_get(&line), line.length);
 }
 
 /* The native format: KEY, newline, 64-bit little-endian length, bytes, newline. Any byte may be in a value. */

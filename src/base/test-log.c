@@ -197,6 +197,40 @@ static void in_a_unit_fields_go_to_the_journal_and_to_standard_error_when_it_is_
         assert_non_null(memmem(bytes, (size_t) length, "notice: fallback\n", 17));
 }
 
+/* A journal that stands still: nothing is read from either of its sockets. */
+static void a_journal_that_stands_still_is_not_waited_for([[maybe_unused]] void **state) {
+        enum { MESSAGES = 20000, PATIENCE_S = 60 };
+        int pair[2], status;
+        pid_t pid;
+
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                char stream[64];
+                struct stat st;
+
+                (void) alarm(PATIENCE_S);
+                (void) dup2(pair[1], STDERR_FILENO);
+                nd_log_set_sink(nullptr);
+                if (fake_journal() < 0)
+                        _exit(77);
+                (void) fstat(STDERR_FILENO, &st);
+                (void) snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t) st.st_dev, (uintmax_t) st.st_ino);
+                (void) setenv("JOURNAL_STREAM", stream, 1);
+                nd_log_open();
+                for (unsigned i = 0; i < MESSAGES; i++)
+                        nd_log(ND_LOG_NOTICE, "much", nd_field("more", "and more"));
+                _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        (void) close(pair[0]);
+        (void) close(pair[1]);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+                skip_because("a mount namespace needs privilege");
+        assert_int_equal(status, 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(a_line_has_the_level_the_message_and_the_fields, start, finish),
@@ -207,6 +241,7 @@ int main(void) {
                 cmocka_unit_test(without_a_journal_lines_go_to_standard_error),
                 cmocka_unit_test(a_line_that_is_cut_still_ends),
                 cmocka_unit_test(in_a_unit_fields_go_to_the_journal_and_to_standard_error_when_it_is_gone),
+                cmocka_unit_test(a_journal_that_stands_still_is_not_waited_for),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);
