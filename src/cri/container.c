@@ -16,9 +16,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cri/events.h"
+#include "cri/fuse.h"
 #include "cri/operation.h"
 #include "cri/record.h"
 #include "cri/resources.h"
+
+enum {
+        RELEASE_S = 10,
+};
 
 struct container_life *life_of(struct daemon *daemon, struct container *container) {
         if (!container->life) {
@@ -225,6 +230,26 @@ void container_start(struct daemon *daemon, struct container *container, contain
 
 /* ---- stop ---- */
 
+static struct nd_error *release_work(void *argument, [[maybe_unused]] int *ret_fd) {
+        fuse_abort(argument);
+        return nullptr;
+}
+
+static void on_released(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
+        struct container_operation *operation = userdata;
+
+        operation->worker = nullptr;
+        nd_error_free(error); /* the patience that is left says how it went */
+}
+
+/* It does not end by SIGKILL: perhaps it hangs in a FUSE filesystem of its own. */
+static void release(struct container_operation *operation) {
+        if (*operation->container->cgroup && !operation->worker)
+                nd_error_free(nd_worker_start(operation->daemon->loop, "abort FUSE connections", release_work,
+                                              operation->container->cgroup, RELEASE_S * ND_SECOND_US, on_released, operation,
+                                              &operation->worker));
+}
+
 static int on_patience([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
         struct container_operation *operation = userdata;
 
@@ -237,6 +262,7 @@ static int on_patience([[maybe_unused]] sd_event_source *source, [[maybe_unused]
         if (!operation->waited) {
                 operation->waited = true;
                 operation_patience(operation, KILL_PATIENCE_S - MONITOR_PATIENCE_S);
+                release(operation);
                 return 0;
         }
         operation_finish(operation, nd_error_new(ND_DEADLINE, ETIMEDOUT,

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cri/events.h"
+#include "cri/fuse.h"
 #include "cri/operation.h"
 #include "cri/paths.h"
 #include "cri/record.h"
@@ -109,12 +110,22 @@ static struct nd_error *plan_clearing(const struct container_operation *operatio
         return nullptr;
 }
 
+/* Processes that hang in a FUSE filesystem of their own need more than SIGKILL. */
+static struct nd_error *clear_cgroup(const char *cgroup) {
+        nd_autoerror struct nd_error *error = nd_cgroup_clear(cgroup, MONITOR_PATIENCE_S * ND_SECOND_US);
+
+        if (!error || nd_error_code(error) != ND_DEADLINE)
+                return nd_take_ptr(error);
+        fuse_abort(cgroup);
+        return nd_cgroup_clear(cgroup, (KILL_PATIENCE_S - MONITOR_PATIENCE_S) * ND_SECOND_US);
+}
+
 static struct nd_error *quell_work(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct clearing *clearing = argument;
 
         for (size_t i = 0; i < nd_count_of(clearing->cgroups); i++)
                 if (clearing->cgroups[i] && *clearing->cgroups[i])
-                        nd_try(nd_cgroup_clear(clearing->cgroups[i], KILL_PATIENCE_S * ND_SECOND_US));
+                        nd_try(clear_cgroup(clearing->cgroups[i]));
         return nullptr;
 }
 
@@ -202,6 +213,7 @@ void removal_ended(struct container_operation *operation) {
 
         if (operation->step != STEP_KILL || container_lives(container) || container->life->cleanup)
                 return;
+        nd_worker_cancel(nd_take_ptr(operation->worker));     /* that aborted FUSE connections */
         nd_worker_cancel(nd_take_ptr(container->life->sync)); /* the record goes */
         container_tell_end(container->life);
         operation->timer = sd_event_source_disable_unref(operation->timer);

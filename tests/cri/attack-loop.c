@@ -3,6 +3,7 @@
  *
  *   attack-loop fuse-root          a root that answers nothing: FUSE below an overlay, and chroot() into it
  *   attack-loop fuse-programs      the same over /bin, so that executing a program of the image waits
+ *   attack-loop fuse-self          looks into that filesystem itself: the process cannot be killed
  *   attack-loop deep LEVELS MIB    a file of so many MiB below so many directories
  *   attack-loop move LEVELS MIB    the same, and the directory in the middle moves about for ever, with another such file beside it
  *   attack-loop mounts COUNT       a mount table of so many lines
@@ -168,6 +169,11 @@ int main(int argc, char **argv) {
                 check(chroot("/newroot"), "chroot");
         } else if (strcmp(what, "fuse-programs") == 0) {
                 make_fuse("/bin");
+        } else if (strcmp(what, "fuse-self") == 0) {
+                check(mkdir("/newroot", 0755), "mkdir");
+                make_fuse("/newroot");
+                printf("ready\n");
+                (void) access("/newroot/file", F_OK);
         } else if (strcmp(what, "deep") == 0) {
                 go_down(first);
                 write_file("big", second);

@@ -120,6 +120,18 @@ def test_programs_that_cannot_be_executed_end_a_probe_in_time(plain_pods: Pods, 
     one.pod.remove()
 
 
+def test_a_container_that_cannot_be_killed_is_removed(plain_pods: Pods, hostile: Path) -> None:
+    """The container waits for its own FUSE server, past SIGKILL and for ever: its connection must be aborted, or the pod stays, and sync() waits on the whole node."""
+    one = attack(plain_pods, hostile, "fuse-self", privileged=True)
+    wait_until_ready(one)
+    process = one.pid()
+    one.stop()
+    assert one.state == plain_pods.pb.CONTAINER_EXITED and not Path(f"/proc/{process}").exists()
+    one.remove()
+    one.pod.stop()
+    one.pod.remove()
+
+
 def test_a_container_that_stops_itself_can_be_stopped(plain_pods: Pods, hostile: Path) -> None:
     """The container stops its own first process, or ends the first thread of it: a stop must see through both."""
     made = [attack(plain_pods, hostile, "stop"), attack(plain_pods, hostile, "zombie")]
