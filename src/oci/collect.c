@@ -18,6 +18,7 @@
 
 enum {
         PARTIAL_SECONDS = 24 * 3600, /* for how long a partial download may be of use */
+        PARTIAL_MOST = 4096,         /* more of them than pulls that were cut off in a day leave */
         TRIES = 100,
 };
 
@@ -206,15 +207,41 @@ static struct nd_error *remove_blobs(struct collection *c) {
         return nullptr;
 }
 
+/* Throws all partial downloads away. No pull runs now: the next one gets the new directory. */
+static struct nd_error *discard_partial(struct nd_image_store *store) {
+        nd_autoclose int trash = -EBADF;
+        char name[ND_STORE_ID];
+        int fd;
+
+        nd_try(nd_store_make_staging(store, ND_STORE_TRASH, name, &trash));
+        nd_store_add_trash(store, name, 0, 0);
+        nd_try(nd_file_rename(store->staging_fd, ND_STORE_PARTIAL, trash, ND_STORE_PARTIAL));
+        nd_try(nd_dir_make(store->staging_fd, ND_STORE_PARTIAL, ND_STORE_DIRECTORY_MODE));
+        nd_try(nd_dir_open(store->staging_fd, ND_STORE_PARTIAL, &fd));
+        nd_close_fd(&store->partial_fd);
+        store->partial_fd = fd;
+        return nullptr;
+}
+
+/* The directory is the one place that fetchers of all pulls can write. One that was taken over may leave there what no pull does: then
+ * all of it goes, by the child that removes trash. */
 static struct nd_error *remove_partial(struct nd_image_store *store) {
-        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(nd_names_done) nd_names names = {}, odd = {};
+        nd_autoerror struct nd_error *error = nullptr;
         time_t now = time(nullptr);
 
-        nd_try(nd_dir_list_files(store->partial_fd, ".", ND_STORE_RECORDS, &names));
+        error = nd_dir_list_files(store->partial_fd, ".", PARTIAL_MOST, &names);
+        if (!error)
+                error = nd_dir_list(store->partial_fd, ".", 1, &odd);
+        if ((nd_error_code(error) == ND_EXHAUSTED && nd_error_errno(error) == 0) || odd.count > 0) /* the list's ceiling */
+                return discard_partial(store);
+        if (error)
+                return nd_take_ptr(error);
         nd_vector_each (name, &names) {
                 struct stat st;
 
-                if (fstatat(store->partial_fd, *name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_mtime < now - PARTIAL_SECONDS)
+                if (fstatat(store->partial_fd, *name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    (st.st_mtime < now - PARTIAL_SECONDS || st.st_mtime > now + PARTIAL_SECONDS))
                         nd_try(nd_error_wrap(nd_file_unlink(store->partial_fd, *name), "partial download"));
         }
         return nullptr;

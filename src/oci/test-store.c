@@ -309,6 +309,37 @@ static void trash_is_counted_until_it_is_gone_and_given_to_one_at_a_time([[maybe
         assert_int_equal(nd_image_store_usage(store).bytes, 0);
 }
 
+/* As a fetcher that was taken over may leave it. */
+static void partial_downloads_that_no_pull_leaves_are_collected([[maybe_unused]] void **state) {
+        struct timespec later[2] = {{.tv_sec = INT_MAX}, {.tv_sec = INT_MAX}};
+
+        for (int trick = 0; trick < 3; trick++) {
+                scratch_directory root = scratch_make();
+                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_autofree char *partial = nd_format("%s/staging/partial", root), *future = nd_format("%s/future", partial);
+                struct stat named, held;
+
+                expect_ok(nd_image_store_open(root, &store));
+                for (int i = 0; trick == 0 && i < 5000; i++) {
+                        nd_autofree char *name = nd_format("staging/partial/%d", i);
+
+                        scratch_text(root, name, "");
+                }
+                if (trick == 1)
+                        scratch_mkdir(root, "staging/partial/deep/deeper");
+                if (trick == 2) {
+                        scratch_text(root, "staging/partial/future", "half");
+                        assert_int_equal(utimensat(AT_FDCWD, future, later, 0), 0);
+                }
+                (void) collect(store, nullptr, nullptr);
+                offers_empty_trash(store);
+                assert_int_equal(scratch_entries(root, "staging/partial"), 0);
+                assert_int_equal(fstatat(AT_FDCWD, partial, &named, 0), 0);
+                assert_int_equal(fstat(nd_image_store_partial_fd(store), &held), 0);
+                assert_int_equal(named.st_ino, held.st_ino);
+        }
+}
+
 static void what_a_dead_process_staged_is_trash_but_partial_downloads_stay([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
@@ -788,6 +819,7 @@ int main(void) {
                 cmocka_unit_test(nothing_is_collected_while_a_helper_may_count_on_it),
                 cmocka_unit_test(garbage_younger_than_the_grace_stays),
                 cmocka_unit_test(trash_is_counted_until_it_is_gone_and_given_to_one_at_a_time),
+                cmocka_unit_test(partial_downloads_that_no_pull_leaves_are_collected),
                 cmocka_unit_test(what_a_dead_process_staged_is_trash_but_partial_downloads_stay),
                 cmocka_unit_test(only_one_process_has_a_store),
                 cmocka_unit_test(a_child_keeps_nobody_out),
