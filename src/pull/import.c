@@ -2,7 +2,7 @@
 /* import.c - see import.h
  *
  * Theory of operation
- *   An archive has its index anywhere, so it is read once as a stream: what lies under blobs/sha256 is written to archive/<hex> of the
+ *   An archive has its index anywhere, so it is read once as a stream: what lies under blobs/sha256 is written to archive-<hex> of the
  *   pull's blobs and hashed on the way (a blob that does not have the digest of its name ends the import), index.json is kept in
  *   memory. Then the images are brought in as from a registry, with files in place of requests. Names in the archive become names of files
  *   only after they were parsed as a digest. */
@@ -55,7 +55,7 @@ static struct nd_error *archive_entry(void *userdata, const struct nd_tar_entry 
         if (++a->blobs > BLOBS || entry->size > a->left)
                 return nd_error_new(ND_EXHAUSTED, EFBIG, "the archive is larger than is allowed");
         a->left -= entry->size;
-        name = nd_format("archive/%s", nd_digest_hex(&a->digest, hex));
+        name = nd_format("archive-%s", nd_digest_hex(&a->digest, hex));
         a->file = nd_sys->openat(a->place->blobs_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (a->file < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "create '%s'", name);
@@ -129,7 +129,7 @@ static struct nd_error *archive_document(void *userdata, const struct nd_descrip
                                          char **ret_bytes, size_t *ret_length) {
         const struct nd_layers_place *place = userdata;
         char hex[ND_DIGEST_HEX], text[ND_DIGEST_TEXT];
-        nd_autofree char *name = nd_format("archive/%s", nd_digest_hex(&descriptor->digest, hex));
+        nd_autofree char *name = nd_format("archive-%s", nd_digest_hex(&descriptor->digest, hex));
         nd_autofree char *bytes = nullptr;
         size_t length;
 
@@ -212,7 +212,6 @@ struct nd_error *nd_import(struct nd_layers_place *place, const struct nd_reques
                 .place = place, .left = request->total_bytes, .file = -EBADF, .index = ND_TEXT(ND_MANIFEST_CEILING)};
         nd_cleanup(nd_images_done) nd_images images = {};
 
-        nd_try(nd_dir_make(place->blobs_fd, "archive", 0700));
         nd_try(nd_error_wrap(read_archive(&a, archive_fd), "import"));
         nd_try(nd_error_wrap(import_images(place, request, &a, &images), "import"));
         return nd_images_finish(place, &images);

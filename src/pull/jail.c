@@ -40,7 +40,6 @@ static const char *const calls_files[] = {
         "access",
         "arch_prctl",
         "brk",
-        "chmod",
         "clock_getres",
         "clock_gettime",
         "clock_nanosleep",
@@ -55,18 +54,11 @@ static const char *const calls_files[] = {
         "faccessat2",
         "fadvise64",
         "fallocate",
-        "fchmod",
-        "fchmodat",
-        "fchmodat2",
-        "fchown",
-        "fchownat",
         "fcntl",
         "fdatasync",
         "fgetxattr",
         "flistxattr",
         "flock",
-        "fremovexattr",
-        "fsetxattr",
         "fstat",
         "fstatfs",
         "fsync",
@@ -87,12 +79,10 @@ static const char *const calls_files[] = {
         "gettid",
         "gettimeofday",
         "getuid",
-        "linkat",
         "lseek",
         "lstat",
         "madvise",
         "membarrier",
-        "mkdirat",
         "mmap",
         "mprotect",
         "mremap",
@@ -109,8 +99,6 @@ static const char *const calls_files[] = {
         "readlink",
         "readlinkat",
         "readv",
-        "renameat",
-        "renameat2",
         "restart_syscall",
         "rseq",
         "rt_sigaction",
@@ -125,14 +113,12 @@ static const char *const calls_files[] = {
         "stat",
         "statfs",
         "statx",
-        "symlinkat",
         "sync_file_range",
         "sysinfo",
         "time",
         "umask",
         "uname",
         "unlinkat",
-        "utimensat",
         "write",
         "writev",
 };
@@ -143,15 +129,16 @@ static const char *const calls_network[] = {
         "recvmsg",     "select",     "sendmmsg",      "sendmsg",   "sendto",      "setsockopt", "shutdown",
 };
 
-/* A worker's calls must be among them: it has the keeper's filter, too. */
 static const char *const calls_keeper[] = {
-        "capset",  "chdir",         "chroot",    "fchdir",    "kill", /* in a PID namespace of its own */
-        "mknodat", "mount_setattr", "open_tree", "pipe2",     "poll",   "ppoll",  "prctl", "recvfrom", "recvmsg",
-        "seccomp", "sendmsg",       "sendto",    "signalfd4", "syncfs", "tgkill", "wait4", "waitid",
+        "capset",        "chdir",     "chroot", "fchdir",    "kill", /* in a PID namespace of its own */
+        "mount_setattr", "open_tree", "pipe2",  "poll",      "ppoll",  "prctl",  "recvfrom", "recvmsg",
+        "seccomp",       "sendmsg",   "sendto", "signalfd4", "syncfs", "tgkill", "wait4",    "waitid",
 };
 
+/* The fetcher makes, fills and removes regular files; all else that a tree is made of is for workers and the keeper. */
 static const char *const calls_tree[] = {
-        "mknodat",
+        "fchmod", "fchmodat", "fchmodat2", "fchown",   "fchownat",  "fremovexattr", "fsetxattr",
+        "linkat", "mkdirat",  "mknodat",   "renameat", "renameat2", "symlinkat",    "utimensat",
 };
 
 /* All that a decompressor and a hash need. */
@@ -364,7 +351,7 @@ static struct nd_error *allow_narrow(scmp_filter_ctx filter, const struct narrow
 
 /* One cell's list. */
 struct cell {
-        bool files;
+        bool files, trees;
         enum { NO_CLONE, THREADS, FORKS } clone;
         const char *const *calls;
         size_t call_count;
@@ -376,6 +363,8 @@ struct cell {
 static struct nd_error *fill_filter(const struct cell *cell, scmp_filter_ctx filter) {
         if (cell->files)
                 nd_try(allow(filter, calls_files, nd_count_of(calls_files)));
+        if (cell->trees)
+                nd_try(allow(filter, calls_tree, nd_count_of(calls_tree)));
         nd_try(allow(filter, cell->calls, cell->call_count));
         nd_try(allow_narrow(filter, cell->narrow, cell->narrow_count));
         if (cell->own > 0)
@@ -445,14 +434,15 @@ static constexpr uint64_t keeper_capabilities =
 struct nd_error *nd_jail_close_keeper(int userns_fd, struct nd_jail_filters *ret) {
         nd_try(compile_filter(&(struct cell) {.calls = calls_stream, .call_count = nd_count_of(calls_stream)},
                               &ret->of[ND_JAIL_STREAM]));
-        nd_try(compile_filter(&(struct cell) {.files = true, .calls = calls_tree, .call_count = nd_count_of(calls_tree)},
-                              &ret->of[ND_JAIL_TREE]));
+        nd_try(compile_filter(&(struct cell) {.files = true, .trees = true}, &ret->of[ND_JAIL_TREE]));
         if (nd_sys->setns(userns_fd, CLONE_NEWUSER) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "enter the unpacker's user namespace");
         if (nd_sys->unshare(CLONE_NEWNS) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "make the unpacker's mount namespace");
         nd_try(give_up(keeper_capabilities));
+        /* A worker's calls are among them: it has the keeper's filter, too. */
         return load_filter(&(struct cell) {.files = true,
+                                           .trees = true,
                                            .clone = FORKS,
                                            .calls = calls_keeper,
                                            .call_count = nd_count_of(calls_keeper),

@@ -15,7 +15,7 @@
 enum {
         READ = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR,
         WRITE = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE | LANDLOCK_ACCESS_FS_MAKE_REG |
-                LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE,
+                LANDLOCK_ACCESS_FS_REMOVE_FILE,
 };
 
 /* All that some version of Landlock can take away, by the version that brought it. */

@@ -217,7 +217,7 @@ static struct nd_error *open_source(struct source *s) {
         if (place->fetcher)
                 return nd_blob_open(&s->blob, place->partial_fd, place->blobs_fd);
         /* An archive's blobs were written by import.c. */
-        nd_autofree char *name = nd_format("archive/%s", nd_digest_hex(&s->blob.digest, hex));
+        nd_autofree char *name = nd_format("archive-%s", nd_digest_hex(&s->blob.digest, hex));
         struct stat st;
 
         s->blob.fd = nd_sys->openat(place->blobs_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);

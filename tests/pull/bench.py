@@ -66,7 +66,7 @@ class Memory(threading.Thread):
 
     def __init__(self, *pids: int) -> None:
         super().__init__(daemon=True)
-        self.pids, self.peak, self.largest, self.running = pid, 0, 0, True
+        self.pids, self.peak, self.largest, self.running = pids, 0, 0, True
         self.start()
 
     def run(self) -> None:

@@ -91,6 +91,11 @@ struct nd_error *nd_registry_pull(struct nd_layers_place *place, [[maybe_unused]
         attempt("bind", bind(tcp, (struct sockaddr *) &any, sizeof any));
         attempt("symlink in partial", symlinkat("/", place->partial_fd, "evil"));
         attempt("symlink in blobs", symlinkat("/", place->blobs_fd, "evil"));
+        attempt("directory in partial", mkdirat(place->partial_fd, "deep", 0700));
+        attempt("hard link in partial", linkat(place->partial_fd, ".", place->partial_fd, "linked", 0));
+        attempt("rename in partial", renameat(place->partial_fd, ".", place->partial_fd, "renamed"));
+        attempt("time of partial", futimens(place->partial_fd, (struct timespec[2]) {}));
+        attempt("FIFO in partial", mknodat(place->partial_fd, "fifo", S_IFIFO | 0600, 0));
         attempt("unpack", open("/unpack", O_RDONLY));
         attempt("layers", open("/layers", O_RDONLY));
         attempt("work beside blobs", openat(place->blobs_fd, "../unpack", O_RDONLY));
