@@ -61,6 +61,32 @@ def test_purge_removes_what_subordinate_ids_own() -> None:
     assert not data.exists() and not (machine.RUNTIME / "nodens/purged").exists()
 
 
+@pytest.mark.parametrize("where", ["/var/lib", "/tmp"])
+def test_overlays_can_be_made_in_a_node_and_by_a_pod_with_users_of_its_own(where: str) -> None:
+    with node("layers", "--net", "none") as made:
+        script = f"""
+mkdir -p {where}/o/low {where}/o/up {where}/o/work {where}/o/all; echo layer >{where}/o/low/file
+chown -R 65536:65536 {where}/o
+mount -t overlay overlay -o userxattr,lowerdir={where}/o/low,upperdir={where}/o/up,workdir={where}/o/work {where}/o/all
+cat {where}/o/all/file; echo changed >{where}/o/all/file; cat {where}/o/up/file; umount {where}/o/all
+unshare --user --map-users=0:65536:65536 --map-groups=0:65536:65536 --setuid 0 --setgid 0 --mount sh -ec '
+mount -t overlay overlay -o userxattr,lowerdir={where}/o/low,upperdir={where}/o/up,workdir={where}/o/work {where}/o/all; cat {where}/o/all/file'
+"""
+        assert made.shell("sh", "-ec", script).stdout.split() == ["layer", "changed", "changed"]
+
+
+def test_mounts_of_the_node_s_own_can_be_idmapped() -> None:
+    with node("idmapped", "--net", "none") as made:
+        script = """
+mkdir /tmp/a /tmp/b; touch /tmp/a/file; chown 7:7 /tmp/a/file
+unshare --user --map-users=0:65536:65536 --map-groups=0:65536:65536 sleep 1000 &
+until grep -q 65536 /proc/$!/uid_map; do sleep 0.02; done
+mount --bind -o X-mount.idmap=/proc/$!/ns/user /tmp/a /tmp/b; kill $!
+stat -c %u:%g /tmp/b/file
+"""
+        assert made.shell("sh", "-ec", script).stdout.split() == ["65543:65543"]
+
+
 def test_one_name_is_one_node() -> None:
     with node("only"):
         done = rootless("up", "--foreground", "--name", "only", check=False)
