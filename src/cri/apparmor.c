@@ -5,6 +5,7 @@
  *      nothing                   the default, if it is loaded  no profile
  *      RuntimeDefault            the default, or refused       refused
  *      Localhost                 that profile, or refused      refused
+ *        in mode unconfined      refused                       refused
  *      Unconfined, privileged    no profile                    no profile
  *
  * The kubelet asks for nothing when a pod's author has said nothing, and means the runtime's default by it. */
@@ -65,21 +66,38 @@ void apparmor_load(const struct cri_config *config) {
 
 /* ---- a container's ---- */
 
-/* "name (enforce)", one to a line. */
-static bool is_loaded(const char *loaded, const char *name) {
+/* The mode of a profile, "enforce)" and what follows; nullptr: it is not loaded. The list has "name (mode)", one to a line. */
+static const char *mode_of(const char *loaded, const char *name) {
         nd_autofree char *start = nd_format("\n%s (", name);
+        const char *found = strstr(loaded, start);
 
-        return strstr(loaded, start) || nd_has_prefix(loaded, start + 1);
+        if (nd_has_prefix(loaded, start + 1))
+                return loaded + strlen(start + 1);
+        return found ? found + strlen(start) : nullptr;
+}
+
+/* Distributions load profiles that only name a program (flags=(unconfined)). A container under one is not confined, and is not told. */
+static struct nd_error *check_mode(const char *mode, const char *name) {
+        if (!nd_has_prefix(mode, "unconfined)"))
+                return nullptr;
+        return nd_error_new(
+                ND_PRECONDITION, 0,
+                "AppArmor profile '%s' is loaded in the mode unconfined, which confines nothing; ask for Unconfined "
+                "if that is meant",
+                name);
 }
 
 struct nd_error *apparmor_choose_from(const char *loaded, const struct security_profile *wanted, bool mapped, char **ret) {
         bool local = wanted->kind == PROFILE_LOCALHOST;
         const char *name = local ? wanted->localhost : mapped ? APPARMOR_DEFAULT_MAPPED : APPARMOR_DEFAULT;
+        const char *mode = loaded ? mode_of(loaded, name) : nullptr;
 
         *ret = nullptr;
         if (wanted->kind == PROFILE_UNCONFINED)
                 return nullptr;
-        if (loaded && is_loaded(loaded, name)) {
+        if (mode) {
+                if (local)
+                        nd_try(check_mode(mode, name));
                 *ret = nd_strdup(name);
                 return nullptr;
         }

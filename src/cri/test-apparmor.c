@@ -45,6 +45,12 @@ static void what_was_asked_for_and_is_not_there_is_refused([[maybe_unused]] void
         refuses(nullptr, PROFILE_LOCALHOST, "shop", "AppArmor is not enabled on this node");
 }
 
+static void a_profile_that_confines_nothing_is_refused_by_name([[maybe_unused]] void **state) {
+        refuses(ours, PROFILE_LOCALHOST, "crun", "'crun' is loaded in the mode unconfined, which confines nothing");
+        refuses("a (enforce)\ncrun (unconfined)\n", PROFILE_LOCALHOST, "crun", "which confines nothing");
+        gives("crun (enforce)\n", PROFILE_LOCALHOST, "crun", true, "crun");
+}
+
 static void who_asks_for_nothing_gets_what_there_is([[maybe_unused]] void **state) {
         gives(strangers, PROFILE_UNSET, "", false, nullptr);
         gives(nullptr, PROFILE_UNSET, "", true, nullptr);
@@ -55,6 +61,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_default_is_by_whose_users_a_pod_has),
                 cmocka_unit_test(what_was_asked_for_and_is_not_there_is_refused),
+                cmocka_unit_test(a_profile_that_confines_nothing_is_refused_by_name),
                 cmocka_unit_test(who_asks_for_nothing_gets_what_there_is),
         };
 
