@@ -5,7 +5,8 @@
  *   A place for a volume is looked for inside of the root filesystem, whatever links the image has, and is attached to by its descriptor. By then a
  *   volume may be on the way that others write to: what they exchange leads to another place in the same container and not out of it. What is missing is made
  *   by a child that is root of the pod and nothing more, so that it has the pod's IDs also on a mapped volume.
- *   Volumes become read-only last, since what is mounted in one may need a place made in it.
+ *   A read-only volume is read-only as soon as it is attached: nothing is made in it for what is mounted on it later. The root becomes read-only last, when there
+ *   is a place for everything.
  * Invariant  no mount in mounts/ is a peer of one of the host's: unmounting it unmounts nothing else. */
 #include "cri/attachment.h"
 
@@ -26,10 +27,6 @@ enum {
 };
 
 void attachment_done(struct attachment *attachment) {
-        nd_vector_each (locked, &attachment->read_only) {
-                free(locked->destination);
-        }
-        nd_vector_done(&attachment->read_only);
         nd_strings_done(&attachment->covered);
         nd_vector_done(&attachment->declared); /* the caller's list has what is in it */
         free(attachment->directory);
@@ -149,7 +146,13 @@ static struct nd_error *make_points(void *argument, [[maybe_unused]] int *ret_fd
         (void) umask(022);
         nd_try(nd_userns_join(making->attachment->userns));
         nd_vector_each (point, making->points) {
-                nd_try(make_point(making->attachment->root, point->path, point->directory, 0));
+                nd_autoerror struct nd_error *error = make_point(making->attachment->root, point->path, point->directory, 0);
+
+                if (nd_error_errno(error) == EROFS)
+                        return nd_error_new(ND_INVALID, EROFS, "'%s' does not exist, and cannot be made in a read-only volume",
+                                            point->path);
+                if (error)
+                        return nd_take_ptr(error);
         }
         return nullptr;
 }
@@ -302,10 +305,10 @@ static struct nd_error *attach_volume(struct attachment *attachment, const struc
                                  &attached));
         if (!attached)
                 return attach_for_engine(attachment, visit);
-        if (visit->mount->read_only)
-                nd_vector_push(&attachment->read_only,
-                               ((struct locked_volume) {.tree = volume->tree, .destination = nd_strdup(visit->destination)}));
-        return nullptr;
+        if (!visit->mount->read_only)
+                return nullptr;
+        attachment->read_only = true;
+        return nd_mount_set(volume->tree, MOUNT_ATTR_RDONLY, false);
 }
 
 static struct nd_error *attach(const struct volume_visit *visit, void *userdata) {
@@ -343,17 +346,6 @@ struct nd_error *attachment_add_sys(struct attachment *attachment) {
 
 /* ---- the end ---- */
 
-/* Whether something is to be mounted on what will be read-only. */
-static bool needs_place(const struct attachment *attachment, const struct nd_spec *spec, const char *destination) {
-        if (spec->read_only_root)
-                return true;
-        nd_vector_each (locked, &attachment->read_only) {
-                if (is_at_or_below(destination, locked->destination))
-                        return true;
-        }
-        return false;
-}
-
 static bool mounts_file(const struct nd_spec_mount *mount) {
         struct stat st;
 
@@ -361,23 +353,24 @@ static bool mounts_file(const struct nd_spec_mount *mount) {
 }
 
 struct nd_error *attachment_finish(struct attachment *attachment, const struct nd_spec *spec) {
+        nd_autoerror struct nd_error *error = nullptr;
         nd_cleanup(points_done) points list = {};
 
-        if (attachment->root < 0)
+        if (attachment->root < 0 || (!spec->read_only_root && !attachment->read_only))
                 return nullptr;
         nd_vector_each (mount, &spec->mounts) {
                 bool nested = is_engines(mount->destination) && strchr(mount->destination + 1, '/');
 
-                if (!nested && needs_place(attachment, spec, mount->destination))
+                if (!nested)
                         nd_vector_push(&list, ((struct point) {.path = nd_strdup(mount->destination),
                                                                .directory = !mounts_file(mount)}));
         }
-        if (spec->process.directory && needs_place(attachment, spec, spec->process.directory))
+        if (spec->process.directory)
                 nd_vector_push(&list, ((struct point) {.path = nd_strdup(spec->process.directory), .directory = true}));
-        nd_error_free(provide(attachment, &list)); /* the engine tells which one is missing */
-        nd_vector_each (locked, &attachment->read_only) {
-                nd_try(nd_mount_set(locked->tree, MOUNT_ATTR_RDONLY, false));
-        }
+        error = provide(attachment, &list);
+        if (nd_error_errno(error) == EROFS)
+                return nd_take_ptr(error);
+        /* Of what else is missing the engine tells. */
         return spec->read_only_root ? nd_mount_set(attachment->root, MOUNT_ATTR_RDONLY, false) : nullptr;
 }
 

@@ -23,10 +23,7 @@ struct attachment {
         nd_strings
                 covered; /* where the engine binds a volume, behind all links: what is attached there before would not be seen */
         declared_volumes declared; /* those that the engine is to bind; what they point to is in the caller's list */
-        nd_vector(struct locked_volume {
-                int tree; /* the caller's list has it */
-                char *destination;
-        }) read_only;
+        bool read_only;            /* a volume that is */
 };
 #define ATTACHMENT_NONE ((struct attachment) {.userns = -EBADF, .place = -EBADF, .root = -EBADF})
 void attachment_done(struct attachment *attachment);
@@ -42,7 +39,8 @@ void attachment_done(struct attachment *attachment);
 [[nodiscard]] struct nd_error *attachment_add_volumes(struct attachment *attachment, const struct container_request *request,
                                                       const volumes *found, const declared_volumes *declared);
 
-/* Makes what is to be read-only so, the root included, once there is a place for everything that the spec mounts. */
+/* Makes the root read-only where it is to be, once there is a place for everything that the spec mounts and for the working directory. ND_INVALID where one would
+ * have to be made in a read-only volume. */
 [[nodiscard]] struct nd_error *attachment_finish(struct attachment *attachment, const struct nd_spec *spec);
 
 /* The root that the engine is to use. The caller's to free. */

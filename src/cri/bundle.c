@@ -328,7 +328,7 @@ static struct nd_error *make_spec(const struct bundle_plan *plan, const char *di
         add_dev(plan, &spec);
         add_files(plan, &spec);
         volumes_mount(request, found, &attachment->declared, &spec);
-        nd_try(cdi_describe(plan->config, &request->cdi_devices, &spec)); /* over all that is there */
+        nd_try(cdi_describe(plan->config, &request->cdi_devices, &spec));                 /* over all that is there */
         nd_try(image_path_check(attachment->root >= 0 ? attachment->root : tree, &spec)); /* with the volumes that are there */
         nd_try(attachment_finish(attachment, &spec));
         return write_spec(directory, &spec);

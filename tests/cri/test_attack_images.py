@@ -109,7 +109,7 @@ def test_a_working_directory_is_not_made_in_a_read_only_volume(pods: Pods, built
     pod = pods.run()
     image = built([make.symlink("work", "/mnt")], directory="/work/made/by/engine")
     error = refused(lambda: pod.container(image=image, mounts=[pod.mount(victim, "/mnt", readonly=True)]), grpc.StatusCode.INVALID_ARGUMENT)
-    assert "'/mnt/made/by/engine' does not exist, and cannot be made in the read-only volume at '/mnt'" in error.details()
+    assert "made/by/engine' does not exist, and cannot be made in" in error.details() and "read-only volume" in error.details()
     untouched(victim)
 
 
@@ -119,7 +119,7 @@ def test_no_file_is_made_in_a_read_only_volume_to_mount_another_on(pods: Pods, v
     pod = pods.run()
     mounts = [pod.mount(victim, "/host", readonly=True), pod.mount(tmp_path / "own", "/host/nologin")]
     error = refused(lambda: pod.container(mounts=mounts), grpc.StatusCode.INVALID_ARGUMENT)
-    assert "the mount at '/host/nologin'" in error.details()
+    assert "'/host/nologin'" in error.details() and "read-only volume" in error.details()
     untouched(victim)
     one = pod.container(mounts=[mounts[0], pod.mount(tmp_path / "own", "/host/notes")])    # on a name that is there it may
     assert one.output("cat /host/notes") == "the pod's"

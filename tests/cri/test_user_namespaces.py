@@ -209,6 +209,7 @@ def test_volumes_in_volumes_are_all_seen_also_behind_links_of_the_image(pods: Po
     for name in "abcd":
         (tmp_path / name).mkdir()
         (tmp_path / name / name).write_text(name)
+    (tmp_path / "b" / "c").mkdir()    # nothing is made in a read-only volume
     pod = pods.run()
     one = pod.container(["sh", "-c", "exec sleep 4321"], mounts=[
         pod.mount(tmp_path / "d", "/a/b/c/d", readonly=True), pod.mount(tmp_path / "c", "/a/b/c"), pod.mount(tmp_path / "b", "/a/b", readonly=True),
