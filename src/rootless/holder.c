@@ -317,13 +317,17 @@ static struct nd_error *follow(int fd, const char *awaited, struct nd_control *r
         }
 }
 
-static void end_child(int pidfd) {
+static void reap(int pidfd) {
         siginfo_t end;
 
+        (void) waitid(P_PIDFD, (id_t) pidfd, &end, WEXITED); /* one that is reaped already does no harm */
+}
+
+static void end_child(int pidfd) {
         if (pidfd < 0)
                 return;
         (void) nd_sys->pidfd_send_signal(pidfd, SIGKILL, 0);
-        (void) waitid(P_PIDFD, (id_t) pidfd, &end, WEXITED);
+        reap(pidfd);
 }
 
 /* The builder says who the holder is: a child of ours that is not reaped yet, so the number is still its own. */
@@ -345,11 +349,10 @@ static struct nd_error *take_holder(int fd, pid_t *ret_pid, int *ret_pidfd) {
         return nullptr;
 }
 
-/* From the builder's clone to the holder's pidfd. The builder is gone when this returns. */
+/* From the builder's clone to the holder's pidfd. The builder ends by itself; the kernel takes a while to take its mounts apart. */
 static struct nd_error *guide_builder(const struct nd_holder_plan *plan, pid_t builder, int builder_pidfd, int fd,
                                       pid_t *ret_pid, int *ret_pidfd) {
         struct nd_error *error = plan->cgroup ? leave_root(plan->cgroup) : nullptr;
-        siginfo_t end;
 
         if (!error)
                 error = write_map("newuidmap", builder, &plan->uids);
@@ -361,9 +364,8 @@ static struct nd_error *guide_builder(const struct nd_holder_plan *plan, pid_t b
                 error = take_holder(fd, ret_pid, ret_pidfd);
         if (error)
                 end_child(builder_pidfd);
-        else
-                (void) waitid(P_PIDFD, (id_t) builder_pidfd, &end,
-                              WEXITED); /* it ends by itself, right after it has said so */
+        else if (plan->cgroup)
+                reap(builder_pidfd); /* it is in the delegated cgroup, too */
         return error;
 }
 
@@ -429,6 +431,7 @@ struct nd_error *nd_holder_start(const struct nd_holder_plan *plan, pid_t *ret_p
         error = guide_builder(plan, builder, builder_pidfd, ours, &pid, &pidfd);
         if (!error)
                 error = guide_holder(ours);
+        reap(builder_pidfd);
         if (error) {
                 end_child(pidfd);
                 (void) nd_sys->unlinkat(AT_FDCWD, plan->socket, 0);
