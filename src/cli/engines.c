@@ -160,10 +160,10 @@ static void check_dev_link(struct findings *findings) {
                 findings_add(findings, FINDING_NOTE, "crun and links", nd_strdup("not tried: it takes root"),
                              nd_strdup("run nodens check as root"));
         else if (nd_error_code(error) == ND_PRECONDITION)
-                findings_add(
-                        findings, FINDING_WARN, "crun and links", nd_strdup(nd_error_text(error)),
-                        nd_strdup(
-                                "upgrade crun to 1.28 or later; nodens-cri itself refuses such images, other runtimes may not"));
+                findings_add(/* a note: nodens-cri does not depend on the engine here */
+                             findings, FINDING_NOTE, "crun and links", nd_strdup(nd_error_text(error)),
+                             nd_strdup(
+                                     "upgrade crun to 1.28 or later; nodens-cri itself refuses such images, other runtimes may not"));
         else if (error)
                 findings_add(findings, FINDING_NOTE, "crun and links", nd_format("not tried: %s", nd_error_text(error)),
                              nullptr);
