@@ -6,6 +6,7 @@
  * first tries TLS without looking at the certificate. */
 #include "pull/hosts.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -40,9 +41,17 @@ void nd_hosts_done(nd_hosts *hosts) {
         nd_vector_done(hosts);
 }
 
+/* An address of 127.0.0.0/8, not a name that begins like one. */
+static bool is_loopback_address(const char *authority) {
+        nd_autofree char *host = nd_strndup(authority, strcspn(authority, ":"));
+        struct in_addr address;
+
+        return inet_pton(AF_INET, host, &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
+}
+
 bool nd_host_is_local(const char *authority) {
-        return nd_streq(authority, "localhost") || nd_has_prefix(authority, "localhost:") ||
-               nd_has_prefix(authority, "127.") || nd_streq(authority, "[::1]") || nd_has_prefix(authority, "[::1]:");
+        return nd_streq(authority, "localhost") || nd_has_prefix(authority, "localhost:") || is_loopback_address(authority) ||
+               nd_streq(authority, "[::1]") || nd_has_prefix(authority, "[::1]:");
 }
 
 /* host[:port] of printable characters that mean nothing else in a URL. */

@@ -125,8 +125,21 @@ static void a_missing_certificate_is_an_error([[maybe_unused]] void **state) {
         expect_error(nd_hosts_load(path, "a.example", &hosts), ND_NOT_FOUND, "missing.pem");
 }
 
+static void only_addresses_of_the_loopback_are_local([[maybe_unused]] void **state) {
+        assert_true(nd_host_is_local("localhost"));
+        assert_true(nd_host_is_local("localhost:5000"));
+        assert_true(nd_host_is_local("127.0.0.1"));
+        assert_true(nd_host_is_local("127.8.9.10:5000"));
+        assert_true(nd_host_is_local("[::1]:5000"));
+        assert_false(nd_host_is_local("127.example.com"));
+        assert_false(nd_host_is_local("127.0.0.1.example.com:5000"));
+        assert_false(nd_host_is_local("localhost.example.com"));
+        assert_false(nd_host_is_local("128.0.0.1"));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(only_addresses_of_the_loopback_are_local),
                 cmocka_unit_test(mirrors_come_first_and_the_server_last),
                 cmocka_unit_test(without_a_server_the_registry_is_the_last),
                 cmocka_unit_test(docker_io_and_localhost_are_special),
