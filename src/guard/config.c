@@ -95,8 +95,8 @@ static struct nd_error *take_text(const struct key *key, yyjson_val *value, char
 
         if (!text || !*text || memchr(text, '\0', yyjson_get_len(value)))
                 return nd_error_new(ND_INVALID, 0, "%s must be a text", key->name);
-        if (key->kind == KEY_AUTHORITY && nd_streq(text, "none")) {
-                free(nd_take_ptr(*field));
+        if (key->kind == KEY_AUTHORITY && nd_streq(text, GUARD_NO_AUTHORITY)) {
+                nd_strset(field, text);
                 return nullptr;
         }
         if ((key->kind == KEY_PATH || key->kind == KEY_AUTHORITY) && *text != '/')
@@ -153,9 +153,13 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, void *user
         return nd_error_new(ND_INVALID, 0, "no key '%s'; the man page nodens-guard(8) lists them", name);
 }
 
+bool guard_config_authenticates(const struct guard_config *config) {
+        return config->client_ca && !nd_streq(config->client_ca, GUARD_NO_AUTHORITY);
+}
+
 struct nd_error *guard_config_parse(const char *text, size_t length, struct guard_config *config) {
         nd_try(nd_yaml_members(text, length, CONFIG_CEILING, take_key, config));
-        if (config->client_ca && config->client_names.count == 0)
+        if (guard_config_authenticates(config) && config->client_names.count == 0)
                 return nd_error_new(ND_INVALID, 0, "clientNames is empty: no client could ask for a review");
         return nullptr;
 }

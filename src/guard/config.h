@@ -11,11 +11,13 @@
 #define GUARD_CLIENT_NAME                                                                                                     \
         "kube-apiserver-kubelet-client" /* what kubeadm calls the certificate that its API servers have for clients */
 
+#define GUARD_NO_AUTHORITY "none" /* clientCA: every peer is answered */
+
 struct guard_config {
         char *address;
         uint32_t port;
         char *certificate, *key;   /* paths */
-        char *client_ca;           /* path; nullptr: clients need no certificate */
+        char *client_ca;           /* path, or GUARD_NO_AUTHORITY; nullptr: not said, so that the guard does not serve */
         guard_names client_names;  /* names of certificates that may ask for reviews */
         guard_names metrics_names; /* and of those that may read metrics only */
         char *kubeconfig;          /* nullptr: a pod's, $KUBECONFIG or ~/.kube/config */
@@ -30,6 +32,9 @@ struct guard_config {
         char *default_mode;     /* off, warn or enforce, for namespaces without a label */
         struct guard_standards standards;
 };
+
+/* Whether clients need a certificate. */
+[[nodiscard]] bool guard_config_authenticates(const struct guard_config *config);
 
 void guard_config_init(struct guard_config *ret);
 void guard_config_done(struct guard_config *config);

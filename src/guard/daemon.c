@@ -372,7 +372,7 @@ static void on_answered(const char *path, uint64_t microseconds, void *userdata)
 }
 
 static void warn_about_clients(const struct guard *guard) {
-        if (!guard->config.client_ca)
+        if (!guard_config_authenticates(&guard->config))
                 nd_log(ND_LOG_WARNING,
                        "clients are not authenticated (no clientCA): every peer that reaches the port can read the names and security "
                        "contexts of pods, ask who may use which constraint, and load the API server",
@@ -385,7 +385,11 @@ static struct nd_error *start_server(struct guard *guard) {
 
         guard->certificate.certificate = config->certificate;
         guard->certificate.key = config->key;
-        guard->certificate.client_ca = config->client_ca;
+        if (!config->client_ca)
+                return nd_error_new(ND_INVALID, 0,
+                                    "clientCA is not set: name the authority that signs the API servers' client certificates, "
+                                    "or 'none' to answer every peer that reaches the port");
+        guard->certificate.client_ca = guard_config_authenticates(config) ? config->client_ca : nullptr;
         nd_try(guard_certificate_read(&guard->certificate, &texts));
         nd_try(guard_server_new(
                 guard->loop,

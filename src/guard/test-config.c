@@ -41,7 +41,9 @@ static void clients_need_certificates_unless_that_is_switched_off([[maybe_unused
         expect_ok(parse("clientCA: /ca", &with));
         assert_string_equal(with.client_names.items[0], GUARD_CLIENT_NAME);
         expect_ok(parse("clientCA: none", &without));
-        assert_null(without.client_ca);
+        assert_true(guard_config_authenticates(&with));
+        assert_false(guard_config_authenticates(&without));
+        assert_string_equal(without.client_ca, GUARD_NO_AUTHORITY);
 }
 
 static void mistakes_are_named([[maybe_unused]] void **state) {

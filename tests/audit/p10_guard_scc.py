@@ -6,6 +6,7 @@ SCCS = [o for o in map(json.loads, docs) if o["kind"] == "SecurityContextConstra
 for s in SCCS: s["metadata"]["resourceVersion"] = "1"
 head = re.sub(r'items = \[\{"metadata": \{"name": n.*?\n', 'items = SCCS\n', head)
 head = head.replace('allowed = body.get("spec", {}).get("user") == "alice@payroll"', 'allowed = body["spec"]["resourceAttributes"]["name"] == "restricted-v2"')
+head = head.replace('allocateRanges: false', 'allocateRanges: false\\nclientCA: none')     # without it the guard does not start
 exec(head)
 def pod(**sc):
     ctx = {"runAsUser": 1500, "runAsNonRoot": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}} | sc

@@ -94,6 +94,7 @@ def write_config(where: Path, rbac_only: bool) -> None:
         "clusters": [{"name": "c", "cluster": {"server": f"https://127.0.0.1:{API_PORT}", "certificate-authority": str(where / "crt")}}],
         "users": [{"name": "u", "user": {"token": "t"}}]}))
     (where / "guard.yaml").write_text(json.dumps({
+        "clientCA": "none",
         "address": "127.0.0.1", "port": GUARD_PORT, "certificate": str(where / "crt"), "key": str(where / "key"),
         "kubeconfig": str(where / "kubeconfig"), "allocateRanges": False, "rbacOnly": rbac_only}))
 

@@ -2,6 +2,8 @@
 """Who may ask the guard what: client certificates, and what is answered without one. `tools/dev test guard`, without a cluster."""
 from pathlib import Path
 
+import pytest
+
 from alone import CLIENT, review, running
 
 NAMESPACE = {"group": "", "version": "v1", "resource": "namespaces"}
@@ -46,6 +48,11 @@ def test_names_decide_what_a_certificate_is_good_for(tmp_path: Path) -> None:
         assert said == {"client": (200, 200), "dns": (200, 200), "uri": (200, 200), "prometheus": (403, 200), "stranger": (403, 403), "forged": (401, 401)}
         assert "a client was refused" in alone.log()
         assert alone.metric("nodens_guard_clients_refused_total") == 5
+
+
+def test_without_an_authority_of_clients_the_guard_does_not_start(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="clientCA is not set"), running(tmp_path, clientCA=None):
+        pass
 
 
 def test_without_client_certificates_the_guard_warns_when_it_starts(tmp_path: Path) -> None:
