@@ -21,7 +21,7 @@ from test_chaos import no_trace
 
 NEIGHBOURS = 20
 LONGEST = 2.0               # seconds that a call may take
-WATCHDOG = 30.0             # seconds, as in units/nodens-cri.service
+WATCHDOG = 60.0             # seconds, as in units/nodens-cri.service
 ROUNDS = (("fuse", "hang", "stop"), ("deep", "wide", "rename"), ("mounts", "forks"), ("pipes", "fifos"), ("fuse", "hang", "deep", "mounts", "pipes", "stop", "fifos"))
 TREATMENT = 4.0             # seconds that a round leaves its actions
 

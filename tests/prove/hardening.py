@@ -15,7 +15,6 @@ from nodensdev.prove import Proof, check, count_line
 AUDIT = TESTS / "audit"
 ATTACKS_LEAST = 20
 START_RATIO = 1.1
-PROVEN_FIXES = range(1, 11)     # findings whose fix was reverted once to see the test fail
 MINUTE = 60
 
 
@@ -38,10 +37,10 @@ ATTACKS = (
     Attack("p5_devlink.py", "4", r"HOST DIRECTORY userns=True tty=True", (r"(?m) (full|random|urandom|zero|stdout|stderr)( ->.*)?$", r"ptmx ->")),
     Attack("p6_lsm.py", "-", r"core_pattern of the node before: (.*) after: \1\n", ()),
     Attack("p7_helper.py", "3", r"honest.example/app:1 has /etc/passwd: .*the real one", (r"PLANTED", r"TOP SECRET")),
-    Attack("p8_guard.py", "6", r"4\. what it cost the API server", (r"payroll-db-\d \(and", r"\"allowed\"", r"POST /apis/authorization")),
+    Attack("p8_guard.py", "6", r"clientCA is not set", (r"payroll-db-\d \(and", r"\"allowed\"", r"POST /apis/authorization")),
     Attack("p9_cgroups.py", "-", r"left: \[\]", (r"FAILED after",), ("wide",)),
     Attack("p9_cgroups.py", "-", r"left: \[\]", (r"FAILED after",), ("deep",)),
-    Attack("p10_guard_scc.py", "11, 12, 17", r".", (r"(Unconfined|any name|hostPath /) -> True", r"restricted-v2 only -> 200 True")),
+    Attack("p10_guard_scc.py", "11, 12, 17", r"the same with runAsUser: 0 written out", (r"(Unconfined|any name|hostPath /) -> True", r"restricted-v2 only -> 200 True")),
     Attack("p11_rootless.py", "7, 8b", r"OUTSIDE of the node: nothing", (r"outside is now: .*evil", r"(?m)^2\. api 0 1$")),
     Attack("p12_devvolume.py", "-", r"HOST: total \d+\n\S+ .* \.\n\S+ .* \.\.\n\n", ()),
     Attack("p13_fuse.py", "2", r"(?m)^11 answers", (r"does not answer",)),
@@ -71,12 +70,26 @@ def findings(proof: Proof) -> None:
     proof.expect(not problems, "; ".join(problems))
 
 
+# The commits that fix findings 1 to 10, by their subjects.
+FIXES = {
+    1: "cri: mount images as overlays that have no upper directory",
+    2: "cri: look at started containers in a worker, not on the loop",
+    3: "oci: open a layer of a staging directory once, without links",
+    4: "cri: refuse images whose links lead the engine astray",
+    5: "cri: judge an image's volumes by where their links lead",
+    6: "guard: authenticate clients by certificate, and limit what one may take",
+    7: "rootless: put a pseudoterminal between the caller and the node",
+    8: "cri: attach volumes on the host's side, by descriptor and locked",
+    9: "cri: count writable layers of any depth, and never for free",
+    10: "mon: never wait for the engine's terminal, nor for a hung monitor",
+}
+
+
 @check("point 2: for findings 1 to 10 the commit that fixes them quotes the test's failure without the fix")
 def load_bearing(proof: Proof) -> None:
-    log = subprocess.run(["git", "log", "--format=%B%x00"], cwd=TOP, capture_output=True, text=True, check=True).stdout.split("\0")
-    shown = {int(number) for message in log if re.search(r"(?i)without the fix", message)
-             for line in re.findall(r"(?im)^Audit: findings? (.*)$", message) for number in re.findall(r"\d+", line)}
-    missing = [str(number) for number in PROVEN_FIXES if number not in shown]
+    log = subprocess.run(["git", "log", "--format=%s%x01%b%x00"], cwd=TOP, capture_output=True, text=True, check=True).stdout
+    bodies = dict(entry.strip("\n").split("\x01", 1) for entry in log.split("\0") if "\x01" in entry)
+    missing = [str(number) for number, subject in FIXES.items() if not re.search(r"(?i)without the fix", bodies.get(subject, ""))]
     proof.expect(not missing, f"a failure without the fix is quoted for findings {', '.join(missing)}")
 
 

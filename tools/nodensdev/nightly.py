@@ -17,8 +17,10 @@ def nightly_steps(hours: float) -> list[Step]:
     seconds = max(60, round(hours * HOUR))
     return [
         Step("fuzzing at random", ("fuzz", "--seconds", str(seconds)), 10 + seconds / 60 * 4),
+        Step("random kills and figures", ("test", "nightly"), 60),
         Step("images under random kills and on full disks", ("test", "images-store"), 60),
         Step("pods under random kills and failing engines", ("test", "pods-chaos"), 60),
+        Step("a hostile container beside twenty pods, ten minutes", ("test", "pods-hostile-full"), 30),
         Step("a soak of pods and streams", ("test", "pods-soak"), 120),
         Step("1,000 pods at once", ("test", "pods-size"), 60),
         Step("images under ASan + UBSan", ("test", "pull-asan"), 30),

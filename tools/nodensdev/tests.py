@@ -41,15 +41,20 @@ def environment(inside: room.Prepared, variant: str) -> dict[str, str]:
     return {"NODENS_VARIANT": variant}
 
 
-def marked(expression: str = "", nightly: bool = False) -> list[str]:
-    """pytest's words that choose tests by their marks. Those marked `nightly` are random or measure time: only `tools/dev nightly` runs them."""
-    return ["-m", "nightly" if nightly else f"({expression}) and not nightly" if expression else "not nightly"]
+NIGHTLY = ("-m", "nightly")    # tests that are random or measure time; each suite's conftest.py leaves them out unless they are named
 
 
-def pytest(directory: str, variant: str = "", nightly: bool = False) -> Callable[[room.Prepared], bool]:
+def pytest(directory: str, *arguments: str, variant: str = "") -> Callable[[room.Prepared], bool]:
     def run_pytest(inside: room.Prepared) -> bool:
-        return inside.run(pytest_words(*marked(nightly=nightly), directory, settings=environment(inside, variant))) == 0
+        return inside.run(pytest_words(*arguments, directory, settings=environment(inside, variant))) == 0
     return run_pytest
+
+
+def together(*suites: Callable[[room.Prepared], bool]) -> Callable[[room.Prepared], bool]:
+    """Runs all of them, also after one has failed."""
+    def run_suites(inside: room.Prepared) -> bool:
+        return all([suite(inside) for suite in suites])
+    return run_suites
 
 
 def with_root(name: str, suite: Callable[[room.Prepared], bool]) -> Callable[[room.Prepared], bool]:
@@ -60,10 +65,10 @@ def with_root(name: str, suite: Callable[[room.Prepared], bool]) -> Callable[[ro
     return run_suite
 
 
-def pytest_on_machine(directory: str, *arguments: str, variant: str = "", marks: str = "", nightly: bool = False) -> Callable[[room.Prepared], bool]:
+def pytest_on_machine(directory: str, *arguments: str, variant: str = "", marks: str = "") -> Callable[[room.Prepared], bool]:
     """For tests that start guests and clusters themselves, as a contributor does."""
     def run_pytest(inside: room.Prepared) -> bool:
-        command = [python_with_pytest(), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *marked(marks, nightly), *arguments, directory]
+        command = [python_with_pytest(), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *(["-m", marks] if marks else []), *arguments, directory]
         return subprocess.run(command, cwd=TOP, stdin=subprocess.DEVNULL, env=os.environ | environment(inside, variant)).returncode == 0
     return run_pytest
 
@@ -90,11 +95,10 @@ def pytest_words(*arguments: str, settings: dict[str, str] | None = None) -> lis
 
 
 def pytest_of_images(directory: str, *arguments: str, place: Callable[[room.Prepared], room.Prepared] | None = None,
-                     variant: str = "gcc", nightly: bool = False) -> Callable[[room.Prepared], bool]:
+                     variant: str = "gcc") -> Callable[[room.Prepared], bool]:
     def run_pytest(inside: room.Prepared) -> bool:
         settings = prepare_runtimes(inside, variant)
-        words = pytest_words(*marked(nightly=nightly), *arguments, directory, settings=settings)
-        return (place(inside) if place else inside).run(words) == 0
+        return (place(inside) if place else inside).run(pytest_words(*arguments, directory, settings=settings)) == 0
     return run_pytest
 
 
@@ -144,8 +148,12 @@ SUITES = {
     "userns": Suite("the user namespace manager under kills and with all its blocks", meson("gcc", "userns")),
     "grpc": Suite("Python's grpcio against our gRPC server", pytest("tests/grpc", variant="gcc")),
     "policy": Suite("nodens lint, and 10,000 generated pods judged as Kubernetes' own code does", policy_beside_kubernetes, default=False),
+    "nightly": Suite("kills at random moments and figures, which a loaded machine breaks", together(
+        meson("gcc", "nightly"), with_root("lxc", pytest("tests/rootless", *NIGHTLY, variant="gcc")), pytest_of_images("tests/pull", *NIGHTLY),
+        pytest_of_images("tests/cri", *NIGHTLY, "--runtime", "nodens-cri", place=alone),
+        pytest_on_machine("tests/guard", "-s", variant="gcc", marks="nightly")), default=False),
     "tools": Suite("tools/dev itself", pytest("tools/tests")),
-    "pull": Suite("nodens-pull with a real registry and hostile ones", pytest_of_images("tests/pull"), default=False),
+    "pull": Suite("nodens-fetch and nodens-unpack with a real registry and hostile ones", pytest_of_images("tests/pull"), default=False),
     "pull-asan": Suite("the same under ASan and UBSan", pytest_of_images("tests/pull", variant="asan"), default=False),
     "cri": Suite("the CRI's cases on nodens-cri and containerd, side by side, and the trees of images", pytest_of_images("tests/cri", place=alone), default=False),
     "cri-own": Suite("the same without containerd's turn: half the time", pytest_of_images("tests/cri", "--runtime", "nodens-cri", place=alone), default=False),
