@@ -159,6 +159,8 @@ SUITES = {
     "cri-own": Suite("the same without containerd's turn: half the time", pytest_of_images("tests/cri", "--runtime", "nodens-cri", place=alone), default=False),
     "cri-asan": Suite("the same with daemons, monitors and helpers under ASan and UBSan",
                       pytest_of_images("tests/cri", "--runtime", "nodens-cri", place=alone, variant="asan"), default=False),
+    "cri-memory": Suite("of these, what looks at the daemon's memory, which says nothing under ASan", pytest_of_images(
+        "tests/cri/test_scrape.py", "tests/cri/test_events.py", "--runtime", "nodens-cri", place=alone), default=False),
     "cri-streaming": Suite("of these, exec, attach and port-forward", pytest_of_images("tests/cri/test_streaming.py", "--runtime", "nodens-cri", place=alone), default=False),
     "cri-boundaries": Suite("of these, what docs/security-model.md asks for and no other case looks at", pytest_of_images("tests/cri/test_boundaries.py", place=alone), default=False),
     "cri-guest": Suite("the same with cgroup controllers, in a guest", pytest_in_guest("tests/cri", "uml"), default=False),
@@ -202,6 +204,8 @@ SUITES = {
     "guard-node-short": Suite("of these, those that CI runs", pytest_on_machine("tests/guard/test_node.py", "-s", variant="gcc", marks="gate"), default=False),
     "guard-ranges": Suite("of these, ranges of user IDs while leaders are killed", pytest_on_machine("tests/guard/test_ranges.py", "-s", variant="gcc"), default=False),
     "testbed": Suite("guests and clusters, and what they leave behind", pytest_on_machine("tests/testbed", marks="not slow"), default=False),
+    "testbed-short": Suite("of these, what starts no cluster of its own; other steps of CI start some", pytest_on_machine(
+        "tests/testbed", "-k", "not two_clusters and not two_nodes and not webhooks and not interrupted_start and not node_that_dies", marks="not slow"), default=False),
     "testbed-slow": Suite("the same on Debian's own kernel", pytest_on_machine("tests/testbed", marks="slow"), default=False),
 }
 
