@@ -187,16 +187,10 @@ static struct nd_error *find_place(const struct attachment *attachment, const ch
         return nullptr;
 }
 
-static bool is_at_or_below(const char *path, const char *directory) {
-        size_t length = strlen(directory);
-
-        return nd_has_prefix(path, directory) && (path[length] == '/' || path[length] == '\0');
-}
-
 /* Where the engine mounts something itself, which would cover what is attached before. */
 static bool is_engines(const char *path) {
-        return nd_streq(path, "/") || nd_streq(path, "") || is_at_or_below(path, "/dev") || is_at_or_below(path, "/proc") ||
-               is_at_or_below(path, "/sys");
+        return nd_streq(path, "/") || nd_streq(path, "") || volumes_path_within(path, "/dev") ||
+               volumes_path_within(path, "/proc") || volumes_path_within(path, "/sys");
 }
 
 /* The path of a place in the container, behind the image's links; nullptr where it is none. The caller's to free. */
@@ -209,12 +203,12 @@ static char *path_inside(const struct attachment *attachment, int place) {
         if (n <= 0)
                 return nullptr;
         path[n] = '\0';
-        return is_at_or_below(path, root) ? nd_strdup(path + strlen(root)) : nullptr;
+        return volumes_path_within(path, root) ? nd_strdup(path + strlen(root)) : nullptr;
 }
 
 static bool is_covered(const struct attachment *attachment, const char *path) {
         nd_vector_each (place, &attachment->covered) {
-                if (is_at_or_below(path, *place))
+                if (volumes_path_within(path, *place))
                         return true;
         }
         return is_engines(path);

@@ -23,12 +23,6 @@ void declared_volumes_done(declared_volumes *list) {
 
 /* ---- where ---- */
 
-static bool is_at_or_below(const char *path, const char *directory) {
-        size_t length = strlen(directory);
-
-        return nd_has_prefix(path, directory) && (path[length] == '/' || path[length] == '\0');
-}
-
 /* Whether the pod mounts something there or above, whichever links it goes by. Containers of the pod write into its volumes: a link in one would move the image's volume. */
 static struct nd_error *find_mounted(const struct declared_volumes_plan *plan, const char *destination, bool *ret) {
         *ret = false;
@@ -36,7 +30,7 @@ static struct nd_error *find_mounted(const struct declared_volumes_plan *plan, c
                 nd_cleanup(image_path_done) struct image_path path = {};
 
                 nd_try(image_path_resolve(plan->tree, plan->request->mounts.items[i].container_path, &path));
-                *ret = is_at_or_below(destination, path.resolved);
+                *ret = volumes_path_within(destination, path.resolved);
         }
         return nullptr;
 }

@@ -15,15 +15,9 @@ enum {
 
 static const char *const places[] = {"/proc", "/sys", "/dev"};
 
-static bool is_below(const char *path, const char *directory) {
-        size_t length = strlen(directory);
-
-        return nd_has_prefix(path, directory) && (path[length] == '/' || path[length] == '\0');
-}
-
 bool image_path_is_kernels(const char *path) {
         for (size_t i = 0; i < nd_count_of(places); i++)
-                if (is_below(path, places[i]))
+                if (volumes_path_within(path, places[i]))
                         return true;
         return false;
 }
@@ -209,7 +203,7 @@ static const struct place *holder_of(const place_list *list, const char *path) {
         const struct place *found = nullptr;
 
         nd_vector_each (place, list) {
-                if (is_below(path, place->path) && !nd_streq(path, place->path) &&
+                if (volumes_path_within(path, place->path) && !nd_streq(path, place->path) &&
                     (!found || strlen(place->path) >= strlen(found->path)))
                         found = place;
         }

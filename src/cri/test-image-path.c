@@ -145,19 +145,18 @@ static void nothing_is_made_in_a_read_only_volume([[maybe_unused]] void **state)
 
         world_make(&world);
         scratch_mkdir(world.root, "outside/there");
-        link_to(&world, "/volume", "work");
-        expect_ok(check_in(&world, "rw", "/volume/new", "/work/new"));
-        expect_ok(check_in(&world, "ro", "/volume/there", "/work/there"));
-        expect_ok(check_in(&world, "ro", nullptr, "/work"));
+        link_to(&world, "/volume", "job");
+        expect_ok(check_in(&world, "rw", "/volume/new", "/job/new"));
+        expect_ok(check_in(&world, "ro", "/volume/there", "/job/there"));
+        expect_ok(check_in(&world, "ro", nullptr, "/job"));
         expect_ok(check_in(&world, "ro", nullptr, "/volumes/new"));
-        expect_ok(check_in(&world, "ro", "/volume/there", "/work/there/new")); /* in the inner one */
+        expect_ok(check_in(&world, "ro", "/volume/there", "/job/there/new")); /* in the inner one */
         expect_error(
                 check_in(&world, "ro", nullptr, "/volume/new"), ND_INVALID,
                 "the working directory '/volume/new': '/volume/new' does not exist, and cannot be made in the read-only volume");
-        expect_error(check_in(&world, "rro", nullptr, "/work/there/new"), ND_INVALID,
-                     "cannot be made in the read-only volume");
-        expect_error(check_in(&world, "ro", "/work/new", "/"), ND_INVALID,
-                     "the mount at '/work/new': '/volume/new' does not exist, and cannot be made");
+        expect_error(check_in(&world, "rro", nullptr, "/job/there/new"), ND_INVALID, "cannot be made in the read-only volume");
+        expect_error(check_in(&world, "ro", "/job/new", "/"), ND_INVALID,
+                     "the mount at '/job/new': '/volume/new' does not exist, and cannot be made");
 }
 
 int main(void) {

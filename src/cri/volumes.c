@@ -183,12 +183,14 @@ static struct nd_error *explain(struct nd_error *cause, const struct volume *vol
                 volume->path, nd_fs_name(volume->file));
 }
 
-static bool is_at_or_below(const char *path, const char *directory) {
+bool volumes_path_within(const char *path, const char *directory) {
         size_t length = strlen(directory);
 
-        if (nd_streq(directory, "/"))
-                return true;
         return nd_has_prefix(path, directory) && (path[length] == '/' || path[length] == '\0');
+}
+
+static bool is_at_or_below(const char *path, const char *directory) {
+        return nd_streq(directory, "/") || volumes_path_within(path, directory);
 }
 
 /* Whether mounts of ours may come and go below: what is mapped must not depend on which containers there are. */

@@ -139,26 +139,35 @@ void nd_worker_inflate(const struct nd_worker_plan *plan) {
 
 /* ---- hash */
 
+/* *ret is 0 at the end. */
+static struct nd_error *read_piece(char piece[static PIECE], size_t *ret) {
+        ssize_t n;
+
+        do
+                n = read(INPUT_FD, piece, PIECE);
+        while (n < 0 && errno == EINTR);
+        if (n < 0)
+                return nd_error_new(ND_INTERNAL, errno, "read a layer's bytes");
+        *ret = (size_t) n;
+        return nullptr;
+}
+
 static struct nd_error *hash_all(uint64_t ceiling, struct nd_worker_report *report) {
         static char piece[PIECE];
         struct nd_digest digest;
         struct nd_hash hash;
+        size_t n = 0;
 
         nd_hash_start(ND_HASH_SHA256, &hash);
         for (;;) {
-                ssize_t n = read(INPUT_FD, piece, sizeof piece);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return nd_error_new(ND_INTERNAL, errno, "read a layer's bytes");
+                nd_try(read_piece(piece, &n));
                 if (n == 0)
                         break;
-                if ((uint64_t) n > ceiling - report->stream)
+                if (n > ceiling - report->stream)
                         return nd_error_new(ND_EXHAUSTED, EFBIG, "the layer unpacks to more than is allowed");
-                nd_hash_add(&hash, piece, (size_t) n);
-                report->stream += (uint64_t) n;
-                nd_try(put(report, piece, (size_t) n));
+                nd_hash_add(&hash, piece, n);
+                report->stream += n;
+                nd_try(put(report, piece, n));
         }
         digest = nd_hash_finish(&hash);
         memcpy(report->diff_id, digest.bytes, sizeof report->diff_id);
@@ -192,17 +201,13 @@ static struct nd_error *write_marks(const struct nd_text *marks) {
 
 static struct nd_error *feed_tar(struct nd_tar *tar) {
         static char piece[PIECE];
+        size_t n = 0;
 
         for (;;) {
-                ssize_t n = read(INPUT_FD, piece, sizeof piece);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return nd_error_new(ND_INTERNAL, errno, "read a layer's bytes");
+                nd_try(read_piece(piece, &n));
                 if (n == 0)
                         return nullptr;
-                nd_try(nd_tar_feed(tar, piece, (size_t) n));
+                nd_try(nd_tar_feed(tar, piece, n));
         }
 }
 

@@ -107,7 +107,7 @@ def test_a_maze_of_links_ends(plain_pods: Pods, built: Built) -> None:
 def test_a_working_directory_is_not_made_in_a_read_only_volume(pods: Pods, built: Built, victim: Path) -> None:
     """The image's working directory lies behind a link in a read-only volume of the host, where the engine would make it."""
     pod = pods.run()
-    image = built([make.symlink("work", "/mnt")], directory="/work/made/by/engine")
+    image = built([make.symlink("job", "/mnt")], directory="/job/made/by/engine")
     error = refused(lambda: pod.container(image=image, mounts=[pod.mount(victim, "/mnt", readonly=True)]), grpc.StatusCode.INVALID_ARGUMENT)
     assert "made/by/engine' does not exist, and cannot be made in" in error.details() and "read-only volume" in error.details()
     untouched(victim)
