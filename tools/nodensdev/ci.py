@@ -39,21 +39,22 @@ PEERS = (
     Step("peers: Kubernetes, containerd, a registry", ("gobin", *GO_PROGRAMS), 60),
     Step("images in the registry", ("registry", "fill"), 15),
 )
+# Two tracks: what starts guests or an API server, and what does not.
 SYSTEM = (
-    Step("policy beside Kubernetes' own code", ("test", "policy"), 10),
-    Step("nodes without root", ("test", "rootless"), 10),
-    Step("nodes without root under ASan + UBSan", ("test", "rootless-asan"), 10),
-    Step("images: a real registry and hostile ones", ("test", "pull"), 15),
-    Step("the CRI's cases on nodens-cri, under ASan + UBSan", ("test", "cri-asan"), 25),
-    Step("the daemon's memory, without sanitizers", ("test", "cri-memory"), 5),
-    Step("nodens exec, logs, stats, top and rm", ("test", "pods-operator"), 10),
-    Step("admission beside an API server, under ASan + UBSan", ("test", "guard-asan"), 15),
-    Step("testbed: guests and a cluster", ("test", "testbed-short"), 15),
-    Step("upstream's userns tests on nodens-cri", ("e2e", "userns", "--runtime", "nodens"), 15),
-    Step("stories of a node with a stock kubelet, short form", ("test", "stories-short"), 15),
-    Step("an older kubelet, short form", ("test", "versions-short"), 10),
-    Step("what the guard admits runs on a node, short form", ("test", "guard-node-short"), 10),
-    Step("Debian packages: install, upgrade with pods alive, remove", ("test", "package"), 15),
+    Step("policy beside Kubernetes' own code", ("test", "policy"), 10, "machine"),
+    Step("nodes without root", ("test", "rootless"), 10, "machine"),
+    Step("nodes without root under ASan + UBSan", ("test", "rootless-asan"), 10, "machine"),
+    Step("images: a real registry and hostile ones", ("test", "pull"), 15, "machine"),
+    Step("the CRI's cases on nodens-cri, under ASan + UBSan", ("test", "cri-asan"), 25, "machine"),
+    Step("the daemon's memory, without sanitizers", ("test", "cri-memory"), 5, "machine"),
+    Step("nodens exec, logs, stats, top and rm", ("test", "pods-operator"), 10, "machine"),
+    Step("admission beside an API server, under ASan + UBSan", ("test", "guard-asan"), 15, "cluster"),
+    Step("testbed: guests and a cluster", ("test", "testbed-short"), 15, "cluster"),
+    Step("upstream's userns tests on nodens-cri", ("e2e", "userns", "--runtime", "nodens"), 15, "cluster"),
+    Step("stories of a node with a stock kubelet, short form", ("test", "stories-short"), 15, "cluster"),
+    Step("an older kubelet, short form", ("test", "versions-short"), 10, "cluster"),
+    Step("what the guard admits runs on a node, short form", ("test", "guard-node-short"), 10, "cluster"),
+    Step("Debian packages: install, upgrade with pods alive, remove", ("test", "package"), 15, "cluster"),
 )
 STEPS = PREPARATION + QUICK + PEERS + SYSTEM
 

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a list of `tools/dev` commands one after the other and reports each with its time: the gate and the nightly run are such lists.
+"""Runs a list of `tools/dev` commands and reports each with its time: the gate and the nightly run are such lists.
 
-A step that exceeds its time limit is ended together with everything it started, and fails. Its log is kept, and the lines that name the cause
+Steps run one after the other. Those of a track run beside the steps of the list's other tracks, since most of them wait for a guest or a server longer
+than they compute; they share nothing but build directories, which are locked. A step that exceeds its time limit is ended together with everything it started, and fails. Its log is kept, and the lines that name the cause
 are shown, because a report may be cut.
 """
+import itertools
 import os
 import select
 import signal
 import subprocess
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +30,7 @@ class Step:
     title: str
     command: tuple[str, ...]  # arguments of tools/dev
     minutes: float = 5.0  # time limit
+    track: str = ""  # steps of different tracks run at the same time
 
 
 def run_limited(argv: list[str], log: Path, seconds: float, grace: float = GRACE) -> int | None:
@@ -53,16 +58,31 @@ def ends_within(pidfd: int, seconds: float) -> bool:
     return bool(select.select([pidfd], [], [], seconds)[0])
 
 
+reporting = threading.Lock()  # the report of one step is printed as a whole
+
+
 def run_step(step: Step, log: Path) -> bool:
     """Runs one step and reports it."""
     started = time.monotonic()
     code = run_limited([str(TOOLS / "dev"), *step.command], log, step.minutes * 60)
-    print(f"{'ok  ' if code == 0 else 'FAIL'} {time.monotonic() - started:7.1f} s  {step.title}", flush=True)
-    if code != 0:
-        ending = f"exceeded its limit of {step.minutes:g} min" if code is None else f"ended with {code}"
-        print(f"     tools/dev {' '.join(step.command)} {ending}")
-        excerpt.show(log)
+    with reporting:
+        print(f"{'ok  ' if code == 0 else 'FAIL'} {time.monotonic() - started:7.1f} s  {step.title}", flush=True)
+        if code != 0:
+            ending = f"exceeded its limit of {step.minutes:g} min" if code is None else f"ended with {code}"
+            print(f"     tools/dev {' '.join(step.command)} {ending}")
+            excerpt.show(log)
     return code == 0
+
+
+def phases(chosen: list[Step]) -> list[list[list[Step]]]:
+    """What runs after what: phases, each of them tracks, each of them steps. Neighbours that have a track are one phase."""
+    found: list[list[list[Step]]] = []
+    for _, group in itertools.groupby(chosen, key=lambda step: bool(step.track)):
+        tracks: dict[str, list[Step]] = {}
+        for step in group:
+            tracks.setdefault(step.track, []).append(step)
+        found.append(list(tracks.values()))
+    return found
 
 
 def show(chosen: list[Step]) -> None:
@@ -77,7 +97,11 @@ def run_all(chosen: list[Step], logs: Path) -> int:
         raise Failure("no step was chosen")
     logs.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    passed = sum(run_step(step, logs / f"{number:02}.log") for number, step in enumerate(chosen, 1))
+    files = {step: logs / f"{number:02}.log" for number, step in enumerate(chosen, 1)}
+    passed = 0
+    for tracks in phases(chosen):
+        with ThreadPoolExecutor(len(tracks)) as pool:
+            passed += sum(pool.map(lambda track: sum(run_step(step, files[step]) for step in track), tracks))
     print(f"     {time.monotonic() - started:7.1f} s  total")
     print(f"{passed} passed, {len(chosen) - passed} failed")
     return 0 if passed == len(chosen) else 1

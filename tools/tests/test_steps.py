@@ -40,6 +40,28 @@ def test_a_failed_step_does_not_stop_the_others_and_fails_the_whole(tmp_path: Pa
     assert report.splitlines()[-1] == "1 passed, 1 failed" and "total" in report.splitlines()[-2]
 
 
+def test_tracks_run_beside_each_other_and_after_what_precedes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each track waits for a file that the other one writes: one after the other, they would never end."""
+    monkeypatch.setattr(steps, "TOOLS", tmp_path)
+    (tmp_path / "dev").write_text('#!/bin/sh\ncd "$1" && test -e "$2" || exit 1\n: >"$3"; until [ -e "$4" ]; do sleep 0.05; done\n')
+    os.chmod(tmp_path / "dev", 0o755)
+
+    def step(title: str, needs: str, writes: str, awaits: str, track: str = "") -> steps.Step:
+        return steps.Step(title, (str(tmp_path), needs, writes, awaits), 1, track)
+
+    chosen = [step("first", "dev", "begun", "begun"), step("left", "begun", "l", "r", "a"), step("right", "begun", "r", "l", "b"),
+              step("left again", "l", "l2", "l2", "a"), step("last", "l2", "end", "end")]
+    assert steps.run_all(chosen, tmp_path / "logs") == 0
+    report = capsys.readouterr().out
+    assert report.splitlines()[-1] == "5 passed, 0 failed"
+    assert report.index("first") < report.index("left") < report.index("left again") < report.index("last")
+
+
+def test_every_step_that_starts_a_cluster_is_in_one_track() -> None:
+    """Clusters have one directory: two steps must not use it at the same time."""
+    assert {step.track for step in ci.SYSTEM if step.command[-1] in ("guard-asan", "testbed-short", "stories-short", "versions-short", "guard-node-short", "package")} == {"cluster"}
+
+
 @pytest.mark.parametrize("step", [*ci.STEPS, *nightly.nightly_steps(1)], ids=lambda step: step.title)
 def test_every_step_is_a_command_that_exists(step: steps.Step) -> None:
     command = main.commands()[step.command[0]]
