@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "cri/container-path.h"
 #include "sys/file.h"
 #include "sys/mount.h"
 #include "sys/tree.h"
@@ -189,8 +190,8 @@ static struct nd_error *find_place(const struct attachment *attachment, const ch
 
 /* Where the engine mounts something itself, which would cover what is attached before. */
 static bool is_engines(const char *path) {
-        return nd_streq(path, "/") || nd_streq(path, "") || volumes_path_within(path, "/dev") ||
-               volumes_path_within(path, "/proc") || volumes_path_within(path, "/sys");
+        return nd_streq(path, "/") || nd_streq(path, "") || container_path_within(path, "/dev") ||
+               container_path_within(path, "/proc") || container_path_within(path, "/sys");
 }
 
 /* The path of a place in the container, behind the image's links; nullptr where it is none. The caller's to free. */
@@ -203,12 +204,12 @@ static char *path_inside(const struct attachment *attachment, int place) {
         if (n <= 0)
                 return nullptr;
         path[n] = '\0';
-        return volumes_path_within(path, root) ? nd_strdup(path + strlen(root)) : nullptr;
+        return container_path_within(path, root) ? nd_strdup(path + strlen(root)) : nullptr;
 }
 
 static bool is_covered(const struct attachment *attachment, const char *path) {
         nd_vector_each (place, &attachment->covered) {
-                if (volumes_path_within(path, *place))
+                if (container_path_within(path, *place))
                         return true;
         }
         return is_engines(path);

@@ -19,6 +19,7 @@
 #include "cri/capabilities.h"
 #include "cri/cdi.h"
 #include "cri/config.h"
+#include "cri/container-path.h"
 #include "cri/devices.h"
 #include "cri/image-path.h"
 #include "cri/namespaces.h"
@@ -51,7 +52,7 @@ static const struct sandbox_request *pod_of(const struct bundle_plan *plan) {
 
 static bool covered(const struct container_request *request, const char *destination) {
         nd_vector_each (mount, &request->mounts) {
-                nd_autofree char *path = volumes_clean_path(mount->container_path);
+                nd_autofree char *path = container_path_clean(mount->container_path);
                 size_t length = strlen(path);
 
                 if (nd_streq(path, destination))

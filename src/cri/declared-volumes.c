@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "cri/container-path.h"
 #include "cri/image-path.h"
-#include "cri/volumes.h"
 #include "sys/file.h"
 #include "sys/tree-copy.h"
 #include "sys/tree.h"
@@ -30,7 +30,7 @@ static struct nd_error *find_mounted(const struct declared_volumes_plan *plan, c
                 nd_cleanup(image_path_done) struct image_path path = {};
 
                 nd_try(image_path_resolve(plan->tree, plan->request->mounts.items[i].container_path, &path));
-                *ret = volumes_path_within(destination, path.resolved);
+                *ret = container_path_within(destination, path.resolved);
         }
         return nullptr;
 }
@@ -84,7 +84,7 @@ static struct nd_error *fill(const struct declared_volumes_plan *plan, int image
 
 static struct nd_error *make_one(const struct declared_volumes_plan *plan, const char *declared, declared_volumes *ret) {
         nd_cleanup(image_path_done) struct image_path path = {};
-        nd_autofree char *clean = volumes_clean_path(declared);
+        nd_autofree char *clean = container_path_clean(declared);
         struct declared_volume volume = {};
         nd_autoclose int image = -EBADF;
         bool mounted;

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "cri/volumes.h"
+#include "cri/container-path.h"
 
 enum {
         DEPTH_MOST = 16,
@@ -32,7 +32,7 @@ static bool is_skipped(const char *name) {
 
 static void add_device(struct nd_spec *spec, const struct stat *st, const char *path) {
         nd_vector_push(&spec->devices, ((struct nd_spec_device) {
-                                               .path = volumes_clean_path(path),
+                                               .path = container_path_clean(path),
                                                .type = S_ISBLK(st->st_mode) ? 'b' : 'c',
                                                .major = major(st->st_rdev),
                                                .minor = minor(st->st_rdev),

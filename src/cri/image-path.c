@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cri/volumes.h"
+#include "cri/container-path.h"
 #include "sys/file.h"
 
 enum {
@@ -17,7 +17,7 @@ static const char *const places[] = {"/proc", "/sys", "/dev"};
 
 bool image_path_is_kernels(const char *path) {
         for (size_t i = 0; i < nd_count_of(places); i++)
-                if (volumes_path_within(path, places[i]))
+                if (container_path_within(path, places[i]))
                         return true;
         return false;
 }
@@ -176,7 +176,7 @@ static void places_done(place_list *list) {
 /* What is written as a path in /dev has no link of the image on its way: that is covered by a new filesystem, or by a volume. */
 static struct nd_error *find_place(int tree, const char *written, char **ret) {
         nd_cleanup(image_path_done) struct image_path path = {};
-        nd_autofree char *clean = volumes_clean_path(written);
+        nd_autofree char *clean = container_path_clean(written);
 
         if (image_path_is_kernels(clean)) {
                 *ret = nd_take_ptr(clean);
@@ -203,7 +203,7 @@ static const struct place *holder_of(const place_list *list, const char *path) {
         const struct place *found = nullptr;
 
         nd_vector_each (place, list) {
-                if (volumes_path_within(path, place->path) && !nd_streq(path, place->path) &&
+                if (container_path_within(path, place->path) && !nd_streq(path, place->path) &&
                     (!found || strlen(place->path) >= strlen(found->path)))
                         found = place;
         }

@@ -11,16 +11,6 @@
 #include "sys/mount.h"
 #include "sys/worker.h"
 
-static void paths_are_cleaned_without_looking_at_them([[maybe_unused]] void **state) {
-        static const char *const cases[][2] = {
-                {"/", "/"},          {"", "/"},         {"/a", "/a"},    {"a/b/", "/a/b"},       {"//a///b", "/a/b"},
-                {"/a/./b", "/a/b"},  {"/a/../b", "/b"}, {"/../..", "/"}, {"/a/b/../../c", "/c"}, {"/..a/b..", "/..a/b.."},
-                {"/a/...", "/a/..."}};
-
-        for (size_t i = 0; i < nd_count_of(cases); i++)
-                expect_text(volumes_clean_path(cases[i][0]), cases[i][1]);
-}
-
 static char *name_of(const char *path) {
         nd_autotext text = ND_TEXT(1000);
 
@@ -184,7 +174,6 @@ static void mounts_come_parents_first_with_their_options([[maybe_unused]] void *
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(paths_are_cleaned_without_looking_at_them),
                 cmocka_unit_test(a_volume_is_called_by_its_name_in_the_pod),
                 cmocka_unit_test(what_cannot_be_mounted_is_told_with_its_reason),
                 cmocka_unit_test(a_filesystem_that_cannot_be_idmapped_is_named_with_a_remedy),

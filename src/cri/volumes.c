@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "cri/config.h"
+#include "cri/container-path.h"
 #include "sys/file.h"
 #include "sys/mount.h"
 
@@ -22,27 +23,6 @@ void volumes_done(volumes *list) {
                 nd_close_fd(&volume->tree);
         }
         nd_vector_done(list);
-}
-
-char *volumes_clean_path(const char *path) {
-        nd_autotext text = ND_TEXT(SIZE_MAX);
-        const char *part = path;
-
-        while (*part) {
-                size_t length = strcspn(part, "/");
-
-                if (length == 2 && memcmp(part, "..", 2) == 0) {
-                        while (text.length > 0 && text.bytes[--text.length] != '/')
-                                ;
-                } else if (length > 0 && !(length == 1 && *part == '.')) {
-                        nd_text_add(&text, "/");
-                        nd_text_append(&text, part, length);
-                }
-                part += length + (part[length] == '/');
-        }
-        if (text.length == 0)
-                return nd_strdup("/");
-        return nd_strndup(text.bytes, text.length);
 }
 
 void volumes_name(const char *host_path, struct nd_text *ret) {
@@ -183,14 +163,8 @@ static struct nd_error *explain(struct nd_error *cause, const struct volume *vol
                 volume->path, nd_fs_name(volume->file));
 }
 
-bool volumes_path_within(const char *path, const char *directory) {
-        size_t length = strlen(directory);
-
-        return nd_has_prefix(path, directory) && (path[length] == '/' || path[length] == '\0');
-}
-
 static bool is_at_or_below(const char *path, const char *directory) {
-        return nd_streq(directory, "/") || volumes_path_within(path, directory);
+        return nd_streq(directory, "/") || container_path_within(path, directory);
 }
 
 /* Whether mounts of ours may come and go below: what is mapped must not depend on which containers there are. */
@@ -283,7 +257,7 @@ struct nd_error *volumes_each(const struct container_request *request, const vol
         size_t deepest = 0;
 
         nd_vector_each (mount, &request->mounts) {
-                nd_vector_push(&paths, volumes_clean_path(mount->container_path));
+                nd_vector_push(&paths, container_path_clean(mount->container_path));
                 deepest = deeper(deepest, paths.items[paths.count - 1]);
         }
         nd_vector_each (volume, declared) {

@@ -49,11 +49,5 @@ typedef struct nd_error *(*volumes_visitor)(const struct volume_visit *visit, vo
 void volumes_mount(const struct container_request *request, const volumes *found, const declared_volumes *declared,
                    struct nd_spec *spec);
 
-/* A container's path without "//", "/./", "/../" and a slash at the end; absolute. The caller's to free. */
-[[nodiscard]] char *volumes_clean_path(const char *path);
-
-/* Whether a clean path is the directory or leads below it; for a directory that is not the root. */
-[[nodiscard]] bool volumes_path_within(const char *path, const char *directory);
-
 /* What a person calls the volume behind a host path: the name in the kubelet's path of it, or the path. Appends it, quoted. */
 void volumes_name(const char *host_path, struct nd_text *ret);
