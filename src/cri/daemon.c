@@ -207,8 +207,8 @@ static struct nd_error *start_pods(struct daemon *daemon) {
         layers = nd_format("%s/layers", nd_image_store_root(daemon->images));
         nd_try(workshop_open(&daemon->config, layers, &daemon->workshop));
         daemon->network = network_new(daemon->loop, &daemon->config);
-        nd_try(verify_new(daemon, &daemon->verify));
-        nd_try(stats_new(daemon, &daemon->stats));
+        nd_try(verify_new(daemon->loop, &daemon->config, &daemon->pods, daemon->records, &daemon->verify));
+        daemon->stats = stats_new(daemon->loop, &daemon->config, &daemon->pods);
         daemon->events = events_new();
         nd_try(stream_server_new(daemon, &daemon->streams));
         nd_try(recovery_run(daemon));

@@ -20,7 +20,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "cri/daemon.h"
 #include "cri/paths.h"
 #include "sys/calls.h"
 #include "sys/file.h"
@@ -82,7 +81,9 @@ struct layer {
 };
 
 struct stats {
-        struct daemon *daemon;
+        sd_event *loop;
+        const struct cri_config *config;
+        const struct pods *pods;
         struct nd_map layers; /* container id -> struct layer * */
         struct sweep sweep;
         struct sweep slow; /* of one partial tree */
@@ -150,7 +151,7 @@ static void answer(struct stats_request *request) {
 static void read_container(struct stats_request *request, size_t index) {
         struct stats *stats = request->stats;
         const char *id = request->question.containers.items[index];
-        const struct container *container = nd_map_get(&stats->daemon->pods.containers, id);
+        const struct container *container = nd_map_get(&stats->pods->containers, id);
         const struct layer *layer = nd_map_get(&stats->layers, id);
         struct container_stats found = {};
 
@@ -168,7 +169,7 @@ static void read_container(struct stats_request *request, size_t index) {
 
 static void read_sandbox(struct stats_request *request, size_t index) {
         const char *id = request->question.sandboxes.items[index];
-        const struct sandbox *sandbox = nd_map_get(&request->stats->daemon->pods.sandboxes, id);
+        const struct sandbox *sandbox = nd_map_get(&request->stats->pods->sandboxes, id);
         struct sandbox_stats found = {};
 
         if (!sandbox)
@@ -204,7 +205,7 @@ static void advance(struct stats_request *request) {
                 return;
         request->step = READ;
         request->patience = sd_event_source_disable_unref(request->patience);
-        if (sd_event_add_defer(request->stats->daemon->loop, &request->turn, on_turn, request) < 0 ||
+        if (sd_event_add_defer(request->stats->loop, &request->turn, on_turn, request) < 0 ||
             sd_event_source_set_enabled(request->turn, SD_EVENT_ON) < 0)
                 answer(request);
 }
@@ -272,7 +273,7 @@ static void remember(struct stats *stats, const char *id, const struct tree_usag
         struct tree_usage before;
         struct layer *layer;
 
-        if (found->at == 0 || !nd_map_has(&stats->daemon->pods.containers, id))
+        if (found->at == 0 || !nd_map_has(&stats->pods->containers, id))
                 return;
         layer = nd_map_get(&stats->layers, id);
         if (!layer) {
@@ -301,7 +302,7 @@ static void forget_the_gone(struct stats *stats) {
         nd_strings gone = {};
 
         for (size_t at = 0; (slot = nd_map_next(&stats->layers, &at));)
-                if (!nd_map_has(&stats->daemon->pods.containers, slot->key))
+                if (!nd_map_has(&stats->pods->containers, slot->key))
                         nd_strings_add(&gone, slot->key);
         nd_vector_each (id, &gone)
                 free(nd_map_remove(&stats->layers, *id));
@@ -347,7 +348,7 @@ static bool has_layer(const struct container *container) {
 }
 
 static void sweep_add(struct stats *stats, struct sweep *sweep, const struct container *container) {
-        struct tree tree = {.path = path_of_container(&stats->daemon->config, container)};
+        struct tree tree = {.path = path_of_container(stats->config, container)};
 
         memcpy(tree.id, container->id, sizeof tree.id);
         nd_vector_push(&sweep->trees, tree);
@@ -356,7 +357,7 @@ static void sweep_add(struct stats *stats, struct sweep *sweep, const struct con
 static void sweep_start(struct stats *stats, struct sweep *sweep, uint64_t deadline_us, nd_worker_callback callback) {
         sweep->found = sweep->trees.count > 0 ? share(sweep->trees.count * sizeof *sweep->found) : nullptr;
         if (sweep->found)
-                nd_error_free(nd_worker_start(stats->daemon->loop, "measure writable layers", walk_trees, sweep, deadline_us,
+                nd_error_free(nd_worker_start(stats->loop, "measure writable layers", walk_trees, sweep, deadline_us,
                                               callback, stats, &sweep->worker));
         if (!sweep->worker)
                 sweep_done(sweep);
@@ -376,7 +377,7 @@ static void start_slow(struct stats *stats) {
 
         if (stats->slow.worker)
                 return;
-        for (size_t at = 0; (slot = nd_map_next(&stats->daemon->pods.containers, &at));) {
+        for (size_t at = 0; (slot = nd_map_next(&stats->pods->containers, &at));) {
                 const struct container *container = slot->value;
 
                 if (has_layer(container) && is_slow(stats, container) &&
@@ -396,7 +397,7 @@ static void start_sweep(struct stats *stats) {
         if (stats->sweep.worker)
                 return;
         stats->sweep.tree_us = TREE_S * ND_SECOND_US;
-        for (size_t at = 0; (slot = nd_map_next(&stats->daemon->pods.containers, &at));) {
+        for (size_t at = 0; (slot = nd_map_next(&stats->pods->containers, &at));) {
                 const struct container *container = slot->value;
 
                 if (has_layer(container) && !is_slow(stats, container) && age_of(stats, container) >= REFRESH_S)
@@ -413,7 +414,7 @@ static bool want_layers(struct stats_request *request) {
         if (!request->question.layers)
                 return false;
         nd_vector_each (id, &request->question.containers) {
-                const struct container *container = nd_map_get(&stats->daemon->pods.containers, *id);
+                const struct container *container = nd_map_get(&stats->pods->containers, *id);
                 uint64_t age = container && has_layer(container) ? age_of(stats, container) : 0;
 
                 oldest = age > oldest ? age : oldest;
@@ -462,13 +463,13 @@ static void on_visited(struct nd_error *error, [[maybe_unused]] int fd, void *us
 }
 
 static void list_networks(struct stats_request *request) {
-        const struct daemon *daemon = request->stats->daemon;
+        const struct stats *stats = request->stats;
         struct visit *visit = &request->visit;
 
         nd_vector_each (id, &request->question.sandboxes) {
-                const struct sandbox *sandbox = nd_map_get(&daemon->pods.sandboxes, *id);
+                const struct sandbox *sandbox = nd_map_get(&stats->pods->sandboxes, *id);
                 bool own = sandbox && sandbox->state == SANDBOX_READY && sandbox->request.network == NAMESPACE_POD;
-                nd_autofree char *path = own ? path_of_netns(&daemon->config, sandbox->id) : nd_strdup("");
+                nd_autofree char *path = own ? path_of_netns(stats->config, sandbox->id) : nd_strdup("");
 
                 nd_strings_add(&visit->networks, path);
         }
@@ -480,7 +481,7 @@ static void list_cgroups(struct stats_request *request) {
         struct visit *visit = &request->visit;
 
         nd_vector_each (id, &request->question.containers) {
-                const struct container *container = nd_map_get(&request->stats->daemon->pods.containers, *id);
+                const struct container *container = nd_map_get(&request->stats->pods->containers, *id);
 
                 nd_strings_add(&visit->cgroups, container && container->state == CONTAINER_RUNNING ? container->cgroup : "");
         }
@@ -496,7 +497,7 @@ static void start_visit(struct stats_request *request) {
         if (request->question.processes)
                 list_cgroups(request);
         if (visit->traffic || visit->crowds)
-                nd_error_free(nd_worker_start(request->stats->daemon->loop, "visit the pods' networks and processes",
+                nd_error_free(nd_worker_start(request->stats->loop, "visit the pods' networks and processes",
                                               visit_all, visit, VISIT_S * ND_SECOND_US, on_visited, request, &visit->worker));
 }
 
@@ -515,19 +516,18 @@ void stats_ask(struct stats *stats, struct stats_question *question, stats_callb
         request->layers_awaited = want_layers(request);
         start_visit(request);
         if (request->layers_awaited || request->visit.worker)
-                (void) sd_event_add_time_relative(stats->daemon->loop, &request->patience, CLOCK_MONOTONIC,
+                (void) sd_event_add_time_relative(stats->loop, &request->patience, CLOCK_MONOTONIC,
                                                   PATIENCE_MS * ND_MS_US, ND_MS_US, on_impatience, request);
         if (ret)
                 *ret = request;
         advance(request);
 }
 
-struct nd_error *stats_new(struct daemon *daemon, struct stats **ret) {
+struct stats *stats_new(sd_event *loop, const struct cri_config *config, const struct pods *pods) {
         struct stats *stats = nd_new(struct stats);
 
-        stats->daemon = daemon;
-        *ret = stats;
-        return nullptr;
+        *stats = (struct stats) {.loop = loop, .config = config, .pods = pods};
+        return stats;
 }
 
 void stats_free(struct stats *stats) {

@@ -6,13 +6,16 @@
  * answer tells when it looked. Network counters are read by a worker that visits the pods' namespaces. */
 #pragma once
 
+#include <systemd/sd-event.h>
+
 #include "cri/pods.h"
 #include "cri/usage.h"
 
-struct daemon;
+struct cri_config;
 struct stats;
 
-[[nodiscard]] struct nd_error *stats_new(struct daemon *daemon, struct stats **ret);
+/* Configuration and pods must outlive it. */
+[[nodiscard]] struct stats *stats_new(sd_event *loop, const struct cri_config *config, const struct pods *pods);
 void stats_free(struct stats *stats);
 
 struct container_stats {

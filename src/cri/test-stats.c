@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cri/daemon.h"
+#include "cri/config.h"
 #include "cri/paths.h"
 #include "cri/stats.h"
 #include "sys/cgroup.h"
@@ -17,7 +17,10 @@
 
 struct fixture {
         char *root;
-        struct daemon daemon;
+        sd_event *loop;
+        struct cri_config config;
+        struct pods pods;
+        struct stats *stats;
         struct sandbox *sandbox;
         char *cgroup; /* one that all containers share here */
         unsigned answers;
@@ -33,10 +36,10 @@ static void set_up(struct fixture *f) {
         nd_cleanup(nd_cgroup_done) struct nd_cgroup cgroup = {};
 
         *f = (struct fixture) {.root = scratch_make()};
-        cri_config_init(&f->daemon.config);
-        replace(&f->daemon.config.state, nd_format("%s/state", f->root));
-        assert_true(sd_event_new(&f->daemon.loop) >= 0);
-        expect_ok(stats_new(&f->daemon, &f->daemon.stats));
+        cri_config_init(&f->config);
+        replace(&f->config.state, nd_format("%s/state", f->root));
+        assert_true(sd_event_new(&f->loop) >= 0);
+        f->stats = stats_new(f->loop, &f->config, &f->pods);
         expect_ok(nd_cgroup_discover(&cgroup));
         f->cgroup = cgroup.own ? nd_strdup(cgroup.own) : nd_strdup("/none");
         f->sandbox = nd_new(struct sandbox);
@@ -44,7 +47,7 @@ static void set_up(struct fixture *f) {
         f->sandbox->state = SANDBOX_READY;
         f->sandbox->request.cgroup_parent = nd_strdup(f->cgroup);
         f->sandbox->request.network = NAMESPACE_NODE;
-        pods_add_sandbox(&f->daemon.pods, f->sandbox);
+        pods_add_sandbox(&f->pods, f->sandbox);
 }
 
 static struct container *add(struct fixture *f, size_t bytes) {
@@ -56,8 +59,8 @@ static struct container *add(struct fixture *f, size_t bytes) {
         container->state = CONTAINER_RUNNING;
         container->made = CONTAINER_MADE_DIRECTORY;
         container->cgroup = nd_strdup(f->cgroup);
-        pods_add_container(&f->daemon.pods, container);
-        directory = path_of_container(&f->daemon.config, container);
+        pods_add_container(&f->pods, container);
+        directory = path_of_container(&f->config, container);
         upper = nd_format("%s/upper", directory + strlen(f->root) + 1);
         scratch_mkdir(f->root, upper);
         name = nd_format("%s/file", upper);
@@ -72,10 +75,10 @@ static void answer_done(struct stats_answer *answer) {
 }
 
 static void tear_down(struct fixture *f) {
-        stats_free(f->daemon.stats);
-        pods_done(&f->daemon.pods);
-        sd_event_unref(f->daemon.loop);
-        cri_config_done(&f->daemon.config);
+        stats_free(f->stats);
+        pods_done(&f->pods);
+        sd_event_unref(f->loop);
+        cri_config_done(&f->config);
         answer_done(&f->last);
         free(f->cgroup);
         scratch_remove(&f->root);
@@ -97,11 +100,11 @@ static struct stats_request *ask(struct fixture *f, bool layers) {
         struct stats_request *request = nullptr;
         const struct nd_map_slot *slot;
 
-        for (size_t at = 0; (slot = nd_map_next(&f->daemon.pods.containers, &at));)
+        for (size_t at = 0; (slot = nd_map_next(&f->pods.containers, &at));)
                 nd_strings_add(&question.containers, slot->key);
         nd_strings_add(&question.containers, "absent");
         nd_strings_add(&question.sandboxes, f->sandbox->id);
-        stats_ask(f->daemon.stats, &question, on_answer, f, &request);
+        stats_ask(f->stats, &question, on_answer, f, &request);
         assert_int_equal(question.containers.count, 0);
         return request;
 }
@@ -110,7 +113,7 @@ static void await_answers(struct fixture *f, unsigned answers) {
         uint64_t end = nd_clock_us() + 60 * ND_SECOND_US;
 
         while (f->answers < answers && nd_clock_us() < end)
-                assert_true(sd_event_run(f->daemon.loop, 100 * ND_MS_US) >= 0);
+                assert_true(sd_event_run(f->loop, 100 * ND_MS_US) >= 0);
         assert_int_equal(f->answers, answers);
 }
 
@@ -157,7 +160,7 @@ static void what_was_just_measured_is_not_measured_again([[maybe_unused]] void *
         container = add(&f, 1000);
         ask_until_measured(&f);
         first = f.last.containers.items[0].layer.at;
-        directory = path_of_container(&f.daemon.config, container);
+        directory = path_of_container(&f.config, container);
         name = nd_format("%s/upper/more", directory + strlen(f.root) + 1);
         scratch_write(f.root, name, "x", 1);
         ask_until_measured(&f);
@@ -173,7 +176,7 @@ static void volumes_that_the_image_declares_count_as_written([[maybe_unused]] vo
 
         set_up(&f);
         container = add(&f, 1000);
-        directory = path_of_container(&f.daemon.config, container);
+        directory = path_of_container(&f.config, container);
         volume = nd_format("%s/volumes/0", directory + strlen(f.root) + 1);
         scratch_mkdir(f.root, volume);
         name = nd_format("%s/file", volume);
@@ -191,7 +194,7 @@ static void a_container_that_goes_meanwhile_is_left_out([[maybe_unused]] void **
         container = add(&f, 1000);
         (void) add(&f, 1000);
         (void) ask(&f, true);
-        pods_drop_container(&f.daemon.pods, container);
+        pods_drop_container(&f.pods, container);
         await_answers(&f, 1);
         assert_int_equal(f.last.containers.count, 1);
         tear_down(&f);
@@ -207,9 +210,9 @@ static void a_cancelled_question_has_no_answer([[maybe_unused]] void **state) {
         (void) ask(&f, false);
         await_answers(&f, 1);
         (void) ask(&f, true); /* which nobody waits for */
-        stats_free(nd_take_ptr(f.daemon.stats));
+        stats_free(nd_take_ptr(f.stats));
         for (uint64_t end = nd_clock_us() + 60 * ND_SECOND_US; resources_has_children() && nd_clock_us() < end;)
-                (void) sd_event_run(f.daemon.loop, 10 * ND_MS_US); /* reaps killed workers */
+                (void) sd_event_run(f.loop, 10 * ND_MS_US); /* reaps killed workers */
         tear_down(&f);
         assert_int_equal(resources_descriptors(), descriptors);
 }
@@ -228,7 +231,7 @@ static void a_list_of_thousands_does_not_keep_the_loop([[maybe_unused]] void **s
         while (f.answers == 0) {
                 uint64_t turn = nd_clock_us();
 
-                assert_true(sd_event_run(f.daemon.loop, ND_SECOND_US) >= 0);
+                assert_true(sd_event_run(f.loop, ND_SECOND_US) >= 0);
                 turn = nd_clock_us() - turn;
                 longest = turn > longest ? turn : longest;
                 turns++;

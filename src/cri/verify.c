@@ -19,7 +19,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "cri/daemon.h"
 #include "cri/paths.h"
 #include "cri/record.h"
 #include "sys/cgroup.h"
@@ -44,7 +43,10 @@ struct look {
 };
 
 struct verify {
-        struct daemon *daemon;
+        sd_event *loop;
+        const struct cri_config *config;
+        const struct pods *pods;
+        struct record_book *records;
         sd_event_source *idle;
         nd_strings waiting; /* ids of containers */
         struct look look;
@@ -290,8 +292,9 @@ static void report(const struct container *container, const verify_checks *check
 }
 
 /* What the worker found; of one that did not come to an end, why. */
-static void take_verdict(struct daemon *daemon, const struct look *look, const struct nd_error *error) {
-        struct container *container = nd_map_get(&daemon->pods.containers, look->id);
+static void take_verdict(const struct verify *verify, const struct nd_error *error) {
+        const struct look *look = &verify->look;
+        struct container *container = nd_map_get(&verify->pods->containers, look->id);
         nd_cleanup(verify_checks_done) verify_checks checks = {};
 
         if (!container || container->state == CONTAINER_REMOVED || container->pid_birth != look->birth)
@@ -304,7 +307,7 @@ static void take_verdict(struct daemon *daemon, const struct look *look, const s
         free(container->verdict);
         container->verdict = verify_format(&checks);
         /* It tells people something; whatever happens next to the container is saved with it. */
-        nd_error_free(record_save_container(daemon->records, container, RECORD_HERE));
+        nd_error_free(record_save_container(verify->records, container, RECORD_HERE));
 }
 
 /* ---- the queue ---- */
@@ -320,14 +323,14 @@ static void on_looked(struct nd_error *error, [[maybe_unused]] int fd, void *use
         nd_autoerror struct nd_error *failure = error;
 
         verify->worker = nullptr;
-        take_verdict(verify->daemon, &verify->look, failure);
+        take_verdict(verify, failure);
         look_done(&verify->look);
         go_on(verify);
 }
 
 static struct nd_error *start_look(struct verify *verify, const struct container *container) {
         struct look *look = &verify->look;
-        nd_autofree char *directory = path_of_container(&verify->daemon->config, container);
+        nd_autofree char *directory = path_of_container(verify->config, container);
 
         *look = (struct look) {
                 .container = container, .birth = container->pid_birth, .root = nd_format("%s/rootfs", directory)};
@@ -337,12 +340,12 @@ static struct nd_error *start_look(struct verify *verify, const struct container
                 look->verdict = nullptr;
                 return nd_error_new(ND_EXHAUSTED, errno, "memory to share with a worker");
         }
-        return nd_worker_start(verify->daemon->loop, "look at a started container", look_work, look, CHECK_S * ND_SECOND_US,
+        return nd_worker_start(verify->loop, "look at a started container", look_work, look, CHECK_S * ND_SECOND_US,
                                on_looked, verify, &verify->worker);
 }
 
 static void look_at(struct verify *verify, const char *id) {
-        const struct container *container = nd_map_get(&verify->daemon->pods.containers, id);
+        const struct container *container = nd_map_get(&verify->pods->containers, id);
         nd_autoerror struct nd_error *error = nullptr;
 
         if (!container || container->state == CONTAINER_REMOVED || container->pid <= 0)
@@ -350,7 +353,7 @@ static void look_at(struct verify *verify, const char *id) {
         error = start_look(verify, container);
         if (!error)
                 return;
-        take_verdict(verify->daemon, &verify->look, error);
+        take_verdict(verify, error);
         look_done(&verify->look);
 }
 
@@ -372,12 +375,13 @@ void verify_later(struct verify *verify, const struct container *container) {
         go_on(verify);
 }
 
-struct nd_error *verify_new(struct daemon *daemon, struct verify **ret) {
+struct nd_error *verify_new(sd_event *loop, const struct cri_config *config, const struct pods *pods,
+                            struct record_book *records, struct verify **ret) {
         struct verify *verify = nd_new(struct verify);
         int r;
 
-        verify->daemon = daemon;
-        r = sd_event_add_defer(daemon->loop, &verify->idle, on_idle, verify);
+        *verify = (struct verify) {.loop = loop, .config = config, .pods = pods, .records = records};
+        r = sd_event_add_defer(loop, &verify->idle, on_idle, verify);
         if (r < 0) {
                 free(verify);
                 return nd_error_new(ND_INTERNAL, -r, "watch for started containers");

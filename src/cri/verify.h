@@ -10,10 +10,12 @@
 #include "base/vector.h"
 #include "cri/pods.h"
 
-struct daemon;
+struct cri_config;
+struct record_book;
 struct verify;
 
-[[nodiscard]] struct nd_error *verify_new(struct daemon *daemon, struct verify **ret);
+[[nodiscard]] struct nd_error *verify_new(sd_event *loop, const struct cri_config *config, const struct pods *pods,
+                                          struct record_book *records, struct verify **ret);
 void verify_free(struct verify *verify);
 
 /* Checks it in a worker, when the loop has nothing better to do. */
