@@ -129,10 +129,21 @@ static struct nd_error *pin_configured(struct daemon *daemon) {
         return nullptr;
 }
 
+static void format_metrics(struct nd_text *ret, void *userdata) {
+        const struct daemon *daemon = userdata;
+
+        telemetry_format(daemon->telemetry,
+                         &(struct telemetry_view) {.uptime_us = nd_clock_us() - daemon->began,
+                                                   .pods = &daemon->pods,
+                                                   .pulls = puller_count(daemon->puller),
+                                                   .selftest = daemon->selftest},
+                         ret);
+}
+
 static struct nd_error *serve(struct daemon *daemon) {
         nd_autoclose int fd = -EBADF;
 
-        nd_try(scrape_new(daemon, &daemon->scrape));
+        nd_try(scrape_new(daemon->loop, daemon->config.metrics, format_metrics, daemon, &daemon->scrape));
         nd_try(listener_unix(daemon->config.socket, &fd));
         return nd_grpc_server_listen(daemon->server, nd_take_fd(fd));
 }

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "cri/daemon.h"
+#include "base/vector.h"
 #include "cri/listener.h"
 #include "cri/telemetry.h"
 #include "net/http-head.h"
@@ -31,7 +31,9 @@ struct client {
 };
 
 struct scrape {
-        struct daemon *daemon;
+        sd_event *loop;
+        scrape_format format;
+        void *userdata;
         int fd;
         sd_event_source *source;
         nd_vector(struct client *) clients; /* the oldest first */
@@ -85,7 +87,7 @@ static void answer(struct client *client, const struct nd_http_head *head) {
         } else if (!nd_streq(head->method, "GET")) {
                 nd_http_answer(&client->answer, 405, nullptr, nullptr);
         } else {
-                telemetry_format(client->scrape->daemon, &text);
+                client->scrape->format(&text, client->scrape->userdata);
                 nd_http_answer(&client->answer, text.overflow ? 500 : 200, nullptr,
                                text.overflow ? nullptr : nd_text_get(&text));
         }
@@ -148,7 +150,7 @@ static int on_deadline([[maybe_unused]] sd_event_source *source, [[maybe_unused]
 
 static int on_client([[maybe_unused]] sd_event_source *source, int fd, [[maybe_unused]] uint32_t events, void *userdata) {
         struct scrape *scrape = userdata;
-        sd_event *loop = scrape->daemon->loop;
+        sd_event *loop = scrape->loop;
         struct client *client;
         nd_autoclose int peer = accept4(fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -175,16 +177,16 @@ static struct nd_error *listen_where(const char *where, int *ret_fd) {
         return listener_loopback((uint16_t) strtoul(colon ? colon + 1 : "0", nullptr, 10), ret_fd);
 }
 
-struct nd_error *scrape_new(struct daemon *daemon, struct scrape **ret) {
+struct nd_error *scrape_new(sd_event *loop, const char *where, scrape_format format, void *userdata, struct scrape **ret) {
         nd_cleanup(scrape_done) struct scrape *scrape = nullptr;
         int r;
 
-        if (nd_streq(daemon->config.metrics, "off"))
+        if (nd_streq(where, "off"))
                 return nullptr;
         scrape = nd_new(struct scrape);
-        *scrape = (struct scrape) {.daemon = daemon, .fd = -EBADF};
-        nd_try(nd_error_wrap(listen_where(daemon->config.metrics, &scrape->fd), "metrics"));
-        r = sd_event_add_io(daemon->loop, &scrape->source, scrape->fd, EPOLLIN, on_client, scrape);
+        *scrape = (struct scrape) {.loop = loop, .format = format, .userdata = userdata, .fd = -EBADF};
+        nd_try(nd_error_wrap(listen_where(where, &scrape->fd), "metrics"));
+        r = sd_event_add_io(loop, &scrape->source, scrape->fd, EPOLLIN, on_client, scrape);
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "watch the socket for metrics");
         *ret = nd_take_ptr(scrape);

@@ -2,11 +2,16 @@
 /* scrape.h - GET /metrics, where the configuration wants it: on a unix socket or on the loopback */
 #pragma once
 
-#include "base/error.h"
+#include <systemd/sd-event.h>
 
-struct daemon;
+#include "base/text.h"
+
 struct scrape;
 
-/* *ret is nullptr when the configuration says "off". */
-[[nodiscard]] struct nd_error *scrape_new(struct daemon *daemon, struct scrape **ret);
+/* Appends all metrics to the text, whose ceiling is TELEMETRY_CEILING. */
+typedef void (*scrape_format)(struct nd_text *ret, void *userdata);
+
+/* where is the configuration's: a path, 127.0.0.1:PORT, or "off", which leaves *ret nullptr. */
+[[nodiscard]] struct nd_error *scrape_new(sd_event *loop, const char *where, scrape_format format, void *userdata,
+                                          struct scrape **ret);
 void scrape_free(struct scrape *scrape);

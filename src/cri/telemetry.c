@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cri/daemon.h"
+#include "cri/pods.h"
 #include "cri/selftest.h"
-#include "oci/store.h"
 #include "sys/file.h"
 
 #ifndef ND_VERSION
@@ -197,15 +196,15 @@ static void add_counts(const struct telemetry *telemetry, struct nd_text *text) 
                              (unsigned long long) telemetry->pulls[i]);
 }
 
-static void add_objects(const struct daemon *daemon, struct nd_text *text) {
+static void add_objects(const struct pods *pods, struct nd_text *text) {
         size_t sandboxes[2] = {}, containers[CONTAINER_UNKNOWN + 1] = {};
         static const char *const states[] = {"created", "running", "exited", "unknown"};
         const struct nd_map_slot *slot;
 
-        for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));)
+        for (size_t at = 0; (slot = nd_map_next(&pods->sandboxes, &at));)
                 if (sandbox_is_shown(slot->value))
                         sandboxes[((const struct sandbox *) slot->value)->state == SANDBOX_READY]++;
-        for (size_t at = 0; (slot = nd_map_next(&daemon->pods.containers, &at));)
+        for (size_t at = 0; (slot = nd_map_next(&pods->containers, &at));)
                 if (container_is_shown(slot->value))
                         containers[((const struct container *) slot->value)->state]++;
         head(text, "nodens_cri_sandboxes", "gauge", "Pod sandboxes that there are.");
@@ -214,18 +213,16 @@ static void add_objects(const struct daemon *daemon, struct nd_text *text) {
         head(text, "nodens_cri_containers", "gauge", "Containers that there are.");
         for (unsigned i = 0; i < nd_count_of(states); i++)
                 nd_text_addf(text, "nodens_cri_containers{state=\"%s\"} %zu\n", states[i], containers[i]);
-        number(text, "nodens_cri_pulls_running", "gauge", "Pulls under way, waiting ones included.",
-               puller_count(daemon->puller));
 }
 
-static void add_selftest(const struct daemon *daemon, struct nd_text *text) {
+static void add_selftest(const struct selftest *selftest, struct nd_text *text) {
         const char *handler;
 
         head(text, "nodens_cri_selftest", "gauge", "Whether a feature works on this node, as found out at start.");
-        for (size_t i = 1; (handler = selftest_handler(daemon->selftest, i)); i++) /* the first has two names */
+        for (size_t i = 1; (handler = selftest_handler(selftest, i)); i++) /* the first has two names */
                 for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++)
                         nd_text_addf(text, "nodens_cri_selftest{handler=\"%s\",feature=\"%s\"} %d\n", handler,
-                                     selftest_name(feature), !selftest_reason(daemon->selftest, handler, feature));
+                                     selftest_name(feature), !selftest_reason(selftest, handler, feature));
 }
 
 /* "VmRSS:      2508 kB" */
@@ -242,14 +239,15 @@ void telemetry_format_counts(const struct telemetry *telemetry, struct nd_text *
         add_counts(telemetry, ret);
 }
 
-void telemetry_format(const struct daemon *daemon, struct nd_text *ret) {
-        if (daemon->telemetry)
-                telemetry_format_counts(daemon->telemetry, ret);
-        add_objects(daemon, ret);
-        add_selftest(daemon, ret);
+void telemetry_format(const struct telemetry *telemetry, const struct telemetry_view *view, struct nd_text *ret) {
+        if (telemetry)
+                telemetry_format_counts(telemetry, ret);
+        add_objects(view->pods, ret);
+        number(ret, "nodens_cri_pulls_running", "gauge", "Pulls under way, waiting ones included.", view->pulls);
+        add_selftest(view->selftest, ret);
         number(ret, "process_resident_memory_bytes", "gauge", "Memory of nodens-cri.", resident_bytes());
         number(ret, "nodens_cri_uptime_seconds", "gauge", "Since nodens-cri was started.",
-               (nd_clock_us() - daemon->began) / ND_SECOND_US);
+               view->uptime_us / ND_SECOND_US);
         head(ret, "nodens_cri_build_info", "gauge", "Its version.");
         nd_text_addf(ret, "nodens_cri_build_info{version=\"%s\"} 1\n", ND_VERSION);
 }

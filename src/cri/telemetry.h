@@ -7,7 +7,8 @@
 
 #include "base/text.h"
 
-struct daemon;
+struct pods;
+struct selftest;
 struct telemetry;
 
 enum {
@@ -29,4 +30,12 @@ void telemetry_pull(struct telemetry *telemetry, const struct nd_error *error); 
 void telemetry_pull_abandoned(struct telemetry *telemetry);                     /* nobody waited for it any more */
 
 void telemetry_format_counts(const struct telemetry *telemetry, struct nd_text *ret);
-void telemetry_format(const struct daemon *daemon, struct nd_text *ret);
+
+/* What is looked at when somebody asks. */
+struct telemetry_view {
+        uint64_t uptime_us;
+        const struct pods *pods;
+        size_t pulls; /* under way, waiting ones included */
+        const struct selftest *selftest;
+};
+void telemetry_format(const struct telemetry *telemetry, const struct telemetry_view *view, struct nd_text *ret);
