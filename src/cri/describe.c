@@ -17,7 +17,7 @@ static void describe_map(struct nd_json_out *out, const char *key, const struct 
 static void describe_namespaces(const struct daemon *daemon, const struct sandbox *sandbox, struct nd_json_out *out) {
         nd_json_open(out, "namespaces", '{');
         for (enum pod_namespace which = 0; which < POD_NAMESPACES; which++) {
-                nd_autofree char *path = sandbox->state == SANDBOX_READY ? namespaces_path(daemon, sandbox, which) : nullptr;
+                nd_autofree char *path = sandbox->state == SANDBOX_READY ? namespaces_path(&daemon->config, daemon->pins, sandbox, which) : nullptr;
 
                 nd_json_string(out, namespaces_name(which),
                                !namespaces_owned(&sandbox->request, which) ? "the node's" : path ?: "gone");

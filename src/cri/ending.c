@@ -319,6 +319,6 @@ void container_resume(struct daemon *daemon, struct container *container) {
                         container_start(daemon, container, nullptr, nullptr, nullptr);
                 }
         } else {
-                exec_forget(daemon, container);
+                exec_forget(daemon->loop, &daemon->config, container);
         }
 }

@@ -22,7 +22,6 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "cri/daemon.h"
 #include "cri/engine.h"
 #include "cri/paths.h"
 #include "sys/cgroup.h"
@@ -216,8 +215,8 @@ static void sweep_cgroup(sd_event *loop, const char *cgroup, const char *name, b
         sd_event_source_unref(timer);
 }
 
-void exec_forget(struct daemon *daemon, const struct container *container) {
-        nd_autofree char *cgroup = cgroup_of(&daemon->config, container);
+void exec_forget(sd_event *loop, const struct cri_config *config, const struct container *container) {
+        nd_autofree char *cgroup = cgroup_of(config, container);
         nd_cleanup(nd_names_done) nd_names names = {};
         nd_autoclose int fd = -EBADF;
 
@@ -230,7 +229,7 @@ void exec_forget(struct daemon *daemon, const struct container *container) {
                 if (!nd_has_prefix(*name, PREFIX) || strlen(*name) != sizeof PREFIX - 1 + 16)
                         continue;
                 kill_cgroup(cgroup, *name);
-                sweep_cgroup(daemon->loop, cgroup, *name, false);
+                sweep_cgroup(loop, cgroup, *name, false);
         }
 }
 
@@ -334,34 +333,38 @@ void exec_cancel(struct exec *exec) {
 
 /* ---- the beginning ---- */
 
-static struct nd_error *prepare(struct daemon *daemon, const struct container *container, const nd_strings *command,
-                                bool terminal, int *ret_process, int *ret_oom_score_adj) {
-        nd_autofree char *directory = path_of_container(&daemon->config, container),
+static bool has_terminal(const struct exec_plan *plan) {
+        return plan->streams && plan->streams->terminal;
+}
+
+static struct nd_error *prepare(const struct cri_config *config, const struct exec_plan *plan, int *ret_process,
+                                int *ret_oom_score_adj) {
+        nd_autofree char *directory = path_of_container(config, plan->container),
                          *path = nd_format("%s/config.json", directory);
-        nd_autofree char *config = nullptr, *process = nullptr;
+        nd_autofree char *spec = nullptr, *process = nullptr;
         size_t length;
 
-        nd_try(nd_file_read(AT_FDCWD, path, CONFIG, &config, &length));
-        nd_try(exec_process(config, length, command, terminal, &process, &length, ret_oom_score_adj));
+        nd_try(nd_file_read(AT_FDCWD, path, CONFIG, &spec, &length));
+        nd_try(exec_process(spec, length, plan->command, has_terminal(plan), &process, &length, ret_oom_score_adj));
         return memory_file("process.json", process, length, ret_process);
 }
 
-static struct nd_error *launch(struct daemon *daemon, const char *handler, struct exec *exec, int process, int oom_score_adj,
-                               const struct exec_streams *streams) {
+static struct nd_error *launch(struct exec *exec, const struct cri_config *config, const struct exec_plan *plan, int process,
+                               int oom_score_adj) {
         nd_autofree char *process_path = nd_format("/proc/self/fd/%d", PROCESS_FD),
                          *log_path = nd_format("/proc/self/fd/%d", LOG_FD), *console_path = nullptr;
-        const int descriptors[] = {process, exec->log, streams && streams->terminal ? streams->console : -EBADF};
+        const int descriptors[] = {process, exec->log, has_terminal(plan) ? plan->streams->console : -EBADF};
         nd_cleanup(nd_strings_done) nd_strings argv = {};
 
-        if (streams && streams->terminal)
+        if (has_terminal(plan))
                 console_path = nd_format("/proc/self/fd/%d", CONSOLE_FD);
-        nd_try(engine_exec_argv(&daemon->config, handler, exec->id, process_path, exec->name[0] ? exec->name : nullptr,
-                                nullptr, console_path, false, log_path, &argv));
-        return nd_child_start(daemon->loop,
+        nd_try(engine_exec_argv(config, plan->container->sandbox->request.runtime_handler, exec->id, process_path,
+                                exec->name[0] ? exec->name : nullptr, nullptr, console_path, false, log_path, &argv));
+        return nd_child_start(exec->loop,
                               &(struct nd_child_plan) {.argv = (const char *const *) argv.items,
                                                        .environment = engine_environment(),
                                                        .output_ceiling = OUTPUT,
-                                                       .streams = streams ? streams->fds : nullptr,
+                                                       .streams = plan->streams ? plan->streams->fds : nullptr,
                                                        .descriptors = descriptors,
                                                        .descriptor_count = nd_count_of(descriptors),
                                                        .has_oom_score_adj = true,
@@ -369,53 +372,39 @@ static struct nd_error *launch(struct daemon *daemon, const char *handler, struc
                               on_end, exec, &exec->child);
 }
 
-static struct nd_error *start(struct daemon *daemon, const struct container *container, const nd_strings *command,
-                              const struct exec_streams *streams, const struct exec *like, struct exec **ret) {
-        nd_cleanup(exec_done) struct exec *exec = nd_new(struct exec);
+/* Starts the command of an exec that knows its loop. An error leaves no cgroup behind. */
+static struct nd_error *start(struct exec *exec, const struct cri_config *config, const struct exec_plan *plan) {
         nd_autoclose int process = -EBADF;
         int oom_score_adj = 0;
         struct nd_error *error;
 
-        *exec = *like;
-        exec->log = -EBADF;
-        if (container->state != CONTAINER_RUNNING)
-                return nd_error_new(ND_PRECONDITION, 0, "container '%s' is not running", container->id);
-        if (command->count == 0)
+        if (plan->container->state != CONTAINER_RUNNING)
+                return nd_error_new(ND_PRECONDITION, 0, "container '%s' is not running", plan->container->id);
+        if (plan->command->count == 0)
                 return nd_error_new(ND_INVALID, 0, "no command was given");
-        exec->loop = daemon->loop;
-        exec->id = nd_strdup(container->id);
-        exec->cgroup = cgroup_of(&daemon->config, container);
-        nd_try(prepare(daemon, container, command, streams && streams->terminal, &process, &oom_score_adj));
+        exec->id = nd_strdup(plan->container->id);
+        exec->cgroup = cgroup_of(config, plan->container);
+        nd_try(prepare(config, plan, &process, &oom_score_adj));
         nd_try(memory_file("crun.log", "", 0, &exec->log));
         nd_try(make_cgroup(exec));
-        error = launch(daemon, container->sandbox->request.runtime_handler, exec, process, oom_score_adj, streams);
-        if (error) {
+        error = launch(exec, config, plan, process, oom_score_adj);
+        if (error)
                 sweep_cgroup(exec->loop, exec->cgroup, exec->name, false);
-                return error;
+        return error;
+}
+
+struct nd_error *exec_start(sd_event *loop, const struct cri_config *config, const struct exec_plan *plan,
+                            exec_callback callback, void *userdata, struct exec **ret) {
+        nd_cleanup(exec_done) struct exec *exec = nd_new(struct exec);
+
+        *exec = (struct exec) {
+                .loop = loop, .log = -EBADF, .timeout_us = plan->timeout_us, .callback = callback, .userdata = userdata};
+        nd_try(start(exec, config, plan));
+        if (exec->timeout_us > 0 && sd_event_add_time_relative(loop, &exec->timer, CLOCK_MONOTONIC, exec->timeout_us, ND_MS_US,
+                                                               on_deadline, exec) < 0) {
+                exec_cancel(nd_take_ptr(exec));
+                return nd_error_new(ND_INTERNAL, 0, "set a timer");
         }
         *ret = nd_take_ptr(exec);
         return nullptr;
-}
-
-struct nd_error *exec_start(struct daemon *daemon, const struct container *container, const nd_strings *command,
-                            uint64_t timeout_us, exec_callback callback, void *userdata, struct exec **ret) {
-        const struct exec like = {.timeout_us = timeout_us, .callback = callback, .userdata = userdata};
-        struct exec *exec;
-
-        nd_try(start(daemon, container, command, nullptr, &like, &exec));
-        if (timeout_us > 0 && sd_event_add_time_relative(exec->loop, &exec->timer, CLOCK_MONOTONIC, timeout_us, ND_MS_US,
-                                                         on_deadline, exec) < 0) {
-                exec_cancel(exec);
-                return nd_error_new(ND_INTERNAL, 0, "set a timer");
-        }
-        *ret = exec;
-        return nullptr;
-}
-
-struct nd_error *exec_start_streams(struct daemon *daemon, const struct container *container, const nd_strings *command,
-                                    const struct exec_streams *streams, exec_callback callback, void *userdata,
-                                    struct exec **ret) {
-        const struct exec like = {.callback = callback, .userdata = userdata};
-
-        return start(daemon, container, command, streams, &like, ret);
 }

@@ -3,12 +3,13 @@
 #pragma once
 
 #include <stdint.h>
+#include <systemd/sd-event.h>
 
 #include "base/error.h"
 #include "oci/member.h"
 
-struct daemon;
 struct container;
+struct cri_config;
 struct exec;
 
 struct exec_result {
@@ -21,10 +22,6 @@ struct exec_result {
  * the command had started is killed. The result is freed when the callback returns. */
 typedef void (*exec_callback)(struct nd_error *error, struct exec_result *result, void *userdata);
 
-/* timeout_us 0 = none. ND_PRECONDITION when the container does not run. An error means that nothing runs and the callback will not. */
-[[nodiscard]] struct nd_error *exec_start(struct daemon *daemon, const struct container *container, const nd_strings *command,
-                                          uint64_t timeout_us, exec_callback callback, void *userdata, struct exec **ret);
-
 /* The command's streams. */
 struct exec_streams {
         int fds[3];    /* standard input, output and errors; of crun alone when there is a terminal. They stay the caller's */
@@ -32,16 +29,23 @@ struct exec_streams {
         int console; /* that socket, as a path: O_PATH. Never a directory, since a container's working directory may lead through it */
 };
 
-/* The same without a time limit, and with nothing in the result but the code. */
-[[nodiscard]] struct nd_error *exec_start_streams(struct daemon *daemon, const struct container *container,
-                                                  const nd_strings *command, const struct exec_streams *streams,
-                                                  exec_callback callback, void *userdata, struct exec **ret);
+struct exec_plan {
+        const struct container *container;
+        const nd_strings *command;
+        /* nullptr: the result has the output. With streams it has nothing but the exit code. */
+        const struct exec_streams *streams;
+        uint64_t timeout_us; /* 0 = none */
+};
+
+/* ND_PRECONDITION when the container does not run. An error means that nothing runs and the callback will not. */
+[[nodiscard]] struct nd_error *exec_start(sd_event *loop, const struct cri_config *config, const struct exec_plan *plan,
+                                          exec_callback callback, void *userdata, struct exec **ret);
 
 /* Kills it with all it has started; the callback will not run. nullptr is fine. */
 void exec_cancel(struct exec *exec);
 
 /* After a restart: commands that were under way in a container when the last daemon ended have nobody to answer to. They are killed. */
-void exec_forget(struct daemon *daemon, const struct container *container);
+void exec_forget(sd_event *loop, const struct cri_config *config, const struct container *container);
 
 /* The OCI process of a command: the container's own (from its config.json) with other arguments, and with a terminal or without. ret_oom_score_adj is
  * what crun leaves to its caller; 0 where the spec says nothing. */

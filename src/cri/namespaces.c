@@ -16,7 +16,6 @@
 #include <sched.h>
 #include <string.h>
 
-#include "cri/daemon.h"
 #include "cri/paths.h"
 #include "cri/pins.h"
 #include "sys/file.h"
@@ -50,12 +49,13 @@ bool namespaces_owned(const struct sandbox_request *request, enum pod_namespace 
         return false;
 }
 
-char *namespaces_path(const struct daemon *daemon, const struct sandbox *sandbox, enum pod_namespace which) {
+char *namespaces_path(const struct cri_config *config, const struct pins *pins, const struct sandbox *sandbox,
+                      enum pod_namespace which) {
         if (!namespaces_owned(&sandbox->request, which))
                 return nullptr;
         if (which == POD_NET)
-                return path_of_netns(&daemon->config, sandbox->id);
-        return pins_path(daemon->pins, sandbox->id, names[which]);
+                return path_of_netns(config, sandbox->id);
+        return pins_path(pins, sandbox->id, names[which]);
 }
 
 /* ---- sysctls ---- */
@@ -199,9 +199,9 @@ bool namespaces_have_late_sysctls(const struct sandbox_request *request) {
 }
 
 /* A worker, which ends in the pod's network namespace. */
-struct nd_error *namespaces_set_late_sysctls(const struct daemon *daemon, const struct sandbox *sandbox) {
+struct nd_error *namespaces_set_late_sysctls(const struct cri_config *config, const struct sandbox *sandbox) {
         nd_cleanup(sysctls_done) sysctls list = {};
-        nd_autofree char *path = path_of_netns(&daemon->config, sandbox->id);
+        nd_autofree char *path = path_of_netns(config, sandbox->id);
         nd_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
         if (fd < 0 || nd_sys->setns(fd, CLONE_NEWNET) < 0)
@@ -233,25 +233,25 @@ static struct nd_error *make(const struct sandbox_request *request, struct nd_na
         return nd_namespaces_make(&plan, ret);
 }
 
-struct nd_error *namespaces_make(const struct daemon *daemon, const struct sandbox *sandbox) {
+struct nd_error *namespaces_make(const struct cri_config *config, const struct pins *pins, const struct sandbox *sandbox) {
         nd_cleanup(nd_namespaces_done) struct nd_namespaces made = ND_NAMESPACES_NONE;
-        nd_autofree char *net = path_of_netns(&daemon->config, sandbox->id);
+        nd_autofree char *net = path_of_netns(config, sandbox->id);
 
         nd_try(make(&sandbox->request, &made));
         if (made.net >= 0) {
-                nd_try(nd_dir_make(AT_FDCWD, daemon->config.netns, 0755));
+                nd_try(nd_dir_make(AT_FDCWD, config->netns, 0755));
                 nd_try(nd_namespace_pin(made.net, AT_FDCWD, net));
         }
         if (made.user < 0 && made.ipc < 0 && made.uts < 0)
                 return nullptr;
-        return pins_put(daemon->pins, sandbox->id, (const char *const[]) {names[POD_USER], names[POD_IPC], names[POD_UTS]},
+        return pins_put(pins, sandbox->id, (const char *const[]) {names[POD_USER], names[POD_IPC], names[POD_UTS]},
                         (const int[]) {made.user, made.ipc, made.uts}, 3);
 }
 
-struct nd_error *namespaces_undo(const struct daemon *daemon, const struct sandbox *sandbox) {
-        nd_autofree char *net = path_of_netns(&daemon->config, sandbox->id);
+struct nd_error *namespaces_undo(const struct cri_config *config, const struct pins *pins, const struct sandbox *sandbox) {
+        nd_autofree char *net = path_of_netns(config, sandbox->id);
 
         nd_try(nd_namespace_unpin(net));
-        return pins_drop(daemon->pins, sandbox->id, (const char *const[]) {names[POD_USER], names[POD_IPC], names[POD_UTS]},
+        return pins_drop(pins, sandbox->id, (const char *const[]) {names[POD_USER], names[POD_IPC], names[POD_UTS]},
                          3);
 }

@@ -11,7 +11,8 @@
 
 #include "cri/pods.h"
 
-struct daemon;
+struct cri_config;
+struct pins;
 
 enum pod_namespace {
         POD_USER,
@@ -25,15 +26,18 @@ enum pod_namespace {
 const char *namespaces_name(enum pod_namespace which); /* "user", "net" ... as in /proc/<pid>/ns and in the OCI spec */
 
 /* Where to join one of a READY sandbox's namespaces; nullptr = the host's. The caller's to free. Whoever joins opens it while this daemon lives. */
-[[nodiscard]] char *namespaces_path(const struct daemon *daemon, const struct sandbox *sandbox, enum pod_namespace which);
+[[nodiscard]] char *namespaces_path(const struct cri_config *config, const struct pins *pins,
+                                    const struct sandbox *sandbox, enum pod_namespace which);
 
 /* Refuses sysctls that are not a namespace's own, or that the pod would set for the host (ND_INVALID, with the name and the reason). */
 [[nodiscard]] struct nd_error *namespaces_check(const struct sandbox_request *request);
 
 /* These block, and are for workers: makes and pins all that the pod owns, with loopback up, sysctls set and the host name given. */
-[[nodiscard]] struct nd_error *namespaces_make(const struct daemon *daemon, const struct sandbox *sandbox);
+[[nodiscard]] struct nd_error *namespaces_make(const struct cri_config *config, const struct pins *pins,
+                                               const struct sandbox *sandbox);
 /* Sysctls of interfaces that only the network brings; true when there are any. */
 [[nodiscard]] bool namespaces_have_late_sysctls(const struct sandbox_request *request);
-[[nodiscard]] struct nd_error *namespaces_set_late_sysctls(const struct daemon *daemon, const struct sandbox *sandbox);
+[[nodiscard]] struct nd_error *namespaces_set_late_sysctls(const struct cri_config *config, const struct sandbox *sandbox);
 /* Of what is not there, nothing is said. */
-[[nodiscard]] struct nd_error *namespaces_undo(const struct daemon *daemon, const struct sandbox *sandbox);
+[[nodiscard]] struct nd_error *namespaces_undo(const struct cri_config *config, const struct pins *pins,
+                                               const struct sandbox *sandbox);

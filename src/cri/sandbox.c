@@ -212,14 +212,14 @@ static struct nd_error *record_first(struct sandbox_operation *operation) {
 static struct nd_error *make(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct sandbox_operation *operation = argument;
 
-        nd_try(namespaces_make(operation->daemon, operation->sandbox));
+        nd_try(namespaces_make(&operation->daemon->config, operation->daemon->pins, operation->sandbox));
         return pod_files_make(&operation->daemon->config, operation->sandbox);
 }
 
 static struct nd_error *set_late_sysctls(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct sandbox_operation *operation = argument;
 
-        return namespaces_set_late_sysctls(operation->daemon, operation->sandbox);
+        return namespaces_set_late_sysctls(&operation->daemon->config, operation->sandbox);
 }
 
 static struct nd_error *sync_record(void *argument, [[maybe_unused]] int *ret_fd) {
@@ -281,7 +281,7 @@ static struct nd_error *unmake(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct sandbox_operation *operation = argument;
 
         nd_try(pod_files_undo(&operation->daemon->config, operation->sandbox));
-        return namespaces_undo(operation->daemon, operation->sandbox);
+        return namespaces_undo(&operation->daemon->config, operation->daemon->pins, operation->sandbox);
 }
 
 static struct nd_error *become_stopped(struct sandbox_operation *operation) {

@@ -49,7 +49,11 @@ static struct nd_error *start(struct daemon *daemon, const Runtime__V1__ExecSync
                 return nd_error_new(ND_INVALID, 0, "no command was given");
         if (r->timeout < 0 || r->timeout > longest_s)
                 return nd_error_new(ND_INVALID, 0, "a timeout of %lld s", (long long) r->timeout);
-        return exec_start(daemon, container, &command, (uint64_t) r->timeout * ND_SECOND_US, on_done, ticket, &ticket->exec);
+        return exec_start(daemon->loop, &daemon->config,
+                          &(struct exec_plan) {.container = container,
+                                               .command = &command,
+                                               .timeout_us = (uint64_t) r->timeout * ND_SECOND_US},
+                          on_done, ticket, &ticket->exec);
 }
 
 static void handle_exec_sync(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {

@@ -108,7 +108,7 @@ static void add_namespaces(struct nd_arena *memory, const struct daemon *daemon,
 
                 entry->kind = (char *) namespaces_name(which);
                 if (namespaces_owned(&sandbox->request, which)) {
-                        path = sandbox->state == SANDBOX_READY ? namespaces_path(daemon, sandbox, which) : nullptr;
+                        path = sandbox->state == SANDBOX_READY ? namespaces_path(&daemon->config, daemon->pins, sandbox, which) : nullptr;
                         entry->path = path ? nd_arena_strdup(memory, path) : (char *) "gone";
                 }
                 m->namespaces[m->n_namespaces++] = entry;

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "cri/daemon.h"
+#include "cri/config.h"
 #include "cri/engine.h"
 #include "cri/exec.h"
 #include "cri/monitor.h"
@@ -29,7 +29,8 @@ enum { USER = 1234, OOM = 321 };
 
 struct fixture {
         char *root;
-        struct daemon daemon;
+        sd_event *loop;
+        struct cri_config config;
         struct sandbox sandbox;
         struct container container;
         struct monitor *monitor;
@@ -81,7 +82,7 @@ static void on_engine(struct nd_error *error, void *userdata) {
         do {                                                                                                                  \
                 uint64_t _end = nd_clock_us() + 60 * ND_SECOND_US;                                                            \
                 while (!(condition) && nd_clock_us() < _end)                                                                  \
-                        assert_true(sd_event_run((f)->daemon.loop, 100 * ND_MS_US) >= 0);                                     \
+                        assert_true(sd_event_run((f)->loop, 100 * ND_MS_US) >= 0);                                     \
                 assert_true(condition);                                                                                       \
         } while (0)
 
@@ -91,7 +92,7 @@ static void replace(char **field, char *value) {
 }
 
 static void write_bundle(struct fixture *f, const char *words) {
-        nd_autofree char *directory = path_of_container(&f->daemon.config, &f->container), *name = nullptr, *text = nullptr;
+        nd_autofree char *directory = path_of_container(&f->config, &f->container), *name = nullptr, *text = nullptr;
         nd_autofree char *rootfs = nd_format("%s/rootfs", f->root);
         nd_autofree char *quoted = nd_quote(words);
 
@@ -110,15 +111,15 @@ static void write_bundle(struct fixture *f, const char *words) {
 }
 
 static void run_container(struct fixture *f) {
-        nd_autofree char *bundle = path_of_container(&f->daemon.config, &f->container);
-        nd_autofree char *run = path_of_container_run(&f->daemon.config, f->container.id), *pid = nd_format("%s/pid", run);
+        nd_autofree char *bundle = path_of_container(&f->config, &f->container);
+        nd_autofree char *run = path_of_container_run(&f->config, f->container.id), *pid = nd_format("%s/pid", run);
         nd_cleanup(nd_strings_done) nd_strings argv = {};
         struct engine_call *call;
 
         scratch_mkdir(f->root, run + strlen(f->root) + 1);
-        expect_ok(engine_create_argv(&f->daemon.config, "", f->container.id, bundle, pid, nullptr, &argv));
-        expect_ok(monitor_start(f->daemon.loop,
-                                &(struct monitor_plan) {.program = f->daemon.config.monitor,
+        expect_ok(engine_create_argv(&f->config, "", f->container.id, bundle, pid, nullptr, &argv));
+        expect_ok(monitor_start(f->loop,
+                                &(struct monitor_plan) {.program = f->config.monitor,
                                                         .id = f->container.id,
                                                         .directory = run,
                                                         .create = (const char *const *) argv.items,
@@ -132,7 +133,7 @@ static void run_container(struct fixture *f) {
         await(f, f->created || f->failure);
         expect_ok(nd_take_ptr(f->failure));
         f->container.cgroup = nd_format("%s/%s", f->parent, f->container.id);
-        expect_ok(engine_start(f->daemon.loop, &f->daemon.config, "", f->container.id, on_engine, f, &call));
+        expect_ok(engine_start(f->loop, &f->config, "", f->container.id, on_engine, f, &call));
         await(f, f->engine_done);
         f->container.state = CONTAINER_RUNNING;
 }
@@ -148,12 +149,12 @@ static void set_up(struct fixture *f, const char *words) {
         if (!mon || geteuid() != 0 || cgroup.layout != ND_CGROUP_UNIFIED || !crun)
                 skip_because("a container needs root, cgroup v2, crun and $NODENS_MON");
         f->root = scratch_make();
-        cri_config_init(&f->daemon.config);
-        replace(&f->daemon.config.state, nd_format("%s/state", f->root));
-        replace(&f->daemon.config.run, nd_format("%s/run", f->root));
-        replace(&f->daemon.config.monitor, nd_strdup(mon));
-        f->daemon.config.systemd_cgroups = false;
-        assert_true(sd_event_new(&f->daemon.loop) >= 0);
+        cri_config_init(&f->config);
+        replace(&f->config.state, nd_format("%s/state", f->root));
+        replace(&f->config.run, nd_format("%s/run", f->root));
+        replace(&f->config.monitor, nd_strdup(mon));
+        f->config.systemd_cgroups = false;
+        assert_true(sd_event_new(&f->loop) >= 0);
         pods_new_id(f->sandbox.id);
         pods_new_id(f->container.id);
         f->container.sandbox = &f->sandbox;
@@ -173,15 +174,15 @@ static void tear_down(struct fixture *f) {
         struct engine_call *call;
 
         f->engine_done = false;
-        expect_ok(engine_delete(f->daemon.loop, &f->daemon.config, "", f->container.id, on_engine, f, &call));
+        expect_ok(engine_delete(f->loop, &f->config, "", f->container.id, on_engine, f, &call));
         await(f, f->engine_done);
         await(f, f->exited);
         monitor_free(f->monitor);
         await(f, !resources_has_children()); /* the loop reaps those that were killed */
         assert_int_equal(rmdir(cgroup), 0);  /* nothing of ours is left in it */
         assert_int_equal(umount2(rootfs, 0), 0);
-        sd_event_unref(f->daemon.loop);
-        cri_config_done(&f->daemon.config);
+        sd_event_unref(f->loop);
+        cri_config_done(&f->config);
         scratch_remove(&f->root);
         free(f->container.cgroup);
         free(f->parent);
@@ -203,13 +204,19 @@ static void on_answer(struct nd_error *error, struct exec_result *result, void *
         nd_text_append(&f->errors, result->errors ?: "", result->errors_length);
 }
 
+static struct nd_error *start(struct fixture *f, const nd_strings *command, uint64_t timeout_us, struct exec **ret) {
+        return exec_start(f->loop, &f->config,
+                          &(struct exec_plan) {.container = &f->container, .command = command, .timeout_us = timeout_us},
+                          on_answer, f, ret);
+}
+
 static struct exec *begin(struct fixture *f, const char *const *words, uint64_t timeout_us) {
         nd_cleanup(nd_strings_done) nd_strings command = {};
         struct exec *exec = nullptr;
 
         for (; *words; words++)
                 nd_strings_add(&command, *words);
-        expect_ok(exec_start(&f->daemon, &f->container, &command, timeout_us, on_answer, f, &exec));
+        expect_ok(start(f, &command, timeout_us, &exec));
         return exec;
 }
 
@@ -272,12 +279,12 @@ static void what_cannot_be_executed_is_an_error_of_the_call([[maybe_unused]] voi
         (void) begin(&f, (const char *const[]) {"/no/such/program", nullptr}, 0);
         await(&f, f.answers == 1);
         expect_error(nd_take_ptr(f.error), ND_INTERNAL, "/no/such/program");
-        expect_error(exec_start(&f.daemon, &f.container, &none, 0, on_answer, &f, &exec), ND_INVALID, "no command");
+        expect_error(start(&f, &none, 0, &exec), ND_INVALID, "no command");
         assert_int_equal(cgroups(&f), 0);
 
         f.container.state = CONTAINER_EXITED;
         nd_strings_add(&none, "true");
-        expect_error(exec_start(&f.daemon, &f.container, &none, 0, on_answer, &f, &exec), ND_PRECONDITION, "is not running");
+        expect_error(start(&f, &none, 0, &exec), ND_PRECONDITION, "is not running");
         tear_down(&f);
 }
 
@@ -351,11 +358,11 @@ static void a_command_of_an_earlier_daemon_is_killed([[maybe_unused]] void **sta
         set_up(&f, "exec sleep 1000");
         (void) begin(&f, (const char *const[]) {"/bin/sh", "-c", "setsid sleep 998 & sleep 999", nullptr}, 0);
         await(&f, count_of_command(&f) >= 2);
-        exec_forget(&f.daemon, &f.container);
+        exec_forget(f.loop, &f.config, &f.container);
         await(&f, f.answers == 1); /* crun has seen its end */
         await(&f, cgroups(&f) == 0);
         await(&f, count_processes(&f) == 1); /* the kernel may take its time to bury them */
-        exec_forget(&f.daemon, &f.container);
+        exec_forget(f.loop, &f.config, &f.container);
         tear_down(&f);
 }
 

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cri/daemon.h"
+#include "cri/config.h"
 #include "cri/namespaces.h"
 #include "cri/paths.h"
 #include "cri/pins.h"
@@ -91,7 +91,8 @@ static void sysctls_of_an_interface_wait_for_the_network([[maybe_unused]] void *
 
 struct fixture {
         char *root;
-        struct daemon daemon;
+        struct cri_config config;
+        struct pins *pins;
         struct sandbox sandbox;
 };
 
@@ -109,17 +110,17 @@ static void needs_privilege(void) {
 static void set_up(struct fixture *f, struct sandbox_request request) {
         *f = (struct fixture) {.root = scratch_make(), .sandbox = {.request = request}};
         memset(f->sandbox.id, 'b', POD_ID);
-        cri_config_init(&f->daemon.config);
-        replace(&f->daemon.config.run, nd_format("%s/run", f->root));
-        replace(&f->daemon.config.netns, nd_format("%s/netns", f->root));
-        expect_ok(pins_open(&f->daemon.config, &f->daemon.pins));
+        cri_config_init(&f->config);
+        replace(&f->config.run, nd_format("%s/run", f->root));
+        replace(&f->config.netns, nd_format("%s/netns", f->root));
+        expect_ok(pins_open(&f->config, &f->pins));
 }
 
 static void tear_down(struct fixture *f) {
         nd_autofree char *mnt = nd_format("%s/run/pins/mnt", f->root), *pins = nd_format("%s/run/pins", f->root);
 
-        pins_free(f->daemon.pins);
-        cri_config_done(&f->daemon.config);
+        pins_free(f->pins);
+        cri_config_done(&f->config);
         assert_int_equal(umount2(mnt, MNT_DETACH), 0);
         assert_int_equal(umount2(pins, MNT_DETACH), 0);
         scratch_remove(&f->root);
@@ -128,13 +129,13 @@ static void tear_down(struct fixture *f) {
 static struct nd_error *make_worker(void *argument, [[maybe_unused]] int *ret_fd) {
         struct fixture *f = argument;
 
-        return namespaces_make(&f->daemon, &f->sandbox);
+        return namespaces_make(&f->config, f->pins, &f->sandbox);
 }
 
 static struct nd_error *undo_worker(void *argument, [[maybe_unused]] int *ret_fd) {
         struct fixture *f = argument;
 
-        return namespaces_undo(&f->daemon, &f->sandbox);
+        return namespaces_undo(&f->config, f->pins, &f->sandbox);
 }
 
 static struct nd_error *in_worker(struct fixture *f, nd_worker_function function) {
@@ -153,7 +154,7 @@ static size_t mount_lines(void) {
 
 /* The inode of a namespace that somebody opens by its path; 0 for the host's. */
 static ino_t inode_of(const struct fixture *f, enum pod_namespace which) {
-        nd_autofree char *path = namespaces_path(&f->daemon, &f->sandbox, which);
+        nd_autofree char *path = namespaces_path(&f->config, f->pins, &f->sandbox, which);
         nd_autoclose int fd = -EBADF;
         struct stat st;
 
@@ -225,8 +226,8 @@ static void the_next_daemon_finds_the_pins_of_the_last([[maybe_unused]] void **s
         expect_ok(in_worker(&f, make_worker));
         for (int which = 0; which < POD_NAMESPACES; which++)
                 inodes[which] = inode_of(&f, which);
-        pins_free(f.daemon.pins);
-        expect_ok(pins_open(&f.daemon.config, &f.daemon.pins));
+        pins_free(f.pins);
+        expect_ok(pins_open(&f.config, &f.pins));
         for (int which = 0; which < POD_NAMESPACES; which++)
                 assert_int_equal(inode_of(&f, which), inodes[which]);
         expect_ok(in_worker(&f, undo_worker));

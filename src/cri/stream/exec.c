@@ -107,6 +107,7 @@ static void ends_done(int (*ends)[3]) {
 }
 
 static struct nd_error *launch(struct remote *remote, struct container *container, void **ret) {
+        const struct daemon *daemon = remote_daemon(remote);
         const struct stream_request *request = remote_request(remote);
         nd_autoclose int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
         struct exec_streams streams = {.terminal = request->terminal};
@@ -121,7 +122,9 @@ static struct nd_error *launch(struct remote *remote, struct container *containe
                 streams.console = console_socket(work->console);
         for (size_t i = 0; i < nd_count_of(theirs); i++)
                 streams.fds[i] = theirs[i] >= 0 ? theirs[i] : nowhere;
-        return exec_start_streams(remote_daemon(remote), container, &request->command, &streams, on_end, work, &work->exec);
+        return exec_start(daemon->loop, &daemon->config,
+                          &(struct exec_plan) {.container = container, .command = &request->command, .streams = &streams},
+                          on_end, work, &work->exec);
 }
 
 static void *begin(struct connection *connection, struct stream_request *request, const char *protocol) {

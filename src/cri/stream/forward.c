@@ -207,7 +207,7 @@ static struct nd_error *dial(struct tunnel *tunnel) {
         nd_try(pods_find_sandbox(&daemon->pods, tunnel->session->request->container, &sandbox));
         if (sandbox->state != SANDBOX_READY)
                 return nd_error_new(ND_PRECONDITION, 0, "the pod is stopped");
-        network = namespaces_path(daemon, sandbox, POD_NET);
+        network = namespaces_path(&daemon->config, daemon->pins, sandbox, POD_NET);
         nd_try(nd_netns_socket(network, tunnel->family, SOCK_STREAM, &tunnel->socket));
         if (connect(tunnel->socket, by_four ? (struct sockaddr *) &four : (struct sockaddr *) &six,
                     by_four ? sizeof four : sizeof six) < 0 &&
