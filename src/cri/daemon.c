@@ -221,7 +221,7 @@ static struct nd_error *start_pods(struct daemon *daemon) {
         nd_try(verify_new(daemon->loop, &daemon->config, &daemon->pods, daemon->records, &daemon->verify));
         daemon->stats = stats_new(daemon->loop, &daemon->config, &daemon->pods);
         daemon->events = events_new();
-        nd_try(stream_server_new(daemon, &daemon->streams));
+        nd_try(stream_server_new(daemon->loop, &daemon->config, &daemon->pods, daemon->pins, &daemon->streams));
         nd_try(recovery_run(daemon));
         daemon->checkup = checkup_new(daemon);
         return nullptr;

@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "cri/daemon.h"
 #include "cri/monitor.h"
 #include "cri/paths.h"
 #include "cri/stream/remote.h"
@@ -146,8 +145,8 @@ static struct nd_error *ask(const struct work *work, const struct ends *ends) {
 }
 
 static struct nd_error *launch(struct remote *remote, struct container *container, void **ret) {
-        struct daemon *daemon = remote_daemon(remote);
-        nd_autofree char *directory = path_of_container_run(&daemon->config, container->id);
+        const struct stream_parts *parts = remote_parts(remote);
+        nd_autofree char *directory = path_of_container_run(parts->config, container->id);
         nd_cleanup(ends_done) struct ends ends = {};
         struct work *work = nd_new(struct work);
 
@@ -157,8 +156,8 @@ static struct nd_error *launch(struct remote *remote, struct container *containe
         nd_try(monitor_dial(directory, &work->fd));
         if (work->fd < 0)
                 return nd_error_new(ND_PRECONDITION, 0, "the container has ended");
-        if (sd_event_add_io(daemon->loop, &work->source, work->fd, EPOLLIN, on_message, work) < 0 ||
-            sd_event_add_time_relative(daemon->loop, &work->patience, CLOCK_MONOTONIC, ANSWER_S * ND_SECOND_US, ND_SECOND_US,
+        if (sd_event_add_io(parts->loop, &work->source, work->fd, EPOLLIN, on_message, work) < 0 ||
+            sd_event_add_time_relative(parts->loop, &work->patience, CLOCK_MONOTONIC, ANSWER_S * ND_SECOND_US, ND_SECOND_US,
                                        on_impatience, work) < 0)
                 return nd_error_new(ND_INTERNAL, 0, "listen to a monitor");
         nd_try(add_stream(remote, REMOTE_INPUT, ND_MONITOR_STDIN, &ends));

@@ -15,7 +15,6 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "cri/daemon.h"
 #include "cri/stream/carrier.h"
 #include "net/http-head.h"
 #include "net/websocket.h"
@@ -77,8 +76,8 @@ bool connection_is_for(const struct connection *connection, const char *id) {
         return connection->subject && nd_streq(connection->subject, id);
 }
 
-struct daemon *connection_daemon(const struct connection *connection) {
-        return connection->owner->daemon;
+const struct stream_parts *connection_parts(const struct connection *connection) {
+        return &connection->owner->parts;
 }
 
 /* ---- streams ---- */
@@ -449,7 +448,7 @@ static void set_options(int fd) {
 
 struct nd_error *connection_new(const struct connection_owner *owner, int fd, struct connection **ret) {
         struct connection *connection = nd_new(struct connection);
-        sd_event *loop = owner->daemon->loop;
+        sd_event *loop = owner->parts.loop;
         int r;
 
         connection->owner = owner;

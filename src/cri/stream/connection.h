@@ -7,7 +7,17 @@
 #include "cri/stream/token.h"
 
 struct connection;
-struct daemon;
+struct cri_config;
+struct pins;
+struct pods;
+
+/* What sessions work with. */
+struct stream_parts {
+        sd_event *loop;
+        const struct cri_config *config;
+        const struct pods *pods;
+        const struct pins *pins;
+};
 
 enum stream_event_kind {
         STREAM_OPENED, /* answer it with connection_accept() or connection_refuse() */
@@ -45,7 +55,7 @@ typedef struct stream_request *(*connection_redeem)(const char *path, const stru
 typedef void (*connection_ended)(struct connection *connection, void *userdata); /* it is to be freed now */
 
 struct connection_owner {
-        struct daemon *daemon;
+        struct stream_parts parts;
         connection_redeem redeem;
         connection_ended ended;
         void *userdata;
@@ -63,7 +73,7 @@ void connection_free(struct connection *connection); /* with its session */
 
 /* ---- for sessions ---- */
 
-struct daemon *connection_daemon(const struct connection *connection);
+const struct stream_parts *connection_parts(const struct connection *connection);
 
 /* Streams. One that is gone may still be spoken to: nothing happens. */
 void connection_accept(struct connection *connection, uint32_t stream);

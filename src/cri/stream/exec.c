@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 
-#include "cri/daemon.h"
 #include "cri/exec.h"
 #include "cri/paths.h"
 #include "cri/stream/console.h"
@@ -94,10 +93,10 @@ static struct nd_error *open_pipes(const struct work *work, const struct contain
 }
 
 static struct nd_error *open_console(struct work *work, const struct container *container) {
-        struct daemon *daemon = remote_daemon(work->remote);
-        nd_autofree char *directory = path_of_container_run(&daemon->config, container->id);
+        const struct stream_parts *parts = remote_parts(work->remote);
+        nd_autofree char *directory = path_of_container_run(parts->config, container->id);
 
-        return console_listen(daemon->loop, directory, on_terminal, work, &work->console);
+        return console_listen(parts->loop, directory, on_terminal, work, &work->console);
 }
 
 /* The command's ends of its streams. */
@@ -107,7 +106,7 @@ static void ends_done(int (*ends)[3]) {
 }
 
 static struct nd_error *launch(struct remote *remote, struct container *container, void **ret) {
-        const struct daemon *daemon = remote_daemon(remote);
+        const struct stream_parts *parts = remote_parts(remote);
         const struct stream_request *request = remote_request(remote);
         nd_autoclose int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
         struct exec_streams streams = {.terminal = request->terminal};
@@ -122,7 +121,7 @@ static struct nd_error *launch(struct remote *remote, struct container *containe
                 streams.console = console_socket(work->console);
         for (size_t i = 0; i < nd_count_of(theirs); i++)
                 streams.fds[i] = theirs[i] >= 0 ? theirs[i] : nowhere;
-        return exec_start(daemon->loop, &daemon->config,
+        return exec_start(parts->loop, parts->config,
                           &(struct exec_plan) {.container = container, .command = &request->command, .streams = &streams},
                           on_end, work, &work->exec);
 }

@@ -17,7 +17,6 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "cri/daemon.h"
 #include "cri/namespaces.h"
 #include "sys/netns.h"
 
@@ -193,7 +192,7 @@ static int on_socket(sd_event_source *source, int fd, uint32_t events, void *use
 
 /* Begins to connect by the tunnel's family. */
 static struct nd_error *dial(struct tunnel *tunnel) {
-        struct daemon *daemon = connection_daemon(tunnel->session->connection);
+        const struct stream_parts *parts = connection_parts(tunnel->session->connection);
         struct sockaddr_in four = {
                 .sin_family = AF_INET, .sin_port = htons(tunnel->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         struct sockaddr_in6 six = {
@@ -204,16 +203,16 @@ static struct nd_error *dial(struct tunnel *tunnel) {
 
         tunnel->source = sd_event_source_disable_unref(tunnel->source);
         nd_close_fd(&tunnel->socket);
-        nd_try(pods_find_sandbox(&daemon->pods, tunnel->session->request->container, &sandbox));
+        nd_try(pods_find_sandbox(parts->pods, tunnel->session->request->container, &sandbox));
         if (sandbox->state != SANDBOX_READY)
                 return nd_error_new(ND_PRECONDITION, 0, "the pod is stopped");
-        network = namespaces_path(&daemon->config, daemon->pins, sandbox, POD_NET);
+        network = namespaces_path(parts->config, parts->pins, sandbox, POD_NET);
         nd_try(nd_netns_socket(network, tunnel->family, SOCK_STREAM, &tunnel->socket));
         if (connect(tunnel->socket, by_four ? (struct sockaddr *) &four : (struct sockaddr *) &six,
                     by_four ? sizeof four : sizeof six) < 0 &&
             errno != EINPROGRESS)
                 return nd_error_new(ND_UNAVAILABLE, errno, "connect to localhost:%u inside of the pod", tunnel->port);
-        if (sd_event_add_io(daemon->loop, &tunnel->source, tunnel->socket, EPOLLOUT, on_socket, tunnel) < 0)
+        if (sd_event_add_io(parts->loop, &tunnel->source, tunnel->socket, EPOLLOUT, on_socket, tunnel) < 0)
                 return nd_error_new(ND_INTERNAL, 0, "watch a connection");
         return nullptr;
 }
@@ -301,7 +300,7 @@ static struct tunnel *tunnel_new(struct session *session, const char *identity, 
         tunnel->socket = -EBADF;
         tunnel->pending.ceiling = 2 * WAITING; /* never reached: nothing is read beyond the half of it and one piece */
         nd_vector_push(&session->tunnels, tunnel);
-        (void) sd_event_add_time_relative(connection_daemon(session->connection)->loop, &tunnel->timer, CLOCK_MONOTONIC,
+        (void) sd_event_add_time_relative(connection_parts(session->connection)->loop, &tunnel->timer, CLOCK_MONOTONIC,
                                           SECOND_STREAM_S * ND_SECOND_US, ND_SECOND_US, on_late, tunnel);
         return tunnel;
 }

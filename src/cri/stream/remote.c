@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "cri/daemon.h"
+#include "cri/pods.h"
 
 enum {
         STREAMS_S = 30,   /* from the upgrade to the last stream */
@@ -217,7 +217,7 @@ void remote_room(void *userdata) {
 
 static struct nd_error *pump_start(struct pump *pump, int fd) {
         pump->fd = fd;
-        if (sd_event_add_io(connection_daemon(pump->remote->connection)->loop, &pump->source, fd, EPOLLIN, on_output, pump) <
+        if (sd_event_add_io(connection_parts(pump->remote->connection)->loop, &pump->source, fd, EPOLLIN, on_output, pump) <
             0)
                 return nd_error_new(ND_INTERNAL, 0, "watch the command's output");
         return nullptr;
@@ -259,7 +259,7 @@ static int on_input([[maybe_unused]] sd_event_source *source, [[maybe_unused]] i
 
 static struct nd_error *input_start(struct remote *remote, int fd) {
         remote->input = fd;
-        if (sd_event_add_io(connection_daemon(remote->connection)->loop, &remote->input_source, fd, EPOLLOUT, on_input,
+        if (sd_event_add_io(connection_parts(remote->connection)->loop, &remote->input_source, fd, EPOLLOUT, on_input,
                             remote) < 0)
                 return nd_error_new(ND_INTERNAL, 0, "watch the command's input");
         return nullptr;
@@ -311,8 +311,8 @@ static void take_size(struct remote *remote, const char *bytes, size_t length) {
 
 /* ---- for the kind ---- */
 
-struct daemon *remote_daemon(const struct remote *remote) {
-        return connection_daemon(remote->connection);
+const struct stream_parts *remote_parts(const struct remote *remote) {
+        return connection_parts(remote->connection);
 }
 
 const struct stream_request *remote_request(const struct remote *remote) {
@@ -360,7 +360,7 @@ static bool is_complete(const struct remote *remote) {
 static struct nd_error *launch(struct remote *remote) {
         struct container *container = nullptr;
 
-        nd_try(pods_find_container(&remote_daemon(remote)->pods, remote->request->container, &container));
+        nd_try(pods_find_container(remote_parts(remote)->pods, remote->request->container, &container));
         return remote->kind->launch(remote, container, &remote->work);
 }
 
@@ -449,7 +449,7 @@ void *remote_begin(struct connection *connection, struct stream_request *request
         remote->pending.ceiling = INPUT;
         remote->size.ceiling = SIZE;
         remote->verdict.ceiling = VERDICT;
-        (void) sd_event_add_time_relative(connection_daemon(connection)->loop, &remote->timer, CLOCK_MONOTONIC,
+        (void) sd_event_add_time_relative(connection_parts(connection)->loop, &remote->timer, CLOCK_MONOTONIC,
                                           STREAMS_S * ND_SECOND_US, ND_SECOND_US, on_late, remote);
         return remote;
 }

@@ -40,7 +40,7 @@ void remote_gone(void *remote);
 
 /* ---- for kinds ---- */
 
-struct daemon *remote_daemon(const struct remote *remote);
+const struct stream_parts *remote_parts(const struct remote *remote);
 const struct stream_request *remote_request(const struct remote *remote);
 [[nodiscard]] bool remote_wants(const struct remote *remote, enum remote_role role);
 const struct winsize *remote_window(const struct remote *remote); /* nullptr when the client has not told */

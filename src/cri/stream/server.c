@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cri/daemon.h"
 #include "cri/stream/attach.h"
 #include "cri/stream/connection.h"
 #include "cri/stream/crowd.h"
@@ -156,15 +155,20 @@ static struct nd_error *listen_somewhere(struct stream_server *server) {
         return nullptr;
 }
 
-struct nd_error *stream_server_new(struct daemon *daemon, struct stream_server **ret) {
+struct nd_error *stream_server_new(sd_event *loop, const struct cri_config *config, const struct pods *pods,
+                                   const struct pins *pins, struct stream_server **ret) {
         nd_cleanup(server_done) struct stream_server *server = nd_new(struct stream_server);
         int r;
 
-        server->owner = (struct connection_owner) {.daemon = daemon, .redeem = redeem, .ended = on_ended, .userdata = server};
+        server->owner = (struct connection_owner) {
+                .parts = {.loop = loop, .config = config, .pods = pods, .pins = pins},
+                .redeem = redeem,
+                .ended = on_ended,
+                .userdata = server};
         server->fd = server->questions = -EBADF;
         nd_try(listen_somewhere(server));
         server->questions = nd_tcp_owner_open();
-        r = sd_event_add_io(daemon->loop, &server->source, server->fd, EPOLLIN, on_client, server);
+        r = sd_event_add_io(loop, &server->source, server->fd, EPOLLIN, on_client, server);
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "watch a socket");
         *ret = nd_take_ptr(server);

@@ -2,12 +2,18 @@
 /* server.h - where clients of Exec, Attach and PortForward come with their token: on the loopback only, at a port that the kernel chooses */
 #pragma once
 
+#include <systemd/sd-event.h>
+
 #include "cri/stream/token.h"
 
-struct daemon;
+struct cri_config;
+struct pins;
+struct pods;
 struct stream_server;
 
-[[nodiscard]] struct nd_error *stream_server_new(struct daemon *daemon, struct stream_server **ret);
+/* Configuration, pods and pins must outlive it. */
+[[nodiscard]] struct nd_error *stream_server_new(sd_event *loop, const struct cri_config *config, const struct pods *pods,
+                                                 const struct pins *pins, struct stream_server **ret);
 void stream_server_free(struct stream_server *server); /* ends what goes over it */
 
 /* The address at which a client finds what was asked for; the caller's to free. Takes the request. */
