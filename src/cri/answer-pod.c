@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cri/answer-pod.h"
 
-#include "cri/daemon.h"
 #include "oci/store.h"
 
 Runtime__V1__PodSandboxMetadata *answer_pod_metadata(struct nd_arena *memory, const struct sandbox_request *request) {
@@ -167,18 +166,18 @@ Runtime__V1__Container *answer_container(struct nd_arena *memory, const struct c
         return m;
 }
 
-static Runtime__V1__ImageSpec *answer_mounted_image(struct nd_arena *memory, const struct daemon *daemon,
+static Runtime__V1__ImageSpec *answer_mounted_image(struct nd_arena *memory, const struct nd_image_store *images,
                                                     const struct mount_request *mount) {
         Runtime__V1__ImageSpec *m = answer_new(memory, Runtime__V1__ImageSpec, runtime__v1__image_spec__descriptor);
         const struct nd_image *image = nullptr;
 
         m->image = mount->image;
-        nd_error_free(nd_image_store_find(daemon->images, mount->image, &image));
+        nd_error_free(nd_image_store_find(images, mount->image, &image));
         m->image_ref = image ? (char *) nd_digest_text(&image->id, nd_arena_alloc(memory, 1, ND_DIGEST_TEXT)) : mount->image;
         return m;
 }
 
-static Runtime__V1__Mount *answer_mount(struct nd_arena *memory, const struct daemon *daemon,
+static Runtime__V1__Mount *answer_mount(struct nd_arena *memory, const struct nd_image_store *images,
                                         const struct mount_request *mount) {
         Runtime__V1__Mount *m = answer_new(memory, Runtime__V1__Mount, runtime__v1__mount__descriptor);
 
@@ -190,7 +189,7 @@ static Runtime__V1__Mount *answer_mount(struct nd_arena *memory, const struct da
         m->propagation = (Runtime__V1__MountPropagation) mount->propagation;
         m->image_sub_path = mount->image_subpath;
         if (mount->image[0])
-                m->image = answer_mounted_image(memory, daemon, mount);
+                m->image = answer_mounted_image(memory, images, mount);
         if (mount->idmapped) {
                 m->n_uidmappings = m->n_gidmappings = 1;
                 m->uidmappings = answer_id_map(memory, &mount->uids);
@@ -270,7 +269,7 @@ static void answer_end(const struct container *container, Runtime__V1__Container
         m->exit_code = container->exit_code;
 }
 
-Runtime__V1__ContainerStatus *answer_container_status(struct nd_arena *memory, const struct daemon *daemon,
+Runtime__V1__ContainerStatus *answer_container_status(struct nd_arena *memory, const struct nd_image_store *images,
                                                       const struct container *container) {
         Runtime__V1__ContainerStatus *m =
                 answer_new(memory, Runtime__V1__ContainerStatus, runtime__v1__container_status__descriptor);
@@ -292,7 +291,7 @@ Runtime__V1__ContainerStatus *answer_container_status(struct nd_arena *memory, c
         m->n_mounts = request->mounts.count;
         m->mounts = nd_arena_alloc(memory, request->mounts.count, sizeof *m->mounts);
         for (size_t i = 0; i < request->mounts.count; i++)
-                m->mounts[i] = answer_mount(memory, daemon, &request->mounts.items[i]);
+                m->mounts[i] = answer_mount(memory, images, &request->mounts.items[i]);
         m->log_path = container->log_path;
         m->resources = answer_resources(memory, &request->resources);
         m->user = answer_user(memory, &container->user);

@@ -9,12 +9,13 @@
 #include "cri/answer.h"
 #include "cri/pods.h"
 
-struct daemon;
+struct nd_image_store;
 
 [[nodiscard]] Runtime__V1__PodSandbox *answer_sandbox(struct nd_arena *memory, const struct sandbox *sandbox);
 [[nodiscard]] Runtime__V1__PodSandboxStatus *answer_sandbox_status(struct nd_arena *memory, const struct sandbox *sandbox);
 [[nodiscard]] Runtime__V1__Container *answer_container(struct nd_arena *memory, const struct container *container);
-[[nodiscard]] Runtime__V1__ContainerStatus *answer_container_status(struct nd_arena *memory, const struct daemon *daemon,
+[[nodiscard]] Runtime__V1__ContainerStatus *answer_container_status(struct nd_arena *memory,
+                                                                    const struct nd_image_store *images,
                                                                     const struct container *container);
 
 [[nodiscard]] Runtime__V1__PodSandboxMetadata *answer_pod_metadata(struct nd_arena *memory,

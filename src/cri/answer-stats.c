@@ -2,7 +2,7 @@
 #include "cri/answer-stats.h"
 
 #include "cri/answer-pod.h"
-#include "cri/daemon.h"
+#include "cri/config.h"
 
 static Runtime__V1__UInt64Value *number(struct nd_arena *memory, uint64_t value) {
         Runtime__V1__UInt64Value *m = answer_new(memory, Runtime__V1__UInt64Value, runtime__v1__uint64_value__descriptor);
@@ -105,7 +105,7 @@ static Runtime__V1__IoUsage *answer_io(struct nd_arena *memory, const struct usa
         return m;
 }
 
-static Runtime__V1__FilesystemUsage *answer_layer(struct nd_arena *memory, const struct daemon *daemon,
+static Runtime__V1__FilesystemUsage *answer_layer(struct nd_arena *memory, const struct cri_config *config,
                                                   const struct tree_usage *layer) {
         Runtime__V1__FilesystemUsage *m;
 
@@ -114,7 +114,7 @@ static Runtime__V1__FilesystemUsage *answer_layer(struct nd_arena *memory, const
         m = answer_new(memory, Runtime__V1__FilesystemUsage, runtime__v1__filesystem_usage__descriptor);
         m->timestamp = (int64_t) layer->at;
         m->fs_id = answer_new(memory, Runtime__V1__FilesystemIdentifier, runtime__v1__filesystem_identifier__descriptor);
-        m->fs_id->mountpoint = daemon->config.state;
+        m->fs_id->mountpoint = config->state;
         m->used_bytes = number(memory, layer->bytes);
         m->inodes_used = number(memory, layer->inodes);
         return m;
@@ -165,13 +165,13 @@ static Runtime__V1__ContainerAttributes *answer_attributes(struct nd_arena *memo
         return m;
 }
 
-Runtime__V1__ContainerStats *answer_container_stats(struct nd_arena *memory, const struct daemon *daemon,
+Runtime__V1__ContainerStats *answer_container_stats(struct nd_arena *memory, const struct cri_config *config,
                                                     struct container *container, const struct container_stats *stats) {
         Runtime__V1__ContainerStats *m =
                 answer_new(memory, Runtime__V1__ContainerStats, runtime__v1__container_stats__descriptor);
 
         m->attributes = answer_attributes(memory, container);
-        m->writable_layer = answer_layer(memory, daemon, &stats->layer);
+        m->writable_layer = answer_layer(memory, config, &stats->layer);
         if (stats->usage.at == 0)
                 return m;
         m->cpu = answer_cpu(memory, &stats->usage, &container->rate);
@@ -198,18 +198,18 @@ static Runtime__V1__PodSandboxAttributes *answer_pod_attributes(struct nd_arena 
         return m;
 }
 
-static void add_containers(struct nd_arena *memory, const struct daemon *daemon, const struct sandbox *sandbox,
+static void add_containers(struct nd_arena *memory, const struct cri_config *config, const struct sandbox *sandbox,
                            const struct nd_map *containers, Runtime__V1__LinuxPodSandboxStats *m) {
         m->containers = nd_arena_alloc(memory, sandbox->containers.count, sizeof *m->containers);
         nd_vector_each (container, &sandbox->containers) {
                 const struct container_stats *stats = nd_map_get(containers, (*container)->id);
 
                 if (stats && container_is_shown(*container))
-                        m->containers[m->n_containers++] = answer_container_stats(memory, daemon, *container, stats);
+                        m->containers[m->n_containers++] = answer_container_stats(memory, config, *container, stats);
         }
 }
 
-Runtime__V1__PodSandboxStats *answer_sandbox_stats(struct nd_arena *memory, const struct daemon *daemon,
+Runtime__V1__PodSandboxStats *answer_sandbox_stats(struct nd_arena *memory, const struct cri_config *config,
                                                    struct sandbox *sandbox, const struct sandbox_stats *stats,
                                                    const struct nd_map *containers) {
         Runtime__V1__PodSandboxStats *m =
@@ -218,7 +218,7 @@ Runtime__V1__PodSandboxStats *answer_sandbox_stats(struct nd_arena *memory, cons
         m->attributes = answer_pod_attributes(memory, sandbox);
         m->linux = answer_new(memory, Runtime__V1__LinuxPodSandboxStats, runtime__v1__linux_pod_sandbox_stats__descriptor);
         m->linux->network = answer_network_usage(memory, &stats->network);
-        add_containers(memory, daemon, sandbox, containers, m->linux);
+        add_containers(memory, config, sandbox, containers, m->linux);
         if (stats->usage.at == 0)
                 return m;
         m->linux->cpu = answer_cpu(memory, &stats->usage, &sandbox->rate);

@@ -2,7 +2,6 @@
 #include "cri/describe.h"
 
 #include "base/json.h"
-#include "cri/daemon.h"
 #include "cri/namespaces.h"
 #include "cri/paths.h"
 
@@ -14,10 +13,11 @@ static void describe_map(struct nd_json_out *out, const char *key, const struct 
         nd_json_close(out, '}');
 }
 
-static void describe_namespaces(const struct daemon *daemon, const struct sandbox *sandbox, struct nd_json_out *out) {
+static void describe_namespaces(const struct cri_config *config, const struct pins *pins, const struct sandbox *sandbox,
+                                struct nd_json_out *out) {
         nd_json_open(out, "namespaces", '{');
         for (enum pod_namespace which = 0; which < POD_NAMESPACES; which++) {
-                nd_autofree char *path = sandbox->state == SANDBOX_READY ? namespaces_path(&daemon->config, daemon->pins, sandbox, which) : nullptr;
+                nd_autofree char *path = sandbox->state == SANDBOX_READY ? namespaces_path(config, pins, sandbox, which) : nullptr;
 
                 nd_json_string(out, namespaces_name(which),
                                !namespaces_owned(&sandbox->request, which) ? "the node's" : path ?: "gone");
@@ -41,8 +41,9 @@ static void describe_steps(struct nd_json_out *out, unsigned made) {
         nd_json_close(out, ']');
 }
 
-void describe_sandbox(const struct daemon *daemon, const struct sandbox *sandbox, struct nd_text *ret) {
-        nd_autofree char *directory = path_of_sandbox(&daemon->config, sandbox->id);
+void describe_sandbox(const struct cri_config *config, const struct pins *pins, const struct sandbox *sandbox,
+                      struct nd_text *ret) {
+        nd_autofree char *directory = path_of_sandbox(config, sandbox->id);
         struct nd_json_out out = {.text = ret};
 
         nd_json_open(&out, nullptr, '{');
@@ -54,7 +55,7 @@ void describe_sandbox(const struct daemon *daemon, const struct sandbox *sandbox
                 describe_map(&out, "uids", &sandbox->request.uids);
                 describe_map(&out, "gids", &sandbox->request.gids);
         }
-        describe_namespaces(daemon, sandbox, &out);
+        describe_namespaces(config, pins, sandbox, &out);
         describe_steps(&out, sandbox->made);
         nd_json_string(&out, "network", sandbox->network_result);
         if (sandbox->network_check)
@@ -67,8 +68,8 @@ void describe_sandbox(const struct daemon *daemon, const struct sandbox *sandbox
         nd_json_close(&out, '}');
 }
 
-void describe_container(const struct daemon *daemon, const struct container *container, struct nd_text *ret) {
-        nd_autofree char *directory = path_of_container(&daemon->config, container);
+void describe_container(const struct cri_config *config, const struct container *container, struct nd_text *ret) {
+        nd_autofree char *directory = path_of_container(config, container);
         struct nd_json_out out = {.text = ret};
         char digest[ND_DIGEST_TEXT];
 

@@ -378,9 +378,9 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        answer.status = answer_container_status(&memory, daemon, container);
+        answer.status = answer_container_status(&memory, daemon->images, container);
         if (r->verbose) {
-                describe_container(daemon, container, &text);
+                describe_container(&daemon->config, container, &text);
                 info.key = (char *) "info";
                 info.value = (char *) nd_text_get(&text);
                 answer.n_info = 1;

@@ -39,7 +39,7 @@ static void add_containers(struct nd_arena *memory, const struct daemon *daemon,
         nd_vector_each (container, &sandbox->containers) {
                 if (container_is_shown(*container))
                         answer->containers_statuses[answer->n_containers_statuses++] =
-                                answer_container_status(memory, daemon, *container);
+                                answer_container_status(memory, daemon->images, *container);
         }
 }
 

@@ -259,7 +259,7 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         }
         answer.status = answer_sandbox_status(&memory, sandbox);
         if (r->verbose) {
-                describe_sandbox(daemon, sandbox, &text);
+                describe_sandbox(&daemon->config, daemon->pins, sandbox, &text);
                 info.key = (char *) "info";
                 info.value = (char *) nd_text_get(&text);
                 answer.n_info = 1;

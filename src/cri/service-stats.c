@@ -140,7 +140,7 @@ static void list_containers(const struct daemon *daemon, const struct stats_answ
                 struct container *container = nd_map_get(&daemon->pods.containers, stats->id);
 
                 if (container && container_is_shown(container))
-                        nd_vector_push(&list->items, answer_container_stats(&list->memory, daemon, container, stats));
+                        nd_vector_push(&list->items, answer_container_stats(&list->memory, &daemon->config, container, stats));
         }
 }
 
@@ -247,7 +247,7 @@ static void list_pods(const struct daemon *daemon, const struct stats_answer *an
                 struct sandbox *sandbox = nd_map_get(&daemon->pods.sandboxes, stats->id);
 
                 if (sandbox && sandbox_is_shown(sandbox))
-                        nd_vector_push(&list->items, answer_sandbox_stats(&list->memory, daemon, sandbox, stats, &containers));
+                        nd_vector_push(&list->items, answer_sandbox_stats(&list->memory, &daemon->config, sandbox, stats, &containers));
         }
 }
 
