@@ -12,24 +12,24 @@
 #include <systemd/sd-event.h>
 
 #include "base/clock.h"
-#include "cri/daemon.h"
+#include "cri/runtime.h"
 #include "cri/sandbox.h"
 
 static constexpr uint64_t first_us = ND_SECOND_US; /* after a restart the kubelet has much to ask */
 static constexpr uint64_t pause_us = 100 * ND_MS_US;
 
 struct checkup {
-        struct daemon *daemon;
+        struct runtime *runtime;
         nd_strings ids; /* of sandboxes, from the last to the first */
         sd_event_source *timer;
 };
 
-struct checkup *checkup_new(struct daemon *daemon) {
+struct checkup *checkup_new(struct runtime *runtime) {
         struct checkup *checkup = nd_new(struct checkup);
         const struct nd_map_slot *slot;
 
-        checkup->daemon = daemon;
-        for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));) {
+        checkup->runtime = runtime;
+        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.sandboxes, &at));) {
                 const struct sandbox *sandbox = slot->value;
 
                 if (sandbox->state == SANDBOX_READY && sandbox->this_boot && (sandbox->made & SANDBOX_MADE_NETWORK))
@@ -56,10 +56,10 @@ static void on_checked(struct nd_error *error, [[maybe_unused]] struct sandbox *
 static int on_next([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
         struct checkup *checkup = userdata;
         nd_autofree char *id = checkup->ids.items[--checkup->ids.count];
-        struct sandbox *sandbox = nd_map_get(&checkup->daemon->pods.sandboxes, id);
+        struct sandbox *sandbox = nd_map_get(&checkup->runtime->pods.sandboxes, id);
 
         if (sandbox && sandbox->state == SANDBOX_READY)
-                sandbox_check(checkup->daemon, sandbox, on_checked, checkup);
+                sandbox_check(checkup->runtime, sandbox, on_checked, checkup);
         else
                 wait_for_next(checkup, 0);
         return 0;
@@ -67,7 +67,7 @@ static int on_next([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
 
 static void wait_for_next(struct checkup *checkup, uint64_t us) {
         sd_event_source_disable_unref(nd_take_ptr(checkup->timer));
-        if (checkup->ids.count > 0 && sd_event_add_time_relative(checkup->daemon->loop, &checkup->timer, CLOCK_MONOTONIC, us,
+        if (checkup->ids.count > 0 && sd_event_add_time_relative(checkup->runtime->loop, &checkup->timer, CLOCK_MONOTONIC, us,
                                                                  ND_MS_US, on_next, checkup) < 0)
                 abort(); /* only memory can be missing */
 }

@@ -2,11 +2,11 @@
 /* checkup.h - after a restart: do the plugins still find what they made for each pod? */
 #pragma once
 
-struct daemon;
+struct runtime;
 struct checkup;
 
 /* Notes the pods that there are now. */
-[[nodiscard]] struct checkup *checkup_new(struct daemon *daemon);
+[[nodiscard]] struct checkup *checkup_new(struct runtime *runtime);
 void checkup_free(struct checkup *checkup);
 
 /* From now on, in its own time. */

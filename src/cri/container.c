@@ -25,7 +25,7 @@ enum {
         RELEASE_S = 10,
 };
 
-struct container_life *life_of(struct daemon *daemon, struct container *container) {
+struct container_life *life_of(struct runtime *daemon, struct container *container) {
         if (!container->life) {
                 container->life = nd_new(struct container_life);
                 container->life->daemon = daemon;
@@ -101,7 +101,7 @@ static void on_turn(void *userdata) {
         begin_later(operation);
 }
 
-static struct container_operation *operation_new(struct daemon *daemon, enum operation_kind kind, container_callback done,
+static struct container_operation *operation_new(struct runtime *daemon, enum operation_kind kind, container_callback done,
                                                  void *userdata, struct container_operation **ret) {
         struct container_operation *operation = nd_new(struct container_operation);
 
@@ -112,7 +112,7 @@ static struct container_operation *operation_new(struct daemon *daemon, enum ope
 }
 
 /* From here on the container's lane knows of it: whoever ends the container tells it. */
-static struct container_operation *operation_on(struct daemon *daemon, struct container *container, enum operation_kind kind,
+static struct container_operation *operation_on(struct runtime *daemon, struct container *container, enum operation_kind kind,
                                                 container_callback done, void *userdata, struct container_operation **ret) {
         struct container_operation *operation = operation_new(daemon, kind, done, userdata, ret);
 
@@ -198,7 +198,7 @@ static void start_refused(struct container_operation *operation, struct nd_error
 
 void start_begin(struct container_operation *operation) {
         struct container *container = operation->container;
-        struct daemon *daemon = operation->daemon;
+        struct runtime *daemon = operation->daemon;
         struct nd_error *error;
 
         if (container->life->sync) {
@@ -223,7 +223,7 @@ void start_begin(struct container_operation *operation) {
                 start_refused(operation, error);
 }
 
-void container_start(struct daemon *daemon, struct container *container, container_callback done, void *userdata,
+void container_start(struct runtime *daemon, struct container *container, container_callback done, void *userdata,
                      struct container_operation **ret) {
         (void) operation_on(daemon, container, OPERATION_START, done, userdata, ret);
 }
@@ -315,7 +315,7 @@ void stop_ended(struct container_operation *operation) {
                 operation_finish(operation, nullptr);
 }
 
-void container_stop(struct daemon *daemon, struct container *container, int64_t timeout_s, container_callback done,
+void container_stop(struct runtime *daemon, struct container *container, int64_t timeout_s, container_callback done,
                     void *userdata, struct container_operation **ret) {
         struct container_operation *before = life_of(daemon, container)->current;
         struct container_operation *operation = operation_on(daemon, container, OPERATION_STOP, done, userdata, ret);
@@ -383,7 +383,7 @@ static struct nd_error *update_start(struct container_operation *operation) {
         nd_cleanup(nd_spec_resources_done) struct nd_spec_resources resources = {};
         nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
         const struct container *container = operation->container;
-        struct daemon *daemon = operation->daemon;
+        struct runtime *daemon = operation->daemon;
 
         if (!container_lives(container))
                 return nd_error_new(ND_PRECONDITION, 0, "container %.13s does not run", container->id);
@@ -401,7 +401,7 @@ static void update_begin(struct container_operation *operation) {
                 operation_finish(operation, error);
 }
 
-void container_update(struct daemon *daemon, struct container *container, struct resource_request *resources,
+void container_update(struct runtime *daemon, struct container *container, struct resource_request *resources,
                       container_callback done, void *userdata, struct container_operation **ret) {
         struct container_operation *operation = operation_on(daemon, container, OPERATION_UPDATE, done, userdata, ret);
 
@@ -410,7 +410,7 @@ void container_update(struct daemon *daemon, struct container *container, struct
 
 /* ---- create and remove: the calls; their way is in creation.c and removal.c ---- */
 
-void container_remove(struct daemon *daemon, struct container *container, container_callback done, void *userdata,
+void container_remove(struct runtime *daemon, struct container *container, container_callback done, void *userdata,
                       struct container_operation **ret) {
         (void) operation_on(daemon, container, OPERATION_REMOVE, done, userdata, ret);
 }
@@ -423,14 +423,14 @@ static void accept(struct container_operation *operation, struct nd_error *refus
                 lane_enter(&operation->container->lane, on_turn, operation);
 }
 
-void container_create(struct daemon *daemon, struct sandbox *sandbox, struct container_request *request, const char *bytes,
+void container_create(struct runtime *daemon, struct sandbox *sandbox, struct container_request *request, const char *bytes,
                       size_t length, container_callback done, void *userdata, struct container_operation **ret) {
         struct container_operation *operation = operation_new(daemon, OPERATION_CREATE, done, userdata, ret);
 
         accept(operation, creation_accept(operation, sandbox, request, bytes, length));
 }
 
-void container_create_internal(struct daemon *daemon, struct sandbox *sandbox, container_callback done, void *userdata,
+void container_create_internal(struct runtime *daemon, struct sandbox *sandbox, container_callback done, void *userdata,
                                struct container_operation **ret) {
         struct container_operation *operation = operation_new(daemon, OPERATION_INIT, done, userdata, ret);
 

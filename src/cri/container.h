@@ -9,35 +9,35 @@
 
 #include "cri/pods.h"
 
-struct daemon;
+struct runtime;
 struct container_operation;
 
 /* container is what the operation was about; nullptr when a creation failed or the container was removed. */
 typedef void (*container_callback)(struct nd_error *error, struct container *container, void *userdata);
 
 /* Takes what is in the request and leaves it empty. bytes is the kubelet's message, kept in the record as it came. */
-void container_create(struct daemon *daemon, struct sandbox *sandbox, struct container_request *request, const char *bytes,
+void container_create(struct runtime *daemon, struct sandbox *sandbox, struct container_request *request, const char *bytes,
                       size_t length, container_callback done, void *userdata, struct container_operation **ret);
 
 /* The pod's own init: catatonit, the holder of a pid namespace that the pod's containers share. Created and started in one operation; it becomes
  * sandbox->init. The kubelet is never told of it. */
-void container_create_internal(struct daemon *daemon, struct sandbox *sandbox, container_callback done, void *userdata,
+void container_create_internal(struct runtime *daemon, struct sandbox *sandbox, container_callback done, void *userdata,
                                struct container_operation **ret);
 
-void container_start(struct daemon *daemon, struct container *container, container_callback done, void *userdata,
+void container_start(struct runtime *daemon, struct container *container, container_callback done, void *userdata,
                      struct container_operation **ret);
 
 /* Its stop signal, then SIGKILL to all of it after timeout_s; 0 or less kills at once. A container that does not run is stopped already. A second stop with
  * a shorter timeout shortens the first one's. */
-void container_stop(struct daemon *daemon, struct container *container, int64_t timeout_s, container_callback done,
+void container_stop(struct runtime *daemon, struct container *container, int64_t timeout_s, container_callback done,
                     void *userdata, struct container_operation **ret);
 
 /* Kills it if it runs, undoes what was made for it and drops it from the book; container is nullptr in the callback. */
-void container_remove(struct daemon *daemon, struct container *container, container_callback done, void *userdata,
+void container_remove(struct runtime *daemon, struct container *container, container_callback done, void *userdata,
                       struct container_operation **ret);
 
 /* Takes the resources. Those that are not set stay as they are. */
-void container_update(struct daemon *daemon, struct container *container, struct resource_request *resources,
+void container_update(struct runtime *daemon, struct container *container, struct resource_request *resources,
                       container_callback done, void *userdata, struct container_operation **ret);
 
 /* ret of the calls above may be nullptr for those who never abandon. */
@@ -45,7 +45,7 @@ void container_abandon(struct container_operation *operation);
 
 /* After a restart, for each container whose record was loaded and which is CREATED or RUNNING: connects to its monitor, or learns from the exit
  * record what became of it. Never fails: what cannot be known is UNKNOWN with a message. */
-void container_resume(struct daemon *daemon, struct container *container);
+void container_resume(struct runtime *daemon, struct container *container);
 
 /* For container_free(): drops the connection to the monitor and what goes on with the container; neither monitor nor container ends by it. */
 void container_life_free(struct container_life *life);

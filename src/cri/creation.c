@@ -214,7 +214,7 @@ static struct nd_error *choose_pid(struct container_operation *operation, char *
 static struct nd_error *plan_bundle(struct container_operation *operation) {
         struct container *container = operation->container;
         struct creation *creation = operation->creation;
-        const struct daemon *daemon = operation->daemon;
+        const struct runtime *daemon = operation->daemon;
         const struct cri_config *config = &daemon->config;
 
         nd_try(choose_pid(operation, &creation->pid));
@@ -281,7 +281,7 @@ static void on_bundle(struct nd_error *error, int tree, void *userdata) {
 static struct nd_error *begin(struct container_operation *operation) {
         struct container *container = operation->container;
         struct creation *creation = operation->creation;
-        struct daemon *daemon = operation->daemon;
+        struct runtime *daemon = operation->daemon;
         nd_autofree char *home = nullptr;
 
         container->stop_signal = SIGTERM;
@@ -329,7 +329,7 @@ static struct nd_error *make_run_directory(const char *path) {
 
 static struct nd_error *launch(struct container_operation *operation) {
         struct container *container = operation->container;
-        struct daemon *daemon = operation->daemon;
+        struct runtime *daemon = operation->daemon;
         const struct sandbox_request *pod = &container->sandbox->request;
         const struct container_request *request = &container->request;
         nd_cleanup(nd_strings_done) nd_strings argv = {};

@@ -19,6 +19,7 @@
 #include "cri/listener.h"
 #include "cri/network.h"
 #include "cri/pins.h"
+#include "cri/pull.h"
 #include "cri/record.h"
 #include "cri/recovery.h"
 #include "cri/scrape.h"
@@ -49,28 +50,30 @@ static const struct nd_grpc_method *const tables[] = {
 };
 
 void daemon_done(struct daemon *daemon) {
+        struct runtime *runtime = &daemon->runtime;
+
         nd_grpc_server_free(daemon->server);
         scrape_free(daemon->scrape);
-        stream_server_free(daemon->streams);
-        events_free(daemon->events);
-        stats_free(daemon->stats);
-        verify_free(daemon->verify);
+        stream_server_free(runtime->streams);
+        events_free(runtime->events);
+        stats_free(runtime->stats);
+        verify_free(runtime->verify);
         checkup_free(daemon->checkup);
-        selftest_free(daemon->selftest);
-        pods_done(&daemon->pods);
-        network_free(daemon->network);
-        workshop_free(daemon->workshop);
-        pins_free(daemon->pins);
-        record_book_free(daemon->records);
-        puller_free(daemon->puller);
-        sweeper_free(daemon->sweeper);
-        nd_image_store_free(daemon->images);
-        sd_event_unref(daemon->loop);
-        telemetry_free(daemon->telemetry);
-        cri_config_done(&daemon->config);
+        selftest_free(runtime->selftest);
+        pods_done(&runtime->pods);
+        network_free(runtime->network);
+        workshop_free(runtime->workshop);
+        pins_free(runtime->pins);
+        record_book_free(runtime->records);
+        puller_free(runtime->puller);
+        sweeper_free(runtime->sweeper);
+        nd_image_store_free(runtime->images);
+        sd_event_unref(runtime->loop);
+        telemetry_free(runtime->telemetry);
+        cri_config_done(&runtime->config);
 }
 
-static struct nd_error *start_loop(struct daemon *daemon) {
+static struct nd_error *start_loop(struct runtime *runtime) {
         sigset_t signals;
         int r;
 
@@ -79,13 +82,13 @@ static struct nd_error *start_loop(struct daemon *daemon) {
         (void) sigaddset(&signals, SIGINT);
         (void) sigprocmask(SIG_BLOCK, &signals, nullptr);
         (void) signal(SIGPIPE, SIG_IGN);
-        r = sd_event_default(&daemon->loop);
+        r = sd_event_default(&runtime->loop);
         if (r >= 0)
-                r = sd_event_add_signal(daemon->loop, nullptr, SIGTERM, nullptr, nullptr);
+                r = sd_event_add_signal(runtime->loop, nullptr, SIGTERM, nullptr, nullptr);
         if (r >= 0)
-                r = sd_event_add_signal(daemon->loop, nullptr, SIGINT, nullptr, nullptr);
+                r = sd_event_add_signal(runtime->loop, nullptr, SIGINT, nullptr, nullptr);
         if (r >= 0)
-                r = sd_event_set_watchdog(daemon->loop, true);
+                r = sd_event_set_watchdog(runtime->loop, true);
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "make an event loop") : nullptr;
 }
 
@@ -98,12 +101,12 @@ static const char *method_of(const struct nd_grpc_call *call) {
 
 /* Requests are logged once, here: failures with their reason, the rest for whoever debugs. */
 static void observe(const struct nd_grpc_call *call, uint64_t duration_us, void *userdata) {
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         nd_autofree char *duration = nd_format("%llu", (unsigned long long) duration_us), *message = nullptr;
         enum nd_code code = nd_grpc_call_status(call);
         bool well = code == ND_OK || code == ND_NOT_FOUND || code == ND_CANCELLED;
 
-        telemetry_rpc(daemon->telemetry, method_of(call), nd_grpc_method_find(tables, nd_grpc_call_path(call)),
+        telemetry_rpc(runtime->telemetry, method_of(call), nd_grpc_method_find(tables, nd_grpc_call_path(call)),
                       !nd_streq(method_of(call), "GetContainerEvents"), code, duration_us);
         message = code == ND_OK ? nd_strdup(method_of(call))
                                 : nd_format("%s: %s", method_of(call), nd_grpc_call_status_text(call));
@@ -118,33 +121,34 @@ static void report_problems(const struct nd_image_store *images) {
 }
 
 /* Images that are named in the configuration are pinned, whenever they came. */
-static struct nd_error *pin_configured(struct daemon *daemon) {
-        nd_vector_each (name, &daemon->config.pinned) {
+static struct nd_error *pin_configured(struct runtime *runtime) {
+        nd_vector_each (name, &runtime->config.pinned) {
                 const struct nd_image *image = nullptr;
 
-                nd_try(nd_error_wrap(nd_image_store_find(daemon->images, *name, &image), "pinnedImages: '%s'", *name));
+                nd_try(nd_error_wrap(nd_image_store_find(runtime->images, *name, &image), "pinnedImages: '%s'", *name));
                 if (image && !image->pinned)
-                        nd_try(nd_image_store_pin(daemon->images, &image->id, true));
+                        nd_try(nd_image_store_pin(runtime->images, &image->id, true));
         }
         return nullptr;
 }
 
 static void format_metrics(struct nd_text *ret, void *userdata) {
         const struct daemon *daemon = userdata;
+        const struct runtime *runtime = &daemon->runtime;
+        const struct telemetry_view view = {.uptime_us = nd_clock_us() - daemon->began,
+                                            .pods = &runtime->pods,
+                                            .pulls = puller_count(runtime->puller),
+                                            .selftest = runtime->selftest};
 
-        telemetry_format(daemon->telemetry,
-                         &(struct telemetry_view) {.uptime_us = nd_clock_us() - daemon->began,
-                                                   .pods = &daemon->pods,
-                                                   .pulls = puller_count(daemon->puller),
-                                                   .selftest = daemon->selftest},
-                         ret);
+        telemetry_format(runtime->telemetry, &view, ret);
 }
 
 static struct nd_error *serve(struct daemon *daemon) {
+        struct runtime *runtime = &daemon->runtime;
         nd_autoclose int fd = -EBADF;
 
-        nd_try(scrape_new(daemon->loop, daemon->config.metrics, format_metrics, daemon, &daemon->scrape));
-        nd_try(listener_unix(daemon->config.socket, &fd));
+        nd_try(scrape_new(runtime->loop, runtime->config.metrics, format_metrics, daemon, &daemon->scrape));
+        nd_try(listener_unix(runtime->config.socket, &fd));
         return nd_grpc_server_listen(daemon->server, nd_take_fd(fd));
 }
 
@@ -166,12 +170,13 @@ static void report_features(const struct selftest *selftest, const char *handler
 }
 
 static void report_ready(const struct daemon *daemon) {
+        const struct runtime *runtime = &daemon->runtime;
         nd_autofree char *us = nd_format("%llu", (unsigned long long) (nd_clock_us() - daemon->began));
         const char *handler;
 
-        for (size_t i = 1; (handler = selftest_handler(daemon->selftest, i)); i++) /* the first has two names */
-                report_features(daemon->selftest, handler);
-        nd_log(ND_LOG_INFO, "ready", nd_field("socket", daemon->config.socket), nd_field("images", daemon->config.images),
+        for (size_t i = 1; (handler = selftest_handler(runtime->selftest, i)); i++) /* the first has two names */
+                report_features(runtime->selftest, handler);
+        nd_log(ND_LOG_INFO, "ready", nd_field("socket", runtime->config.socket), nd_field("images", runtime->config.images),
                nd_field("us", us));
         (void) sd_notify(false, "READY=1");
 }
@@ -183,11 +188,11 @@ static void on_tested(void *userdata) {
 
         if (error) {
                 nd_log(ND_LOG_ERROR, nd_error_text(error));
-                (void) sd_event_exit(daemon->loop, EXIT_FAILURE);
+                (void) sd_event_exit(daemon->runtime.loop, EXIT_FAILURE);
                 return;
         }
         report_ready(daemon);
-        sweeper_wake(daemon->sweeper); /* what the last daemon left */
+        sweeper_wake(daemon->runtime.sweeper); /* what the last daemon left */
         checkup_begin(daemon->checkup);
 }
 
@@ -200,43 +205,43 @@ static struct nd_error *make_run_directories(const struct cri_config *config) {
         return nd_dir_make(AT_FDCWD, containers, 0711);
 }
 
-static struct nd_error *start_images(struct daemon *daemon) {
-        nd_try(nd_image_store_open(daemon->config.images, &daemon->images));
-        report_problems(daemon->images);
-        nd_try(pin_configured(daemon));
-        nd_try(sweeper_new(daemon->loop, daemon->images, &daemon->pods, &daemon->sweeper));
-        return puller_new(daemon->loop, &daemon->config, daemon->images, daemon->sweeper, daemon->telemetry, &daemon->puller);
+static struct nd_error *start_images(struct runtime *runtime) {
+        nd_try(nd_image_store_open(runtime->config.images, &runtime->images));
+        report_problems(runtime->images);
+        nd_try(pin_configured(runtime));
+        nd_try(sweeper_new(runtime->loop, runtime->images, &runtime->pods, &runtime->sweeper));
+        return puller_new(runtime->loop, &runtime->config, runtime->images, runtime->sweeper, runtime->telemetry, &runtime->puller);
 }
 
-static struct nd_error *start_pods(struct daemon *daemon) {
+static struct nd_error *start_pods(struct runtime *runtime) {
         nd_autofree char *layers = nullptr;
 
-        nd_try(make_run_directories(&daemon->config));
-        apparmor_load(&daemon->config);
-        nd_try(record_book_open(&daemon->config, &daemon->records));
-        nd_try(pins_open(&daemon->config, &daemon->pins));
-        layers = nd_format("%s/layers", nd_image_store_root(daemon->images));
-        nd_try(workshop_open(&daemon->config, layers, &daemon->workshop));
-        daemon->network = network_new(daemon->loop, &daemon->config);
-        nd_try(verify_new(daemon->loop, &daemon->config, &daemon->pods, daemon->records, &daemon->verify));
-        daemon->stats = stats_new(daemon->loop, &daemon->config, &daemon->pods);
-        daemon->events = events_new();
-        nd_try(stream_server_new(daemon->loop, &daemon->config, &daemon->pods, daemon->pins, &daemon->streams));
-        nd_try(recovery_run(daemon));
-        daemon->checkup = checkup_new(daemon);
-        return nullptr;
+        nd_try(make_run_directories(&runtime->config));
+        apparmor_load(&runtime->config);
+        nd_try(record_book_open(&runtime->config, &runtime->records));
+        nd_try(pins_open(&runtime->config, &runtime->pins));
+        layers = nd_format("%s/layers", nd_image_store_root(runtime->images));
+        nd_try(workshop_open(&runtime->config, layers, &runtime->workshop));
+        runtime->network = network_new(runtime->loop, &runtime->config);
+        nd_try(verify_new(runtime->loop, &runtime->config, &runtime->pods, runtime->records, &runtime->verify));
+        runtime->stats = stats_new(runtime->loop, &runtime->config, &runtime->pods);
+        runtime->events = events_new();
+        nd_try(stream_server_new(runtime->loop, &runtime->config, &runtime->pods, runtime->pins, &runtime->streams));
+        return recovery_run(runtime);
 }
 
 struct nd_error *daemon_start(struct daemon *daemon) {
-        const struct nd_grpc_server_settings settings = {.tables = tables, .userdata = daemon, .observe = observe};
+        struct runtime *runtime = &daemon->runtime;
+        const struct nd_grpc_server_settings settings = {.tables = tables, .userdata = runtime, .observe = observe};
 
         daemon->began = nd_clock_us();
         nd_try(nd_limits_raise()); /* a connection for each container's monitor */
-        daemon->telemetry = telemetry_new();
-        nd_try(start_loop(daemon));
-        nd_try(start_images(daemon));
-        nd_try(start_pods(daemon));
-        nd_try(nd_grpc_server_new(daemon->loop, &settings, &daemon->server));
-        daemon->selftest = selftest_new(daemon->loop, &daemon->config, on_tested, daemon);
+        runtime->telemetry = telemetry_new();
+        nd_try(start_loop(runtime));
+        nd_try(start_images(runtime));
+        nd_try(start_pods(runtime));
+        daemon->checkup = checkup_new(runtime);
+        nd_try(nd_grpc_server_new(runtime->loop, &settings, &daemon->server));
+        runtime->selftest = selftest_new(runtime->loop, &runtime->config, on_tested, daemon);
         return nullptr;
 }

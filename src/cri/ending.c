@@ -32,7 +32,7 @@ enum {
 
 static constexpr uint64_t sync_deadline_us = 60 * ND_SECOND_US;
 
-void container_save(struct daemon *daemon, const struct container *container) {
+void container_save(struct runtime *daemon, const struct container *container) {
         nd_autoerror struct nd_error *error = record_save_container(daemon->records, container, RECORD_HERE);
 
         if (error)
@@ -41,7 +41,7 @@ void container_save(struct daemon *daemon, const struct container *container) {
 }
 
 /* Without it the next daemon would lay the same kills to another container. */
-static void save_charge(struct daemon *daemon, const struct sandbox *sandbox) {
+static void save_charge(struct runtime *daemon, const struct sandbox *sandbox) {
         nd_autoerror struct nd_error *error = record_save_sandbox(daemon->records, sandbox, RECORD_HERE);
 
         if (error)
@@ -172,7 +172,7 @@ static void on_cleaned(struct nd_error *error, void *userdata) {
 
 /* What fails here is tried again when the container is removed. */
 static void clean_up(struct container_life *life) {
-        struct daemon *daemon = life->daemon;
+        struct runtime *daemon = life->daemon;
         nd_autoerror struct nd_error *error = nullptr;
 
         if (!(life->container->made & CONTAINER_MADE_ENGINE))
@@ -288,7 +288,7 @@ static void forget(struct container_life *life, const char *why) {
         container_ended(life, &end);
 }
 
-void container_resume(struct daemon *daemon, struct container *container) {
+void container_resume(struct runtime *daemon, struct container *container) {
         struct container_life *life = life_of(daemon, container);
         nd_autofree char *directory = path_of_container_run(&daemon->config, container->id);
         nd_autoerror struct nd_error *error = nullptr;

@@ -8,7 +8,6 @@
 
 #include "cri/pods.h"
 
-struct daemon;
 struct events;
 struct follower;
 

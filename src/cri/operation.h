@@ -4,7 +4,7 @@
 
 #include "cri/bundle.h"
 #include "cri/container.h"
-#include "cri/daemon.h"
+#include "cri/runtime.h"
 #include "cri/engine.h"
 #include "cri/monitor.h"
 #include "sys/worker.h"
@@ -32,7 +32,7 @@ enum operation_step {
 };
 
 struct container_operation {
-        struct daemon *daemon;
+        struct runtime *daemon;
         struct container *container; /* nullptr when a creation was refused, or it was removed before our turn */
         enum operation_kind kind;
         enum operation_step step;
@@ -51,7 +51,7 @@ struct container_operation {
 
 /* What goes on with a container beside the operations: its monitor's events, and the clearing up after its end. */
 struct container_life {
-        struct daemon *daemon;
+        struct runtime *daemon;
         struct container *container;
         struct container_operation *current; /* has the lane; nullptr = none */
         struct engine_call *cleanup;         /* crun delete after the end */
@@ -61,7 +61,7 @@ struct container_life {
         struct monitor_end end;
 };
 
-struct container_life *life_of(struct daemon *daemon, struct container *container);
+struct container_life *life_of(struct runtime *daemon, struct container *container);
 
 /* The end of an operation: callback, then the lane goes to the next. Takes the error, frees the operation. */
 void operation_finish(struct container_operation *operation, struct nd_error *error);
@@ -97,7 +97,7 @@ void container_kill(const struct container *container);                 /* SIGKI
 [[nodiscard]] int container_process(const struct container *container); /* a pidfd of its first process; -EBADF = it is gone */
 bool container_signal(const struct container *container, int signal);   /* for its first process; false = it is gone */
 [[nodiscard]] bool container_lives(const struct container *container);  /* CREATED or RUNNING */
-void container_save(struct daemon *daemon, const struct container *container); /* what fails is logged */
+void container_save(struct runtime *daemon, const struct container *container); /* what fails is logged */
 /* For who has waited for the end in vain: if the first process is dead and the monitor has not said so, the monitor hangs. It is killed, and the container has
  * ended. False = the process lives. */
 bool container_give_up_monitor(struct container_life *life);

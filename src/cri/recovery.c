@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cri/container.h"
-#include "cri/daemon.h"
+#include "cri/runtime.h"
 #include "cri/record.h"
 #include "cri/sandbox.h"
 
@@ -46,13 +46,13 @@ static void end_with_node(struct container *container) {
 }
 
 /* Saved once, without a flush: should it be lost, the same is found out again. */
-static void settle_sandbox(struct daemon *daemon, struct sandbox *sandbox) {
+static void settle_sandbox(struct record_book *records, struct sandbox *sandbox) {
         nd_autoerror struct nd_error *error = nullptr;
 
         nd_vector_each (container, &sandbox->containers) {
                 end_with_node(*container);
                 if (!error)
-                        error = record_save_container(daemon->records, *container, RECORD_HERE);
+                        error = record_save_container(records, *container, RECORD_HERE);
         }
         if (sandbox->init)
                 end_with_node(sandbox->init);
@@ -86,33 +86,33 @@ static bool may_live(const struct container *container) {
         return container->state == CONTAINER_CREATED || container->state == CONTAINER_RUNNING;
 }
 
-static void resume_containers(struct daemon *daemon, struct sandbox *sandbox) {
+static void resume_containers(struct runtime *runtime, struct sandbox *sandbox) {
         nd_vector_each (item, &sandbox->containers) {
                 struct container *container = *item;
 
                 if (container->state == CONTAINER_NEW || container->state == CONTAINER_REMOVED)
-                        container_remove(daemon, container, on_container_undone, nd_format("container %s", container->id),
+                        container_remove(runtime, container, on_container_undone, nd_format("container %s", container->id),
                                          nullptr);
                 else if (sandbox->this_boot && may_live(container))
-                        container_resume(daemon, container);
+                        container_resume(runtime, container);
         }
         if (sandbox->init && sandbox->this_boot && may_live(sandbox->init))
-                container_resume(daemon, sandbox->init);
+                container_resume(runtime, sandbox->init);
 }
 
-static void resume_sandbox(struct daemon *daemon, struct sandbox *sandbox) {
+static void resume_sandbox(struct runtime *runtime, struct sandbox *sandbox) {
         if (!sandbox->this_boot)
-                settle_sandbox(daemon, sandbox);
-        resume_containers(daemon, sandbox);
+                settle_sandbox(runtime->records, sandbox);
+        resume_containers(runtime, sandbox);
         if (sandbox->state == SANDBOX_NEW || sandbox->state == SANDBOX_REMOVED)
-                sandbox_remove(daemon, sandbox, on_sandbox_undone, nd_format("pod sandbox %s", sandbox->id), nullptr);
+                sandbox_remove(runtime, sandbox, on_sandbox_undone, nd_format("pod sandbox %s", sandbox->id), nullptr);
 }
 
 /* ---- the whole ---- */
 
-static void report(const struct daemon *daemon, const nd_strings *problems, uint64_t began) {
-        nd_autofree char *sandboxes = nd_format("%zu", daemon->pods.sandboxes.count);
-        nd_autofree char *containers = nd_format("%zu", daemon->pods.containers.count);
+static void report(const struct pods *pods, const nd_strings *problems, uint64_t began) {
+        nd_autofree char *sandboxes = nd_format("%zu", pods->sandboxes.count);
+        nd_autofree char *containers = nd_format("%zu", pods->containers.count);
         nd_autofree char *us = nd_format("%llu", (unsigned long long) (nd_clock_us() - began));
 
         nd_vector_each (problem, problems) {
@@ -122,15 +122,15 @@ static void report(const struct daemon *daemon, const nd_strings *problems, uint
                nd_field("containers", containers), nd_field("us", us));
 }
 
-struct nd_error *recovery_run(struct daemon *daemon) {
+struct nd_error *recovery_run(struct runtime *runtime) {
         nd_cleanup(nd_strings_done) nd_strings problems = {};
         const struct nd_map_slot *slot;
         uint64_t began = nd_clock_us();
 
-        nd_try(record_load(daemon->records, &daemon->pods, &problems));
+        nd_try(record_load(runtime->records, &runtime->pods, &problems));
         /* Operations begin from the loop: none of these changes the book while it is walked. */
-        for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));)
-                resume_sandbox(daemon, slot->value);
-        report(daemon, &problems, began);
+        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.sandboxes, &at));)
+                resume_sandbox(runtime, slot->value);
+        report(&runtime->pods, &problems, began);
         return nullptr;
 }

@@ -184,7 +184,7 @@ static void on_deleted(struct nd_error *error, void *userdata) {
 
 static void on_quelled(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
         struct container_operation *operation = userdata;
-        struct daemon *daemon = operation->daemon;
+        struct runtime *daemon = operation->daemon;
 
         operation->worker = nullptr;
         operation->step = STEP_DELETE;

@@ -9,27 +9,27 @@
 
 #include "cri/pods.h"
 
-struct daemon;
+struct runtime;
 struct sandbox_operation;
 
 /* sandbox is what the operation was about; nullptr when a run failed or the sandbox was removed. */
 typedef void (*sandbox_callback)(struct nd_error *error, struct sandbox *sandbox, void *userdata);
 
 /* Takes what is in the request and leaves it empty. bytes is the kubelet's message, kept in the record as it came. */
-void sandbox_run(struct daemon *daemon, struct sandbox_request *request, const char *bytes, size_t length,
+void sandbox_run(struct runtime *runtime, struct sandbox_request *request, const char *bytes, size_t length,
                  sandbox_callback done, void *userdata, struct sandbox_operation **ret);
 
 /* Kills its containers, takes it off the network and gives up what was made for it; it is NOTREADY then. Stopping it again finishes what is left. */
-void sandbox_stop(struct daemon *daemon, struct sandbox *sandbox, sandbox_callback done, void *userdata,
+void sandbox_stop(struct runtime *runtime, struct sandbox *sandbox, sandbox_callback done, void *userdata,
                   struct sandbox_operation **ret);
 
 /* Stops it if need be, removes its containers, and drops it from disk and book; sandbox is nullptr in the callback. */
-void sandbox_remove(struct daemon *daemon, struct sandbox *sandbox, sandbox_callback done, void *userdata,
+void sandbox_remove(struct runtime *runtime, struct sandbox *sandbox, sandbox_callback done, void *userdata,
                     struct sandbox_operation **ret);
 
 /* Asks the network's plugins whether what they made for it is still there, and notes the answer in network_check; nothing else becomes of it. Whoever wants
  * to stop or remove the sandbox does not wait for that. No error comes of it, and it cannot be abandoned. */
-void sandbox_check(struct daemon *daemon, struct sandbox *sandbox, sandbox_callback done, void *userdata);
+void sandbox_check(struct runtime *runtime, struct sandbox *sandbox, sandbox_callback done, void *userdata);
 
 /* ret of the calls above may be nullptr for those who never abandon. */
 void sandbox_abandon(struct sandbox_operation *operation);

@@ -6,7 +6,7 @@
 #include "cri/answer-pod.h"
 #include "cri/answer.h"
 #include "cri/container.h"
-#include "cri/daemon.h"
+#include "cri/runtime.h"
 #include "cri/describe.h"
 #include "cri/monitor.h"
 #include "cri/request-decode.h"
@@ -15,7 +15,7 @@
 
 struct ticket {
         struct nd_grpc_call *call;
-        struct daemon *daemon;
+        struct runtime *runtime;
         struct container_operation *operation;
         const ProtobufCMessageDescriptor *answer; /* an empty message of this type says that it is done */
 };
@@ -28,11 +28,11 @@ static void on_cancel(void *userdata) {
         free(ticket);
 }
 
-static struct ticket *ticket_new(struct nd_grpc_call *call, struct daemon *daemon, const ProtobufCMessageDescriptor *answer) {
+static struct ticket *ticket_new(struct nd_grpc_call *call, struct runtime *runtime, const ProtobufCMessageDescriptor *answer) {
         struct ticket *ticket = nd_new(struct ticket);
 
         ticket->call = call;
-        ticket->daemon = daemon;
+        ticket->runtime = runtime;
         ticket->answer = answer;
         return ticket;
 }
@@ -91,13 +91,13 @@ static struct nd_error *check_create(const struct sandbox *sandbox, const struct
 static void handle_create(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         nd_cleanup(container_request_done) struct container_request request = {};
         nd_autofree char *sandbox_id = nullptr;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct sandbox *sandbox = nullptr;
         struct nd_error *error = request_decode_container(bytes, length, &sandbox_id, &request);
         struct ticket *ticket;
 
         if (!error)
-                error = pods_find_sandbox(&daemon->pods, sandbox_id, &sandbox);
+                error = pods_find_sandbox(&runtime->pods, sandbox_id, &sandbox);
         if (!error)
                 error = nd_error_wrap(check_create(sandbox, &request), "container '%s' of pod %s/%s", request.name,
                                       sandbox->request.namespace, sandbox->request.name);
@@ -105,8 +105,8 @@ static void handle_create(struct nd_grpc_call *call, const char *bytes, size_t l
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        ticket = ticket_new(call, daemon, nullptr);
-        container_create(daemon, sandbox, &request, bytes, length, on_created, ticket, &ticket->operation);
+        ticket = ticket_new(call, runtime, nullptr);
+        container_create(runtime, sandbox, &request, bytes, length, on_created, ticket, &ticket->operation);
         nd_grpc_call_on_cancel(call, on_cancel, ticket);
 }
 
@@ -125,11 +125,11 @@ static void on_done(struct nd_error *error, [[maybe_unused]] struct container *c
 }
 
 static void on_started(struct nd_error *error, struct container *container, void *userdata) {
-        struct daemon *daemon = ((struct ticket *) userdata)->daemon;
+        struct runtime *runtime = ((struct ticket *) userdata)->runtime;
 
         if (!error) {
                 log_container("started", container);
-                verify_later(daemon->verify, container);
+                verify_later(runtime->verify, container);
         }
         on_done(error, container, userdata);
 }
@@ -137,19 +137,19 @@ static void on_started(struct nd_error *error, struct container *container, void
 static void handle_start(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         answer_autofree request = answer_decode(call, &runtime__v1__start_container_request__descriptor, bytes, length);
         struct container *container = nullptr;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct nd_error *error;
         struct ticket *ticket;
 
         if (!request)
                 return;
-        error = pods_find_container(&daemon->pods, ((Runtime__V1__StartContainerRequest *) request)->container_id, &container);
+        error = pods_find_container(&runtime->pods, ((Runtime__V1__StartContainerRequest *) request)->container_id, &container);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        ticket = ticket_new(call, daemon, &runtime__v1__start_container_response__descriptor);
-        container_start(daemon, container, on_started, ticket, &ticket->operation);
+        ticket = ticket_new(call, runtime, &runtime__v1__start_container_response__descriptor);
+        container_start(runtime, container, on_started, ticket, &ticket->operation);
         nd_grpc_call_on_cancel(call, on_cancel, ticket);
 }
 
@@ -171,13 +171,13 @@ static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t len
         answer_autofree request = answer_decode(call, &runtime__v1__stop_container_request__descriptor, bytes, length);
         const Runtime__V1__StopContainerRequest *r = (const Runtime__V1__StopContainerRequest *) request;
         struct container *container = nullptr;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct ticket *ticket;
 
-        if (!request || answered_absent(call, pods_find_container(&daemon->pods, r->container_id, &container), answer))
+        if (!request || answered_absent(call, pods_find_container(&runtime->pods, r->container_id, &container), answer))
                 return;
-        ticket = ticket_new(call, daemon, answer);
-        container_stop(daemon, container, r->timeout, on_done, ticket, &ticket->operation);
+        ticket = ticket_new(call, runtime, answer);
+        container_stop(runtime, container, r->timeout, on_done, ticket, &ticket->operation);
         nd_grpc_call_on_cancel(call, on_cancel, ticket);
 }
 
@@ -186,14 +186,14 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
         answer_autofree request = answer_decode(call, &runtime__v1__remove_container_request__descriptor, bytes, length);
         const Runtime__V1__RemoveContainerRequest *r = (const Runtime__V1__RemoveContainerRequest *) request;
         struct container *container = nullptr;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct ticket *ticket;
 
-        if (!request || answered_absent(call, pods_find_container(&daemon->pods, r->container_id, &container), answer))
+        if (!request || answered_absent(call, pods_find_container(&runtime->pods, r->container_id, &container), answer))
                 return;
         log_container("removed", container);
-        ticket = ticket_new(call, daemon, answer);
-        container_remove(daemon, container, on_done, ticket, &ticket->operation);
+        ticket = ticket_new(call, runtime, answer);
+        container_remove(runtime, container, on_done, ticket, &ticket->operation);
         nd_grpc_call_on_cancel(call, on_cancel, ticket);
 }
 
@@ -201,18 +201,18 @@ static void handle_update(struct nd_grpc_call *call, const char *bytes, size_t l
         nd_cleanup(resource_request_done) struct resource_request resources = {};
         struct container *container = nullptr;
         nd_autofree char *id = nullptr;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct nd_error *error = request_decode_update(bytes, length, &id, &resources);
         struct ticket *ticket;
 
         if (!error)
-                error = pods_find_container(&daemon->pods, id, &container);
+                error = pods_find_container(&runtime->pods, id, &container);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        ticket = ticket_new(call, daemon, &runtime__v1__update_container_resources_response__descriptor);
-        container_update(daemon, container, &resources, on_done, ticket, &ticket->operation);
+        ticket = ticket_new(call, runtime, &runtime__v1__update_container_resources_response__descriptor);
+        container_update(runtime, container, &resources, on_done, ticket, &ticket->operation);
         nd_grpc_call_on_cancel(call, on_cancel, ticket);
 }
 
@@ -243,8 +243,8 @@ static void on_reopened(struct nd_error *error, void *userdata) {
                 answer_empty(reopening->call, &runtime__v1__reopen_container_log_response__descriptor);
 }
 
-static struct nd_error *find_logging(struct daemon *daemon, const char *id, struct container **ret) {
-        nd_try(pods_find_container(&daemon->pods, id, ret));
+static struct nd_error *find_logging(struct runtime *runtime, const char *id, struct container **ret) {
+        nd_try(pods_find_container(&runtime->pods, id, ret));
         if ((*ret)->state != CONTAINER_RUNNING)
                 return nd_error_new(ND_PRECONDITION, 0, "container %s does not run: nobody writes its log", (*ret)->id);
         if (!(*ret)->monitor)
@@ -301,18 +301,18 @@ static void collect_pod(const struct sandbox *sandbox, const Runtime__V1__Contai
 }
 
 /* All that a filter lets pass; an id that names nothing finds nothing. */
-static void collect(const struct daemon *daemon, const Runtime__V1__ContainerFilter *filter, struct list *list) {
+static void collect(const struct runtime *runtime, const Runtime__V1__ContainerFilter *filter, struct list *list) {
         struct container *only = nullptr;
         struct sandbox *pod = nullptr;
         const struct nd_map_slot *slot;
 
         if (filter && filter->pod_sandbox_id[0]) {
-                nd_error_free(pods_find_sandbox(&daemon->pods, filter->pod_sandbox_id, &pod));
+                nd_error_free(pods_find_sandbox(&runtime->pods, filter->pod_sandbox_id, &pod));
                 if (!pod)
                         return;
         }
         if (filter && filter->id[0]) {
-                nd_error_free(pods_find_container(&daemon->pods, filter->id, &only));
+                nd_error_free(pods_find_container(&runtime->pods, filter->id, &only));
                 if (only && (!pod || only->sandbox == pod) && wanted(only, filter))
                         nd_vector_push(&list->items, answer_container(&list->memory, only));
                 return;
@@ -321,7 +321,7 @@ static void collect(const struct daemon *daemon, const Runtime__V1__ContainerFil
                 collect_pod(pod, filter, list);
                 return;
         }
-        for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));)
+        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.sandboxes, &at));)
                 collect_pod(slot->value, filter, list);
 }
 
@@ -366,21 +366,21 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         Runtime__V1__ContainerStatusResponse__InfoEntry info = RUNTIME__V1__CONTAINER_STATUS_RESPONSE__INFO_ENTRY__INIT;
         Runtime__V1__ContainerStatusResponse__InfoEntry *infos[] = {&info};
         struct container *container = nullptr;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         nd_autoarena memory = {};
         nd_autotext text = ND_TEXT(DESCRIBE_CEILING);
         struct nd_error *error;
 
         if (!request)
                 return;
-        error = pods_find_container(&daemon->pods, r->container_id, &container);
+        error = pods_find_container(&runtime->pods, r->container_id, &container);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        answer.status = answer_container_status(&memory, daemon->images, container);
+        answer.status = answer_container_status(&memory, runtime->images, container);
         if (r->verbose) {
-                describe_container(&daemon->config, container, &text);
+                describe_container(&runtime->config, container, &text);
                 info.key = (char *) "info";
                 info.value = (char *) nd_text_get(&text);
                 answer.n_info = 1;

@@ -7,7 +7,7 @@
 
 #include "cri/answer-pod.h"
 #include "cri/answer.h"
-#include "cri/daemon.h"
+#include "cri/runtime.h"
 #include "cri/events.h"
 #include "cri/service.h"
 
@@ -15,7 +15,7 @@ enum { QUEUED_MOST = 256 << 10 };
 
 struct ticket {
         struct nd_grpc_call *call;
-        struct daemon *daemon;
+        struct runtime *runtime;
         struct follower *follower;
 };
 
@@ -33,20 +33,20 @@ static Runtime__V1__PodSandboxStatus *answer_gone(struct nd_arena *memory, const
         return m;
 }
 
-static void add_containers(struct nd_arena *memory, const struct daemon *daemon, const struct sandbox *sandbox,
+static void add_containers(struct nd_arena *memory, const struct runtime *runtime, const struct sandbox *sandbox,
                            Runtime__V1__ContainerEventResponse *answer) {
         answer->containers_statuses = nd_arena_alloc(memory, sandbox->containers.count, sizeof *answer->containers_statuses);
         nd_vector_each (container, &sandbox->containers) {
                 if (container_is_shown(*container))
                         answer->containers_statuses[answer->n_containers_statuses++] =
-                                answer_container_status(memory, daemon->images, *container);
+                                answer_container_status(memory, runtime->images, *container);
         }
 }
 
 static void on_event(const struct event *event, void *userdata) {
         Runtime__V1__ContainerEventResponse answer = RUNTIME__V1__CONTAINER_EVENT_RESPONSE__INIT;
         struct ticket *ticket = userdata;
-        const struct sandbox *sandbox = nd_map_get(&ticket->daemon->pods.sandboxes, event->sandbox);
+        const struct sandbox *sandbox = nd_map_get(&ticket->runtime->pods.sandboxes, event->sandbox);
         nd_autoarena memory = {};
 
         answer.container_id = (char *) event->id;
@@ -54,7 +54,7 @@ static void on_event(const struct event *event, void *userdata) {
         answer.created_at = (int64_t) event->at;
         if (sandbox && sandbox_is_shown(sandbox)) {
                 answer.pod_sandbox_status = answer_sandbox_status(&memory, sandbox);
-                add_containers(&memory, ticket->daemon, sandbox, &answer);
+                add_containers(&memory, ticket->runtime, sandbox, &answer);
         } else {
                 answer.pod_sandbox_status = answer_gone(&memory, event);
         }
@@ -95,15 +95,15 @@ static const struct follower_calls calls = {.ready = is_ready, .tell = on_event,
 
 static void handle_events(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         answer_autofree request = answer_decode(call, &runtime__v1__get_events_request__descriptor, bytes, length);
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct ticket *ticket;
         struct nd_error *error;
 
         if (!request)
                 return;
         ticket = nd_new(struct ticket);
-        *ticket = (struct ticket) {.call = call, .daemon = daemon};
-        error = events_follow(daemon->events, &calls, ticket, &ticket->follower);
+        *ticket = (struct ticket) {.call = call, .runtime = runtime};
+        error = events_follow(runtime->events, &calls, ticket, &ticket->follower);
         if (error) {
                 free(ticket);
                 nd_grpc_call_finish(call, error);

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "cri/answer.h"
-#include "cri/daemon.h"
+#include "cri/runtime.h"
 #include "cri/exec.h"
 #include "cri/service.h"
 #include "cri/stream/server.h"
@@ -39,17 +39,17 @@ static void on_done(struct nd_error *error, struct exec_result *result, void *us
         answer_with(call, &answer.base);
 }
 
-static struct nd_error *start(struct daemon *daemon, const Runtime__V1__ExecSyncRequest *r, struct ticket *ticket) {
+static struct nd_error *start(struct runtime *runtime, const Runtime__V1__ExecSyncRequest *r, struct ticket *ticket) {
         constexpr int64_t longest_s = 10 * 365 * 24 * 3600LL;
         const nd_strings command = {.items = r->cmd, .count = r->n_cmd};
         struct container *container = nullptr;
 
-        nd_try(pods_find_container(&daemon->pods, r->container_id, &container));
+        nd_try(pods_find_container(&runtime->pods, r->container_id, &container));
         if (r->n_cmd == 0)
                 return nd_error_new(ND_INVALID, 0, "no command was given");
         if (r->timeout < 0 || r->timeout > longest_s)
                 return nd_error_new(ND_INVALID, 0, "a timeout of %lld s", (long long) r->timeout);
-        return exec_start(daemon->loop, &daemon->config,
+        return exec_start(runtime->loop, &runtime->config,
                           &(struct exec_plan) {.container = container,
                                                .command = &command,
                                                .timeout_us = (uint64_t) r->timeout * ND_SECOND_US},
@@ -85,14 +85,14 @@ static struct nd_error *check_streams(bool terminal, bool input, bool output, bo
         return nullptr;
 }
 
-static struct nd_error *find_running(const struct daemon *daemon, const char *id, struct container **ret) {
-        nd_try(pods_find_container(&daemon->pods, id, ret));
+static struct nd_error *find_running(const struct runtime *runtime, const char *id, struct container **ret) {
+        nd_try(pods_find_container(&runtime->pods, id, ret));
         if ((*ret)->state != CONTAINER_RUNNING)
                 return nd_error_new(ND_PRECONDITION, 0, "container '%s' is not running", (*ret)->id);
         return nullptr;
 }
 
-static struct nd_error *offer_exec(struct daemon *daemon, const Runtime__V1__ExecRequest *r, char **ret) {
+static struct nd_error *offer_exec(struct runtime *runtime, const Runtime__V1__ExecRequest *r, char **ret) {
         struct container *container = nullptr;
         struct stream_request *request;
 
@@ -101,7 +101,7 @@ static struct nd_error *offer_exec(struct daemon *daemon, const Runtime__V1__Exe
         nd_try(check_streams(r->tty, r->stdin, r->stdout, r->stderr));
         if (r->n_cmd == 0)
                 return nd_error_new(ND_INVALID, 0, "no command was given");
-        nd_try(find_running(daemon, r->container_id, &container));
+        nd_try(find_running(runtime, r->container_id, &container));
         request = nd_new(struct stream_request);
         *request = (struct stream_request) {.kind = STREAM_EXEC,
                                             .container = nd_strdup(container->id),
@@ -111,7 +111,7 @@ static struct nd_error *offer_exec(struct daemon *daemon, const Runtime__V1__Exe
                                             .errors = r->stderr};
         for (size_t i = 0; i < r->n_cmd; i++)
                 nd_strings_add(&request->command, r->cmd[i]);
-        return stream_server_offer(daemon->streams, request, ret);
+        return stream_server_offer(runtime->streams, request, ret);
 }
 
 static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -131,14 +131,14 @@ static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t len
         answer_with(call, &answer.base);
 }
 
-static struct nd_error *offer_attach(struct daemon *daemon, const Runtime__V1__AttachRequest *r, char **ret) {
+static struct nd_error *offer_attach(struct runtime *runtime, const Runtime__V1__AttachRequest *r, char **ret) {
         struct container *container = nullptr;
         struct stream_request *request;
 
         if (*r->container_id == '\0')
                 return nd_error_new(ND_INVALID, 0, "missing required container_id");
         nd_try(check_streams(r->tty, r->stdin, r->stdout, r->stderr));
-        nd_try(find_running(daemon, r->container_id, &container));
+        nd_try(find_running(runtime, r->container_id, &container));
         request = nd_new(struct stream_request);
         *request = (struct stream_request) {.kind = STREAM_ATTACH,
                                             .container = nd_strdup(container->id),
@@ -146,7 +146,7 @@ static struct nd_error *offer_attach(struct daemon *daemon, const Runtime__V1__A
                                             .input = r->stdin,
                                             .output = r->stdout,
                                             .errors = r->stderr};
-        return stream_server_offer(daemon->streams, request, ret);
+        return stream_server_offer(runtime->streams, request, ret);
 }
 
 static void handle_attach(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -166,7 +166,7 @@ static void handle_attach(struct nd_grpc_call *call, const char *bytes, size_t l
         answer_with(call, &answer.base);
 }
 
-static struct nd_error *offer_forward(struct daemon *daemon, const Runtime__V1__PortForwardRequest *r, char **ret) {
+static struct nd_error *offer_forward(struct runtime *runtime, const Runtime__V1__PortForwardRequest *r, char **ret) {
         struct sandbox *sandbox = nullptr;
         struct stream_request *request;
 
@@ -178,14 +178,14 @@ static struct nd_error *offer_forward(struct daemon *daemon, const Runtime__V1__
         for (size_t i = 0; i < r->n_port; i++)
                 if (r->port[i] < 1 || r->port[i] > UINT16_MAX)
                         return nd_error_new(ND_INVALID, 0, "there is no port %d", r->port[i]);
-        nd_try(pods_find_sandbox(&daemon->pods, r->pod_sandbox_id, &sandbox));
+        nd_try(pods_find_sandbox(&runtime->pods, r->pod_sandbox_id, &sandbox));
         if (sandbox->state != SANDBOX_READY)
                 return nd_error_new(ND_PRECONDITION, 0, "the pod's sandbox %s is stopped", sandbox->id);
         request = nd_new(struct stream_request);
         *request = (struct stream_request) {.kind = STREAM_FORWARD, .container = nd_strdup(sandbox->id)};
         for (size_t i = 0; i < r->n_port; i++)
                 request->ports[request->port_count++] = (uint16_t) r->port[i];
-        return stream_server_offer(daemon->streams, request, ret);
+        return stream_server_offer(runtime->streams, request, ret);
 }
 
 static void handle_forward(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {

@@ -10,7 +10,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cri/answer.h"
-#include "cri/daemon.h"
+#include "cri/pull.h"
+#include "cri/runtime.h"
 #include "cri/service.h"
 #include "cri/sweeper.h"
 #include "oci/config.h"
@@ -88,16 +89,16 @@ static const char *filter_of(const Runtime__V1__ImageFilter *filter) {
 }
 
 /* All images, or the one that a filter names. A filter that can name nothing finds nothing. */
-static void collect(const struct daemon *daemon, const char *filter, struct list *list) {
+static void collect(const struct runtime *runtime, const char *filter, struct list *list) {
         const struct nd_image *image = nullptr;
 
         if (filter) {
-                nd_error_free(nd_image_store_find(daemon->images, filter, &image));
+                nd_error_free(nd_image_store_find(runtime->images, filter, &image));
                 if (image)
                         add_image(image, list);
                 return;
         }
-        for (size_t at = 0; (image = nd_image_store_next(daemon->images, &at));)
+        for (size_t at = 0; (image = nd_image_store_next(runtime->images, &at));)
                 add_image(image, list);
 }
 
@@ -168,14 +169,14 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         Runtime__V1__ImageStatusResponse__InfoEntry info = RUNTIME__V1__IMAGE_STATUS_RESPONSE__INFO_ENTRY__INIT;
         Runtime__V1__ImageStatusResponse__InfoEntry *infos[] = {&info};
         nd_autofree char *text = nullptr;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         const struct nd_image *image = nullptr;
         struct nd_error *error;
         nd_cleanup(image_message_done) struct image_message message = {};
 
         if (!request || !names_image(call, r->image))
                 return;
-        error = nd_image_store_find(daemon->images, r->image->image, &image);
+        error = nd_image_store_find(runtime->images, r->image->image, &image);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
@@ -219,22 +220,22 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
         answer_autofree request = answer_decode(call, &runtime__v1__remove_image_request__descriptor, bytes, length);
         const Runtime__V1__RemoveImageRequest *r = (const Runtime__V1__RemoveImageRequest *) request;
         const struct nd_image *image = nullptr;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct removing *removing;
         struct nd_error *error;
 
         if (!request || !names_image(call, r->image))
                 return;
-        error = nd_image_store_find(daemon->images, r->image->image, &image);
+        error = nd_image_store_find(runtime->images, r->image->image, &image);
         if (!error && image)
-                error = nd_image_store_remove(daemon->images, &image->id);
+                error = nd_image_store_remove(runtime->images, &image->id);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
         }
         removing = nd_new(struct removing);
         removing->call = call;
-        removing->wait = sweeper_wait(daemon->sweeper, on_removed, removing);
+        removing->wait = sweeper_wait(runtime->sweeper, on_removed, removing);
         nd_grpc_call_on_cancel(call, on_removing_cancelled, removing);
 }
 
@@ -246,14 +247,14 @@ static void handle_fs_info(struct nd_grpc_call *call, const char *bytes, size_t 
         Runtime__V1__FilesystemUsage usage = RUNTIME__V1__FILESYSTEM_USAGE__INIT;
         Runtime__V1__FilesystemIdentifier id = RUNTIME__V1__FILESYSTEM_IDENTIFIER__INIT;
         Runtime__V1__UInt64Value used = RUNTIME__V1__UINT64_VALUE__INIT, inodes = RUNTIME__V1__UINT64_VALUE__INIT;
-        struct daemon *daemon = userdata;
-        struct nd_image_store_usage sum = nd_image_store_usage(daemon->images);
+        struct runtime *runtime = userdata;
+        struct nd_image_store_usage sum = nd_image_store_usage(runtime->images);
 
         if (!request)
                 return;
         used.value = sum.bytes;
         inodes.value = sum.inodes;
-        id.mountpoint = daemon->config.images;
+        id.mountpoint = runtime->config.images;
         usage.timestamp = (int64_t) nd_clock_wall_ns();
         usage.fs_id = &id;
         usage.used_bytes = &used; /* without it the kubelet panics */
@@ -310,7 +311,7 @@ static void handle_pull(struct nd_grpc_call *call, const char *bytes, size_t len
         answer_autofree request = answer_decode(call, &runtime__v1__pull_image_request__descriptor, bytes, length);
         const Runtime__V1__PullImageRequest *r = (const Runtime__V1__PullImageRequest *) request;
         struct pull_credentials credentials = {};
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct waiting *waiting;
         struct nd_error *error;
 
@@ -325,7 +326,7 @@ static void handle_pull(struct nd_grpc_call *call, const char *bytes, size_t len
                                                          .registry_token = text_or_null(r->auth->registry_token)};
         waiting = nd_new(struct waiting);
         waiting->call = call;
-        error = puller_pull(daemon->puller, r->image->image, r->auth ? &credentials : nullptr, &listener, waiting,
+        error = puller_pull(runtime->puller, r->image->image, r->auth ? &credentials : nullptr, &listener, waiting,
                             &waiting->ticket);
         if (error) {
                 free(waiting);

@@ -5,7 +5,8 @@
 #include <sys/stat.h>
 
 #include "cri/answer.h"
-#include "cri/daemon.h"
+#include "cri/pull.h"
+#include "cri/runtime.h"
 #include "cri/service.h"
 #include "oci/store.h"
 
@@ -31,11 +32,11 @@ static void add_image(const struct nd_image *image, struct list *list) {
 static void handle_images(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,
                           void *userdata) {
         Nodens__V1__ImagesAnswer answer = NODENS__V1__IMAGES_ANSWER__INIT;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         const struct nd_image *image;
         struct list list = {};
 
-        for (size_t at = 0; (image = nd_image_store_next(daemon->images, &at));)
+        for (size_t at = 0; (image = nd_image_store_next(runtime->images, &at));)
                 add_image(image, &list);
         answer.n_images = list.entries.count;
         answer.images = list.entries.items;
@@ -117,14 +118,14 @@ static struct follower *new_follower(struct nd_grpc_call *call) {
 static void handle_pull(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         answer_autofree request = answer_decode(call, &nodens__v1__pull_request__descriptor, bytes, length);
         const Nodens__V1__PullRequest *r = (const Nodens__V1__PullRequest *) request;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct follower *follower;
 
         if (!request)
                 return;
         follower = new_follower(call);
         follow(call,
-               puller_pull(daemon->puller, r->reference,
+               puller_pull(runtime->puller, r->reference,
                            &(struct pull_credentials) {.username = r->username, .password = r->password}, &listener, follower,
                            &follower->ticket),
                follower);
@@ -148,7 +149,7 @@ static struct nd_error *open_archive(const char *path, int *ret_fd) {
 static void handle_import(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         answer_autofree request = answer_decode(call, &nodens__v1__import_request__descriptor, bytes, length);
         const Nodens__V1__ImportRequest *r = (const Nodens__V1__ImportRequest *) request;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct follower *follower;
         struct nd_error *error;
         int archive = -EBADF;
@@ -158,7 +159,7 @@ static void handle_import(struct nd_grpc_call *call, const char *bytes, size_t l
         follower = new_follower(call);
         error = open_archive(r->path, &archive);
         if (!error)
-                error = puller_import(daemon->puller, archive, &listener, follower, &follower->ticket);
+                error = puller_import(runtime->puller, archive, &listener, follower, &follower->ticket);
         follow(call, error, follower);
 }
 

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "cri/answer.h"
 #include "cri/container.h"
-#include "cri/daemon.h"
+#include "cri/runtime.h"
 #include "cri/sandbox.h"
 #include "cri/service.h"
 #include "cri/stats.h"
@@ -17,11 +17,11 @@
 
 /* ---- exec ---- */
 
-static struct nd_error *offer(struct daemon *daemon, const Nodens__V1__ExecRequest *r, char **ret) {
+static struct nd_error *offer(struct runtime *runtime, const Nodens__V1__ExecRequest *r, char **ret) {
         struct container *container = nullptr;
         struct stream_request *request;
 
-        nd_try(pods_find_container(&daemon->pods, r->container, &container));
+        nd_try(pods_find_container(&runtime->pods, r->container, &container));
         if (container->state != CONTAINER_RUNNING)
                 return nd_error_new(ND_PRECONDITION, 0, "container '%s' is not running", container->id);
         if (r->n_command == 0)
@@ -35,7 +35,7 @@ static struct nd_error *offer(struct daemon *daemon, const Nodens__V1__ExecReque
                                             .errors = !r->terminal};
         for (size_t i = 0; i < r->n_command; i++)
                 nd_strings_add(&request->command, r->command[i]);
-        return stream_server_offer(daemon->streams, request, ret);
+        return stream_server_offer(runtime->streams, request, ret);
 }
 
 static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -59,7 +59,7 @@ static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t len
 
 struct usage_ticket {
         struct nd_grpc_call *call;
-        struct daemon *daemon;
+        struct runtime *runtime;
         struct stats_request *request;
 };
 
@@ -121,7 +121,7 @@ static void on_usage(const struct stats_answer *stats, void *userdata) {
         }
         answer.pods = nd_arena_alloc(&memory, stats->sandboxes.count, sizeof *answer.pods);
         nd_vector_each (one, &stats->sandboxes) {
-                const struct sandbox *sandbox = nd_map_get(&ticket->daemon->pods.sandboxes, one->id);
+                const struct sandbox *sandbox = nd_map_get(&ticket->runtime->pods.sandboxes, one->id);
 
                 if (sandbox && sandbox_is_shown(sandbox))
                         answer.pods[answer.n_pods++] = answer_pod(&memory, sandbox, one, &containers);
@@ -136,10 +136,10 @@ static void on_usage_cancel(void *userdata) {
         nd_grpc_call_finish(ticket->call, nullptr);
 }
 
-static void ask_of_pods(const struct daemon *daemon, struct stats_question *question) {
+static void ask_of_pods(const struct runtime *runtime, struct stats_question *question) {
         const struct nd_map_slot *slot;
 
-        for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));) {
+        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.sandboxes, &at));) {
                 const struct sandbox *sandbox = slot->value;
 
                 if (sandbox->state != SANDBOX_READY)
@@ -159,9 +159,9 @@ static void handle_usage(struct nd_grpc_call *call, [[maybe_unused]] const char 
         struct usage_ticket *ticket = nd_new(struct usage_ticket);
 
         ticket->call = call;
-        ticket->daemon = userdata;
-        ask_of_pods(ticket->daemon, &question);
-        stats_ask(ticket->daemon->stats, &question, on_usage, ticket, &ticket->request);
+        ticket->runtime = userdata;
+        ask_of_pods(ticket->runtime, &question);
+        stats_ask(ticket->runtime->stats, &question, on_usage, ticket, &ticket->request);
         nd_grpc_call_on_cancel(call, on_usage_cancel, ticket);
 }
 
@@ -169,7 +169,7 @@ static void handle_usage(struct nd_grpc_call *call, [[maybe_unused]] const char 
 
 struct removal {
         struct nd_grpc_call *call; /* nullptr when the caller is gone */
-        struct daemon *daemon;
+        struct runtime *runtime;
         char sandbox[POD_ID + 1]; /* its id: somebody else may remove it while we wait */
         size_t stops;             /* that have not ended */
         struct nd_error *error;   /* of the first stop that failed */
@@ -203,12 +203,12 @@ static void on_removed(struct nd_error *error, [[maybe_unused]] struct sandbox *
 
 /* All containers have stopped, or could not be stopped. */
 static void removal_proceed(struct removal *removal) {
-        struct sandbox *sandbox = nd_map_get(&removal->daemon->pods.sandboxes, removal->sandbox);
+        struct sandbox *sandbox = nd_map_get(&removal->runtime->pods.sandboxes, removal->sandbox);
 
         if (removal->error || !sandbox)
                 removal_finish(removal, nd_take_ptr(removal->error));
         else
-                sandbox_remove(removal->daemon, sandbox, on_removed, removal, nullptr);
+                sandbox_remove(removal->runtime, sandbox, on_removed, removal, nullptr);
 }
 
 static void on_stopped(struct nd_error *error, [[maybe_unused]] struct container *container, void *userdata) {
@@ -234,14 +234,14 @@ static void log_removal(const struct sandbox *sandbox) {
 static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         answer_autofree request = answer_decode(call, &nodens__v1__remove_request__descriptor, bytes, length);
         const Nodens__V1__RemoveRequest *r = (const Nodens__V1__RemoveRequest *) request;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct sandbox *sandbox = nullptr;
         struct removal *removal;
         struct nd_error *error;
 
         if (!request)
                 return;
-        error = pods_find_sandbox(&daemon->pods, r->sandbox, &sandbox);
+        error = pods_find_sandbox(&runtime->pods, r->sandbox, &sandbox);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
@@ -249,7 +249,7 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
         log_removal(sandbox);
         removal = nd_new(struct removal);
         removal->call = call;
-        removal->daemon = daemon;
+        removal->runtime = runtime;
         memcpy(removal->sandbox, sandbox->id, sizeof removal->sandbox);
         nd_grpc_call_on_cancel(call, on_removal_cancel, removal);
         nd_vector_each (container, &sandbox->containers) {
@@ -261,7 +261,7 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
         }
         nd_vector_each (container, &sandbox->containers) {
                 if ((*container)->state == CONTAINER_RUNNING && !(*container)->internal)
-                        container_stop(daemon, *container, r->grace, on_stopped, removal, nullptr);
+                        container_stop(runtime, *container, r->grace, on_stopped, removal, nullptr);
         }
 }
 

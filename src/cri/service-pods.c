@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cri/answer.h"
-#include "cri/daemon.h"
+#include "cri/runtime.h"
 #include "cri/namespaces.h"
 #include "cri/paths.h"
 #include "cri/record-format.h"
@@ -84,21 +84,21 @@ static Nodens__V1__PodEntry *answer_pod(struct nd_arena *memory, const struct sa
 static void handle_pods(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,
                         void *userdata) {
         Nodens__V1__PodsAnswer answer = NODENS__V1__PODS_ANSWER__INIT;
-        const struct daemon *daemon = userdata;
+        const struct runtime *runtime = userdata;
         const struct nd_map_slot *slot;
         nd_autoarena memory = {};
 
-        answer.pods = nd_arena_alloc(&memory, daemon->pods.sandboxes.count, sizeof *answer.pods);
-        for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));)
+        answer.pods = nd_arena_alloc(&memory, runtime->pods.sandboxes.count, sizeof *answer.pods);
+        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.sandboxes, &at));)
                 if (sandbox_is_shown(slot->value))
                         answer.pods[answer.n_pods++] = answer_pod(&memory, slot->value);
-        answer.status_asked_at = daemon->status_asked;
+        answer.status_asked_at = runtime->status_asked;
         answer_with(call, &answer.base);
 }
 
 /* ---- one pod ---- */
 
-static void add_namespaces(struct nd_arena *memory, const struct daemon *daemon, const struct sandbox *sandbox,
+static void add_namespaces(struct nd_arena *memory, const struct runtime *runtime, const struct sandbox *sandbox,
                            Nodens__V1__PodDetail *m) {
         m->namespaces = nd_arena_alloc(memory, POD_NAMESPACES, sizeof *m->namespaces);
         for (enum pod_namespace which = 0; which < POD_NAMESPACES; which++) {
@@ -108,7 +108,7 @@ static void add_namespaces(struct nd_arena *memory, const struct daemon *daemon,
 
                 entry->kind = (char *) namespaces_name(which);
                 if (namespaces_owned(&sandbox->request, which)) {
-                        path = sandbox->state == SANDBOX_READY ? namespaces_path(&daemon->config, daemon->pins, sandbox, which) : nullptr;
+                        path = sandbox->state == SANDBOX_READY ? namespaces_path(&runtime->config, runtime->pins, sandbox, which) : nullptr;
                         entry->path = path ? nd_arena_strdup(memory, path) : (char *) "gone";
                 }
                 m->namespaces[m->n_namespaces++] = entry;
@@ -153,11 +153,11 @@ static void add_checks(struct nd_arena *memory, const char *verdict, Nodens__V1_
         }
 }
 
-static Nodens__V1__ContainerDetail *answer_container_detail(struct nd_arena *memory, const struct daemon *daemon,
+static Nodens__V1__ContainerDetail *answer_container_detail(struct nd_arena *memory, const struct runtime *runtime,
                                                             const struct container *container) {
         Nodens__V1__ContainerDetail *m =
                 answer_new(memory, Nodens__V1__ContainerDetail, nodens__v1__container_detail__descriptor);
-        nd_autofree char *bundle = path_of_container(&daemon->config, container);
+        nd_autofree char *bundle = path_of_container(&runtime->config, container);
 
         m->container = answer_container(memory, container);
         m->uid = container->user.uid;
@@ -186,13 +186,13 @@ static Nodens__V1__CheckEntry *answer_network(struct nd_arena *memory, const str
         return m;
 }
 
-static Nodens__V1__PodDetail *answer_pod_detail(struct nd_arena *memory, const struct daemon *daemon,
+static Nodens__V1__PodDetail *answer_pod_detail(struct nd_arena *memory, const struct runtime *runtime,
                                                 const struct sandbox *sandbox) {
         Nodens__V1__PodDetail *m = answer_new(memory, Nodens__V1__PodDetail, nodens__v1__pod_detail__descriptor);
-        nd_autofree char *directory = path_of_sandbox(&daemon->config, sandbox->id);
+        nd_autofree char *directory = path_of_sandbox(&runtime->config, sandbox->id);
 
         m->pod = answer_pod(memory, sandbox);
-        add_namespaces(memory, daemon, sandbox, m);
+        add_namespaces(memory, runtime, sandbox, m);
         m->cgroup_parent = sandbox->request.cgroup_parent;
         m->directory = nd_arena_strdup(memory, directory);
         m->this_boot = sandbox->this_boot;
@@ -200,7 +200,7 @@ static Nodens__V1__PodDetail *answer_pod_detail(struct nd_arena *memory, const s
         m->containers = nd_arena_alloc(memory, sandbox->containers.count, sizeof *m->containers);
         nd_vector_each (container, &sandbox->containers) {
                 if (container_is_shown(*container))
-                        m->containers[m->n_containers++] = answer_container_detail(memory, daemon, *container);
+                        m->containers[m->n_containers++] = answer_container_detail(memory, runtime, *container);
         }
         return m;
 }
@@ -219,7 +219,7 @@ static bool is_called(const struct sandbox *sandbox, const char *text) {
 static void handle_inspect(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         answer_autofree request = answer_decode(call, &nodens__v1__inspect_request__descriptor, bytes, length);
         Nodens__V1__InspectAnswer answer = NODENS__V1__INSPECT_ANSWER__INIT;
-        const struct daemon *daemon = userdata;
+        const struct runtime *runtime = userdata;
         nd_autoerror struct nd_error *error = nullptr;
         struct sandbox *by_id = nullptr;
         const struct nd_map_slot *slot;
@@ -229,14 +229,14 @@ static void handle_inspect(struct nd_grpc_call *call, const char *bytes, size_t 
         if (!request)
                 return;
         pod = ((const Nodens__V1__InspectRequest *) request)->pod;
-        answer.pods = nd_arena_alloc(&memory, daemon->pods.sandboxes.count + 1, sizeof *answer.pods);
-        for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));)
+        answer.pods = nd_arena_alloc(&memory, runtime->pods.sandboxes.count + 1, sizeof *answer.pods);
+        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.sandboxes, &at));)
                 if (sandbox_is_shown(slot->value) && is_called(slot->value, pod))
-                        answer.pods[answer.n_pods++] = answer_pod_detail(&memory, daemon, slot->value);
+                        answer.pods[answer.n_pods++] = answer_pod_detail(&memory, runtime, slot->value);
         if (answer.n_pods == 0) {
-                error = pods_find_sandbox(&daemon->pods, pod, &by_id);
+                error = pods_find_sandbox(&runtime->pods, pod, &by_id);
                 if (by_id)
-                        answer.pods[answer.n_pods++] = answer_pod_detail(&memory, daemon, by_id);
+                        answer.pods[answer.n_pods++] = answer_pod_detail(&memory, runtime, by_id);
         }
         if (answer.n_pods > 0)
                 answer_with(call, &answer.base);

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cri/answer.h"
-#include "cri/daemon.h"
+#include "cri/runtime.h"
 #include "cri/network.h"
 #include "cri/selftest.h"
 #include "cri/service.h"
@@ -27,50 +27,50 @@ static void handle_version(struct nd_grpc_call *call, [[maybe_unused]] const cha
 
 /* ---- status ---- */
 
-static void fill_ready(const struct daemon *daemon, Runtime__V1__RuntimeCondition *runtime,
+static void fill_ready(const struct runtime *runtime, Runtime__V1__RuntimeCondition *runtime_ready,
                        Runtime__V1__RuntimeCondition *network) {
-        const char *engine = selftest_reason(daemon->selftest, "", SELFTEST_ENGINE), *reason = "", *message = "";
+        const char *engine = selftest_reason(runtime->selftest, "", SELFTEST_ENGINE), *reason = "", *message = "";
 
-        runtime->type = (char *) "RuntimeReady";
-        runtime->status = !engine;
-        runtime->reason = (char *) (engine ? "SelfTestFailed" : "");
-        runtime->message = (char *) (engine ?: "");
+        runtime_ready->type = (char *) "RuntimeReady";
+        runtime_ready->status = !engine;
+        runtime_ready->reason = (char *) (engine ? "SelfTestFailed" : "");
+        runtime_ready->message = (char *) (engine ?: "");
         network->type = (char *) "NetworkReady";
-        network->status = network_ready(daemon->network, &reason, &message);
+        network->status = network_ready(runtime->network, &reason, &message);
         network->reason = (char *) (network->status ? "" : reason);
         network->message = (char *) (network->status ? "" : message);
 }
 
 /* One per handler that a RuntimeClass may name, and the one named "" for pods that name none. */
-static void fill_handlers(const struct daemon *daemon, struct nd_arena *memory, Runtime__V1__StatusResponse *answer) {
+static void fill_handlers(const struct runtime *runtime, struct nd_arena *memory, Runtime__V1__StatusResponse *answer) {
         enum { HANDLERS = HANDLERS_MOST + 2 };
         const char *name;
 
         answer->runtime_handlers = nd_arena_alloc(memory, HANDLERS, sizeof *answer->runtime_handlers);
-        for (size_t i = 0; i < HANDLERS && (name = selftest_handler(daemon->selftest, i)); i++) {
+        for (size_t i = 0; i < HANDLERS && (name = selftest_handler(runtime->selftest, i)); i++) {
                 Runtime__V1__RuntimeHandler *handler =
                         answer_new(memory, Runtime__V1__RuntimeHandler, runtime__v1__runtime_handler__descriptor);
 
                 handler->name = (char *) name;
                 handler->features = answer_new(memory, Runtime__V1__RuntimeHandlerFeatures,
                                                runtime__v1__runtime_handler_features__descriptor);
-                handler->features->user_namespaces = !selftest_reason(daemon->selftest, name, SELFTEST_USERS);
-                handler->features->recursive_read_only_mounts = !selftest_reason(daemon->selftest, name, SELFTEST_READ_ONLY);
+                handler->features->user_namespaces = !selftest_reason(runtime->selftest, name, SELFTEST_USERS);
+                handler->features->recursive_read_only_mounts = !selftest_reason(runtime->selftest, name, SELFTEST_READ_ONLY);
                 answer->runtime_handlers[answer->n_runtime_handlers++] = handler;
         }
 }
 
-static void describe(const struct daemon *daemon, struct nd_text *ret) {
+static void describe(const struct runtime *runtime, struct nd_text *ret) {
         struct nd_json_out out = {.text = ret};
 
         nd_json_open(&out, nullptr, '{');
         nd_json_string(&out, "version", ND_VERSION);
-        nd_json_string(&out, "state", daemon->config.state);
-        nd_json_string(&out, "run", daemon->config.run);
-        nd_json_string(&out, "cgroupDriver", daemon->config.systemd_cgroups ? "systemd" : "cgroupfs");
-        nd_json_number(&out, "sandboxes", daemon->pods.sandboxes.count);
-        nd_json_number(&out, "containers", daemon->pods.containers.count);
-        selftest_describe(daemon->selftest, &out);
+        nd_json_string(&out, "state", runtime->config.state);
+        nd_json_string(&out, "run", runtime->config.run);
+        nd_json_string(&out, "cgroupDriver", runtime->config.systemd_cgroups ? "systemd" : "cgroupfs");
+        nd_json_number(&out, "sandboxes", runtime->pods.sandboxes.count);
+        nd_json_number(&out, "containers", runtime->pods.containers.count);
+        selftest_describe(runtime->selftest, &out);
         nd_json_close(&out, '}');
 }
 
@@ -80,25 +80,25 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         Runtime__V1__StatusResponse__InfoEntry info = RUNTIME__V1__STATUS_RESPONSE__INFO_ENTRY__INIT;
         Runtime__V1__StatusResponse__InfoEntry *infos[] = {&info};
         Runtime__V1__RuntimeStatus status = RUNTIME__V1__RUNTIME_STATUS__INIT;
-        Runtime__V1__RuntimeCondition runtime = RUNTIME__V1__RUNTIME_CONDITION__INIT, network = runtime;
+        Runtime__V1__RuntimeCondition runtime_ready = RUNTIME__V1__RUNTIME_CONDITION__INIT, network = runtime_ready;
         Runtime__V1__RuntimeFeatures features = RUNTIME__V1__RUNTIME_FEATURES__INIT;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         nd_autotext text = ND_TEXT(64 << 10);
         nd_autoarena memory = {};
 
         if (!request)
                 return;
-        daemon->status_asked = nd_clock_wall_ns();
-        fill_ready(daemon, &runtime, &network);
+        runtime->status_asked = nd_clock_wall_ns();
+        fill_ready(runtime, &runtime_ready, &network);
         status.n_conditions = 2;
-        status.conditions = (Runtime__V1__RuntimeCondition *[]) {&runtime, &network};
+        status.conditions = (Runtime__V1__RuntimeCondition *[]) {&runtime_ready, &network};
         answer.status = &status;
-        fill_handlers(daemon, &memory, &answer);
+        fill_handlers(runtime, &memory, &answer);
         features.supplemental_groups_policy = true;
-        features.user_namespaces_host_network = !selftest_reason(daemon->selftest, "", SELFTEST_HOST_NETWORK);
+        features.user_namespaces_host_network = !selftest_reason(runtime->selftest, "", SELFTEST_HOST_NETWORK);
         answer.features = &features;
         if (((const Runtime__V1__StatusRequest *) request)->verbose) {
-                describe(daemon, &text);
+                describe(runtime, &text);
                 info.key = (char *) "info";
                 info.value = (char *) nd_text_get(&text);
                 answer.n_info = 1;
@@ -113,10 +113,10 @@ static void handle_config(struct nd_grpc_call *call, [[maybe_unused]] const char
                           void *userdata) {
         Runtime__V1__RuntimeConfigResponse answer = RUNTIME__V1__RUNTIME_CONFIG_RESPONSE__INIT;
         Runtime__V1__LinuxRuntimeConfiguration linux = RUNTIME__V1__LINUX_RUNTIME_CONFIGURATION__INIT;
-        const struct daemon *daemon = userdata;
+        const struct runtime *runtime = userdata;
 
         linux.cgroup_driver =
-                daemon->config.systemd_cgroups ? RUNTIME__V1__CGROUP_DRIVER__SYSTEMD : RUNTIME__V1__CGROUP_DRIVER__CGROUPFS;
+                runtime->config.systemd_cgroups ? RUNTIME__V1__CGROUP_DRIVER__SYSTEMD : RUNTIME__V1__CGROUP_DRIVER__CGROUPFS;
         answer.linux = &linux;
         answer_with(call, &answer.base);
 }

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "cri/answer-pod.h"
 #include "cri/answer.h"
-#include "cri/daemon.h"
+#include "cri/runtime.h"
 #include "cri/describe.h"
 #include "cri/request-decode.h"
 #include "cri/sandbox.h"
@@ -70,31 +70,31 @@ static void on_ran(struct nd_error *error, struct sandbox *sandbox, void *userda
         answer_with(call, &answer.base);
 }
 
-static struct nd_error *check_run(struct daemon *daemon, const struct sandbox_request *request) {
+static struct nd_error *check_run(struct runtime *runtime, const struct sandbox_request *request) {
         struct runtime_handler handler;
 
-        if (!cri_config_handler(&daemon->config, request->runtime_handler, &handler))
+        if (!cri_config_handler(&runtime->config, request->runtime_handler, &handler))
                 return nd_error_new(ND_INVALID, 0, "no runtime handler '%s'", request->runtime_handler);
         if (request->user_namespace)
-                nd_try(selftest_users(daemon->selftest, request->runtime_handler, request->network == NAMESPACE_NODE));
-        return request_check_sandbox(&daemon->pods, request);
+                nd_try(selftest_users(runtime->selftest, request->runtime_handler, request->network == NAMESPACE_NODE));
+        return request_check_sandbox(&runtime->pods, request);
 }
 
 static void handle_run(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         nd_cleanup(sandbox_request_done) struct sandbox_request request = {};
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct nd_error *error = request_decode_sandbox(bytes, length, &request);
         struct ticket *ticket;
 
         if (!error)
-                error = nd_error_wrap(check_run(daemon, &request), "pod %s/%s", request.namespace, request.name);
+                error = nd_error_wrap(check_run(runtime, &request), "pod %s/%s", request.namespace, request.name);
         if (error) {
-                telemetry_pod(daemon->telemetry, request.user_namespace, false);
+                telemetry_pod(runtime->telemetry, request.user_namespace, false);
                 nd_grpc_call_finish(call, error);
                 return;
         }
         ticket = ticket_new(call);
-        sandbox_run(daemon, &request, bytes, length, on_ran, ticket, &ticket->operation);
+        sandbox_run(runtime, &request, bytes, length, on_ran, ticket, &ticket->operation);
         nd_grpc_call_on_cancel(call, on_cancel, ticket);
 }
 
@@ -128,14 +128,14 @@ static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t len
         answer_autofree request = answer_decode(call, &runtime__v1__stop_pod_sandbox_request__descriptor, bytes, length);
         const Runtime__V1__StopPodSandboxRequest *r = (const Runtime__V1__StopPodSandboxRequest *) request;
         Runtime__V1__StopPodSandboxResponse answer = RUNTIME__V1__STOP_POD_SANDBOX_RESPONSE__INIT;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct sandbox *sandbox = nullptr;
         struct ticket *ticket;
 
-        if (!request || answered_absent(call, pods_find_sandbox(&daemon->pods, r->pod_sandbox_id, &sandbox), &answer.base))
+        if (!request || answered_absent(call, pods_find_sandbox(&runtime->pods, r->pod_sandbox_id, &sandbox), &answer.base))
                 return;
         ticket = ticket_new(call);
-        sandbox_stop(daemon, sandbox, on_stopped, ticket, &ticket->operation);
+        sandbox_stop(runtime, sandbox, on_stopped, ticket, &ticket->operation);
         nd_grpc_call_on_cancel(call, on_cancel, ticket);
 }
 
@@ -153,15 +153,15 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
         answer_autofree request = answer_decode(call, &runtime__v1__remove_pod_sandbox_request__descriptor, bytes, length);
         const Runtime__V1__RemovePodSandboxRequest *r = (const Runtime__V1__RemovePodSandboxRequest *) request;
         Runtime__V1__RemovePodSandboxResponse answer = RUNTIME__V1__REMOVE_POD_SANDBOX_RESPONSE__INIT;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct sandbox *sandbox = nullptr;
         struct ticket *ticket;
 
-        if (!request || answered_absent(call, pods_find_sandbox(&daemon->pods, r->pod_sandbox_id, &sandbox), &answer.base))
+        if (!request || answered_absent(call, pods_find_sandbox(&runtime->pods, r->pod_sandbox_id, &sandbox), &answer.base))
                 return;
         log_sandbox("removed", sandbox);
         ticket = ticket_new(call);
-        sandbox_remove(daemon, sandbox, on_removed, ticket, &ticket->operation);
+        sandbox_remove(runtime, sandbox, on_removed, ticket, &ticket->operation);
         nd_grpc_call_on_cancel(call, on_cancel, ticket);
 }
 
@@ -189,17 +189,17 @@ static bool wanted(const struct sandbox *sandbox, const Runtime__V1__PodSandboxF
 }
 
 /* All that a filter lets pass. An id that names nothing, or several, finds nothing. */
-static void collect(const struct daemon *daemon, const Runtime__V1__PodSandboxFilter *filter, struct list *list) {
+static void collect(const struct runtime *runtime, const Runtime__V1__PodSandboxFilter *filter, struct list *list) {
         struct sandbox *only = nullptr;
         const struct nd_map_slot *slot;
 
         if (filter && filter->id[0]) {
-                nd_error_free(pods_find_sandbox(&daemon->pods, filter->id, &only));
+                nd_error_free(pods_find_sandbox(&runtime->pods, filter->id, &only));
                 if (only && wanted(only, filter))
                         nd_vector_push(&list->items, answer_sandbox(&list->memory, only));
                 return;
         }
-        for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));)
+        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.sandboxes, &at));)
                 if (wanted(slot->value, filter))
                         nd_vector_push(&list->items, answer_sandbox(&list->memory, slot->value));
 }
@@ -244,7 +244,7 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         Runtime__V1__PodSandboxStatusResponse answer = RUNTIME__V1__POD_SANDBOX_STATUS_RESPONSE__INIT;
         Runtime__V1__PodSandboxStatusResponse__InfoEntry info = RUNTIME__V1__POD_SANDBOX_STATUS_RESPONSE__INFO_ENTRY__INIT;
         Runtime__V1__PodSandboxStatusResponse__InfoEntry *infos[] = {&info};
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         nd_autoarena memory = {};
         nd_autotext text = ND_TEXT(DESCRIBE_CEILING);
         struct sandbox *sandbox = nullptr;
@@ -252,14 +252,14 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
 
         if (!request)
                 return;
-        error = pods_find_sandbox(&daemon->pods, r->pod_sandbox_id, &sandbox);
+        error = pods_find_sandbox(&runtime->pods, r->pod_sandbox_id, &sandbox);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
         }
         answer.status = answer_sandbox_status(&memory, sandbox);
         if (r->verbose) {
-                describe_sandbox(&daemon->config, daemon->pins, sandbox, &text);
+                describe_sandbox(&runtime->config, runtime->pins, sandbox, &text);
                 info.key = (char *) "info";
                 info.value = (char *) nd_text_get(&text);
                 answer.n_info = 1;
@@ -273,13 +273,13 @@ static void handle_update(struct nd_grpc_call *call, const char *bytes, size_t l
         answer_autofree request =
                 answer_decode(call, &runtime__v1__update_pod_sandbox_resources_request__descriptor, bytes, length);
         Runtime__V1__UpdatePodSandboxResourcesResponse answer = RUNTIME__V1__UPDATE_POD_SANDBOX_RESOURCES_RESPONSE__INIT;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct sandbox *sandbox = nullptr;
         struct nd_error *error;
 
         if (!request)
                 return;
-        error = pods_find_sandbox(&daemon->pods,
+        error = pods_find_sandbox(&runtime->pods,
                                   ((const Runtime__V1__UpdatePodSandboxResourcesRequest *) request)->pod_sandbox_id, &sandbox);
         if (error)
                 nd_grpc_call_finish(call, error);

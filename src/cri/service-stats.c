@@ -8,7 +8,7 @@
 #include "cri/answer-pod.h"
 #include "cri/answer-stats.h"
 #include "cri/answer.h"
-#include "cri/daemon.h"
+#include "cri/runtime.h"
 #include "cri/metrics.h"
 #include "cri/service.h"
 
@@ -19,7 +19,7 @@ enum {
 
 struct ticket {
         struct nd_grpc_call *call;
-        struct daemon *daemon;
+        struct runtime *runtime;
         struct stats_request *request;
         void (*tell)(struct ticket *ticket, const struct stats_answer *answer);
 };
@@ -40,14 +40,14 @@ static void on_answer(const struct stats_answer *answer, void *userdata) {
         free(ticket);
 }
 
-static void ask(struct nd_grpc_call *call, struct daemon *daemon, struct stats_question *question,
+static void ask(struct nd_grpc_call *call, struct runtime *runtime, struct stats_question *question,
                 void (*tell)(struct ticket *ticket, const struct stats_answer *answer)) {
         struct ticket *ticket = nd_new(struct ticket);
 
         ticket->call = call;
-        ticket->daemon = daemon;
+        ticket->runtime = runtime;
         ticket->tell = tell;
-        stats_ask(daemon->stats, question, on_answer, ticket, &ticket->request);
+        stats_ask(runtime->stats, question, on_answer, ticket, &ticket->request);
         nd_grpc_call_on_cancel(call, on_cancel, ticket);
 }
 
@@ -74,7 +74,7 @@ static bool wanted(const struct container *container, const Runtime__V1__Contain
                (!filter || answer_selects(&container->request.labels, filter->label_selector, filter->n_label_selector));
 }
 
-static void ask_of_containers(const struct daemon *daemon, const Runtime__V1__ContainerStatsFilter *filter,
+static void ask_of_containers(const struct runtime *runtime, const Runtime__V1__ContainerStatsFilter *filter,
                               struct stats_question *question) {
         const struct nd_map_slot *slot;
         struct container *only = nullptr;
@@ -83,12 +83,12 @@ static void ask_of_containers(const struct daemon *daemon, const Runtime__V1__Co
         question->parts = container_parts;
         question->layers = true;
         if (filter && filter->id[0])
-                nd_error_free(pods_find_container(&daemon->pods, filter->id, &only));
+                nd_error_free(pods_find_container(&runtime->pods, filter->id, &only));
         if (filter && filter->pod_sandbox_id[0])
-                nd_error_free(pods_find_sandbox(&daemon->pods, filter->pod_sandbox_id, &pod));
+                nd_error_free(pods_find_sandbox(&runtime->pods, filter->pod_sandbox_id, &pod));
         if (filter && ((filter->id[0] && !only) || (filter->pod_sandbox_id[0] && !pod)))
                 return;
-        for (size_t at = 0; (slot = nd_map_next(&daemon->pods.containers, &at));) {
+        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.containers, &at));) {
                 const struct container *container = slot->value;
 
                 if (wanted(container, filter) && (!only || container == only) && (!pod || container->sandbox == pod))
@@ -101,7 +101,7 @@ static bool wanted_pod(const struct sandbox *sandbox, const Runtime__V1__PodSand
                (!filter || answer_selects(&sandbox->request.labels, filter->label_selector, filter->n_label_selector));
 }
 
-static void ask_of_sandboxes(const struct daemon *daemon, const Runtime__V1__PodSandboxStatsFilter *filter,
+static void ask_of_sandboxes(const struct runtime *runtime, const Runtime__V1__PodSandboxStatsFilter *filter,
                              struct stats_question *question) {
         const struct nd_map_slot *slot;
         struct sandbox *only = nullptr;
@@ -109,11 +109,11 @@ static void ask_of_sandboxes(const struct daemon *daemon, const Runtime__V1__Pod
         question->parts = pod_parts;
         question->layers = question->networks = true;
         if (filter && filter->id[0]) {
-                nd_error_free(pods_find_sandbox(&daemon->pods, filter->id, &only));
+                nd_error_free(pods_find_sandbox(&runtime->pods, filter->id, &only));
                 if (!only)
                         return;
         }
-        for (size_t at = 0; (slot = nd_map_next(&daemon->pods.sandboxes, &at));) {
+        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.sandboxes, &at));) {
                 const struct sandbox *sandbox = slot->value;
 
                 if ((only && sandbox != only) || !wanted_pod(sandbox, filter))
@@ -135,12 +135,12 @@ static void container_list_done(struct container_list *list) {
         nd_arena_done(&list->memory);
 }
 
-static void list_containers(const struct daemon *daemon, const struct stats_answer *answer, struct container_list *list) {
+static void list_containers(const struct runtime *runtime, const struct stats_answer *answer, struct container_list *list) {
         nd_vector_each (stats, &answer->containers) {
-                struct container *container = nd_map_get(&daemon->pods.containers, stats->id);
+                struct container *container = nd_map_get(&runtime->pods.containers, stats->id);
 
                 if (container && container_is_shown(container))
-                        nd_vector_push(&list->items, answer_container_stats(&list->memory, &daemon->config, container, stats));
+                        nd_vector_push(&list->items, answer_container_stats(&list->memory, &runtime->config, container, stats));
         }
 }
 
@@ -148,7 +148,7 @@ static void tell_container(struct ticket *ticket, const struct stats_answer *ans
         Runtime__V1__ContainerStatsResponse response = RUNTIME__V1__CONTAINER_STATS_RESPONSE__INIT;
         nd_cleanup(container_list_done) struct container_list list = {};
 
-        list_containers(ticket->daemon, answer, &list);
+        list_containers(ticket->runtime, answer, &list);
         if (list.items.count == 0) {
                 nd_grpc_call_finish(ticket->call, nd_error_new(ND_NOT_FOUND, 0, "the container is gone, or has never run"));
                 return;
@@ -161,7 +161,7 @@ static void tell_containers(struct ticket *ticket, const struct stats_answer *an
         Runtime__V1__ListContainerStatsResponse response = RUNTIME__V1__LIST_CONTAINER_STATS_RESPONSE__INIT;
         nd_cleanup(container_list_done) struct container_list list = {};
 
-        list_containers(ticket->daemon, answer, &list);
+        list_containers(ticket->runtime, answer, &list);
         response.n_stats = list.items.count;
         response.stats = list.items.items;
         answer_with(ticket->call, &response.base);
@@ -170,7 +170,7 @@ static void tell_containers(struct ticket *ticket, const struct stats_answer *an
 static void stream_containers(struct ticket *ticket, const struct stats_answer *answer) {
         nd_cleanup(container_list_done) struct container_list list = {};
 
-        list_containers(ticket->daemon, answer, &list);
+        list_containers(ticket->runtime, answer, &list);
         for (size_t i = 0; i < list.items.count; i += PER_MESSAGE) {
                 Runtime__V1__StreamContainerStatsResponse response = RUNTIME__V1__STREAM_CONTAINER_STATS_RESPONSE__INIT;
                 size_t left = list.items.count - i;
@@ -186,18 +186,18 @@ static void handle_container(struct nd_grpc_call *call, const char *bytes, size_
         answer_autofree request = answer_decode(call, &runtime__v1__container_stats_request__descriptor, bytes, length);
         nd_cleanup(stats_question_done) struct stats_question question = {.parts = container_parts, .layers = true};
         struct container *container = nullptr;
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct nd_error *error;
 
         if (!request)
                 return;
-        error = pods_find_container(&daemon->pods, ((Runtime__V1__ContainerStatsRequest *) request)->container_id, &container);
+        error = pods_find_container(&runtime->pods, ((Runtime__V1__ContainerStatsRequest *) request)->container_id, &container);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
         }
         nd_strings_add(&question.containers, container->id);
-        ask(call, daemon, &question, tell_container);
+        ask(call, runtime, &question, tell_container);
 }
 
 static void handle_containers(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -239,15 +239,15 @@ static void pod_list_done(struct pod_list *list) {
         nd_arena_done(&list->memory);
 }
 
-static void list_pods(const struct daemon *daemon, const struct stats_answer *answer, struct pod_list *list) {
+static void list_pods(const struct runtime *runtime, const struct stats_answer *answer, struct pod_list *list) {
         nd_cleanup(nd_map_done) struct nd_map containers = {};
 
         index_containers(answer, &containers);
         nd_vector_each (stats, &answer->sandboxes) {
-                struct sandbox *sandbox = nd_map_get(&daemon->pods.sandboxes, stats->id);
+                struct sandbox *sandbox = nd_map_get(&runtime->pods.sandboxes, stats->id);
 
                 if (sandbox && sandbox_is_shown(sandbox))
-                        nd_vector_push(&list->items, answer_sandbox_stats(&list->memory, &daemon->config, sandbox, stats, &containers));
+                        nd_vector_push(&list->items, answer_sandbox_stats(&list->memory, &runtime->config, sandbox, stats, &containers));
         }
 }
 
@@ -255,7 +255,7 @@ static void tell_pod(struct ticket *ticket, const struct stats_answer *answer) {
         Runtime__V1__PodSandboxStatsResponse response = RUNTIME__V1__POD_SANDBOX_STATS_RESPONSE__INIT;
         nd_cleanup(pod_list_done) struct pod_list list = {};
 
-        list_pods(ticket->daemon, answer, &list);
+        list_pods(ticket->runtime, answer, &list);
         if (list.items.count == 0) {
                 nd_grpc_call_finish(ticket->call, nd_error_new(ND_NOT_FOUND, 0, "the pod sandbox is gone"));
                 return;
@@ -268,7 +268,7 @@ static void tell_pods(struct ticket *ticket, const struct stats_answer *answer) 
         Runtime__V1__ListPodSandboxStatsResponse response = RUNTIME__V1__LIST_POD_SANDBOX_STATS_RESPONSE__INIT;
         nd_cleanup(pod_list_done) struct pod_list list = {};
 
-        list_pods(ticket->daemon, answer, &list);
+        list_pods(ticket->runtime, answer, &list);
         response.n_stats = list.items.count;
         response.stats = list.items.items;
         answer_with(ticket->call, &response.base);
@@ -277,7 +277,7 @@ static void tell_pods(struct ticket *ticket, const struct stats_answer *answer) 
 static void stream_pods(struct ticket *ticket, const struct stats_answer *answer) {
         nd_cleanup(pod_list_done) struct pod_list list = {};
 
-        list_pods(ticket->daemon, answer, &list);
+        list_pods(ticket->runtime, answer, &list);
         for (size_t i = 0; i < list.items.count; i += PER_MESSAGE) {
                 Runtime__V1__StreamPodSandboxStatsResponse response = RUNTIME__V1__STREAM_POD_SANDBOX_STATS_RESPONSE__INIT;
                 size_t left = list.items.count - i;
@@ -293,20 +293,20 @@ static void handle_pod(struct nd_grpc_call *call, const char *bytes, size_t leng
         answer_autofree request = answer_decode(call, &runtime__v1__pod_sandbox_stats_request__descriptor, bytes, length);
         nd_cleanup(stats_question_done) struct stats_question question = {
                 .parts = pod_parts, .layers = true, .networks = true};
-        struct daemon *daemon = userdata;
+        struct runtime *runtime = userdata;
         struct sandbox *sandbox = nullptr;
         struct nd_error *error;
 
         if (!request)
                 return;
-        error = pods_find_sandbox(&daemon->pods, ((Runtime__V1__PodSandboxStatsRequest *) request)->pod_sandbox_id, &sandbox);
+        error = pods_find_sandbox(&runtime->pods, ((Runtime__V1__PodSandboxStatsRequest *) request)->pod_sandbox_id, &sandbox);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
         }
         nd_strings_add(&question.sandboxes, sandbox->id);
         ask_of_pod(sandbox, &question);
-        ask(call, daemon, &question, tell_pod);
+        ask(call, runtime, &question, tell_pod);
 }
 
 static void handle_pods(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -432,14 +432,14 @@ static Runtime__V1__PodSandboxMetrics *answer_pod_metrics(struct nd_arena *memor
 
 /* Messages are packed pod by pod, so that nothing but their bytes is held for all pods at once: one message after the other is a message with
  * what is in both. */
-static void pack_pods(const struct daemon *daemon, const struct stats_answer *answer, enum metric_detail detail,
+static void pack_pods(const struct runtime *runtime, const struct stats_answer *answer, enum metric_detail detail,
                       struct nd_text *ret) {
         nd_cleanup(nd_map_done) struct nd_map containers = {};
 
         index_containers(answer, &containers);
         nd_vector_each (stats, &answer->sandboxes) {
                 Runtime__V1__ListPodSandboxMetricsResponse response = RUNTIME__V1__LIST_POD_SANDBOX_METRICS_RESPONSE__INIT;
-                const struct sandbox *sandbox = nd_map_get(&daemon->pods.sandboxes, stats->id);
+                const struct sandbox *sandbox = nd_map_get(&runtime->pods.sandboxes, stats->id);
                 Runtime__V1__PodSandboxMetrics *pod;
                 nd_autoarena memory = {};
                 nd_autotext bytes = {};
@@ -463,7 +463,7 @@ static void tell_metrics(struct ticket *ticket, const struct stats_answer *answe
         for (size_t i = 0; i < nd_count_of(details); i++) {
                 nd_autotext bytes = ND_TEXT(ND_GRPC_MESSAGE);
 
-                pack_pods(ticket->daemon, answer, details[i], &bytes);
+                pack_pods(ticket->runtime, answer, details[i], &bytes);
                 if (bytes.overflow)
                         continue;
                 nd_grpc_call_send(ticket->call, nd_text_get(&bytes), bytes.length);
@@ -494,7 +494,7 @@ static void stream_metrics(struct ticket *ticket, const struct stats_answer *ans
 
         index_containers(answer, &containers);
         nd_vector_each (stats, &answer->sandboxes) {
-                const struct sandbox *sandbox = nd_map_get(&ticket->daemon->pods.sandboxes, stats->id);
+                const struct sandbox *sandbox = nd_map_get(&ticket->runtime->pods.sandboxes, stats->id);
 
                 if (!sandbox || !sandbox_is_shown(sandbox))
                         continue;
@@ -509,14 +509,14 @@ static void stream_metrics(struct ticket *ticket, const struct stats_answer *ans
         nd_grpc_call_finish(ticket->call, nullptr);
 }
 
-static void ask_metrics(struct nd_grpc_call *call, struct daemon *daemon,
+static void ask_metrics(struct nd_grpc_call *call, struct runtime *runtime,
                         void (*tell)(struct ticket *ticket, const struct stats_answer *answer)) {
         nd_cleanup(stats_question_done) struct stats_question question = {};
 
-        ask_of_sandboxes(daemon, nullptr, &question);
+        ask_of_sandboxes(runtime, nullptr, &question);
         question.parts = USAGE_ALL;
         question.processes = true;
-        ask(call, daemon, &question, tell);
+        ask(call, runtime, &question, tell);
 }
 
 static void handle_metrics(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service.h - the tables of RPCs: decode, do, encode
  *
- * Nothing below these files knows protobuf. A handler decodes its request, asks the parts of the daemon, and answers at once or through a
- * ticket of its own. */
+ * Nothing below these files knows protobuf. A handler decodes its request, asks the parts of the
+ * runtime, which is its userdata, and answers at once or through a ticket of its own. */
 #pragma once
 
 #include "net/grpc-server.h"
-
-struct daemon;
 
 extern const struct nd_grpc_method service_image_methods[];     /* runtime.v1.ImageService */
 extern const struct nd_grpc_method service_runtime_methods[];   /* runtime.v1.RuntimeService: the node */

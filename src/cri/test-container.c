@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "cri/container.h"
-#include "cri/daemon.h"
+#include "cri/runtime.h"
 #include "cri/network.h"
 #include "cri/paths.h"
 #include "cri/pins.h"
@@ -34,7 +34,7 @@ static const struct offer_plan image = {.number = 7, .own = 1, .names = {"exampl
 
 struct fixture {
         char *root;
-        struct daemon daemon;
+        struct runtime daemon;
         bool called;
         struct nd_error *error;
         struct sandbox *sandbox;
