@@ -22,7 +22,6 @@
 #include "cri/container-path.h"
 #include "cri/devices.h"
 #include "cri/image-path.h"
-#include "cri/namespaces.h"
 #include "cri/paths.h"
 #include "cri/process.h"
 #include "cri/resources.h"
@@ -149,9 +148,12 @@ static const char *root_propagation(const struct container_request *request) {
 /* ---- namespaces, security ---- */
 
 static void add_namespaces(const struct bundle_plan *plan, struct nd_spec *spec) {
-        static const char *const types[] = {"user", "network", "ipc", "uts"}; /* OCI's names, by enum pod_namespace */
+        /* OCI's names. */
+        static const char *const types[] = {
+                [POD_USER] = "user", [POD_NET] = "network", [POD_IPC] = "ipc", [POD_UTS] = "uts"};
         bool mapped = plan->namespaces[POD_USER];
 
+        static_assert(nd_count_of(types) == POD_NAMESPACES);
         for (size_t i = 0; i < nd_count_of(types); i++)
                 if (plan->namespaces[i])
                         nd_spec_add_namespace(spec, types[i], plan->namespaces[i]);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "cri/image-volumes.h"
+#include "cri/namespaces.h"
 #include "cri/pods.h"
 #include "cri/user.h"
 #include "oci/config.h"
@@ -28,7 +29,7 @@ struct bundle_plan {
         const struct nd_digest *chains; /* lowest first */
         size_t chain_count;
         const image_volumes *volumes;
-        const char *namespaces[4]; /* by enum pod_namespace: where to join, nullptr = the host's */
+        const char *namespaces[POD_NAMESPACES]; /* by enum pod_namespace: where to join, nullptr = the host's */
         const char *pid;           /* likewise; "" = a new one */
         const char *hostname, *hosts, *resolv, *shm;
         struct bundle_report *report;

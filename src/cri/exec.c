@@ -32,14 +32,15 @@ enum {
         OUTPUT = 16 * 1024 * 1024 - 64 * 1024, /* of both streams: the kubelet takes answers of up to 16 MiB */
         CONFIG = 16 * 1024 * 1024,             /* config.json is our own */
         WORDS = 4096,                          /* of crun */
-        GRACE_S = 2,                           /* from cgroup.kill to crun's end */
         PROCESS_FD = 3,
         LOG_FD = 4,
         CONSOLE_FD = 5,
-        SWEEP_MS = 20,
         SWEEPS = 250,
         CGROUPS = 4096, /* of one container */
 };
+
+static constexpr uint64_t grace_us = 2 * ND_SECOND_US; /* from cgroup.kill to crun's end */
+static constexpr uint64_t sweep_us = 20 * ND_MS_US;
 
 struct exec {
         sd_event *loop; /* not ours */
@@ -190,7 +191,7 @@ static int on_sweep(sd_event_source *source, uint64_t usec, void *userdata) {
 
         if (sweep(broom) || broom->sweeps++ == SWEEPS) /* at worst it goes with the container */
                 return sd_event_source_set_floating(source, false);
-        (void) sd_event_source_set_time(source, usec + SWEEP_MS * ND_MS_US);
+        (void) sd_event_source_set_time(source, usec + sweep_us);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
@@ -206,7 +207,7 @@ static void sweep_cgroup(sd_event *loop, const char *cgroup, const char *name, b
         broom->lift = lift;
         (void) snprintf(broom->name, sizeof broom->name, "%s", name);
         if (sweep(broom) ||
-            sd_event_add_time_relative(loop, &timer, CLOCK_MONOTONIC, SWEEP_MS * ND_MS_US, ND_MS_US, on_sweep, broom) < 0) {
+            sd_event_add_time_relative(loop, &timer, CLOCK_MONOTONIC, sweep_us, ND_MS_US, on_sweep, broom) < 0) {
                 broom_free(broom);
                 return;
         }
@@ -317,7 +318,7 @@ static int on_deadline([[maybe_unused]] sd_event_source *source, [[maybe_unused]
         exec->timed_out = true;
         kill_cgroup(exec->cgroup, exec->name);
         exec->timer = sd_event_source_disable_unref(exec->timer);
-        return sd_event_add_time_relative(exec->loop, &exec->timer, CLOCK_MONOTONIC, GRACE_S * ND_SECOND_US, ND_MS_US,
+        return sd_event_add_time_relative(exec->loop, &exec->timer, CLOCK_MONOTONIC, grace_us, ND_MS_US,
                                           on_grace, exec);
 }
 

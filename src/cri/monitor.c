@@ -30,11 +30,13 @@
 #define MONITORS "monitors"
 
 enum {
-        START_S = 30,  /* until a monitor is in the background; it takes a millisecond */
-        REOPEN_S = 10, /* until a log is open anew */
-        WORDS = 4096,  /* of a monitor that could not start */
-        GRACE_S = 15,  /* beyond the engine's deadline */
+        WORDS = 4096, /* of a monitor that could not start */
 };
+
+/* Until a monitor is in the background, which takes a millisecond. */
+static constexpr uint64_t start_timeout_us = 30 * ND_SECOND_US;
+static constexpr uint64_t reopen_timeout_us = 10 * ND_SECOND_US; /* until a log is open anew */
+static constexpr uint64_t usual_grace_us = 15 * ND_SECOND_US;    /* beyond the engine's deadline */
 
 struct waiter {
         monitor_callback callback;
@@ -142,7 +144,7 @@ void monitor_reopen_log(struct monitor *m, monitor_callback callback, void *user
         bool sent = m->fd >= 0 && send(m->fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 
         nd_vector_push(&m->waiting, ((struct waiter) {.callback = callback, .userdata = userdata}));
-        disappoint(m, sent ? REOPEN_S * ND_SECOND_US : 0);
+        disappoint(m, sent ? reopen_timeout_us : 0);
 }
 
 static void take_reopened(struct monitor *m, const struct nd_monitor_message *message) {
@@ -352,7 +354,7 @@ static struct nd_error *launch(struct monitor *m, const struct monitor_plan *pla
                                &(struct nd_child_plan) {.argv = argv.items,
                                                         .environment = engine_environment(),
                                                         .cgroup = home,
-                                                        .deadline_us = START_S * ND_SECOND_US,
+                                                        .deadline_us = start_timeout_us,
                                                         .output_ceiling = WORDS,
                                                         .descriptors = &theirs,
                                                         .descriptor_count = 1},
@@ -377,7 +379,7 @@ static struct nd_error *listen_to(struct monitor *m) {
 }
 
 static struct nd_error *limit_creation(struct monitor *m, const struct monitor_plan *plan) {
-        uint64_t grace_us = plan->grace_us ?: GRACE_S * ND_SECOND_US;
+        uint64_t grace_us = plan->grace_us ?: usual_grace_us;
         int r;
 
         if (plan->deadline_us == 0)

@@ -39,7 +39,7 @@ bool path_is_id(const char *name) {
         return strlen(name) == POD_ID && strspn(name, "0123456789abcdef") == POD_ID;
 }
 
-struct nd_error *path_make_of_pod(int dirfd, const char *path, const struct sandbox_request *pod) {
-        nd_try(nd_dir_make(dirfd, path, 0700));
-        return pod->user_namespace ? nd_dir_give(dirfd, path, 0, pod->gids.outside, 0710) : nullptr;
+struct nd_error *path_make_of_pod(int dir_fd, const char *path, const struct sandbox_request *pod) {
+        nd_try(nd_dir_make(dir_fd, path, 0700));
+        return pod->user_namespace ? nd_dir_give(dir_fd, path, 0, pod->gids.outside, 0710) : nullptr;
 }

@@ -24,7 +24,7 @@
 
 /* Makes a pod's own directory. Its root filesystems are below, with programs that may be setuid for root: so nobody crosses it but root and, where the pod has
  * users of its own, the group of its mapped root, by which engines go in its name. Whoever knows its path from the mount table is kept out. */
-[[nodiscard]] struct nd_error *path_make_of_pod(int dirfd, const char *path, const struct sandbox_request *pod);
+[[nodiscard]] struct nd_error *path_make_of_pod(int dir_fd, const char *path, const struct sandbox_request *pod);
 
 /* True for what pods_new_id() gives: the names of our directories, and nothing that could leave them. */
 [[nodiscard]] bool path_is_id(const char *name);

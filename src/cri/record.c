@@ -73,9 +73,9 @@ void record_book_free(struct record_book *book) {
 
 /* ---- saving ---- */
 
-static struct nd_error *write_record(int dirfd, const char *name, const char *bytes, size_t length, enum record_how how) {
-        return how == RECORD_DURABLE ? nd_file_replace(dirfd, name, bytes, length, PRIVATE)
-                                     : nd_file_replace_unsynced(dirfd, name, bytes, length, PRIVATE);
+static struct nd_error *write_record(int dir_fd, const char *name, const char *bytes, size_t length, enum record_how how) {
+        return how == RECORD_DURABLE ? nd_file_replace(dir_fd, name, bytes, length, PRIVATE)
+                                     : nd_file_replace_unsynced(dir_fd, name, bytes, length, PRIVATE);
 }
 
 static struct nd_error *open_sandbox(const struct record_book *book, const char *id, int *ret) {
@@ -98,8 +98,8 @@ struct nd_error *record_save_sandbox(struct record_book *book, const struct sand
                              sandbox->id);
 }
 
-static struct nd_error *sync_file(int dirfd, const char *name) {
-        nd_autoclose int fd = nd_sys->openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+static struct nd_error *sync_file(int dir_fd, const char *name) {
+        nd_autoclose int fd = nd_sys->openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
 
         if (fd < 0 || nd_sys->fsync(fd) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "sync '%s'", name);
@@ -167,8 +167,8 @@ struct nd_error *record_new_container(struct record_book *book, const struct con
 
 /* ---- removing ---- */
 
-static struct nd_error *remove_directory(int dirfd, const char *name) {
-        if (nd_sys->unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+static struct nd_error *remove_directory(int dir_fd, const char *name) {
+        if (nd_sys->unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
                 return nd_error_new(nd_code_of_errno(errno), errno, "remove directory '%s'", name);
         return nullptr;
 }

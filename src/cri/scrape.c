@@ -2,7 +2,7 @@
 /* scrape.c - see scrape.h
  *
  * Theory of operation
- *   One request per connection, at most CLIENTS at a time and DEADLINE_S each: where another one comes, the oldest goes. A head is read, the answer is made
+ *   One request per connection, at most CLIENTS at a time and deadline_us each: where another one comes, the oldest goes. A head is read, the answer is made
  *   at once and sent as the socket takes it; then the connection is closed.
  * Owns       the listener and its clients. */
 #include "cri/scrape.h"
@@ -18,9 +18,10 @@
 
 enum {
         CLIENTS = 8,
-        DEADLINE_S = 10,
         HEAD_MOST = 8 << 10,
 };
+
+static constexpr uint64_t deadline_us = 10 * ND_SECOND_US;
 
 struct client {
         struct scrape *scrape;
@@ -162,7 +163,7 @@ static int on_client([[maybe_unused]] sd_event_source *source, int fd, [[maybe_u
         *client = (struct client) {.scrape = scrape, .fd = nd_take_fd(peer), .input = ND_TEXT(HEAD_MOST)};
         nd_vector_push(&scrape->clients, client);
         if (sd_event_add_io(loop, &client->source, client->fd, EPOLLIN, on_socket, client) < 0 ||
-            sd_event_add_time_relative(loop, &client->timer, CLOCK_MONOTONIC, DEADLINE_S * ND_SECOND_US, ND_SECOND_US,
+            sd_event_add_time_relative(loop, &client->timer, CLOCK_MONOTONIC, deadline_us, ND_SECOND_US,
                                        on_deadline, client) < 0)
                 end(client);
         return 0;

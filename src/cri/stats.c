@@ -3,11 +3,11 @@
  *
  * Theory of operation
  *   A request goes @WAIT -> @READ and answers. It waits for a sweep of the writable layers, if what is known of them is too old and no longer than
- *   @PATIENCE_MS, and for the visit to its pods' networks. Then it reads cgroups, @AT_ONCE of them in a turn of the loop, so that a list of
+ *   @patience_us, and for the visit to its pods' networks. Then it reads cgroups, @AT_ONCE of them in a turn of the loop, so that a list of
  *   thousands does not keep others waiting.
  *   Sweep and visit are workers. They write what they find into memory that they share with us, so that what a worker had found before its deadline
- *   counts. A tree that cannot be counted in @TREE_S is partial: what was counted of it is the figure, unless an earlier figure was higher. From
- *   then on it is left to a second worker, which has @SLOW_S for one such tree after the other: so it neither keeps the others' figures old nor
+ *   counts. A tree that cannot be counted in @tree_deadline_us is partial: what was counted of it is the figure, unless an earlier figure was higher. From
+ *   then on it is left to a second worker, which has @slow_deadline_us for one such tree after the other: so it neither keeps the others' figures old nor
  *   escapes from being counted.
  * Owns       requests, workers, and the cache of layers. Knows pods by their ids. */
 #include "cri/stats.h"
@@ -27,16 +27,17 @@
 
 enum {
         AT_ONCE = 32,
-        PATIENCE_MS = 1500,
-        REFRESH_S = 10, /* a layer that was looked at more recently is not looked at again */
-        OLD_S = 25,     /* an answer with an older figure waits for a new one */
-        SWEEP_S = 25,
-        TREE_S = 5,
-        SLOW_S = 120, /* for a tree that took longer */
-        VISIT_S = 5,
         NICE = 10,
         NETWORK_TEXT = 64 * 1024,
 };
+
+static constexpr uint64_t patience_us = 1500 * ND_MS_US;
+static constexpr uint64_t refresh_us = 10 * ND_SECOND_US; /* a layer that was looked at more recently is not looked at again */
+static constexpr uint64_t old_us = 25 * ND_SECOND_US;     /* an answer with an older figure waits for a new one */
+static constexpr uint64_t sweep_deadline_us = 25 * ND_SECOND_US;
+static constexpr uint64_t tree_deadline_us = 5 * ND_SECOND_US;
+static constexpr uint64_t slow_deadline_us = 120 * ND_SECOND_US; /* for a tree that took longer */
+static constexpr uint64_t visit_deadline_us = 5 * ND_SECOND_US;
 
 /* One tree of a sweep. Paths are the child's copy of ours; results come back through shared memory. */
 struct tree {
@@ -332,7 +333,7 @@ static uint64_t age_of(const struct stats *stats, const struct container *contai
                 return UINT64_MAX;
         if (container->state == CONTAINER_EXITED && layer->usage.at > container->finished_at && !layer->usage.partial)
                 return 0;
-        return time > layer->usage.at ? (time - layer->usage.at) / UINT64_C(1000000000) : 0;
+        return time > layer->usage.at ? (time - layer->usage.at) / 1000 : 0;
 }
 
 static bool is_slow(const struct stats *stats, const struct container *container) {
@@ -386,9 +387,9 @@ static void start_slow(struct stats *stats) {
         }
         if (!oldest)
                 return;
-        stats->slow.tree_us = SLOW_S * ND_SECOND_US;
+        stats->slow.tree_us = slow_deadline_us;
         sweep_add(stats, &stats->slow, oldest);
-        sweep_start(stats, &stats->slow, 2 * SLOW_S * ND_SECOND_US + SWEEP_S * ND_SECOND_US, on_slow);
+        sweep_start(stats, &stats->slow, 2 * slow_deadline_us + sweep_deadline_us, on_slow);
 }
 
 static void start_sweep(struct stats *stats) {
@@ -396,14 +397,14 @@ static void start_sweep(struct stats *stats) {
 
         if (stats->sweep.worker)
                 return;
-        stats->sweep.tree_us = TREE_S * ND_SECOND_US;
+        stats->sweep.tree_us = tree_deadline_us;
         for (size_t at = 0; (slot = nd_map_next(&stats->pods->containers, &at));) {
                 const struct container *container = slot->value;
 
-                if (has_layer(container) && !is_slow(stats, container) && age_of(stats, container) >= REFRESH_S)
+                if (has_layer(container) && !is_slow(stats, container) && age_of(stats, container) >= refresh_us)
                         sweep_add(stats, &stats->sweep, container);
         }
-        sweep_start(stats, &stats->sweep, SWEEP_S * ND_SECOND_US, on_swept);
+        sweep_start(stats, &stats->sweep, sweep_deadline_us, on_swept);
 }
 
 /* Starts a sweep when something is worth it; true when the answer should wait for it. */
@@ -419,11 +420,11 @@ static bool want_layers(struct stats_request *request) {
 
                 oldest = age > oldest ? age : oldest;
         }
-        if (oldest >= REFRESH_S) {
+        if (oldest >= refresh_us) {
                 start_sweep(stats);
                 start_slow(stats);
         }
-        return oldest >= OLD_S && stats->sweep.worker;
+        return oldest >= old_us && stats->sweep.worker;
 }
 
 /* ---- networks and processes ---- */
@@ -498,7 +499,7 @@ static void start_visit(struct stats_request *request) {
                 list_cgroups(request);
         if (visit->traffic || visit->crowds)
                 nd_error_free(nd_worker_start(request->stats->loop, "visit the pods' networks and processes",
-                                              visit_all, visit, VISIT_S * ND_SECOND_US, on_visited, request, &visit->worker));
+                                              visit_all, visit, visit_deadline_us, on_visited, request, &visit->worker));
 }
 
 /* ---- the module ---- */
@@ -517,7 +518,7 @@ void stats_ask(struct stats *stats, struct stats_question *question, stats_callb
         start_visit(request);
         if (request->layers_awaited || request->visit.worker)
                 (void) sd_event_add_time_relative(stats->loop, &request->patience, CLOCK_MONOTONIC,
-                                                  PATIENCE_MS * ND_MS_US, ND_MS_US, on_impatience, request);
+                                                  patience_us, ND_MS_US, on_impatience, request);
         if (ret)
                 *ret = request;
         advance(request);

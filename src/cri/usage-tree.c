@@ -107,13 +107,13 @@ static bool give_buffer(struct walk *walk, size_t level, int fd) {
         return true;
 }
 
-static int open_directory(int dirfd, const char *name, uint64_t resolve) {
+static int open_directory(int dir_fd, const char *name, uint64_t resolve) {
         struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOATIME, .resolve = resolve};
-        int fd = nd_sys->openat2(dirfd, name, &how, sizeof how);
+        int fd = nd_sys->openat2(dir_fd, name, &how, sizeof how);
 
         if (fd < 0 && errno == EPERM) { /* O_NOATIME is the owner's */
                 how.flags &= ~(uint64_t) O_NOATIME;
-                fd = nd_sys->openat2(dirfd, name, &how, sizeof how);
+                fd = nd_sys->openat2(dir_fd, name, &how, sizeof how);
         }
         return fd;
 }
@@ -251,9 +251,9 @@ static void walk_all(struct walk *walk) {
         }
 }
 
-struct nd_error *usage_of_tree(int dirfd, const char *path, uint64_t deadline_us, struct tree_usage *ret) {
+struct nd_error *usage_of_tree(int dir_fd, const char *path, uint64_t deadline_us, struct tree_usage *ret) {
         nd_cleanup(walk_done) struct walk walk = {.end = nd_clock_us() + deadline_us, .keep = levels_to_keep()};
-        nd_autoclose int top = openat(dirfd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        nd_autoclose int top = openat(dir_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         struct tree_usage found = {};
         struct stat status;
         int fd;

@@ -366,8 +366,8 @@ static void levels_done(cgroup_levels *levels) {
 }
 
 /* A cgroup that vanishes while we look was never there: nullptr. */
-static DIR *open_level(int dirfd, const char *name) {
-        int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+static DIR *open_level(int dir_fd, const char *name) {
+        int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         DIR *level = fd >= 0 ? fdopendir(fd) : nullptr;
 
         if (!level && fd >= 0)

@@ -99,7 +99,7 @@ struct tree_usage {
 };
 
 /* Walks a tree of any depth, never out of it. Blocks as long as that takes, so this is for workers; what was counted in the given time is partial. */
-[[nodiscard]] struct nd_error *usage_of_tree(int dirfd, const char *path, uint64_t deadline_us, struct tree_usage *ret);
+[[nodiscard]] struct nd_error *usage_of_tree(int dir_fd, const char *path, uint64_t deadline_us, struct tree_usage *ret);
 
 enum {
         USAGE_INTERFACES = 8, /* of a pod; the loopback does not count */

@@ -30,8 +30,9 @@ enum {
         VERDICT_CEILING = 256 << 10,
         CHECKS_MOST = 1000,
         REPORTED_MOST = 16, /* failed checks of one container that are logged */
-        CHECK_S = 5,
 };
+
+static constexpr uint64_t check_deadline_us = 5 * ND_SECOND_US;
 
 /* One container at a worker. The worker has a copy of all our memory; the verdict alone is shared. */
 struct look {
@@ -340,7 +341,7 @@ static struct nd_error *start_look(struct verify *verify, const struct container
                 look->verdict = nullptr;
                 return nd_error_new(ND_EXHAUSTED, errno, "memory to share with a worker");
         }
-        return nd_worker_start(verify->loop, "look at a started container", look_work, look, CHECK_S * ND_SECOND_US,
+        return nd_worker_start(verify->loop, "look at a started container", look_work, look, check_deadline_us,
                                on_looked, verify, &verify->worker);
 }
 

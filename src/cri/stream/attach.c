@@ -19,9 +19,10 @@
 #include "sys/parcel.h"
 
 enum {
-        ANSWER_S = 10,
         BUFFER = 1 << 20, /* of a socket, in which output waits for us */
 };
+
+static constexpr uint64_t answer_timeout_us = 10 * ND_SECOND_US;
 
 struct work {
         struct remote *remote;
@@ -92,7 +93,8 @@ static int on_message([[maybe_unused]] sd_event_source *source, int fd, [[maybe_
 }
 
 static int on_impatience([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
-        end(userdata, nd_error_new(ND_DEADLINE, 0, "the container's monitor did not answer within %d s", ANSWER_S));
+        end(userdata, nd_error_new(ND_DEADLINE, 0, "the container's monitor did not answer within %llu s",
+                                   (unsigned long long) (answer_timeout_us / ND_SECOND_US)));
         return 0;
 }
 
@@ -157,7 +159,7 @@ static struct nd_error *launch(struct remote *remote, struct container *containe
         if (work->fd < 0)
                 return nd_error_new(ND_PRECONDITION, 0, "the container has ended");
         if (sd_event_add_io(parts->loop, &work->source, work->fd, EPOLLIN, on_message, work) < 0 ||
-            sd_event_add_time_relative(parts->loop, &work->patience, CLOCK_MONOTONIC, ANSWER_S * ND_SECOND_US, ND_SECOND_US,
+            sd_event_add_time_relative(parts->loop, &work->patience, CLOCK_MONOTONIC, answer_timeout_us, ND_SECOND_US,
                                        on_impatience, work) < 0)
                 return nd_error_new(ND_INTERNAL, 0, "listen to a monitor");
         nd_try(add_stream(remote, REMOTE_INPUT, ND_MONITOR_STDIN, &ends));

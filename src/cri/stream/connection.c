@@ -20,14 +20,15 @@
 #include "net/websocket.h"
 
 enum {
-        HEAD_S = 10,
-        SHUT_S = 10,
-        IDLE_S = 4 * 3600, /* what kubelets have always granted */
-        ALIVE_S = 30,      /* who says nothing for so long is asked whether he is there */
+        ALIVE_S = 30, /* who says nothing for so long is asked whether he is there */
         ALIVE_AGAIN_S = 15,
         ALIVE_TRIES = 4,
         INPUT = ND_HTTP_HEAD,
 };
+
+static constexpr uint64_t head_timeout_us = 10 * ND_SECOND_US;
+static constexpr uint64_t shut_timeout_us = 10 * ND_SECOND_US;
+static constexpr uint64_t idle_timeout_us = 4 * 3600 * ND_SECOND_US; /* what kubelets have always granted */
 
 enum phase {
         HEAD,
@@ -110,8 +111,8 @@ static void end(struct connection *connection) {
         connection->owner->ended(connection, connection->owner->userdata);
 }
 
-static void set_timer(struct connection *connection, uint64_t seconds) {
-        (void) sd_event_source_set_time_relative(connection->timer, seconds * ND_SECOND_US);
+static void set_timer(struct connection *connection, uint64_t us) {
+        (void) sd_event_source_set_time_relative(connection->timer, us);
         (void) sd_event_source_set_enabled(connection->timer, SD_EVENT_ONESHOT);
 }
 
@@ -174,7 +175,7 @@ static void shut(struct connection *connection) {
                 return;
         (void) shutdown(connection->fd, SHUT_WR);
         connection->phase = SHUT;
-        set_timer(connection, SHUT_S);
+        set_timer(connection, shut_timeout_us);
 }
 
 void connection_flush(struct connection *connection) {
@@ -202,7 +203,7 @@ static void answer(struct connection *connection, unsigned status, const struct 
         if (status == 101)
                 return;
         connection->phase = ENDING;
-        set_timer(connection, HEAD_S);
+        set_timer(connection, head_timeout_us);
 }
 
 /* The first of the client's that we have, too. */
@@ -236,7 +237,7 @@ static void refuse_protocol(struct connection *connection, const char *const *li
 static void open_session(struct connection *connection, const struct session_type *type, struct stream_request *request,
                          const char *protocol) {
         connection->phase = OPEN;
-        set_timer(connection, IDLE_S);
+        set_timer(connection, idle_timeout_us);
         connection->type = type;
         connection->subject = nd_strdup(request->container);
         connection->session = type->begin(connection, request, protocol);
@@ -343,7 +344,7 @@ static void take_head(struct connection *connection) {
 static void part(struct connection *connection) {
         connection->type->gone(nd_take_ptr(connection->session));
         connection->phase = ENDING;
-        set_timer(connection, SHUT_S);
+        set_timer(connection, shut_timeout_us);
 }
 
 /* Gives the session what has come, until it is busy. False: the peer does not speak the protocol as it should. */
@@ -429,8 +430,8 @@ static int on_time([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
         struct connection *connection = userdata;
         uint64_t quiet_us = nd_clock_us() - connection->active_us;
 
-        if (connection->carrier && connection->phase == OPEN && quiet_us < IDLE_S * ND_SECOND_US)
-                set_timer(connection, IDLE_S - quiet_us / ND_SECOND_US);
+        if (connection->carrier && connection->phase == OPEN && quiet_us < idle_timeout_us)
+                set_timer(connection, idle_timeout_us - quiet_us);
         else
                 end(connection);
         return 0;
@@ -457,7 +458,7 @@ struct nd_error *connection_new(const struct connection_owner *owner, int fd, st
         set_options(fd);
         r = sd_event_add_io(loop, &connection->source, fd, EPOLLIN | EPOLLRDHUP, on_io, connection);
         if (r >= 0)
-                r = sd_event_add_time_relative(loop, &connection->timer, CLOCK_MONOTONIC, HEAD_S * ND_SECOND_US, ND_SECOND_US,
+                r = sd_event_add_time_relative(loop, &connection->timer, CLOCK_MONOTONIC, head_timeout_us, ND_SECOND_US,
                                                on_time, connection);
         if (r < 0) {
                 connection_free(connection);

@@ -22,12 +22,14 @@
 
 enum {
         TUNNELS = 128,
-        SECOND_STREAM_S = 30, /* from the first stream to the second */
-        CONNECT_S = 15,
         WAITING = 1 << 20,
         PIECE = 32 << 10,
         IDENTITY = 64, /* with its end */
 };
+
+/* From the first stream to the second. */
+static constexpr uint64_t second_stream_timeout_us = 30 * ND_SECOND_US;
+static constexpr uint64_t connect_timeout_us = 15 * ND_SECOND_US;
 
 enum phase {
         OPENING,
@@ -267,10 +269,11 @@ static int on_late([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
 
         if (tunnel->phase == OPENING)
                 tunnel_end(tunnel,
-                           nd_error_new(ND_DEADLINE, 0, "the second stream did not come within %d s", SECOND_STREAM_S));
+                           nd_error_new(ND_DEADLINE, 0, "the second stream did not come within %llu s",
+                                        (unsigned long long) (second_stream_timeout_us / ND_SECOND_US)));
         else
-                tunnel_end(tunnel, nd_error_new(ND_DEADLINE, 0, "localhost:%u inside of the pod did not answer within %d s",
-                                                tunnel->port, CONNECT_S));
+                tunnel_end(tunnel, nd_error_new(ND_DEADLINE, 0, "localhost:%u inside of the pod did not answer within %llu s",
+                                                tunnel->port, (unsigned long long) (connect_timeout_us / ND_SECOND_US)));
         resume = was_busy && !is_busy(session);
         connection_flush(session->connection);
         if (resume)
@@ -301,7 +304,7 @@ static struct tunnel *tunnel_new(struct session *session, const char *identity, 
         tunnel->pending.ceiling = 2 * WAITING; /* never reached: nothing is read beyond the half of it and one piece */
         nd_vector_push(&session->tunnels, tunnel);
         (void) sd_event_add_time_relative(connection_parts(session->connection)->loop, &tunnel->timer, CLOCK_MONOTONIC,
-                                          SECOND_STREAM_S * ND_SECOND_US, ND_SECOND_US, on_late, tunnel);
+                                          second_stream_timeout_us, ND_SECOND_US, on_late, tunnel);
         return tunnel;
 }
 
@@ -348,7 +351,7 @@ static void take_stream(struct session *session, const struct stream_event *even
         if (tunnel->data == 0 || tunnel->error == 0)
                 return;
         tunnel->phase = CONNECTING;
-        (void) sd_event_source_set_time_relative(tunnel->timer, CONNECT_S * ND_SECOND_US);
+        (void) sd_event_source_set_time_relative(tunnel->timer, connect_timeout_us);
         error = dial(tunnel);
         if (error)
                 tunnel_end(tunnel, error);

@@ -10,6 +10,7 @@
  * Owns       our ends of the streams. Knows the container by its id only. */
 #include "cri/stream/remote.h"
 
+#include <string.h>
 #include <sys/ioctl.h>
 
 #include "base/clock.h"
@@ -17,13 +18,14 @@
 #include "cri/pods.h"
 
 enum {
-        STREAMS_S = 30,   /* from the upgrade to the last stream */
         INPUT = 64 << 10, /* what may wait for the command */
         PIECE = 32 << 10,
         DRAIN = 1 << 20, /* no pipe holds more */
         VERDICT = 16 << 10,
         SIZE = 256, /* of one resize message */
 };
+
+static constexpr uint64_t streams_timeout_us = 30 * ND_SECOND_US; /* from the upgrade to the last stream */
 
 static const char *const role_names[REMOTE_ROLES] = {"error", "stdin", "stdout", "stderr", "resize"};
 
@@ -233,7 +235,7 @@ static void write_input(struct remote *remote) {
                (n = write(remote->input, remote->pending.bytes + done, remote->pending.length - done)) > 0)
                 done += (size_t) n;
         if (done > 0) {
-                __builtin_memmove(remote->pending.bytes, remote->pending.bytes + done, remote->pending.length - done);
+                memmove(remote->pending.bytes, remote->pending.bytes + done, remote->pending.length - done);
                 remote->pending.length -= done;
         }
         if (n < 0 && errno != EAGAIN && errno != EINTR) { /* the command does not want it */
@@ -424,7 +426,9 @@ bool remote_event(const struct stream_event *event, void *userdata) {
 static int on_late([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
         struct remote *remote = userdata;
 
-        remote_end(remote, nd_error_new(ND_DEADLINE, 0, "the client did not open all streams within %d s", STREAMS_S), 0);
+        remote_end(remote, nd_error_new(ND_DEADLINE, 0, "the client did not open all streams within %llu s",
+                                        (unsigned long long) (streams_timeout_us / ND_SECOND_US)),
+                   0);
         return 0;
 }
 
@@ -450,6 +454,6 @@ void *remote_begin(struct connection *connection, struct stream_request *request
         remote->size.ceiling = SIZE;
         remote->verdict.ceiling = VERDICT;
         (void) sd_event_add_time_relative(connection_parts(connection)->loop, &remote->timer, CLOCK_MONOTONIC,
-                                          STREAMS_S * ND_SECOND_US, ND_SECOND_US, on_late, remote);
+                                          streams_timeout_us, ND_SECOND_US, on_late, remote);
         return remote;
 }
