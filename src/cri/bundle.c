@@ -149,8 +149,7 @@ static const char *root_propagation(const struct container_request *request) {
 
 static void add_namespaces(const struct bundle_plan *plan, struct nd_spec *spec) {
         /* OCI's names. */
-        static const char *const types[] = {
-                [POD_USER] = "user", [POD_NET] = "network", [POD_IPC] = "ipc", [POD_UTS] = "uts"};
+        static const char *const types[] = {[POD_USER] = "user", [POD_NET] = "network", [POD_IPC] = "ipc", [POD_UTS] = "uts"};
         bool mapped = plan->namespaces[POD_USER];
 
         static_assert(nd_count_of(types) == POD_NAMESPACES);

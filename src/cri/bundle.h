@@ -30,7 +30,7 @@ struct bundle_plan {
         size_t chain_count;
         const image_volumes *volumes;
         const char *namespaces[POD_NAMESPACES]; /* by enum pod_namespace: where to join, nullptr = the host's */
-        const char *pid;           /* likewise; "" = a new one */
+        const char *pid;                        /* likewise; "" = a new one */
         const char *hostname, *hosts, *resolv, *shm;
         struct bundle_report *report;
         const struct workshop *workshop;

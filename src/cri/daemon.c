@@ -210,7 +210,8 @@ static struct nd_error *start_images(struct runtime *runtime) {
         report_problems(runtime->images);
         nd_try(pin_configured(runtime));
         nd_try(sweeper_new(runtime->loop, runtime->images, &runtime->pods, &runtime->sweeper));
-        return puller_new(runtime->loop, &runtime->config, runtime->images, runtime->sweeper, runtime->telemetry, &runtime->puller);
+        return puller_new(runtime->loop, &runtime->config, runtime->images, runtime->sweeper, runtime->telemetry,
+                          &runtime->puller);
 }
 
 static struct nd_error *start_pods(struct runtime *runtime) {

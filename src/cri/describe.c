@@ -17,7 +17,8 @@ static void describe_namespaces(const struct cri_config *config, const struct pi
                                 struct nd_json_out *out) {
         nd_json_open(out, "namespaces", '{');
         for (enum pod_namespace which = 0; which < POD_NAMESPACES; which++) {
-                nd_autofree char *path = sandbox->state == SANDBOX_READY ? namespaces_path(config, pins, sandbox, which) : nullptr;
+                nd_autofree char *path =
+                        sandbox->state == SANDBOX_READY ? namespaces_path(config, pins, sandbox, which) : nullptr;
 
                 nd_json_string(out, namespaces_name(which),
                                !namespaces_owned(&sandbox->request, which) ? "the node's" : path ?: "gone");

@@ -318,8 +318,7 @@ static int on_deadline([[maybe_unused]] sd_event_source *source, [[maybe_unused]
         exec->timed_out = true;
         kill_cgroup(exec->cgroup, exec->name);
         exec->timer = sd_event_source_disable_unref(exec->timer);
-        return sd_event_add_time_relative(exec->loop, &exec->timer, CLOCK_MONOTONIC, grace_us, ND_MS_US,
-                                          on_grace, exec);
+        return sd_event_add_time_relative(exec->loop, &exec->timer, CLOCK_MONOTONIC, grace_us, ND_MS_US, on_grace, exec);
 }
 
 void exec_cancel(struct exec *exec) {

@@ -252,6 +252,5 @@ struct nd_error *namespaces_undo(const struct cri_config *config, const struct p
         nd_autofree char *net = path_of_netns(config, sandbox->id);
 
         nd_try(nd_namespace_unpin(net));
-        return pins_drop(pins, sandbox->id, (const char *const[]) {names[POD_USER], names[POD_IPC], names[POD_UTS]},
-                         3);
+        return pins_drop(pins, sandbox->id, (const char *const[]) {names[POD_USER], names[POD_IPC], names[POD_UTS]}, 3);
 }

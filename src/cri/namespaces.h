@@ -26,8 +26,8 @@ enum pod_namespace {
 const char *namespaces_name(enum pod_namespace which); /* "user", "net" ... as in /proc/<pid>/ns and in the OCI spec */
 
 /* Where to join one of a READY sandbox's namespaces; nullptr = the host's. The caller's to free. Whoever joins opens it while this daemon lives. */
-[[nodiscard]] char *namespaces_path(const struct cri_config *config, const struct pins *pins,
-                                    const struct sandbox *sandbox, enum pod_namespace which);
+[[nodiscard]] char *namespaces_path(const struct cri_config *config, const struct pins *pins, const struct sandbox *sandbox,
+                                    enum pod_namespace which);
 
 /* Refuses sysctls that are not a namespace's own, or that the pod would set for the host (ND_INVALID, with the name and the reason). */
 [[nodiscard]] struct nd_error *namespaces_check(const struct sandbox_request *request);

@@ -14,8 +14,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cri/container.h"
-#include "cri/runtime.h"
 #include "cri/record.h"
+#include "cri/runtime.h"
 #include "cri/sandbox.h"
 
 enum { LOST_WITH_NODE = 255 };

@@ -163,8 +163,8 @@ static int on_client([[maybe_unused]] sd_event_source *source, int fd, [[maybe_u
         *client = (struct client) {.scrape = scrape, .fd = nd_take_fd(peer), .input = ND_TEXT(HEAD_MOST)};
         nd_vector_push(&scrape->clients, client);
         if (sd_event_add_io(loop, &client->source, client->fd, EPOLLIN, on_socket, client) < 0 ||
-            sd_event_add_time_relative(loop, &client->timer, CLOCK_MONOTONIC, deadline_us, ND_SECOND_US,
-                                       on_deadline, client) < 0)
+            sd_event_add_time_relative(loop, &client->timer, CLOCK_MONOTONIC, deadline_us, ND_SECOND_US, on_deadline, client) <
+                    0)
                 end(client);
         return 0;
 }

@@ -6,49 +6,36 @@
 #include "cri/answer-pod.h"
 #include "cri/answer.h"
 #include "cri/container.h"
-#include "cri/runtime.h"
 #include "cri/describe.h"
 #include "cri/monitor.h"
+#include "cri/pending-call.h"
 #include "cri/request-decode.h"
+#include "cri/runtime.h"
 #include "cri/service.h"
 #include "cri/verify.h"
 
-struct ticket {
-        struct nd_grpc_call *call;
-        struct runtime *runtime;
+struct pending {
+        struct pending_call base;
         struct container_operation *operation;
         const ProtobufCMessageDescriptor *answer; /* an empty message of this type says that it is done */
 };
 
-static void on_cancel(void *userdata) {
-        struct ticket *ticket = userdata;
-
-        container_abandon(ticket->operation);
-        nd_grpc_call_finish(ticket->call, nullptr);
-        free(ticket);
+static void cancel(struct pending_call *pending) {
+        container_abandon(((struct pending *) pending)->operation);
 }
 
-static struct ticket *ticket_new(struct nd_grpc_call *call, struct runtime *runtime, const ProtobufCMessageDescriptor *answer) {
-        struct ticket *ticket = nd_new(struct ticket);
+static struct pending *pending_new(struct nd_grpc_call *call, struct runtime *runtime,
+                                   const ProtobufCMessageDescriptor *answer) {
+        struct pending *pending = pending_call_new(struct pending, call, runtime, cancel);
 
-        ticket->call = call;
-        ticket->runtime = runtime;
-        ticket->answer = answer;
-        return ticket;
+        pending->answer = answer;
+        return pending;
 }
 
 static void answer_empty(struct nd_grpc_call *call, const ProtobufCMessageDescriptor *type) {
         nd_autoarena memory = {};
 
         answer_with(call, answer_message(&memory, type));
-}
-
-static struct nd_grpc_call *ticket_redeem(struct ticket *ticket) {
-        struct nd_grpc_call *call = ticket->call;
-
-        nd_grpc_call_on_cancel(call, nullptr, nullptr);
-        free(ticket);
-        return call;
 }
 
 static void log_container(const char *what, const struct container *container) {
@@ -64,7 +51,7 @@ static void log_container(const char *what, const struct container *container) {
 
 static void on_created(struct nd_error *error, struct container *container, void *userdata) {
         Runtime__V1__CreateContainerResponse answer = RUNTIME__V1__CREATE_CONTAINER_RESPONSE__INIT;
-        struct nd_grpc_call *call = ticket_redeem(userdata);
+        struct nd_grpc_call *call = pending_call_end(userdata);
 
         if (error) {
                 nd_grpc_call_finish(call, error);
@@ -94,7 +81,7 @@ static void handle_create(struct nd_grpc_call *call, const char *bytes, size_t l
         struct runtime *runtime = userdata;
         struct sandbox *sandbox = nullptr;
         struct nd_error *error = request_decode_container(bytes, length, &sandbox_id, &request);
-        struct ticket *ticket;
+        struct pending *pending;
 
         if (!error)
                 error = pods_find_sandbox(&runtime->pods, sandbox_id, &sandbox);
@@ -105,18 +92,18 @@ static void handle_create(struct nd_grpc_call *call, const char *bytes, size_t l
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        ticket = ticket_new(call, runtime, nullptr);
-        container_create(runtime, sandbox, &request, bytes, length, on_created, ticket, &ticket->operation);
-        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+        pending = pending_new(call, runtime, nullptr);
+        container_create(runtime, sandbox, &request, bytes, length, on_created, pending, &pending->operation);
+        pending_call_attach(&pending->base);
 }
 
 /* ---- start, stop, remove, update ---- */
 
 /* One that says nothing but whether it was done. */
 static void on_done(struct nd_error *error, [[maybe_unused]] struct container *container, void *userdata) {
-        struct ticket *ticket = userdata;
-        const ProtobufCMessageDescriptor *answer = ticket->answer;
-        struct nd_grpc_call *call = ticket_redeem(ticket);
+        struct pending *pending = userdata;
+        const ProtobufCMessageDescriptor *answer = pending->answer;
+        struct nd_grpc_call *call = pending_call_end(&pending->base);
 
         if (error)
                 nd_grpc_call_finish(call, error);
@@ -125,7 +112,7 @@ static void on_done(struct nd_error *error, [[maybe_unused]] struct container *c
 }
 
 static void on_started(struct nd_error *error, struct container *container, void *userdata) {
-        struct runtime *runtime = ((struct ticket *) userdata)->runtime;
+        struct runtime *runtime = ((struct pending_call *) userdata)->runtime;
 
         if (!error) {
                 log_container("started", container);
@@ -139,18 +126,19 @@ static void handle_start(struct nd_grpc_call *call, const char *bytes, size_t le
         struct container *container = nullptr;
         struct runtime *runtime = userdata;
         struct nd_error *error;
-        struct ticket *ticket;
+        struct pending *pending;
 
         if (!request)
                 return;
-        error = pods_find_container(&runtime->pods, ((Runtime__V1__StartContainerRequest *) request)->container_id, &container);
+        error = pods_find_container(&runtime->pods, ((Runtime__V1__StartContainerRequest *) request)->container_id,
+                                    &container);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        ticket = ticket_new(call, runtime, &runtime__v1__start_container_response__descriptor);
-        container_start(runtime, container, on_started, ticket, &ticket->operation);
-        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+        pending = pending_new(call, runtime, &runtime__v1__start_container_response__descriptor);
+        container_start(runtime, container, on_started, pending, &pending->operation);
+        pending_call_attach(&pending->base);
 }
 
 /* A container that is not there has been stopped and removed already. */
@@ -172,13 +160,13 @@ static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t len
         const Runtime__V1__StopContainerRequest *r = (const Runtime__V1__StopContainerRequest *) request;
         struct container *container = nullptr;
         struct runtime *runtime = userdata;
-        struct ticket *ticket;
+        struct pending *pending;
 
         if (!request || answered_absent(call, pods_find_container(&runtime->pods, r->container_id, &container), answer))
                 return;
-        ticket = ticket_new(call, runtime, answer);
-        container_stop(runtime, container, r->timeout, on_done, ticket, &ticket->operation);
-        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+        pending = pending_new(call, runtime, answer);
+        container_stop(runtime, container, r->timeout, on_done, pending, &pending->operation);
+        pending_call_attach(&pending->base);
 }
 
 static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -187,14 +175,14 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
         const Runtime__V1__RemoveContainerRequest *r = (const Runtime__V1__RemoveContainerRequest *) request;
         struct container *container = nullptr;
         struct runtime *runtime = userdata;
-        struct ticket *ticket;
+        struct pending *pending;
 
         if (!request || answered_absent(call, pods_find_container(&runtime->pods, r->container_id, &container), answer))
                 return;
         log_container("removed", container);
-        ticket = ticket_new(call, runtime, answer);
-        container_remove(runtime, container, on_done, ticket, &ticket->operation);
-        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+        pending = pending_new(call, runtime, answer);
+        container_remove(runtime, container, on_done, pending, &pending->operation);
+        pending_call_attach(&pending->base);
 }
 
 static void handle_update(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -203,7 +191,7 @@ static void handle_update(struct nd_grpc_call *call, const char *bytes, size_t l
         nd_autofree char *id = nullptr;
         struct runtime *runtime = userdata;
         struct nd_error *error = request_decode_update(bytes, length, &id, &resources);
-        struct ticket *ticket;
+        struct pending *pending;
 
         if (!error)
                 error = pods_find_container(&runtime->pods, id, &container);
@@ -211,9 +199,9 @@ static void handle_update(struct nd_grpc_call *call, const char *bytes, size_t l
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        ticket = ticket_new(call, runtime, &runtime__v1__update_container_resources_response__descriptor);
-        container_update(runtime, container, &resources, on_done, ticket, &ticket->operation);
-        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+        pending = pending_new(call, runtime, &runtime__v1__update_container_resources_response__descriptor);
+        container_update(runtime, container, &resources, on_done, pending, &pending->operation);
+        pending_call_attach(&pending->base);
 }
 
 /* ---- the log ---- */

@@ -7,15 +7,15 @@
 
 #include "cri/answer-pod.h"
 #include "cri/answer.h"
-#include "cri/runtime.h"
 #include "cri/events.h"
+#include "cri/pending-call.h"
+#include "cri/runtime.h"
 #include "cri/service.h"
 
 enum { QUEUED_MOST = 256 << 10 };
 
-struct ticket {
-        struct nd_grpc_call *call;
-        struct runtime *runtime;
+struct pending {
+        struct pending_call base;
         struct follower *follower;
 };
 
@@ -45,8 +45,8 @@ static void add_containers(struct nd_arena *memory, const struct runtime *runtim
 
 static void on_event(const struct event *event, void *userdata) {
         Runtime__V1__ContainerEventResponse answer = RUNTIME__V1__CONTAINER_EVENT_RESPONSE__INIT;
-        struct ticket *ticket = userdata;
-        const struct sandbox *sandbox = nd_map_get(&ticket->runtime->pods.sandboxes, event->sandbox);
+        struct pending *pending = userdata;
+        const struct sandbox *sandbox = nd_map_get(&pending->base.runtime->pods.sandboxes, event->sandbox);
         nd_autoarena memory = {};
 
         answer.container_id = (char *) event->id;
@@ -54,41 +54,38 @@ static void on_event(const struct event *event, void *userdata) {
         answer.created_at = (int64_t) event->at;
         if (sandbox && sandbox_is_shown(sandbox)) {
                 answer.pod_sandbox_status = answer_sandbox_status(&memory, sandbox);
-                add_containers(&memory, ticket->runtime, sandbox, &answer);
+                add_containers(&memory, pending->base.runtime, sandbox, &answer);
         } else {
                 answer.pod_sandbox_status = answer_gone(&memory, event);
         }
-        answer_send(ticket->call, &answer.base);
+        answer_send(pending->base.call, &answer.base);
 }
 
 static bool is_ready(void *userdata) {
-        const struct ticket *ticket = userdata;
+        const struct pending *pending = userdata;
 
-        return nd_grpc_call_queued(ticket->call) < QUEUED_MOST;
+        return nd_grpc_call_queued(pending->base.call) < QUEUED_MOST;
 }
 
 static void on_dismissed(void *userdata) {
-        struct ticket *ticket = userdata;
+        struct pending *pending = userdata;
 
-        nd_grpc_call_finish(ticket->call, nd_error_new(ND_EXHAUSTED, 0,
-                                                       "events were not read and more than %d objects have changed since: "
-                                                       "list pods and containers, and follow again",
-                                                       EVENTS_WAITING));
-        free(ticket);
+        nd_grpc_call_finish(pending->base.call,
+                            nd_error_new(ND_EXHAUSTED, 0,
+                                         "events were not read and more than %d objects have changed since: "
+                                         "list pods and containers, and follow again",
+                                         EVENTS_WAITING));
+        free(pending);
 }
 
 static void on_drained(void *userdata) {
-        const struct ticket *ticket = userdata;
+        const struct pending *pending = userdata;
 
-        events_resume(ticket->follower);
+        events_resume(pending->follower);
 }
 
-static void on_cancel(void *userdata) {
-        struct ticket *ticket = userdata;
-
-        events_unfollow(ticket->follower);
-        nd_grpc_call_finish(ticket->call, nullptr);
-        free(ticket);
+static void cancel(struct pending_call *pending) {
+        events_unfollow(((struct pending *) pending)->follower);
 }
 
 static const struct follower_calls calls = {.ready = is_ready, .tell = on_event, .dismiss = on_dismissed};
@@ -96,21 +93,20 @@ static const struct follower_calls calls = {.ready = is_ready, .tell = on_event,
 static void handle_events(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         answer_autofree request = answer_decode(call, &runtime__v1__get_events_request__descriptor, bytes, length);
         struct runtime *runtime = userdata;
-        struct ticket *ticket;
+        struct pending *pending;
         struct nd_error *error;
 
         if (!request)
                 return;
-        ticket = nd_new(struct ticket);
-        *ticket = (struct ticket) {.call = call, .runtime = runtime};
-        error = events_follow(runtime->events, &calls, ticket, &ticket->follower);
+        pending = pending_call_new(struct pending, call, runtime, cancel);
+        error = events_follow(runtime->events, &calls, pending, &pending->follower);
         if (error) {
-                free(ticket);
+                free(pending);
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        nd_grpc_call_on_drained(call, on_drained, ticket);
-        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+        nd_grpc_call_on_drained(call, on_drained, pending);
+        pending_call_attach(&pending->base);
         nd_grpc_call_begin(call); /* from here on nothing is missed, and the peer can know it */
 }
 

@@ -4,31 +4,25 @@
 
 #include "base/clock.h"
 #include "cri/answer.h"
-#include "cri/runtime.h"
 #include "cri/exec.h"
+#include "cri/pending-call.h"
+#include "cri/runtime.h"
 #include "cri/service.h"
 #include "cri/stream/server.h"
 
-struct ticket {
-        struct nd_grpc_call *call;
+struct pending {
+        struct pending_call base;
         struct exec *exec;
 };
 
-static void on_cancel(void *userdata) {
-        struct ticket *ticket = userdata;
-
-        exec_cancel(ticket->exec);
-        nd_grpc_call_finish(ticket->call, nullptr);
-        free(ticket);
+static void cancel(struct pending_call *pending) {
+        exec_cancel(((struct pending *) pending)->exec);
 }
 
 static void on_done(struct nd_error *error, struct exec_result *result, void *userdata) {
         Runtime__V1__ExecSyncResponse answer = RUNTIME__V1__EXEC_SYNC_RESPONSE__INIT;
-        struct ticket *ticket = userdata;
-        struct nd_grpc_call *call = ticket->call;
+        struct nd_grpc_call *call = pending_call_end(userdata);
 
-        free(ticket);
-        nd_grpc_call_on_cancel(call, nullptr, nullptr);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
@@ -39,7 +33,7 @@ static void on_done(struct nd_error *error, struct exec_result *result, void *us
         answer_with(call, &answer.base);
 }
 
-static struct nd_error *start(struct runtime *runtime, const Runtime__V1__ExecSyncRequest *r, struct ticket *ticket) {
+static struct nd_error *start(struct runtime *runtime, const Runtime__V1__ExecSyncRequest *r, struct pending *pending) {
         constexpr int64_t longest_s = 10 * 365 * 24 * 3600LL;
         const nd_strings command = {.items = r->cmd, .count = r->n_cmd};
         struct container *container = nullptr;
@@ -53,25 +47,24 @@ static struct nd_error *start(struct runtime *runtime, const Runtime__V1__ExecSy
                           &(struct exec_plan) {.container = container,
                                                .command = &command,
                                                .timeout_us = (uint64_t) r->timeout * ND_SECOND_US},
-                          on_done, ticket, &ticket->exec);
+                          on_done, pending, &pending->exec);
 }
 
 static void handle_exec_sync(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         answer_autofree request = answer_decode(call, &runtime__v1__exec_sync_request__descriptor, bytes, length);
         struct nd_error *error;
-        struct ticket *ticket;
+        struct pending *pending;
 
         if (!request)
                 return;
-        ticket = nd_new(struct ticket);
-        ticket->call = call;
-        error = start(userdata, (const Runtime__V1__ExecSyncRequest *) request, ticket);
+        pending = pending_call_new(struct pending, call, userdata, cancel);
+        error = start(userdata, (const Runtime__V1__ExecSyncRequest *) request, pending);
         if (error) {
-                free(ticket);
+                free(pending);
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+        pending_call_attach(&pending->base);
 }
 
 /* ---- with streams ---- */

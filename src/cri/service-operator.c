@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "cri/answer.h"
 #include "cri/container.h"
+#include "cri/pending-call.h"
 #include "cri/runtime.h"
 #include "cri/sandbox.h"
 #include "cri/service.h"
@@ -57,9 +58,8 @@ static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t len
 
 /* ---- usage ---- */
 
-struct usage_ticket {
-        struct nd_grpc_call *call;
-        struct runtime *runtime;
+struct pending_usage {
+        struct pending_call base;
         struct stats_request *request;
 };
 
@@ -110,30 +110,27 @@ static Nodens__V1__PodUsage *answer_pod(struct nd_arena *memory, const struct sa
 }
 
 static void on_usage(const struct stats_answer *stats, void *userdata) {
-        nd_autofree struct usage_ticket *ticket = userdata;
+        nd_autofree struct pending_usage *pending = userdata;
         Nodens__V1__UsageAnswer answer = NODENS__V1__USAGE_ANSWER__INIT;
         nd_cleanup(nd_map_done) struct nd_map containers = {};
         nd_autoarena memory = {};
 
-        nd_grpc_call_on_cancel(ticket->call, nullptr, nullptr);
+        pending_call_detach(&pending->base);
         nd_vector_each (one, &stats->containers) {
                 (void) nd_map_put(&containers, one->id, (void *) one);
         }
         answer.pods = nd_arena_alloc(&memory, stats->sandboxes.count, sizeof *answer.pods);
         nd_vector_each (one, &stats->sandboxes) {
-                const struct sandbox *sandbox = nd_map_get(&ticket->runtime->pods.sandboxes, one->id);
+                const struct sandbox *sandbox = nd_map_get(&pending->base.runtime->pods.sandboxes, one->id);
 
                 if (sandbox && sandbox_is_shown(sandbox))
                         answer.pods[answer.n_pods++] = answer_pod(&memory, sandbox, one, &containers);
         }
-        answer_with(ticket->call, &answer.base);
+        answer_with(pending->base.call, &answer.base);
 }
 
-static void on_usage_cancel(void *userdata) {
-        nd_autofree struct usage_ticket *ticket = userdata;
-
-        stats_cancel(ticket->request);
-        nd_grpc_call_finish(ticket->call, nullptr);
+static void cancel_usage(struct pending_call *pending) {
+        stats_cancel(((struct pending_usage *) pending)->request);
 }
 
 static void ask_of_pods(const struct runtime *runtime, struct stats_question *question) {
@@ -156,13 +153,11 @@ static void handle_usage(struct nd_grpc_call *call, [[maybe_unused]] const char 
                          void *userdata) {
         nd_cleanup(stats_question_done) struct stats_question question = {
                 .parts = USAGE_CPU | USAGE_MEMORY | USAGE_PIDS, .layers = true, .networks = true};
-        struct usage_ticket *ticket = nd_new(struct usage_ticket);
+        struct pending_usage *pending = pending_call_new(struct pending_usage, call, userdata, cancel_usage);
 
-        ticket->call = call;
-        ticket->runtime = userdata;
-        ask_of_pods(ticket->runtime, &question);
-        stats_ask(ticket->runtime->stats, &question, on_usage, ticket, &ticket->request);
-        nd_grpc_call_on_cancel(call, on_usage_cancel, ticket);
+        ask_of_pods(pending->base.runtime, &question);
+        stats_ask(pending->base.runtime->stats, &question, on_usage, pending, &pending->request);
+        pending_call_attach(&pending->base);
 }
 
 /* ---- remove ---- */

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "cri/answer.h"
-#include "cri/runtime.h"
 #include "cri/namespaces.h"
 #include "cri/paths.h"
 #include "cri/record-format.h"
+#include "cri/runtime.h"
 #include "cri/service.h"
 #include "cri/verify.h"
 
@@ -108,7 +108,9 @@ static void add_namespaces(struct nd_arena *memory, const struct runtime *runtim
 
                 entry->kind = (char *) namespaces_name(which);
                 if (namespaces_owned(&sandbox->request, which)) {
-                        path = sandbox->state == SANDBOX_READY ? namespaces_path(&runtime->config, runtime->pins, sandbox, which) : nullptr;
+                        path = sandbox->state == SANDBOX_READY
+                                       ? namespaces_path(&runtime->config, runtime->pins, sandbox, which)
+                                       : nullptr;
                         entry->path = path ? nd_arena_strdup(memory, path) : (char *) "gone";
                 }
                 m->namespaces[m->n_namespaces++] = entry;

@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cri/answer.h"
-#include "cri/runtime.h"
 #include "cri/network.h"
+#include "cri/runtime.h"
 #include "cri/selftest.h"
 #include "cri/service.h"
 

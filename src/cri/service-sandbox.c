@@ -1,50 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service-sandbox.c - runtime.v1.RuntimeService: pod sandboxes
  *
- * A call that changes something holds a ticket until its operation says that it is done. When the caller is gone before (the kubelet's deadline, its
- * restart), the ticket abandons the operation, which undoes a run and finishes everything else. What is asked of a sandbox that
- * is not there any more has been done already, except telling its status. */
+ * A call that changes something is pending until its operation ends. If the client disconnects first
+ * (the kubelet's deadline, its restart), the operation is abandoned: a run undoes itself, everything
+ * else finishes. Stopping or removing a sandbox that does not exist succeeds. */
 #include <cri.pb-c.h>
 #include <time.h>
 
 #include "base/log.h"
 #include "cri/answer-pod.h"
 #include "cri/answer.h"
-#include "cri/runtime.h"
 #include "cri/describe.h"
+#include "cri/pending-call.h"
 #include "cri/request-decode.h"
+#include "cri/runtime.h"
 #include "cri/sandbox.h"
 #include "cri/selftest.h"
 #include "cri/service.h"
 #include "cri/telemetry.h"
 
-struct ticket {
-        struct nd_grpc_call *call;
+struct pending {
+        struct pending_call base;
         struct sandbox_operation *operation;
 };
 
-static void on_cancel(void *userdata) {
-        struct ticket *ticket = userdata;
-
-        sandbox_abandon(ticket->operation);
-        nd_grpc_call_finish(ticket->call, nullptr);
-        free(ticket);
+static void cancel(struct pending_call *pending) {
+        sandbox_abandon(((struct pending *) pending)->operation);
 }
 
-static struct ticket *ticket_new(struct nd_grpc_call *call) {
-        struct ticket *ticket = nd_new(struct ticket);
-
-        ticket->call = call;
-        return ticket;
-}
-
-/* The call whose operation is done; the ticket is used up. */
-static struct nd_grpc_call *ticket_redeem(struct ticket *ticket) {
-        struct nd_grpc_call *call = ticket->call;
-
-        nd_grpc_call_on_cancel(call, nullptr, nullptr);
-        free(ticket);
-        return call;
+static struct pending *pending_new(struct nd_grpc_call *call, struct runtime *runtime) {
+        return pending_call_new(struct pending, call, runtime, cancel);
 }
 
 static void log_sandbox(const char *what, const struct sandbox *sandbox) {
@@ -59,7 +44,7 @@ static void log_sandbox(const char *what, const struct sandbox *sandbox) {
 
 static void on_ran(struct nd_error *error, struct sandbox *sandbox, void *userdata) {
         Runtime__V1__RunPodSandboxResponse answer = RUNTIME__V1__RUN_POD_SANDBOX_RESPONSE__INIT;
-        struct nd_grpc_call *call = ticket_redeem(userdata);
+        struct nd_grpc_call *call = pending_call_end(userdata);
 
         if (error) {
                 nd_grpc_call_finish(call, error);
@@ -84,7 +69,7 @@ static void handle_run(struct nd_grpc_call *call, const char *bytes, size_t leng
         nd_cleanup(sandbox_request_done) struct sandbox_request request = {};
         struct runtime *runtime = userdata;
         struct nd_error *error = request_decode_sandbox(bytes, length, &request);
-        struct ticket *ticket;
+        struct pending *pending;
 
         if (!error)
                 error = nd_error_wrap(check_run(runtime, &request), "pod %s/%s", request.namespace, request.name);
@@ -93,14 +78,14 @@ static void handle_run(struct nd_grpc_call *call, const char *bytes, size_t leng
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        ticket = ticket_new(call);
-        sandbox_run(runtime, &request, bytes, length, on_ran, ticket, &ticket->operation);
-        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+        pending = pending_new(call, runtime);
+        sandbox_run(runtime, &request, bytes, length, on_ran, pending, &pending->operation);
+        pending_call_attach(&pending->base);
 }
 
 static void on_stopped(struct nd_error *error, struct sandbox *sandbox, void *userdata) {
         Runtime__V1__StopPodSandboxResponse answer = RUNTIME__V1__STOP_POD_SANDBOX_RESPONSE__INIT;
-        struct nd_grpc_call *call = ticket_redeem(userdata);
+        struct nd_grpc_call *call = pending_call_end(userdata);
 
         if (error) {
                 nd_grpc_call_finish(call, error);
@@ -130,18 +115,18 @@ static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t len
         Runtime__V1__StopPodSandboxResponse answer = RUNTIME__V1__STOP_POD_SANDBOX_RESPONSE__INIT;
         struct runtime *runtime = userdata;
         struct sandbox *sandbox = nullptr;
-        struct ticket *ticket;
+        struct pending *pending;
 
         if (!request || answered_absent(call, pods_find_sandbox(&runtime->pods, r->pod_sandbox_id, &sandbox), &answer.base))
                 return;
-        ticket = ticket_new(call);
-        sandbox_stop(runtime, sandbox, on_stopped, ticket, &ticket->operation);
-        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+        pending = pending_new(call, runtime);
+        sandbox_stop(runtime, sandbox, on_stopped, pending, &pending->operation);
+        pending_call_attach(&pending->base);
 }
 
 static void on_removed(struct nd_error *error, [[maybe_unused]] struct sandbox *sandbox, void *userdata) {
         Runtime__V1__RemovePodSandboxResponse answer = RUNTIME__V1__REMOVE_POD_SANDBOX_RESPONSE__INIT;
-        struct nd_grpc_call *call = ticket_redeem(userdata);
+        struct nd_grpc_call *call = pending_call_end(userdata);
 
         if (error)
                 nd_grpc_call_finish(call, error);
@@ -155,14 +140,14 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
         Runtime__V1__RemovePodSandboxResponse answer = RUNTIME__V1__REMOVE_POD_SANDBOX_RESPONSE__INIT;
         struct runtime *runtime = userdata;
         struct sandbox *sandbox = nullptr;
-        struct ticket *ticket;
+        struct pending *pending;
 
         if (!request || answered_absent(call, pods_find_sandbox(&runtime->pods, r->pod_sandbox_id, &sandbox), &answer.base))
                 return;
         log_sandbox("removed", sandbox);
-        ticket = ticket_new(call);
-        sandbox_remove(runtime, sandbox, on_removed, ticket, &ticket->operation);
-        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+        pending = pending_new(call, runtime);
+        sandbox_remove(runtime, sandbox, on_removed, pending, &pending->operation);
+        pending_call_attach(&pending->base);
 }
 
 /* ---- lists ---- */

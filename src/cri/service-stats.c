@@ -8,8 +8,9 @@
 #include "cri/answer-pod.h"
 #include "cri/answer-stats.h"
 #include "cri/answer.h"
-#include "cri/runtime.h"
 #include "cri/metrics.h"
+#include "cri/pending-call.h"
+#include "cri/runtime.h"
 #include "cri/service.h"
 
 enum {
@@ -17,38 +18,31 @@ enum {
         METRICS_PER_MESSAGE = 8, /* pods; each container has about a hundred samples */
 };
 
-struct ticket {
-        struct nd_grpc_call *call;
-        struct runtime *runtime;
+struct pending {
+        struct pending_call base;
         struct stats_request *request;
-        void (*tell)(struct ticket *ticket, const struct stats_answer *answer);
+        void (*tell)(struct pending *pending, const struct stats_answer *answer);
 };
 
-static void on_cancel(void *userdata) {
-        struct ticket *ticket = userdata;
-
-        stats_cancel(ticket->request);
-        nd_grpc_call_finish(ticket->call, nullptr);
-        free(ticket);
+static void cancel(struct pending_call *pending) {
+        stats_cancel(((struct pending *) pending)->request);
 }
 
 static void on_answer(const struct stats_answer *answer, void *userdata) {
-        struct ticket *ticket = userdata;
+        struct pending *pending = userdata;
 
-        nd_grpc_call_on_cancel(ticket->call, nullptr, nullptr);
-        ticket->tell(ticket, answer);
-        free(ticket);
+        pending_call_detach(&pending->base);
+        pending->tell(pending, answer);
+        free(pending);
 }
 
 static void ask(struct nd_grpc_call *call, struct runtime *runtime, struct stats_question *question,
-                void (*tell)(struct ticket *ticket, const struct stats_answer *answer)) {
-        struct ticket *ticket = nd_new(struct ticket);
+                void (*tell)(struct pending *pending, const struct stats_answer *answer)) {
+        struct pending *pending = pending_call_new(struct pending, call, runtime, cancel);
 
-        ticket->call = call;
-        ticket->runtime = runtime;
-        ticket->tell = tell;
-        stats_ask(runtime->stats, question, on_answer, ticket, &ticket->request);
-        nd_grpc_call_on_cancel(call, on_cancel, ticket);
+        pending->tell = tell;
+        stats_ask(runtime->stats, question, on_answer, pending, &pending->request);
+        pending_call_attach(&pending->base);
 }
 
 /* ---- questions ---- */
@@ -140,46 +134,48 @@ static void list_containers(const struct runtime *runtime, const struct stats_an
                 struct container *container = nd_map_get(&runtime->pods.containers, stats->id);
 
                 if (container && container_is_shown(container))
-                        nd_vector_push(&list->items, answer_container_stats(&list->memory, &runtime->config, container, stats));
+                        nd_vector_push(&list->items,
+                                       answer_container_stats(&list->memory, &runtime->config, container, stats));
         }
 }
 
-static void tell_container(struct ticket *ticket, const struct stats_answer *answer) {
+static void tell_container(struct pending *pending, const struct stats_answer *answer) {
         Runtime__V1__ContainerStatsResponse response = RUNTIME__V1__CONTAINER_STATS_RESPONSE__INIT;
         nd_cleanup(container_list_done) struct container_list list = {};
 
-        list_containers(ticket->runtime, answer, &list);
+        list_containers(pending->base.runtime, answer, &list);
         if (list.items.count == 0) {
-                nd_grpc_call_finish(ticket->call, nd_error_new(ND_NOT_FOUND, 0, "the container is gone, or has never run"));
+                nd_grpc_call_finish(pending->base.call,
+                                    nd_error_new(ND_NOT_FOUND, 0, "the container is gone, or has never run"));
                 return;
         }
         response.stats = list.items.items[0];
-        answer_with(ticket->call, &response.base);
+        answer_with(pending->base.call, &response.base);
 }
 
-static void tell_containers(struct ticket *ticket, const struct stats_answer *answer) {
+static void tell_containers(struct pending *pending, const struct stats_answer *answer) {
         Runtime__V1__ListContainerStatsResponse response = RUNTIME__V1__LIST_CONTAINER_STATS_RESPONSE__INIT;
         nd_cleanup(container_list_done) struct container_list list = {};
 
-        list_containers(ticket->runtime, answer, &list);
+        list_containers(pending->base.runtime, answer, &list);
         response.n_stats = list.items.count;
         response.stats = list.items.items;
-        answer_with(ticket->call, &response.base);
+        answer_with(pending->base.call, &response.base);
 }
 
-static void stream_containers(struct ticket *ticket, const struct stats_answer *answer) {
+static void stream_containers(struct pending *pending, const struct stats_answer *answer) {
         nd_cleanup(container_list_done) struct container_list list = {};
 
-        list_containers(ticket->runtime, answer, &list);
+        list_containers(pending->base.runtime, answer, &list);
         for (size_t i = 0; i < list.items.count; i += PER_MESSAGE) {
                 Runtime__V1__StreamContainerStatsResponse response = RUNTIME__V1__STREAM_CONTAINER_STATS_RESPONSE__INIT;
                 size_t left = list.items.count - i;
 
                 response.n_container_stats = left < PER_MESSAGE ? left : PER_MESSAGE;
                 response.container_stats = list.items.items + i;
-                answer_send(ticket->call, &response.base);
+                answer_send(pending->base.call, &response.base);
         }
-        nd_grpc_call_finish(ticket->call, nullptr);
+        nd_grpc_call_finish(pending->base.call, nullptr);
 }
 
 static void handle_container(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -191,7 +187,8 @@ static void handle_container(struct nd_grpc_call *call, const char *bytes, size_
 
         if (!request)
                 return;
-        error = pods_find_container(&runtime->pods, ((Runtime__V1__ContainerStatsRequest *) request)->container_id, &container);
+        error = pods_find_container(&runtime->pods, ((Runtime__V1__ContainerStatsRequest *) request)->container_id,
+                                    &container);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
@@ -247,46 +244,47 @@ static void list_pods(const struct runtime *runtime, const struct stats_answer *
                 struct sandbox *sandbox = nd_map_get(&runtime->pods.sandboxes, stats->id);
 
                 if (sandbox && sandbox_is_shown(sandbox))
-                        nd_vector_push(&list->items, answer_sandbox_stats(&list->memory, &runtime->config, sandbox, stats, &containers));
+                        nd_vector_push(&list->items,
+                                       answer_sandbox_stats(&list->memory, &runtime->config, sandbox, stats, &containers));
         }
 }
 
-static void tell_pod(struct ticket *ticket, const struct stats_answer *answer) {
+static void tell_pod(struct pending *pending, const struct stats_answer *answer) {
         Runtime__V1__PodSandboxStatsResponse response = RUNTIME__V1__POD_SANDBOX_STATS_RESPONSE__INIT;
         nd_cleanup(pod_list_done) struct pod_list list = {};
 
-        list_pods(ticket->runtime, answer, &list);
+        list_pods(pending->base.runtime, answer, &list);
         if (list.items.count == 0) {
-                nd_grpc_call_finish(ticket->call, nd_error_new(ND_NOT_FOUND, 0, "the pod sandbox is gone"));
+                nd_grpc_call_finish(pending->base.call, nd_error_new(ND_NOT_FOUND, 0, "the pod sandbox is gone"));
                 return;
         }
         response.stats = list.items.items[0];
-        answer_with(ticket->call, &response.base);
+        answer_with(pending->base.call, &response.base);
 }
 
-static void tell_pods(struct ticket *ticket, const struct stats_answer *answer) {
+static void tell_pods(struct pending *pending, const struct stats_answer *answer) {
         Runtime__V1__ListPodSandboxStatsResponse response = RUNTIME__V1__LIST_POD_SANDBOX_STATS_RESPONSE__INIT;
         nd_cleanup(pod_list_done) struct pod_list list = {};
 
-        list_pods(ticket->runtime, answer, &list);
+        list_pods(pending->base.runtime, answer, &list);
         response.n_stats = list.items.count;
         response.stats = list.items.items;
-        answer_with(ticket->call, &response.base);
+        answer_with(pending->base.call, &response.base);
 }
 
-static void stream_pods(struct ticket *ticket, const struct stats_answer *answer) {
+static void stream_pods(struct pending *pending, const struct stats_answer *answer) {
         nd_cleanup(pod_list_done) struct pod_list list = {};
 
-        list_pods(ticket->runtime, answer, &list);
+        list_pods(pending->base.runtime, answer, &list);
         for (size_t i = 0; i < list.items.count; i += PER_MESSAGE) {
                 Runtime__V1__StreamPodSandboxStatsResponse response = RUNTIME__V1__STREAM_POD_SANDBOX_STATS_RESPONSE__INIT;
                 size_t left = list.items.count - i;
 
                 response.n_pod_sandbox_stats = left < PER_MESSAGE ? left : PER_MESSAGE;
                 response.pod_sandbox_stats = list.items.items + i;
-                answer_send(ticket->call, &response.base);
+                answer_send(pending->base.call, &response.base);
         }
-        nd_grpc_call_finish(ticket->call, nullptr);
+        nd_grpc_call_finish(pending->base.call, nullptr);
 }
 
 static void handle_pod(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -457,36 +455,36 @@ static void pack_pods(const struct runtime *runtime, const struct stats_answer *
 }
 
 /* What does not fit into one message is told without the details; the stream has room for all. */
-static void tell_metrics(struct ticket *ticket, const struct stats_answer *answer) {
+static void tell_metrics(struct pending *pending, const struct stats_answer *answer) {
         static const enum metric_detail details[] = {METRICS_ALL, METRICS_CORE};
 
         for (size_t i = 0; i < nd_count_of(details); i++) {
                 nd_autotext bytes = ND_TEXT(ND_GRPC_MESSAGE);
 
-                pack_pods(ticket->runtime, answer, details[i], &bytes);
+                pack_pods(pending->base.runtime, answer, details[i], &bytes);
                 if (bytes.overflow)
                         continue;
-                nd_grpc_call_send(ticket->call, nd_text_get(&bytes), bytes.length);
-                nd_grpc_call_finish(ticket->call, nullptr);
+                nd_grpc_call_send(pending->base.call, nd_text_get(&bytes), bytes.length);
+                nd_grpc_call_finish(pending->base.call, nullptr);
                 return;
         }
-        nd_grpc_call_finish(ticket->call,
+        nd_grpc_call_finish(pending->base.call,
                             nd_error_new(ND_EXHAUSTED, 0,
                                          "the metrics of %zu pods do not fit into one answer of %d bytes: turn on "
                                          "the kubelet's feature gate CRIListStreaming",
                                          answer->sandboxes.count, ND_GRPC_MESSAGE));
 }
 
-static void send_stream(struct ticket *ticket, Runtime__V1__PodSandboxMetrics **pods, size_t count) {
+static void send_stream(struct pending *pending, Runtime__V1__PodSandboxMetrics **pods, size_t count) {
         Runtime__V1__StreamPodSandboxMetricsResponse response = RUNTIME__V1__STREAM_POD_SANDBOX_METRICS_RESPONSE__INIT;
 
         response.n_pod_sandbox_metrics = count;
         response.pod_sandbox_metrics = pods;
         if (count > 0)
-                answer_send(ticket->call, &response.base);
+                answer_send(pending->base.call, &response.base);
 }
 
-static void stream_metrics(struct ticket *ticket, const struct stats_answer *answer) {
+static void stream_metrics(struct pending *pending, const struct stats_answer *answer) {
         nd_cleanup(nd_map_done) struct nd_map containers = {};
         Runtime__V1__PodSandboxMetrics *pods[METRICS_PER_MESSAGE];
         nd_autoarena memory = {};
@@ -494,23 +492,23 @@ static void stream_metrics(struct ticket *ticket, const struct stats_answer *ans
 
         index_containers(answer, &containers);
         nd_vector_each (stats, &answer->sandboxes) {
-                const struct sandbox *sandbox = nd_map_get(&ticket->runtime->pods.sandboxes, stats->id);
+                const struct sandbox *sandbox = nd_map_get(&pending->base.runtime->pods.sandboxes, stats->id);
 
                 if (!sandbox || !sandbox_is_shown(sandbox))
                         continue;
                 pods[count++] = answer_pod_metrics(&memory, sandbox, stats, &containers, METRICS_ALL);
                 if (count < METRICS_PER_MESSAGE)
                         continue;
-                send_stream(ticket, pods, count);
+                send_stream(pending, pods, count);
                 nd_arena_done(&memory);
                 count = 0;
         }
-        send_stream(ticket, pods, count);
-        nd_grpc_call_finish(ticket->call, nullptr);
+        send_stream(pending, pods, count);
+        nd_grpc_call_finish(pending->base.call, nullptr);
 }
 
 static void ask_metrics(struct nd_grpc_call *call, struct runtime *runtime,
-                        void (*tell)(struct ticket *ticket, const struct stats_answer *answer)) {
+                        void (*tell)(struct pending *pending, const struct stats_answer *answer)) {
         nd_cleanup(stats_question_done) struct stats_question question = {};
 
         ask_of_sandboxes(runtime, nullptr, &question);

@@ -2,7 +2,7 @@
 /* service.h - the tables of RPCs: decode, do, encode
  *
  * Nothing below these files knows protobuf. A handler decodes its request, asks the parts of the
- * runtime, which is its userdata, and answers at once or through a ticket of its own. */
+ * runtime, which is its userdata, and answers at once or through a pending call. */
 #pragma once
 
 #include "net/grpc-server.h"

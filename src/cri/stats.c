@@ -358,8 +358,8 @@ static void sweep_add(struct stats *stats, struct sweep *sweep, const struct con
 static void sweep_start(struct stats *stats, struct sweep *sweep, uint64_t deadline_us, nd_worker_callback callback) {
         sweep->found = sweep->trees.count > 0 ? share(sweep->trees.count * sizeof *sweep->found) : nullptr;
         if (sweep->found)
-                nd_error_free(nd_worker_start(stats->loop, "measure writable layers", walk_trees, sweep, deadline_us,
-                                              callback, stats, &sweep->worker));
+                nd_error_free(nd_worker_start(stats->loop, "measure writable layers", walk_trees, sweep, deadline_us, callback,
+                                              stats, &sweep->worker));
         if (!sweep->worker)
                 sweep_done(sweep);
 }
@@ -498,8 +498,8 @@ static void start_visit(struct stats_request *request) {
         if (request->question.processes)
                 list_cgroups(request);
         if (visit->traffic || visit->crowds)
-                nd_error_free(nd_worker_start(request->stats->loop, "visit the pods' networks and processes",
-                                              visit_all, visit, visit_deadline_us, on_visited, request, &visit->worker));
+                nd_error_free(nd_worker_start(request->stats->loop, "visit the pods' networks and processes", visit_all, visit,
+                                              visit_deadline_us, on_visited, request, &visit->worker));
 }
 
 /* ---- the module ---- */
@@ -517,8 +517,8 @@ void stats_ask(struct stats *stats, struct stats_question *question, stats_callb
         request->layers_awaited = want_layers(request);
         start_visit(request);
         if (request->layers_awaited || request->visit.worker)
-                (void) sd_event_add_time_relative(stats->loop, &request->patience, CLOCK_MONOTONIC,
-                                                  patience_us, ND_MS_US, on_impatience, request);
+                (void) sd_event_add_time_relative(stats->loop, &request->patience, CLOCK_MONOTONIC, patience_us, ND_MS_US,
+                                                  on_impatience, request);
         if (ret)
                 *ret = request;
         advance(request);

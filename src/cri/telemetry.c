@@ -246,8 +246,7 @@ void telemetry_format(const struct telemetry *telemetry, const struct telemetry_
         number(ret, "nodens_cri_pulls_running", "gauge", "Pulls under way, waiting ones included.", view->pulls);
         add_selftest(view->selftest, ret);
         number(ret, "process_resident_memory_bytes", "gauge", "Memory of nodens-cri.", resident_bytes());
-        number(ret, "nodens_cri_uptime_seconds", "gauge", "Since nodens-cri was started.",
-               view->uptime_us / ND_SECOND_US);
+        number(ret, "nodens_cri_uptime_seconds", "gauge", "Since nodens-cri was started.", view->uptime_us / ND_SECOND_US);
         head(ret, "nodens_cri_build_info", "gauge", "Its version.");
         nd_text_addf(ret, "nodens_cri_build_info{version=\"%s\"} 1\n", ND_VERSION);
 }

@@ -82,7 +82,7 @@ static void on_engine(struct nd_error *error, void *userdata) {
         do {                                                                                                                  \
                 uint64_t _end = nd_clock_us() + 60 * ND_SECOND_US;                                                            \
                 while (!(condition) && nd_clock_us() < _end)                                                                  \
-                        assert_true(sd_event_run((f)->loop, 100 * ND_MS_US) >= 0);                                     \
+                        assert_true(sd_event_run((f)->loop, 100 * ND_MS_US) >= 0);                                            \
                 assert_true(condition);                                                                                       \
         } while (0)
 

@@ -9,11 +9,11 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cri/runtime.h"
 #include "cri/network.h"
 #include "cri/paths.h"
 #include "cri/pins.h"
 #include "cri/record.h"
+#include "cri/runtime.h"
 #include "cri/sandbox.h"
 #include "sys/file.h"
 #include "sys/mount.h"

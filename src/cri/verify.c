@@ -341,8 +341,8 @@ static struct nd_error *start_look(struct verify *verify, const struct container
                 look->verdict = nullptr;
                 return nd_error_new(ND_EXHAUSTED, errno, "memory to share with a worker");
         }
-        return nd_worker_start(verify->loop, "look at a started container", look_work, look, check_deadline_us,
-                               on_looked, verify, &verify->worker);
+        return nd_worker_start(verify->loop, "look at a started container", look_work, look, check_deadline_us, on_looked,
+                               verify, &verify->worker);
 }
 
 static void look_at(struct verify *verify, const char *id) {

@@ -268,9 +268,8 @@ static int on_late([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
         bool was_busy = is_busy(session), resume;
 
         if (tunnel->phase == OPENING)
-                tunnel_end(tunnel,
-                           nd_error_new(ND_DEADLINE, 0, "the second stream did not come within %llu s",
-                                        (unsigned long long) (second_stream_timeout_us / ND_SECOND_US)));
+                tunnel_end(tunnel, nd_error_new(ND_DEADLINE, 0, "the second stream did not come within %llu s",
+                                                (unsigned long long) (second_stream_timeout_us / ND_SECOND_US)));
         else
                 tunnel_end(tunnel, nd_error_new(ND_DEADLINE, 0, "localhost:%u inside of the pod did not answer within %llu s",
                                                 tunnel->port, (unsigned long long) (connect_timeout_us / ND_SECOND_US)));

@@ -219,8 +219,7 @@ void remote_room(void *userdata) {
 
 static struct nd_error *pump_start(struct pump *pump, int fd) {
         pump->fd = fd;
-        if (sd_event_add_io(connection_parts(pump->remote->connection)->loop, &pump->source, fd, EPOLLIN, on_output, pump) <
-            0)
+        if (sd_event_add_io(connection_parts(pump->remote->connection)->loop, &pump->source, fd, EPOLLIN, on_output, pump) < 0)
                 return nd_error_new(ND_INTERNAL, 0, "watch the command's output");
         return nullptr;
 }
@@ -426,8 +425,9 @@ bool remote_event(const struct stream_event *event, void *userdata) {
 static int on_late([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
         struct remote *remote = userdata;
 
-        remote_end(remote, nd_error_new(ND_DEADLINE, 0, "the client did not open all streams within %llu s",
-                                        (unsigned long long) (streams_timeout_us / ND_SECOND_US)),
+        remote_end(remote,
+                   nd_error_new(ND_DEADLINE, 0, "the client did not open all streams within %llu s",
+                                (unsigned long long) (streams_timeout_us / ND_SECOND_US)),
                    0);
         return 0;
 }

@@ -160,11 +160,10 @@ struct nd_error *stream_server_new(sd_event *loop, const struct cri_config *conf
         nd_cleanup(server_done) struct stream_server *server = nd_new(struct stream_server);
         int r;
 
-        server->owner = (struct connection_owner) {
-                .parts = {.loop = loop, .config = config, .pods = pods, .pins = pins},
-                .redeem = redeem,
-                .ended = on_ended,
-                .userdata = server};
+        server->owner = (struct connection_owner) {.parts = {.loop = loop, .config = config, .pods = pods, .pins = pins},
+                                                   .redeem = redeem,
+                                                   .ended = on_ended,
+                                                   .userdata = server};
         server->fd = server->questions = -EBADF;
         nd_try(listen_somewhere(server));
         server->questions = nd_tcp_owner_open();
