@@ -61,6 +61,11 @@ static inline void nd_error_done(struct nd_error **error) {
 
 #define nd_autoerror nd_cleanup(nd_error_done)
 
+/* Drops an error on purpose: nd_ignore(nd_file_remove(...)). The place says why that is safe. */
+static inline void nd_ignore(struct nd_error *error) {
+        nd_error_free(error);
+}
+
 /* Returns from the calling function when the expression gives an error. */
 #define nd_try(expression)                                                                                                    \
         do {                                                                                                                  \

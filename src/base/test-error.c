@@ -90,6 +90,11 @@ static void try_returns_at_the_first_error([[maybe_unused]] void **state) {
         assert_true(went_on);
 }
 
+static void an_ignored_error_is_freed_and_no_error_is_fine([[maybe_unused]] void **state) {
+        nd_ignore(nd_error_new(ND_ABORTED, 0, "stop")); /* a sanitizer reports it if it stays */
+        nd_ignore(nullptr);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(an_error_says_what_and_then_why),
@@ -101,6 +106,7 @@ int main(void) {
                 cmocka_unit_test(every_code_has_a_name_of_its_own),
                 cmocka_unit_test(an_errno_becomes_the_code_that_fits),
                 cmocka_unit_test(try_returns_at_the_first_error),
+                cmocka_unit_test(an_ignored_error_is_freed_and_no_error_is_fine),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);
