@@ -20,7 +20,7 @@ struct attachment {
         int root;        /* mounts/rootfs; -EBADF = the engine mounts everything itself */
         bool refuses;    /* read-only volumes that the engine would have to mount */
         bool sys;        /* the host's /sys is attached */
-        nd_strings
+        struct nd_strings
                 covered; /* where the engine binds a volume, behind all links: what is attached there before would not be seen */
         declared_volumes declared; /* those that the engine is to bind; what they point to is in the caller's list */
         bool read_only;            /* a volume that is */

@@ -19,7 +19,7 @@ static bool is_all(const char *name) {
         return strcasecmp(name, "ALL") == 0;
 }
 
-static bool has_all(const nd_strings *names) {
+static bool has_all(const struct nd_strings *names) {
         nd_vector_each (name, names) {
                 if (is_all(*name))
                         return true;
@@ -27,7 +27,7 @@ static bool has_all(const nd_strings *names) {
         return false;
 }
 
-static struct nd_error *named(const nd_strings *names, uint64_t *ret) {
+static struct nd_error *named(const struct nd_strings *names, uint64_t *ret) {
         *ret = 0;
         nd_vector_each (name, names) {
                 nd_autofree char *quoted = nd_quote(*name);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "base/json-member.h"
 #include "base/yaml.h"
 #include "cri/config.h"
 #include "sys/file.h"
@@ -37,14 +38,14 @@ static struct nd_error *check_devices(yyjson_val *root) {
         yyjson_arr_iter devices;
         yyjson_val *list = nullptr, *device;
 
-        nd_try(nd_member_array(root, "devices", CDI_ITEMS, &list));
+        nd_try(nd_json_member_array(root, "devices", CDI_ITEMS, &list));
         devices = yyjson_arr_iter_with(list);
         while ((device = yyjson_arr_iter_next(&devices))) {
                 const char *name = nullptr;
 
                 if (!yyjson_is_obj(device))
                         return nd_error_new(ND_INVALID, 0, "a device is no object");
-                nd_try(nd_member_text(device, "name", CDI_TEXT, &name));
+                nd_try(nd_json_member_text(device, "name", CDI_TEXT, &name));
                 if (!name || !*name)
                         return nd_error_new(ND_INVALID, 0, "a device has no name");
         }
@@ -60,8 +61,8 @@ struct nd_error *cdi_file_parse(const char *text, size_t length, bool yaml, stru
         root = yyjson_doc_get_root(doc);
         if (!yyjson_is_obj(root))
                 return nd_error_new(ND_INVALID, 0, "not an object");
-        nd_try(nd_member_text(root, "cdiVersion", 64, &version));
-        nd_try(nd_member_text(root, "kind", 512, &kind));
+        nd_try(nd_json_member_text(root, "cdiVersion", 64, &version));
+        nd_try(nd_json_member_text(root, "kind", 512, &kind));
         if (!version || !*version)
                 return nd_error_new(ND_INVALID, 0, "no cdiVersion");
         if (!kind || !is_kind(kind))
@@ -96,7 +97,7 @@ struct edit {
 };
 
 static struct nd_error *path_member(yyjson_val *object, const char *key, const char **ret) {
-        nd_try(nd_member_text(object, key, CDI_TEXT, ret));
+        nd_try(nd_json_member_text(object, key, CDI_TEXT, ret));
         if (*ret && **ret != '/')
                 return nd_error_new(ND_INVALID, 0, "%s '%.200s' is not absolute", key, *ret);
         return nullptr;
@@ -104,11 +105,11 @@ static struct nd_error *path_member(yyjson_val *object, const char *key, const c
 
 /* A variable that is set already is set anew. */
 static struct nd_error *edit_env(const struct edit *edit, yyjson_val *value) {
-        nd_strings *environment = &edit->spec->process.environment;
+        struct nd_strings *environment = &edit->spec->process.environment;
         const char *text = nullptr;
         size_t name;
 
-        nd_try(nd_value_text(value, "env", CDI_TEXT, &text));
+        nd_try(nd_json_value_text(value, "env", CDI_TEXT, &text));
         name = text ? strcspn(text, "=") : 0;
         if (name == 0 || text[name] != '=')
                 return nd_error_new(ND_INVALID, 0, "a variable is not like NAME=VALUE");
@@ -144,14 +145,14 @@ static struct nd_error *read_node(yyjson_val *value, struct node *node) {
 
         nd_try(path_member(value, "path", &node->path));
         nd_try(path_member(value, "hostPath", &node->host));
-        nd_try(nd_member_text(value, "permissions", 3, &node->permissions));
-        nd_try(nd_member_text(value, "type", 8, &type));
+        nd_try(nd_json_member_text(value, "permissions", 3, &node->permissions));
+        nd_try(nd_json_member_text(value, "type", 8, &type));
         nd_try(node_type(type, &node->device.type));
-        nd_try(nd_member_number(value, "major", UINT32_MAX, &major));
-        nd_try(nd_member_number(value, "minor", UINT32_MAX, &minor));
-        nd_try(nd_member_number(value, "fileMode", 07777, &mode));
-        nd_try(nd_member_number(value, "uid", UINT32_MAX - 1, &uid));
-        nd_try(nd_member_number(value, "gid", UINT32_MAX - 1, &gid));
+        nd_try(nd_json_member_number(value, "major", UINT32_MAX, &major));
+        nd_try(nd_json_member_number(value, "minor", UINT32_MAX, &minor));
+        nd_try(nd_json_member_number(value, "fileMode", 07777, &mode));
+        nd_try(nd_json_member_number(value, "uid", UINT32_MAX - 1, &uid));
+        nd_try(nd_json_member_number(value, "gid", UINT32_MAX - 1, &gid));
         if (!node->path)
                 return nd_error_new(ND_INVALID, 0, "a device node has no path");
         if (node->permissions && node->permissions[strspn(node->permissions, "rwm")])
@@ -225,19 +226,19 @@ static struct nd_error *edit_device(const struct edit *edit, yyjson_val *value) 
         return nullptr;
 }
 
-static bool is_bind(const nd_strings *options) {
+static bool is_bind(const struct nd_strings *options) {
         return nd_strings_have(options, "bind") || nd_strings_have(options, "rbind");
 }
 
 static struct nd_error *edit_mount(const struct edit *edit, yyjson_val *value) {
-        nd_cleanup(nd_strings_done) nd_strings options = {};
+        nd_cleanup(nd_strings_done) struct nd_strings options = {};
         const char *host = nullptr, *inside = nullptr, *type = nullptr;
         struct nd_spec_mount *mount;
 
-        nd_try(nd_member_text(value, "hostPath", CDI_TEXT, &host));
+        nd_try(nd_json_member_text(value, "hostPath", CDI_TEXT, &host));
         nd_try(path_member(value, "containerPath", &inside));
-        nd_try(nd_member_text(value, "type", 64, &type));
-        nd_try(nd_member_strings(value, "options", 64, 1024, &options));
+        nd_try(nd_json_member_text(value, "type", 64, &type));
+        nd_try(nd_json_member_strings(value, "options", 64, 1024, &options));
         if (!host || !*host || !inside)
                 return nd_error_new(ND_INVALID, 0, "a mount lacks hostPath or containerPath");
         type = type && *type && !nd_streq(type, "none") ? type : "bind";
@@ -254,15 +255,15 @@ static struct nd_error *edit_hook(const struct edit *edit, yyjson_val *value) {
         nd_cleanup(nd_spec_hook_done) struct nd_spec_hook hook = {};
         const char *stage = nullptr, *path = nullptr;
 
-        nd_try(nd_member_text(value, "hookName", 64, &stage));
+        nd_try(nd_json_member_text(value, "hookName", 64, &stage));
         nd_try(path_member(value, "path", &path));
         hook.stage = nd_spec_hook_stage(stage ?: "");
         if (!hook.stage || !path)
                 return nd_error_new(ND_INVALID, 0, "a hook has no path, or a name that OCI has not");
         hook.path = nd_strdup(path);
-        nd_try(nd_member_strings(value, "args", CDI_ITEMS, CDI_TEXT, &hook.arguments));
-        nd_try(nd_member_strings(value, "env", CDI_ITEMS, CDI_TEXT, &hook.environment));
-        nd_try(nd_member_number(value, "timeout", 3600, &hook.timeout_s));
+        nd_try(nd_json_member_strings(value, "args", CDI_ITEMS, CDI_TEXT, &hook.arguments));
+        nd_try(nd_json_member_strings(value, "env", CDI_ITEMS, CDI_TEXT, &hook.environment));
+        nd_try(nd_json_member_number(value, "timeout", 3600, &hook.timeout_s));
         nd_vector_push(&edit->spec->hooks, nd_take(hook, (struct nd_spec_hook) {}));
         return nullptr;
 }
@@ -287,7 +288,7 @@ static struct nd_error *edit_list(const struct edit *edit, size_t kind, yyjson_v
         yyjson_arr_iter items;
         yyjson_val *list = nullptr, *item;
 
-        nd_try(nd_member_array(edits, kinds[kind].key, CDI_ITEMS, &list));
+        nd_try(nd_json_member_array(edits, kinds[kind].key, CDI_ITEMS, &list));
         items = yyjson_arr_iter_with(list);
         while ((item = yyjson_arr_iter_next(&items))) {
                 if (kinds[kind].objects && !yyjson_is_obj(item))
@@ -319,7 +320,7 @@ struct nd_error *cdi_file_edit(const struct cdi_file *file, const char *device, 
 
         if (!holder)
                 return nd_error_new(ND_NOT_FOUND, 0, "no device '%.200s'", device);
-        nd_try(nd_member_object(holder, "containerEdits", &edits));
+        nd_try(nd_json_member_object(holder, "containerEdits", &edits));
         if (!edits)
                 return nullptr;
         nd_try(check_keys(edits));
@@ -357,7 +358,7 @@ static struct nd_error *read_file(const char *directory, const char *name, bool 
 }
 
 static void read_directory(struct library *library, const char *directory, size_t number) {
-        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
         nd_autoerror struct nd_error *error = nd_dir_list_files(AT_FDCWD, directory, CDI_FILES, &names);
 
         if (error && nd_error_code(error) != ND_NOT_FOUND)
@@ -423,7 +424,7 @@ static struct nd_error *add(struct library *library, const char *device, const c
         return cdi_file_edit(&found->file, device, look, spec);
 }
 
-struct nd_error *cdi_describe(const struct cri_config *config, const nd_strings *devices, struct nd_spec *spec) {
+struct nd_error *cdi_describe(const struct cri_config *config, const struct nd_strings *devices, struct nd_spec *spec) {
         nd_cleanup(library_done) struct library library = {.complaints = ND_TEXT(2048)};
 
         if (devices->count == 0)

@@ -20,7 +20,8 @@ enum {
 };
 
 /* Adds to the spec what the devices need. Reads files and looks at devices of the host: for workers. */
-[[nodiscard]] struct nd_error *cdi_describe(const struct cri_config *config, const nd_strings *devices, struct nd_spec *spec);
+[[nodiscard]] struct nd_error *cdi_describe(const struct cri_config *config, const struct nd_strings *devices,
+                                            struct nd_spec *spec);
 
 /* ---- one file, without any I/O ---- */
 

@@ -20,7 +20,7 @@ static constexpr uint64_t pause_us = 100 * ND_MS_US;
 
 struct checkup {
         struct runtime *runtime;
-        nd_strings ids; /* of sandboxes, from the last to the first */
+        struct nd_strings ids; /* of sandboxes, from the last to the first */
         sd_event_source *timer;
 };
 

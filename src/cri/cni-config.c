@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/json-member.h"
 #include "base/json.h"
 #include "cri/bandwidth.h"
 
@@ -40,12 +41,12 @@ static bool is_plain(const char *word) {
 static struct nd_error *take_capabilities(yyjson_val *object, struct cni_plugin *plugin) {
         yyjson_val *capabilities = nullptr;
 
-        nd_try(nd_member_object(object, "capabilities", &capabilities));
+        nd_try(nd_json_member_object(object, "capabilities", &capabilities));
         if (!capabilities)
                 return nullptr;
-        nd_try(nd_member_bool(capabilities, "portMappings", &plugin->takes_ports));
-        nd_try(nd_member_bool(capabilities, "bandwidth", &plugin->takes_bandwidth));
-        return nd_member_bool(capabilities, "dns", &plugin->takes_dns);
+        nd_try(nd_json_member_bool(capabilities, "portMappings", &plugin->takes_ports));
+        nd_try(nd_json_member_bool(capabilities, "bandwidth", &plugin->takes_bandwidth));
+        return nd_json_member_bool(capabilities, "dns", &plugin->takes_dns);
 }
 
 static struct nd_error *take_plugin(yyjson_val *object, struct cni_config *config) {
@@ -56,7 +57,7 @@ static struct nd_error *take_plugin(yyjson_val *object, struct cni_config *confi
         plugin = &config->plugins.items[config->plugins.count - 1];
         if (!yyjson_is_obj(object))
                 return nd_error_new(ND_INVALID, 0, "plugin %zu is no object", config->plugins.count);
-        nd_try(nd_member_text(object, "type", WORD, &type));
+        nd_try(nd_json_member_text(object, "type", WORD, &type));
         if (!type || !is_plain(type))
                 return nd_error_new(ND_INVALID, 0, "plugin %zu: 'type' must be a program's name", config->plugins.count);
         plugin->type = nd_strdup(type);
@@ -70,7 +71,7 @@ static struct nd_error *take_plugins(yyjson_val *root, struct cni_config *config
 
         if (!yyjson_obj_get(root, "plugins"))
                 return take_plugin(root, config);
-        nd_try(nd_member_array(root, "plugins", CNI_PLUGINS_MOST, &list));
+        nd_try(nd_json_member_array(root, "plugins", CNI_PLUGINS_MOST, &list));
         if (!list || yyjson_arr_size(list) == 0)
                 return nd_error_new(ND_INVALID, 0, "'plugins' names none");
         objects = yyjson_arr_iter_with(list);
@@ -94,8 +95,8 @@ struct nd_error *cni_config_parse(const char *text, size_t length, struct cni_co
         root = yyjson_doc_get_root(doc);
         if (!yyjson_is_obj(root))
                 return nd_error_new(ND_INVALID, 0, "not a network configuration: no object");
-        nd_try(nd_member_text(root, "name", WORD, &name));
-        nd_try(nd_member_text(root, "cniVersion", WORD, &version));
+        nd_try(nd_json_member_text(root, "name", WORD, &name));
+        nd_try(nd_json_member_text(root, "cniVersion", WORD, &version));
         if (!name || !is_plain(name))
                 return nd_error_new(ND_INVALID, 0, "'name' must be letters, digits, '_', '.' and '-'");
         if (version && !is_plain(version) && version[0])
@@ -130,7 +131,7 @@ static yyjson_mut_val *port_mappings(yyjson_mut_doc *doc, const struct sandbox_r
         return list;
 }
 
-static void add_strings(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, const nd_strings *strings) {
+static void add_strings(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, const struct nd_strings *strings) {
         yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, object, key);
 
         nd_vector_each (string, strings) {

@@ -4,6 +4,8 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "base/json-member.h"
+
 enum {
         INTERFACES_MOST = 256,
         WORDS = 4096, /* of an error, for people */
@@ -11,7 +13,7 @@ enum {
         TRY_AGAIN = 11, /* CNI's code */
 };
 
-static struct nd_error *add_address(const char *text, nd_strings *ret) {
+static struct nd_error *add_address(const char *text, struct nd_strings *ret) {
         char address[CIDR + 1];
         struct in6_addr binary;
         size_t length = strcspn(text, "/");
@@ -33,7 +35,7 @@ static struct nd_error *find_interface(yyjson_val *root, const char *name, bool 
         int64_t position = 0;
 
         *ret = -1;
-        nd_try(nd_member_array(root, "interfaces", INTERFACES_MOST, &list));
+        nd_try(nd_json_member_array(root, "interfaces", INTERFACES_MOST, &list));
         *ret_listed = list && yyjson_arr_size(list) > 0;
         if (!list)
                 return nullptr;
@@ -43,8 +45,8 @@ static struct nd_error *find_interface(yyjson_val *root, const char *name, bool 
 
                 if (!yyjson_is_obj(item))
                         return nd_error_new(ND_INVALID, 0, "an interface that is no object");
-                nd_try(nd_member_text(item, "name", WORDS, &found));
-                nd_try(nd_member_text(item, "sandbox", WORDS, &sandbox));
+                nd_try(nd_json_member_text(item, "name", WORDS, &found));
+                nd_try(nd_json_member_text(item, "sandbox", WORDS, &sandbox));
                 if (found && sandbox && sandbox[0] && nd_streq(found, name))
                         *ret = position;
         }
@@ -52,7 +54,7 @@ static struct nd_error *find_interface(yyjson_val *root, const char *name, bool 
 }
 
 /* Results since version 0.3. */
-static struct nd_error *take_ips(yyjson_val *root, yyjson_val *ips, const char *interface, nd_strings *ret) {
+static struct nd_error *take_ips(yyjson_val *root, yyjson_val *ips, const char *interface, struct nd_strings *ret) {
         yyjson_arr_iter items = yyjson_arr_iter_with(ips);
         int64_t position = -1;
         bool listed = false;
@@ -65,7 +67,7 @@ static struct nd_error *take_ips(yyjson_val *root, yyjson_val *ips, const char *
 
                 if (!yyjson_is_obj(item))
                         return nd_error_new(ND_INVALID, 0, "an address that is no object");
-                nd_try(nd_member_text(item, "address", WORDS, &address));
+                nd_try(nd_json_member_text(item, "address", WORDS, &address));
                 if (!address)
                         return nd_error_new(ND_INVALID, 0, "an entry of 'ips' without an address");
                 index = yyjson_obj_get(item, "interface");
@@ -77,25 +79,25 @@ static struct nd_error *take_ips(yyjson_val *root, yyjson_val *ips, const char *
 }
 
 /* Results of 0.1 and 0.2. */
-static struct nd_error *take_old(yyjson_val *root, nd_strings *ret) {
+static struct nd_error *take_old(yyjson_val *root, struct nd_strings *ret) {
         static const char *const families[] = {"ip4", "ip6"};
 
         for (size_t i = 0; i < nd_count_of(families); i++) {
                 yyjson_val *family = nullptr;
                 const char *address = nullptr;
 
-                nd_try(nd_member_object(root, families[i], &family));
+                nd_try(nd_json_member_object(root, families[i], &family));
                 if (!family)
                         continue;
-                nd_try(nd_member_text(family, "ip", WORDS, &address));
+                nd_try(nd_json_member_text(family, "ip", WORDS, &address));
                 if (address)
                         nd_try(add_address(address, ret));
         }
         return nullptr;
 }
 
-struct nd_error *cni_result_addresses(const char *text, size_t length, const char *interface, nd_strings *ret) {
-        nd_cleanup(nd_strings_done) nd_strings addresses = {};
+struct nd_error *cni_result_addresses(const char *text, size_t length, const char *interface, struct nd_strings *ret) {
+        nd_cleanup(nd_strings_done) struct nd_strings addresses = {};
         yyjson_val *root, *ips = nullptr;
         nd_autojson doc = nullptr;
 
@@ -103,9 +105,9 @@ struct nd_error *cni_result_addresses(const char *text, size_t length, const cha
         root = yyjson_doc_get_root(doc);
         if (!yyjson_is_obj(root))
                 return nd_error_new(ND_INVALID, 0, "a result that is no object");
-        nd_try(nd_member_array(root, "ips", CNI_ADDRESSES_MOST, &ips));
+        nd_try(nd_json_member_array(root, "ips", CNI_ADDRESSES_MOST, &ips));
         nd_try(ips ? take_ips(root, ips, interface, &addresses) : take_old(root, &addresses));
-        *ret = nd_take(addresses, (nd_strings) {});
+        *ret = nd_take(addresses, (struct nd_strings) {});
         return nullptr;
 }
 

@@ -80,7 +80,7 @@ static struct nd_error *make_arguments(const struct cni_chain *chain, char **ret
 }
 
 /* Our own environment, for PATH and proxies, and CNI's. */
-static struct nd_error *make_environment(const struct cni_chain *chain, nd_strings *ret) {
+static struct nd_error *make_environment(const struct cni_chain *chain, struct nd_strings *ret) {
         nd_autofree char *arguments = nullptr;
 
         nd_try(make_arguments(chain, &arguments));
@@ -110,7 +110,7 @@ static void on_plugin(struct nd_child_result *result, void *userdata);
 static struct nd_error *start_plugin(struct cni_chain *chain) {
         const struct cni_plugin *plugin = &chain->config.plugins.items[position(chain)];
         nd_autofree char *program = nd_program_find(chain->directories, plugin->type), *input = nullptr;
-        nd_cleanup(nd_strings_done) nd_strings environment = {};
+        nd_cleanup(nd_strings_done) struct nd_strings environment = {};
 
         if (!program)
                 return nd_error_new(ND_UNAVAILABLE, ENOENT, "the plugin is not in %s", chain->directories);

@@ -332,7 +332,7 @@ static struct nd_error *launch(struct container_operation *operation) {
         struct runtime *daemon = operation->daemon;
         const struct sandbox_request *pod = &container->sandbox->request;
         const struct container_request *request = &container->request;
-        nd_cleanup(nd_strings_done) nd_strings argv = {};
+        nd_cleanup(nd_strings_done) struct nd_strings argv = {};
         nd_autofree char *directory = path_of_container_run(&daemon->config, container->id);
         nd_autofree char *bundle = path_of_container(&daemon->config, container);
         nd_autofree char *pid_file = nd_format("%s/pid", directory), *console = nullptr;

@@ -39,24 +39,24 @@ const char *const *engine_environment(void) {
         return (const char *const *) variables;
 }
 
-static void add(nd_strings *list, const char *text) {
+static void add(struct nd_strings *list, const char *text) {
         nd_strings_add(list, text);
 }
 
-static void add_pair(nd_strings *list, const char *option, const char *value) {
+static void add_pair(struct nd_strings *list, const char *option, const char *value) {
         if (!value)
                 return;
         add(list, option);
         add(list, value);
 }
 
-static void end(nd_strings *list) {
+static void end(struct nd_strings *list) {
         nd_vector_push(list, nullptr);
 }
 
 /* What every call begins with; without a verb there is more to come before it. The program is looked up here: a monitor executes what it is
  * given. */
-static struct nd_error *begin(const struct cri_config *config, const char *handler, const char *verb, nd_strings *ret) {
+static struct nd_error *begin(const struct cri_config *config, const char *handler, const char *verb, struct nd_strings *ret) {
         nd_autofree char *root = path_of_engine(config, handler), *found = nullptr;
         const char *path = getenv("PATH");
         struct runtime_handler engine;
@@ -80,7 +80,7 @@ static struct nd_error *begin(const struct cri_config *config, const char *handl
 }
 
 struct nd_error *engine_create_argv(const struct cri_config *config, const char *handler, const char *id, const char *bundle,
-                                    const char *pid_file, const char *console, nd_strings *ret) {
+                                    const char *pid_file, const char *console, struct nd_strings *ret) {
         nd_try(begin(config, handler, "create", ret));
         add_pair(ret, "--bundle", bundle);
         add_pair(ret, "--pid-file", pid_file);
@@ -92,7 +92,7 @@ struct nd_error *engine_create_argv(const struct cri_config *config, const char 
 
 struct nd_error *engine_exec_argv(const struct cri_config *config, const char *handler, const char *id, const char *process,
                                   const char *cgroup, const char *pid_file, const char *console, bool detach, const char *log,
-                                  nd_strings *ret) {
+                                  struct nd_strings *ret) {
         nd_try(begin(config, handler, nullptr, ret));
         add_pair(ret, "--log", log);
         add(ret, "exec");
@@ -124,7 +124,7 @@ static void on_end(struct nd_child_result *result, void *userdata) {
         free(call);
 }
 
-static struct nd_error *run(sd_event *loop, nd_strings *argv, const char *input, const struct engine_call *like,
+static struct nd_error *run(sd_event *loop, struct nd_strings *argv, const char *input, const struct engine_call *like,
                             struct engine_call **ret) {
         struct nd_child_plan plan = {.argv = (const char *const *) argv->items,
                                      .dies_with_us = true,
@@ -143,7 +143,7 @@ static struct nd_error *run(sd_event *loop, nd_strings *argv, const char *input,
 
 struct nd_error *engine_start(sd_event *loop, const struct cri_config *config, const char *handler, const char *id,
                               engine_callback callback, void *userdata, struct engine_call **ret) {
-        nd_cleanup(nd_strings_done) nd_strings argv = {};
+        nd_cleanup(nd_strings_done) struct nd_strings argv = {};
         struct engine_call like = {.verb = "start", .callback = callback, .userdata = userdata};
 
         nd_try(begin(config, handler, "start", &argv));
@@ -154,7 +154,7 @@ struct nd_error *engine_start(sd_event *loop, const struct cri_config *config, c
 
 struct nd_error *engine_delete(sd_event *loop, const struct cri_config *config, const char *handler, const char *id,
                                engine_callback callback, void *userdata, struct engine_call **ret) {
-        nd_cleanup(nd_strings_done) nd_strings argv = {};
+        nd_cleanup(nd_strings_done) struct nd_strings argv = {};
         struct engine_call like = {.verb = "delete", .absent_is_done = true, .callback = callback, .userdata = userdata};
 
         nd_try(begin(config, handler, "delete", &argv));
@@ -166,7 +166,7 @@ struct nd_error *engine_delete(sd_event *loop, const struct cri_config *config, 
 
 struct nd_error *engine_update(sd_event *loop, const struct cri_config *config, const char *handler, const char *id,
                                const char *resources, engine_callback callback, void *userdata, struct engine_call **ret) {
-        nd_cleanup(nd_strings_done) nd_strings argv = {};
+        nd_cleanup(nd_strings_done) struct nd_strings argv = {};
         struct engine_call like = {.verb = "update", .callback = callback, .userdata = userdata};
 
         nd_try(begin(config, handler, "update", &argv));

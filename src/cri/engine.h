@@ -7,8 +7,8 @@
 
 #include <systemd/sd-event.h>
 
+#include "base/strings.h"
 #include "cri/config.h"
-#include "oci/member.h"
 
 /* The variables that crun and whoever calls it may see. Nothing else of ours is for them, above all not the socket that tells systemd of our
  * readiness: crun would hand it on to the container. */
@@ -21,13 +21,13 @@ typedef void (*engine_callback)(struct nd_error *error, void *userdata); /* the 
  * gets the terminal, nullptr for pipes. */
 [[nodiscard]] struct nd_error *engine_create_argv(const struct cri_config *config, const char *handler, const char *id,
                                                   const char *bundle, const char *pid_file, const char *console,
-                                                  nd_strings *ret);
+                                                  struct nd_strings *ret);
 
 /* `crun exec`: process is the file with the OCI process; cgroup is a cgroup below the container's, nullptr = its own; console and pid_file may be nullptr.
  * Runs in the foreground unless detach. What crun itself has to say is also in the file log, nullptr = none. */
 [[nodiscard]] struct nd_error *engine_exec_argv(const struct cri_config *config, const char *handler, const char *id,
                                                 const char *process, const char *cgroup, const char *pid_file,
-                                                const char *console, bool detach, const char *log, nd_strings *ret);
+                                                const char *console, bool detach, const char *log, struct nd_strings *ret);
 
 [[nodiscard]] struct nd_error *engine_start(sd_event *loop, const struct cri_config *config, const char *handler,
                                             const char *id, engine_callback callback, void *userdata,

@@ -69,7 +69,7 @@ static void add_term(yyjson_mut_doc *out, yyjson_mut_val *process) {
         (void) yyjson_mut_arr_add_str(out, variables, "TERM=xterm");
 }
 
-static void fill_process(yyjson_mut_doc *out, yyjson_mut_val *process, const nd_strings *command, bool terminal) {
+static void fill_process(yyjson_mut_doc *out, yyjson_mut_val *process, const struct nd_strings *command, bool terminal) {
         yyjson_mut_val *arguments = yyjson_mut_arr(out);
 
         nd_vector_each (word, command)
@@ -85,7 +85,7 @@ static void fill_process(yyjson_mut_doc *out, yyjson_mut_val *process, const nd_
         yyjson_mut_doc_set_root(out, process);
 }
 
-struct nd_error *exec_process(const char *config, size_t length, const nd_strings *command, bool terminal, char **ret,
+struct nd_error *exec_process(const char *config, size_t length, const struct nd_strings *command, bool terminal, char **ret,
                               size_t *ret_length, int *ret_oom_score_adj) {
         nd_autojson doc = nullptr;
         yyjson_val *process;
@@ -218,7 +218,7 @@ static void sweep_cgroup(sd_event *loop, const char *cgroup, const char *name, b
 
 void exec_forget(sd_event *loop, const struct cri_config *config, const struct container *container) {
         nd_autofree char *cgroup = cgroup_of(config, container);
-        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
         nd_autoclose int fd = -EBADF;
 
         if (*cgroup == '\0')
@@ -354,7 +354,7 @@ static struct nd_error *launch(struct exec *exec, const struct cri_config *confi
         nd_autofree char *process_path = nd_format("/proc/self/fd/%d", PROCESS_FD),
                          *log_path = nd_format("/proc/self/fd/%d", LOG_FD), *console_path = nullptr;
         const int descriptors[] = {process, exec->log, has_terminal(plan) ? plan->streams->console : -EBADF};
-        nd_cleanup(nd_strings_done) nd_strings argv = {};
+        nd_cleanup(nd_strings_done) struct nd_strings argv = {};
 
         if (has_terminal(plan))
                 console_path = nd_format("/proc/self/fd/%d", CONSOLE_FD);

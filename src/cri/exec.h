@@ -6,7 +6,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/error.h"
-#include "oci/member.h"
+#include "base/strings.h"
 
 struct container;
 struct cri_config;
@@ -31,7 +31,7 @@ struct exec_streams {
 
 struct exec_plan {
         const struct container *container;
-        const nd_strings *command;
+        const struct nd_strings *command;
         /* nullptr: the result has the output. With streams it has nothing but the exit code. */
         const struct exec_streams *streams;
         uint64_t timeout_us; /* 0 = none */
@@ -49,5 +49,5 @@ void exec_forget(sd_event *loop, const struct cri_config *config, const struct c
 
 /* The OCI process of a command: the container's own (from its config.json) with other arguments, and with a terminal or without. ret_oom_score_adj is
  * what crun leaves to its caller; 0 where the spec says nothing. */
-[[nodiscard]] struct nd_error *exec_process(const char *config, size_t length, const nd_strings *command, bool terminal,
+[[nodiscard]] struct nd_error *exec_process(const char *config, size_t length, const struct nd_strings *command, bool terminal,
                                             char **ret, size_t *ret_length, int *ret_oom_score_adj);

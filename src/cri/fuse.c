@@ -133,7 +133,7 @@ static void look_at_descriptors(const char *thread, numbers *ret) {
 }
 
 static void look_at_cgroup(int cgroup, unsigned depth, unsigned *threads, numbers *ret) {
-        nd_cleanup(nd_names_done) nd_names children = {};
+        nd_cleanup(nd_strings_done) struct nd_strings children = {};
         char text[ND_CGROUP_FILE];
 
         if (nd_cgroup_read(cgroup, "cgroup.threads", text))

@@ -9,7 +9,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        nd_cleanup(nd_strings_done) nd_strings addresses = {};
+        nd_cleanup(nd_strings_done) struct nd_strings addresses = {};
         nd_autoerror struct nd_error *error = cni_result_addresses((const char *) data, size, "eth0", &addresses);
         nd_autoerror struct nd_error *told = cni_result_error((const char *) data, size);
         struct in6_addr binary;

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/json-member.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "cri/bandwidth.h"
@@ -94,7 +95,7 @@ static void close_dir(DIR **dir) {
 }
 
 /* Names in order. Links are followed when a file is read: a DaemonSet may well install one. */
-static void list_files(const char *directory, nd_strings *ret) {
+static void list_files(const char *directory, struct nd_strings *ret) {
         nd_cleanup(close_dir) DIR *dir = opendir(directory);
         const struct dirent *entry;
 
@@ -105,7 +106,7 @@ static void list_files(const char *directory, nd_strings *ret) {
                 qsort(ret->items, ret->count, sizeof *ret->items, compare);
 }
 
-static char *stamp_of(const char *directory, const nd_strings *files) {
+static char *stamp_of(const char *directory, const struct nd_strings *files) {
         struct nd_text text = ND_TEXT(FILES_MOST * 512);
 
         nd_vector_each (name, files) {
@@ -132,7 +133,7 @@ static struct nd_error *read_file(const char *path, struct cni_config *ret) {
         return cni_config_parse(text, strlen(text), ret);
 }
 
-static void read_all(struct network *network, const nd_strings *files) {
+static void read_all(struct network *network, const struct nd_strings *files) {
         forget(network);
         nd_vector_each (name, files) {
                 nd_autofree char *path = nd_format("%s/%s", network->config->cni_config, *name);
@@ -150,7 +151,7 @@ static void read_all(struct network *network, const nd_strings *files) {
 }
 
 static void refresh(struct network *network) {
-        nd_cleanup(nd_strings_done) nd_strings files = {};
+        nd_cleanup(nd_strings_done) struct nd_strings files = {};
         nd_autofree char *stamp = nullptr;
 
         list_files(network->config->cni_config, &files);
@@ -215,9 +216,9 @@ static struct nd_error *read_note(const struct sandbox *sandbox, struct cni_conf
 
         nd_try(nd_json_parse(note, strlen(note), NOTE_CEILING, &doc));
         root = yyjson_doc_get_root(doc);
-        nd_try(nd_member_text(root, "config", CNI_CONFIG_CEILING, &config));
-        nd_try(nd_member_text(root, "file", 4096, &file));
-        nd_try(nd_member_text(root, "result", CNI_RESULT_CEILING, &result));
+        nd_try(nd_json_member_text(root, "config", CNI_CONFIG_CEILING, &config));
+        nd_try(nd_json_member_text(root, "file", 4096, &file));
+        nd_try(nd_json_member_text(root, "result", CNI_RESULT_CEILING, &result));
         if (!config)
                 return nd_error_new(ND_INTERNAL, 0, "no configuration is noted");
         nd_try(cni_config_parse(config, strlen(config), ret_config));
@@ -276,7 +277,7 @@ static void end_soon(struct network_call *call, struct nd_error *error) {
 
 static struct nd_error *take_result(struct sandbox *sandbox, const char *result) {
         nd_cleanup(cni_config_done) struct cni_config config = {};
-        nd_cleanup(nd_strings_done) nd_strings addresses = {};
+        nd_cleanup(nd_strings_done) struct nd_strings addresses = {};
         nd_autofree char *file = nullptr, *old = nullptr;
 
         nd_try(read_note(sandbox, &config, &file, &old));
@@ -289,7 +290,7 @@ static struct nd_error *take_result(struct sandbox *sandbox, const char *result)
         free(sandbox->network_result);
         sandbox->network_result = make_note(file, config.source, result);
         nd_strings_done(&sandbox->addresses);
-        sandbox->addresses = nd_take(addresses, (nd_strings) {});
+        sandbox->addresses = nd_take(addresses, (struct nd_strings) {});
         return nullptr;
 }
 

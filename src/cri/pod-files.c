@@ -59,7 +59,7 @@ static struct nd_error *write_hosts(const struct sandbox_request *request, struc
         return nullptr;
 }
 
-static void add_words(struct nd_text *text, const char *keyword, const nd_strings *words) {
+static void add_words(struct nd_text *text, const char *keyword, const struct nd_strings *words) {
         if (words->count == 0)
                 return;
         nd_text_add(text, keyword);
@@ -86,7 +86,7 @@ static struct nd_error *write_resolv(const struct sandbox_request *request, stru
 }
 
 /* A line break in a word would be a line of its own. */
-static struct nd_error *check_words(const char *what, const nd_strings *words) {
+static struct nd_error *check_words(const char *what, const struct nd_strings *words) {
         nd_vector_each (word, words) {
                 if (strpbrk(*word, "\r\n"))
                         return nd_error_new(ND_INVALID, 0, "DNS %s: a line break inside a word", what);

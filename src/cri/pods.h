@@ -47,10 +47,10 @@ struct sandbox {
         struct sandbox_request request;
         enum sandbox_state state;
         unsigned made;
-        bool this_boot;       /* otherwise nothing of it can be alive */
-        uint64_t created_at;  /* nanoseconds since 1970, as everywhere */
-        nd_strings addresses; /* of the pod's network, the primary one first */
-        char *network_result; /* network.c's own note, for DEL: configuration and result as JSON; nullptr = none */
+        bool this_boot;              /* otherwise nothing of it can be alive */
+        uint64_t created_at;         /* nanoseconds since 1970, as everywhere */
+        struct nd_strings addresses; /* of the pod's network, the primary one first */
+        char *network_result;        /* network.c's own note, for DEL: configuration and result as JSON; nullptr = none */
         char *network_check; /* what CHECK found since this daemon runs: "" = all is there, nullptr = not asked; not recorded */
         struct network_call *checking; /* the CHECK that runs, or nullptr: it must not keep a stop waiting */
         bool stopping;                 /* no container may be created any more; not recorded */

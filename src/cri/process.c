@@ -10,14 +10,14 @@
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-static void add_all(nd_strings *list, const nd_strings *more) {
+static void add_all(struct nd_strings *list, const struct nd_strings *more) {
         nd_vector_each (text, more) {
                 nd_strings_add(list, *text);
         }
 }
 
 static struct nd_error *put_arguments(const struct container_request *request, const struct nd_image_config *image,
-                                      nd_strings *ret) {
+                                      struct nd_strings *ret) {
         bool own = request->command.count > 0;
 
         add_all(ret, own ? &request->command : &image->entrypoint);
@@ -33,7 +33,7 @@ static struct nd_error *put_arguments(const struct container_request *request, c
 /* Variables in the order in which their names came first; a later value takes the earlier one's place. Images have thousands at most, but a
  * hostile one has that many: names are found by a map. */
 struct variables {
-        nd_strings *list;
+        struct nd_strings *list;
         struct nd_map places; /* name -> index + 1 */
 };
 
@@ -62,7 +62,7 @@ static void set_pair(struct variables *variables, const char *pair) {
 }
 
 static void put_environment(const struct container_request *request, const struct nd_image_config *image, const char *hostname,
-                            nd_strings *ret) {
+                            struct nd_strings *ret) {
         struct variables variables = {.list = ret};
         struct utsname node;
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cri/pull-event.h"
 
+#include "base/json-member.h"
+
 void pull_event_done(struct pull_event *event) {
         nd_vector_each (image, &event->images) {
                 nd_strings_done(&image->names);
@@ -14,7 +16,7 @@ void pull_event_done(struct pull_event *event) {
 static struct nd_error *take_digest(yyjson_val *object, const char *key, struct nd_digest *ret) {
         const char *text;
 
-        nd_try(nd_member_text(object, key, ND_DIGEST_TEXT, &text));
+        nd_try(nd_json_member_text(object, key, ND_DIGEST_TEXT, &text));
         return text && *text ? nd_error_wrap(nd_digest_parse(text, ret), "%s", key) : nullptr;
 }
 
@@ -32,9 +34,9 @@ static struct nd_error *take_layer(yyjson_val *root, struct pull_event *event) {
         const char *state;
 
         nd_try(need_digest(root, "digest", &event->digest));
-        nd_try(nd_member_number(root, "size", UINT64_MAX, &event->size));
-        nd_try(nd_member_number(root, "done", UINT64_MAX, &event->done));
-        nd_try(nd_member_text(root, "state", 16, &state));
+        nd_try(nd_json_member_number(root, "size", UINT64_MAX, &event->size));
+        nd_try(nd_json_member_number(root, "done", UINT64_MAX, &event->done));
+        nd_try(nd_json_member_text(root, "state", 16, &state));
         for (size_t i = 0; state && i < nd_count_of(states); i++)
                 if (nd_streq(states[i], state))
                         event->state = states[i];
@@ -49,14 +51,14 @@ static struct nd_error *take_image(yyjson_val *object, struct pull_event *event)
         nd_try(need_digest(object, "manifestDigest", &image->manifest));
         nd_try(take_digest(object, "indexDigest", &image->index));
         nd_try(need_digest(object, "configDigest", &image->config));
-        return nd_member_strings(object, "names", 100, 1024, &image->names);
+        return nd_json_member_strings(object, "names", 100, 1024, &image->names);
 }
 
 static struct nd_error *take_done(yyjson_val *root, struct pull_event *event) {
         yyjson_val *images, *image;
         yyjson_arr_iter each;
 
-        nd_try(nd_member_array(root, "images", PULL_IMAGES, &images));
+        nd_try(nd_json_member_array(root, "images", PULL_IMAGES, &images));
         each = yyjson_arr_iter_with(images);
         while ((image = yyjson_arr_iter_next(&each)))
                 nd_try(take_image(image, event));
@@ -67,8 +69,8 @@ static struct nd_error *take_error(yyjson_val *root, struct pull_event *event) {
         const char *message;
         uint64_t code = 0;
 
-        nd_try(nd_member_number(root, "code", 16, &code));
-        nd_try(nd_member_text(root, "message", PULL_MESSAGE, &message));
+        nd_try(nd_json_member_number(root, "code", 16, &code));
+        nd_try(nd_json_member_text(root, "message", PULL_MESSAGE, &message));
         if (code == 0 || !message)
                 return nd_error_new(ND_INVALID, 0, "an error without code or message");
         event->code = (enum nd_code) code;
@@ -82,8 +84,8 @@ static struct nd_error *take_unpacked(yyjson_val *root, struct pull_event *event
         nd_try(need_digest(root, "chain", &event->layer.chain));
         nd_try(need_digest(root, "diffId", &layer->diff_id));
         nd_try(take_digest(root, "parent", &layer->parent));
-        nd_try(nd_member_number(root, "size", ND_LAYER_SIZE, &layer->size));
-        return nd_member_number(root, "inodes", ND_LAYER_SIZE, &layer->inodes);
+        nd_try(nd_json_member_number(root, "size", ND_LAYER_SIZE, &layer->size));
+        return nd_json_member_number(root, "inodes", ND_LAYER_SIZE, &layer->inodes);
 }
 
 static struct nd_error *take_nothing([[maybe_unused]] yyjson_val *root, [[maybe_unused]] struct pull_event *event) {
@@ -111,7 +113,7 @@ struct nd_error *pull_event_parse(enum pull_party party, const char *line, size_
         root = yyjson_doc_get_root(doc);
         if (!yyjson_is_obj(root))
                 return nd_error_new(ND_INVALID, 0, "not an object");
-        nd_try(nd_member_text(root, "event", 16, &name));
+        nd_try(nd_json_member_text(root, "event", 16, &name));
         for (size_t i = 0; name && i < nd_count_of(kinds); i++)
                 if (kinds[i].of[party] && nd_streq(kinds[i].name, name)) {
                         event.kind = kinds[i].kind;

@@ -6,8 +6,8 @@
  * unpacker alone to say: the same line of the fetcher is an error. */
 #pragma once
 
+#include "base/strings.h"
 #include "oci/digest.h"
-#include "oci/member.h"
 #include "oci/store.h"
 
 enum {
@@ -37,7 +37,7 @@ struct pull_image {
         struct nd_digest manifest;
         struct nd_digest index; /* none unless it was picked from an index */
         struct nd_digest config;
-        nd_strings names; /* of an archive; a pull's name is the daemon's to know */
+        struct nd_strings names; /* of an archive; a pull's name is the daemon's to know */
 };
 
 struct pull_event {

@@ -123,7 +123,7 @@ static void job_free(struct job *job) {
 }
 
 /* Tells every listener and goes. Consumes the error; each listener gets one of its own. */
-static void job_end(struct job *job, struct nd_error *error, const nd_strings *image_ids) {
+static void job_end(struct job *job, struct nd_error *error, const struct nd_strings *image_ids) {
         struct puller *puller = job->puller;
         struct pull_ticket *tickets = nd_take_ptr(job->tickets);
 
@@ -194,7 +194,7 @@ static void on_output(const char *bytes, size_t length, void *userdata) {
 
 /* ---- the end of the two ---- */
 
-static bool is_pinned(const struct cri_config *config, const nd_strings *names) {
+static bool is_pinned(const struct cri_config *config, const struct nd_strings *names) {
         nd_vector_each (name, &config->pinned) {
                 if (nd_strings_have(names, *name))
                         return true;
@@ -219,7 +219,7 @@ static struct nd_error *name_pulled(const char *reference, struct pull_image *im
 }
 
 /* Gives the store what was pulled, image by image, and collects their ids. */
-static struct nd_error *commit(struct job *job, nd_strings *ret_ids) {
+static struct nd_error *commit(struct job *job, struct nd_strings *ret_ids) {
         struct puller *puller = job->puller;
 
         nd_vector_each (image, &job->parties[PULL_FETCHER].result.images) {
@@ -266,7 +266,7 @@ static struct nd_error *verdict(struct job *job) {
 
 /* Tells what came of it, after the store has taken the images, unless there is an error already. */
 static void conclude(struct job *job, struct nd_error *error) {
-        nd_cleanup(nd_strings_done) nd_strings ids = {};
+        nd_cleanup(nd_strings_done) struct nd_strings ids = {};
 
         if (!error)
                 error = nd_error_wrap(commit(job, &ids), "%s", job->reference ?: "import");
@@ -405,7 +405,7 @@ static int on_starter([[maybe_unused]] sd_event_source *source, void *userdata) 
                 puller->running++;
                 error = run(job);
                 if (error) {
-                        job_end(job, nd_error_wrap(error, "%s", job->reference ?: "import"), &(nd_strings) {});
+                        job_end(job, nd_error_wrap(error, "%s", job->reference ?: "import"), &(struct nd_strings) {});
                         break; /* the list changed; job_end() has asked for another round */
                 }
         }
@@ -589,7 +589,7 @@ void puller_free(struct puller *puller) {
                 return;
         for (struct job *job = puller->jobs, *next; job; job = next) {
                 next = job->next; /* a listener that is told orders nothing new: the server is gone by now */
-                job_end(job, nd_error_new(ND_UNAVAILABLE, 0, "nodens-cri is ending"), &(nd_strings) {});
+                job_end(job, nd_error_new(ND_UNAVAILABLE, 0, "nodens-cri is ending"), &(struct nd_strings) {});
         }
         sd_event_source_disable_unref(puller->starter);
         sd_event_unref(puller->loop);

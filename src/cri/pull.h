@@ -19,7 +19,7 @@ struct pull_credentials { /* all may be nullptr */
 struct pull_listener {
         void (*layer)(const struct pull_event *event, void *userdata); /* may be nullptr */
         /* Last. The error is the listener's to free; the ids are of the images that are there now, "sha256:..." each. */
-        void (*end)(struct nd_error *error, const nd_strings *image_ids, void *userdata);
+        void (*end)(struct nd_error *error, const struct nd_strings *image_ids, void *userdata);
 };
 
 struct puller;

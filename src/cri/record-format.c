@@ -3,6 +3,8 @@
 
 #include <limits.h>
 
+#include "base/json-member.h"
+
 enum {
         TEXT_CEILING = 1 << 20, /* bytes of one member */
         ADDRESSES = 64,
@@ -124,7 +126,7 @@ static struct nd_error *read_signed(yyjson_val *object, const char *name, int64_
 static struct nd_error *read_text(yyjson_val *object, const char *name, bool nullable, char **ret) {
         const char *text = nullptr;
 
-        nd_try(nd_member_text(object, name, TEXT_CEILING, &text));
+        nd_try(nd_json_member_text(object, name, TEXT_CEILING, &text));
         free(*ret);
         *ret = text || !nullable ? nd_strdup(text ?: "") : nullptr;
         return nullptr;
@@ -132,7 +134,7 @@ static struct nd_error *read_text(yyjson_val *object, const char *name, bool nul
 
 static struct nd_error *read_unsigned(yyjson_val *object, const char *name, uint64_t ceiling, uint64_t former, uint64_t *ret) {
         *ret = former;
-        return yyjson_obj_get(object, name) ? nd_member_number(object, name, ceiling, ret) : nullptr;
+        return yyjson_obj_get(object, name) ? nd_json_member_number(object, name, ceiling, ret) : nullptr;
 }
 
 static struct nd_error *read_field(yyjson_val *object, const struct field *field, void *target) {
@@ -161,7 +163,7 @@ static struct nd_error *read_field(yyjson_val *object, const struct field *field
         case KIND_I64:
                 return read_signed(object, field->name, INT64_MIN, INT64_MAX, at);
         case KIND_BOOL:
-                return nd_member_bool(object, field->name, at);
+                return nd_json_member_bool(object, field->name, at);
         case KIND_TEXT:
                 return read_text(object, field->name, false, at);
         case KIND_NULLABLE:
@@ -201,7 +203,7 @@ const char *container_state_name(enum container_state state) {
 static struct nd_error *read_state(yyjson_val *object, const char *const *names, size_t count, size_t *ret) {
         const char *text = nullptr;
 
-        nd_try(nd_member_text(object, "state", TEXT_CEILING, &text));
+        nd_try(nd_json_member_text(object, "state", TEXT_CEILING, &text));
         for (size_t i = 0; text && i < count; i++)
                 if (nd_streq(text, names[i])) {
                         *ret = i;
@@ -219,7 +221,7 @@ static struct nd_error *open_record(const char *bytes, size_t length, yyjson_doc
         *ret = yyjson_doc_get_root(*ret_doc);
         if (!yyjson_is_obj(*ret))
                 return nd_error_new(ND_INVALID, 0, "not a JSON object");
-        nd_try(nd_member_number(*ret, "version", UINT32_MAX, &version));
+        nd_try(nd_json_member_number(*ret, "version", UINT32_MAX, &version));
         if (version == 0)
                 return nd_error_new(ND_INVALID, 0, "no version");
         if (version > RECORD_VERSION)
@@ -259,10 +261,10 @@ struct nd_error *record_parse_sandbox(const char *bytes, size_t length, const ch
         size_t state = 0;
 
         nd_try(open_record(bytes, length, &doc, &root));
-        nd_try(nd_member_text(root, "boot", BOOT_CEILING, &boot));
+        nd_try(nd_json_member_text(root, "boot", BOOT_CEILING, &boot));
         nd_try(read_state(root, sandbox_states, nd_count_of(sandbox_states), &state));
         nd_try(read_fields(root, sandbox_fields, nd_count_of(sandbox_fields), sandbox));
-        nd_try(nd_member_strings(root, "addresses", ADDRESSES, TEXT_CEILING, &sandbox->addresses));
+        nd_try(nd_json_member_strings(root, "addresses", ADDRESSES, TEXT_CEILING, &sandbox->addresses));
         sandbox->state = (enum sandbox_state) state;
         sandbox->this_boot = boot && nd_streq(boot, boot_id);
         return nullptr;
@@ -342,7 +344,7 @@ static struct nd_error *read_unified(yyjson_val *object, struct resource_request
         for (size_t i = 0; i < PAIRS && (key = yyjson_obj_iter_next(&members)); i++) {
                 const char *value = nullptr;
 
-                nd_try(nd_value_text(yyjson_obj_iter_get_val(key), "unified", TEXT_CEILING, &value));
+                nd_try(nd_json_value_text(yyjson_obj_iter_get_val(key), "unified", TEXT_CEILING, &value));
                 nd_vector_push(&resources->unified,
                                ((struct pair) {.key = nd_strdup(yyjson_get_str(key)), .value = nd_strdup(value ?: "")}));
         }
@@ -353,13 +355,13 @@ static struct nd_error *read_unified(yyjson_val *object, struct resource_request
 static struct nd_error *read_resources(yyjson_val *root, struct resource_request *resources) {
         yyjson_val *object = nullptr, *hugepages = nullptr, *unified = nullptr;
 
-        nd_try(nd_member_object(root, "resources", &object));
+        nd_try(nd_json_member_object(root, "resources", &object));
         if (!object)
                 return nullptr;
         resource_request_done(resources);
         nd_try(read_fields(object, resource_fields, nd_count_of(resource_fields), resources));
-        nd_try(nd_member_object(object, "hugepages", &hugepages));
-        nd_try(nd_member_object(object, "unified", &unified));
+        nd_try(nd_json_member_object(object, "hugepages", &hugepages));
+        nd_try(nd_json_member_object(object, "unified", &unified));
         if (hugepages)
                 nd_try(read_hugepages(hugepages, resources));
         return unified ? read_unified(unified, resources) : nullptr;
@@ -368,7 +370,7 @@ static struct nd_error *read_resources(yyjson_val *root, struct resource_request
 static struct nd_error *read_digest(yyjson_val *root, const char *key, struct nd_digest *ret) {
         const char *text = nullptr;
 
-        nd_try(nd_member_text(root, key, ND_DIGEST_TEXT, &text));
+        nd_try(nd_json_member_text(root, key, ND_DIGEST_TEXT, &text));
         return text ? nd_digest_parse(text, ret) : nullptr;
 }
 
@@ -376,7 +378,7 @@ static struct nd_error *read_groups(yyjson_val *root, struct container_user *use
         yyjson_val *array = nullptr, *group;
         yyjson_arr_iter groups;
 
-        nd_try(nd_member_array(root, "groups", GROUPS, &array));
+        nd_try(nd_json_member_array(root, "groups", GROUPS, &array));
         if (!array)
                 return nullptr;
         groups = yyjson_arr_iter_with(array);
@@ -392,7 +394,7 @@ static struct nd_error *read_mounted(yyjson_val *root, struct container *contain
         yyjson_val *array = nullptr, *layer;
         yyjson_arr_iter layers;
 
-        nd_try(nd_member_array(root, "mounted", MOUNTED, &array));
+        nd_try(nd_json_member_array(root, "mounted", MOUNTED, &array));
         if (!array)
                 return nullptr;
         layers = yyjson_arr_iter_with(array);

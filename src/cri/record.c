@@ -175,7 +175,7 @@ static struct nd_error *remove_directory(int dir_fd, const char *name) {
 
 /* The .json first, what a killed writer left, and the request. */
 static struct nd_error *remove_files(int fd, const char *json, const char *request) {
-        nd_cleanup(nd_names_done) nd_names files = {};
+        nd_cleanup(nd_strings_done) struct nd_strings files = {};
 
         nd_try(nd_file_unlink(fd, json));
         nd_try(nd_file_unlink(fd, request));
@@ -234,7 +234,7 @@ struct nd_error *record_remove_container(struct record_book *book, const struct 
 struct loading {
         struct record_book *book;
         struct pods *pods;
-        nd_strings *problems;
+        struct nd_strings *problems;
 };
 
 static void tell(struct loading *loading, const char *kind, const char *id, const char *consequence,
@@ -310,7 +310,7 @@ static struct nd_error *load_container(struct loading *loading, struct sandbox *
 }
 
 static struct nd_error *load_containers(struct loading *loading, struct sandbox *sandbox, int sandbox_fd) {
-        nd_cleanup(nd_names_done) nd_names ids = {};
+        nd_cleanup(nd_strings_done) struct nd_strings ids = {};
         nd_autoclose int fd = -EBADF;
 
         nd_try(nd_dir_open(sandbox_fd, CONTAINERS, &fd));
@@ -374,9 +374,9 @@ static struct nd_error *load_sandbox(struct loading *loading, const char *id) {
         return load_containers(loading, loaded, fd);
 }
 
-struct nd_error *record_load(struct record_book *book, struct pods *pods, nd_strings *problems) {
+struct nd_error *record_load(struct record_book *book, struct pods *pods, struct nd_strings *problems) {
         struct loading loading = {.book = book, .pods = pods, .problems = problems};
-        nd_cleanup(nd_names_done) nd_names ids = {};
+        nd_cleanup(nd_strings_done) struct nd_strings ids = {};
 
         nd_try(nd_dir_list(book->pods_fd, ".", DIRECTORIES_MOST, &ids));
         nd_vector_each (id, &ids) {

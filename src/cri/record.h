@@ -49,4 +49,4 @@ void record_book_free(struct record_book *book);
 
 /* Fills an empty book of pods with what is on disk. A record that cannot be read costs its own pod or container, and is told in problems, in words for
  * the log: a damaged one is in the book as something that was never acknowledged, to be undone; one of a newer format is left as it is. */
-[[nodiscard]] struct nd_error *record_load(struct record_book *book, struct pods *pods, nd_strings *problems);
+[[nodiscard]] struct nd_error *record_load(struct record_book *book, struct pods *pods, struct nd_strings *problems);

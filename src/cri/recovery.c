@@ -110,7 +110,7 @@ static void resume_sandbox(struct runtime *runtime, struct sandbox *sandbox) {
 
 /* ---- the whole ---- */
 
-static void report(const struct pods *pods, const nd_strings *problems, uint64_t began) {
+static void report(const struct pods *pods, const struct nd_strings *problems, uint64_t began) {
         nd_autofree char *sandboxes = nd_format("%zu", pods->sandboxes.count);
         nd_autofree char *containers = nd_format("%zu", pods->containers.count);
         nd_autofree char *us = nd_format("%llu", (unsigned long long) (nd_clock_us() - began));
@@ -123,7 +123,7 @@ static void report(const struct pods *pods, const nd_strings *problems, uint64_t
 }
 
 struct nd_error *recovery_run(struct runtime *runtime) {
-        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(nd_strings_done) struct nd_strings problems = {};
         const struct nd_map_slot *slot;
         uint64_t began = nd_clock_us();
 

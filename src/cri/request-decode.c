@@ -40,7 +40,7 @@ struct nd_error *piece_count(const char *what, size_t count) {
         return nullptr;
 }
 
-struct nd_error *piece_strings(const char *what, char *const *texts, size_t count, size_t ceiling, nd_strings *ret) {
+struct nd_error *piece_strings(const char *what, char *const *texts, size_t count, size_t ceiling, struct nd_strings *ret) {
         nd_try(piece_count(what, count));
         for (size_t i = 0; i < count; i++) {
                 char *copy = nullptr;

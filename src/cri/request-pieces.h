@@ -16,7 +16,7 @@
 [[nodiscard]] bool piece_climbs(const char *path);
 
 [[nodiscard]] struct nd_error *piece_strings(const char *what, char *const *texts, size_t count, size_t ceiling,
-                                             nd_strings *ret);
+                                             struct nd_strings *ret);
 
 [[nodiscard]] struct nd_error *piece_count(const char *what, size_t count);
 [[nodiscard]] struct nd_error *piece_pair(const char *what, const char *key, const char *value, size_t ceiling, pairs *ret);

@@ -7,9 +7,9 @@
 
 #include <stdint.h>
 
+#include "base/strings.h"
 #include "base/text.h"
 #include "base/vector.h"
-#include "oci/member.h"
 #include "sys/userns.h"
 
 struct pair {
@@ -45,7 +45,7 @@ struct sandbox_request {
         char *hostname;      /* "" for a pod on the host's network */
         char *log_directory; /* absolute, or "" */
         bool has_dns;        /* without it the node's resolv.conf serves */
-        nd_strings dns_servers, dns_searches, dns_options;
+        struct nd_strings dns_servers, dns_searches, dns_options;
         nd_vector(struct port_request) ports;
         pairs labels, annotations; /* stored verbatim; the only ones that are acted on are bandwidth.h's two */
         char *cgroup_parent;       /* "" = none */
@@ -115,7 +115,7 @@ struct container_request {
         uint32_t attempt;
         char *image;         /* an id or a reference */
         char *image_by_user; /* what the pod's author wrote */
-        nd_strings command, arguments;
+        struct nd_strings command, arguments;
         char *working_directory; /* "" = the image's */
         pairs environment;
         nd_vector(struct mount_request) mounts;
@@ -125,7 +125,7 @@ struct container_request {
         bool stdin_open, stdin_once, tty;
         struct resource_request resources;
         bool privileged;
-        nd_strings add_capabilities, drop_capabilities, ambient_capabilities;
+        struct nd_strings add_capabilities, drop_capabilities, ambient_capabilities;
         enum namespace_mode network, pid, ipc;
         char *pid_target; /* a container's id, for NAMESPACE_TARGET */
         bool user_namespace;
@@ -137,11 +137,11 @@ struct container_request {
         bool strict_groups; /* supplementalGroupsPolicy: Strict */
         bool read_only_root;
         bool no_new_privileges;
-        nd_strings masked_paths, read_only_paths;
+        struct nd_strings masked_paths, read_only_paths;
         struct security_profile seccomp, apparmor;
         struct selinux_request selinux;
-        nd_strings cdi_devices; /* names */
-        int stop_signal;        /* a Linux number; 0 = the image's, or SIGTERM */
+        struct nd_strings cdi_devices; /* names */
+        int stop_signal;               /* a Linux number; 0 = the image's, or SIGTERM */
 };
 
 void container_request_done(struct container_request *request);

@@ -35,7 +35,7 @@ static void on_done(struct nd_error *error, struct exec_result *result, void *us
 
 static struct nd_error *start(struct runtime *runtime, const Runtime__V1__ExecSyncRequest *r, struct pending *pending) {
         constexpr int64_t longest_s = 10 * 365 * 24 * 3600LL;
-        const nd_strings command = {.items = r->cmd, .count = r->n_cmd};
+        const struct nd_strings command = {.items = r->cmd, .count = r->n_cmd};
         struct container *container = nullptr;
 
         nd_try(pods_find_container(&runtime->pods, r->container_id, &container));

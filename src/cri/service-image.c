@@ -279,7 +279,7 @@ static struct nd_error *for_kubelet(struct nd_error *error) {
         return error;
 }
 
-static void on_pulled(struct nd_error *error, const nd_strings *image_ids, void *userdata) {
+static void on_pulled(struct nd_error *error, const struct nd_strings *image_ids, void *userdata) {
         Runtime__V1__PullImageResponse answer = RUNTIME__V1__PULL_IMAGE_RESPONSE__INIT;
         struct waiting *waiting = userdata;
         struct nd_grpc_call *call = waiting->call;

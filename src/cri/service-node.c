@@ -73,7 +73,7 @@ static void on_layer(const struct pull_event *event, void *userdata) {
         answer_send(follower->call, &progress.base);
 }
 
-static void on_end(struct nd_error *error, const nd_strings *image_ids, void *userdata) {
+static void on_end(struct nd_error *error, const struct nd_strings *image_ids, void *userdata) {
         Nodens__V1__PullProgress progress = NODENS__V1__PULL_PROGRESS__INIT;
         struct follower *follower = userdata;
         struct nd_grpc_call *call = follower->call;

@@ -4,6 +4,8 @@
  * Exec and Usage are what the CRI has, in the words of our own service, which the command line speaks. Remove does what a kubelet does in several calls:
  * it stops the containers with their grace, all at once, and then removes the sandbox. Once begun it goes on to its end, also when the caller is
  * gone: half of a removal helps nobody. */
+#include <string.h>
+
 #include <nodens.pb-c.h>
 
 #include "base/log.h"

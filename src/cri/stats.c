@@ -53,8 +53,8 @@ struct sweep {
 };
 
 struct visit {
-        nd_strings networks;           /* of the sandboxes, in their order; "" = none of its own */
-        nd_strings cgroups;            /* of the containers; "" = none */
+        struct nd_strings networks;    /* of the sandboxes, in their order; "" = none of its own */
+        struct nd_strings cgroups;     /* of the containers; "" = none */
         struct network_usage *traffic; /* shared, as long as networks */
         struct process_usage *crowds;  /* shared, as long as cgroups */
         struct nd_worker *worker;
@@ -300,7 +300,7 @@ static void take_figures(struct stats *stats, struct sweep *sweep) {
 /* Containers that are gone need no figure. */
 static void forget_the_gone(struct stats *stats) {
         const struct nd_map_slot *slot;
-        nd_strings gone = {};
+        struct nd_strings gone = {};
 
         for (size_t at = 0; (slot = nd_map_next(&stats->layers, &at));)
                 if (!nd_map_has(&stats->pods->containers, slot->key))

@@ -33,7 +33,7 @@ struct sandbox_stats {
 
 /* What is asked: ids, and whether layers and networks matter. Fill it and hand it over. */
 struct stats_question {
-        nd_strings containers, sandboxes;
+        struct nd_strings containers, sandboxes;
         unsigned parts; /* enum usage_part */
         bool layers;
         bool networks;  /* of the sandboxes */

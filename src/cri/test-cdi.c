@@ -158,7 +158,7 @@ static void tear_down(struct fixture *f) {
 }
 
 static struct nd_error *ask(struct fixture *f, const char *device) {
-        nd_cleanup(nd_strings_done) nd_strings devices = {};
+        nd_cleanup(nd_strings_done) struct nd_strings devices = {};
 
         nd_strings_add(&devices, device);
         return cdi_describe(&f->config, &devices, &f->spec);

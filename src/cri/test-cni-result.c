@@ -4,7 +4,7 @@
 #include "cri/cni-result.h"
 
 static void gives(const char *text, const char *first, const char *second) {
-        nd_cleanup(nd_strings_done) nd_strings addresses = {};
+        nd_cleanup(nd_strings_done) struct nd_strings addresses = {};
 
         expect_ok(cni_result_addresses(text, strlen(text), "eth0", &addresses));
         assert_int_equal(addresses.count, (first ? 1 : 0) + (second ? 1 : 0));
@@ -15,7 +15,7 @@ static void gives(const char *text, const char *first, const char *second) {
 }
 
 static void refuses(const char *text, const char *words) {
-        nd_cleanup(nd_strings_done) nd_strings addresses = {};
+        nd_cleanup(nd_strings_done) struct nd_strings addresses = {};
 
         expect_error(cni_result_addresses(text, strlen(text), "eth0", &addresses), ND_INVALID, words);
 }

@@ -692,7 +692,7 @@ static void be_killed_while_creating(struct fixture *f) {
 /* As the next daemon does, but for the request, which is no protobuf here. */
 static struct container *load_container(struct fixture *f) {
         nd_autofree char *path = nd_format("%s/state/pods/%s/containers", f->root, f->sandbox->id);
-        nd_cleanup(nd_names_done) nd_names ids = {};
+        nd_cleanup(nd_strings_done) struct nd_strings ids = {};
         nd_autofree char *record = nullptr, *json = nullptr;
         struct container *container = nd_new(struct container);
         size_t length;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <unit/expect.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "cri/events.h"

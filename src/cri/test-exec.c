@@ -113,7 +113,7 @@ static void write_bundle(struct fixture *f, const char *words) {
 static void run_container(struct fixture *f) {
         nd_autofree char *bundle = path_of_container(&f->config, &f->container);
         nd_autofree char *run = path_of_container_run(&f->config, f->container.id), *pid = nd_format("%s/pid", run);
-        nd_cleanup(nd_strings_done) nd_strings argv = {};
+        nd_cleanup(nd_strings_done) struct nd_strings argv = {};
         struct engine_call *call;
 
         scratch_mkdir(f->root, run + strlen(f->root) + 1);
@@ -204,14 +204,14 @@ static void on_answer(struct nd_error *error, struct exec_result *result, void *
         nd_text_append(&f->errors, result->errors ?: "", result->errors_length);
 }
 
-static struct nd_error *start(struct fixture *f, const nd_strings *command, uint64_t timeout_us, struct exec **ret) {
+static struct nd_error *start(struct fixture *f, const struct nd_strings *command, uint64_t timeout_us, struct exec **ret) {
         return exec_start(f->loop, &f->config,
                           &(struct exec_plan) {.container = &f->container, .command = command, .timeout_us = timeout_us},
                           on_answer, f, ret);
 }
 
 static struct exec *begin(struct fixture *f, const char *const *words, uint64_t timeout_us) {
-        nd_cleanup(nd_strings_done) nd_strings command = {};
+        nd_cleanup(nd_strings_done) struct nd_strings command = {};
         struct exec *exec = nullptr;
 
         for (; *words; words++)
@@ -231,7 +231,7 @@ static void shell(struct fixture *f, const char *words, uint64_t timeout_us) {
 /* How many cgroups are below the container's. */
 static size_t cgroups(const struct fixture *f) {
         nd_autofree char *path = nd_format(ND_CGROUP_MOUNT "%s", f->container.cgroup);
-        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
         expect_ok(nd_dir_list(AT_FDCWD, path, 1000, &names));
         return names.count;
@@ -271,7 +271,7 @@ static void a_command_is_who_the_container_is([[maybe_unused]] void **state) {
 }
 
 static void what_cannot_be_executed_is_an_error_of_the_call([[maybe_unused]] void **state) {
-        nd_cleanup(nd_strings_done) nd_strings none = {};
+        nd_cleanup(nd_strings_done) struct nd_strings none = {};
         struct exec *exec;
         struct fixture f;
 
@@ -319,7 +319,7 @@ static unsigned count_processes(const struct fixture *f) {
 /* The processes of the only command; 0: it has no cgroup yet. */
 static unsigned count_of_command(const struct fixture *f) {
         nd_autofree char *path = nd_format(ND_CGROUP_MOUNT "%s", f->container.cgroup), *own = nullptr;
-        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
         expect_ok(nd_dir_list(AT_FDCWD, path, 1000, &names));
         if (names.count != 1)
@@ -423,7 +423,7 @@ static void the_process_is_the_containers_own_but_for_its_arguments([[maybe_unus
         static const char config[] =
                 "{\"process\":{\"terminal\":true,\"consoleSize\":{\"height\":1,\"width\":2},\"args\":[\"x\"],"
                 "\"cwd\":\"/a\",\"oomScoreAdj\":-5,\"noNewPrivileges\":true},\"root\":{}}";
-        nd_cleanup(nd_strings_done) nd_strings command = {};
+        nd_cleanup(nd_strings_done) struct nd_strings command = {};
         nd_autofree char *text = nullptr;
         size_t length;
         int oom;

@@ -22,7 +22,7 @@ static void image_done(struct nd_image_config *image) {
         nd_strings_done(&image->environment);
 }
 
-static char *join(const nd_strings *strings) {
+static char *join(const struct nd_strings *strings) {
         nd_autotext text = ND_TEXT(4096);
 
         nd_vector_each (string, strings) {

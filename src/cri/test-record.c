@@ -37,7 +37,7 @@ static void fixture_init(struct fixture *f) {
 }
 
 /* The daemon ends, another one begins. */
-static void restart(struct fixture *f, nd_strings *problems) {
+static void restart(struct fixture *f, struct nd_strings *problems) {
         pods_done(&f->pods);
         f->pods = (struct pods) {};
         record_book_free(f->book);
@@ -109,7 +109,7 @@ static char *path_in(const struct fixture *f, const struct sandbox *sandbox, con
 /* ---- tests ---- */
 
 static void a_sandbox_is_the_same_after_a_restart([[maybe_unused]] void **state) {
-        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(nd_strings_done) struct nd_strings problems = {};
         nd_cleanup(fixture_done) struct fixture f = {};
         struct sandbox *sandbox, *again;
         char id[POD_ID + 1];
@@ -167,7 +167,7 @@ static void fill(struct container *container) {
 }
 
 static void a_container_is_the_same_after_a_restart([[maybe_unused]] void **state) {
-        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(nd_strings_done) struct nd_strings problems = {};
         nd_cleanup(fixture_done) struct fixture f = {};
         struct container *container, *again;
         char id[POD_ID + 1];
@@ -200,7 +200,7 @@ static void a_container_is_the_same_after_a_restart([[maybe_unused]] void **stat
 }
 
 static void the_pods_init_comes_back_without_a_request([[maybe_unused]] void **state) {
-        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(nd_strings_done) struct nd_strings problems = {};
         nd_cleanup(fixture_done) struct fixture f = {};
         struct sandbox *again;
         char id[POD_ID + 1];
@@ -216,7 +216,7 @@ static void the_pods_init_comes_back_without_a_request([[maybe_unused]] void **s
 }
 
 static void what_was_removed_is_gone_and_removing_it_again_is_fine([[maybe_unused]] void **state) {
-        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(nd_strings_done) struct nd_strings problems = {};
         nd_cleanup(fixture_done) struct fixture f = {};
         struct container *container;
         struct sandbox *sandbox;
@@ -236,7 +236,7 @@ static void what_was_removed_is_gone_and_removing_it_again_is_fine([[maybe_unuse
 
 /* Killed between the directory and the record, or between the record's and the directory's removal. */
 static void a_directory_without_a_record_goes_when_it_is_found([[maybe_unused]] void **state) {
-        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(nd_strings_done) struct nd_strings problems = {};
         nd_cleanup(fixture_done) struct fixture f = {};
         nd_autofree char *sandbox_json = nullptr, *container_json = nullptr, *temporary = nullptr;
         struct sandbox *kept, *left;
@@ -266,7 +266,7 @@ static void a_directory_without_a_record_goes_when_it_is_found([[maybe_unused]] 
 }
 
 static void a_damaged_record_costs_one_pod_which_is_to_be_undone([[maybe_unused]] void **state) {
-        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(nd_strings_done) struct nd_strings problems = {};
         nd_cleanup(fixture_done) struct fixture f = {};
         nd_autofree char *name = nullptr, *other = nullptr;
         char sandbox_id[POD_ID + 1], container_id[POD_ID + 1];
@@ -300,7 +300,7 @@ static void a_damaged_record_costs_one_pod_which_is_to_be_undone([[maybe_unused]
 }
 
 static void a_newer_daemons_record_is_left_alone([[maybe_unused]] void **state) {
-        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(nd_strings_done) struct nd_strings problems = {};
         nd_cleanup(fixture_done) struct fixture f = {};
         nd_autofree char *name = nullptr;
 
@@ -328,7 +328,7 @@ static void a_newer_format_is_told_apart([[maybe_unused]] void **state) {
 }
 
 static void a_record_of_an_earlier_boot_stays_one([[maybe_unused]] void **state) {
-        nd_cleanup(nd_strings_done) nd_strings problems = {};
+        nd_cleanup(nd_strings_done) struct nd_strings problems = {};
         nd_cleanup(fixture_done) struct fixture f = {};
         struct sandbox *sandbox;
         char id[POD_ID + 1];

@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 
 #include "base/clock.h"
+#include "base/json-member.h"
 #include "base/log.h"
 #include "cri/paths.h"
 #include "cri/record.h"
@@ -49,7 +50,7 @@ struct verify {
         const struct pods *pods;
         struct record_book *records;
         sd_event_source *idle;
-        nd_strings waiting; /* ids of containers */
+        struct nd_strings waiting; /* ids of containers */
         struct look look;
         struct nd_worker *worker; /* nullptr = none runs */
 };
@@ -428,9 +429,9 @@ static struct nd_error *parse_check(yyjson_val *object, verify_checks *ret) {
 
         if (!yyjson_is_obj(object))
                 return nd_error_new(ND_INVALID, 0, "a check is no object");
-        nd_try(nd_member_text(object, "check", VERDICT_CEILING, &name));
-        nd_try(nd_member_text(object, "result", VERDICT_CEILING, &result));
-        nd_try(nd_member_text(object, "found", VERDICT_CEILING, &found));
+        nd_try(nd_json_member_text(object, "check", VERDICT_CEILING, &name));
+        nd_try(nd_json_member_text(object, "result", VERDICT_CEILING, &result));
+        nd_try(nd_json_member_text(object, "found", VERDICT_CEILING, &found));
         for (enum verify_result i = 0; result && i < nd_count_of(results); i++)
                 if (nd_streq(result, results[i]))
                         add(ret, nd_strdup(name ?: ""), i, nd_strdup(found ?: ""));

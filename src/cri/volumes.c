@@ -253,7 +253,7 @@ static size_t deeper(size_t depth, const char *path) {
 
 struct nd_error *volumes_each(const struct container_request *request, const volumes *found, const declared_volumes *declared,
                               volumes_visitor visit, void *userdata) {
-        nd_cleanup(nd_strings_done) nd_strings paths = {};
+        nd_cleanup(nd_strings_done) struct nd_strings paths = {};
         size_t deepest = 0;
 
         nd_vector_each (mount, &request->mounts) {

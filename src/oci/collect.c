@@ -195,7 +195,7 @@ static struct nd_error *remove_blobs(struct collection *c) {
                 return nullptr;
         needed_blobs(store, &needed);
         for (enum nd_hash_kind kind = ND_HASH_SHA256; kind < nd_count_of(store->blob_fds); kind++) {
-                nd_cleanup(nd_names_done) nd_names names = {};
+                nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
                 nd_try(nd_dir_list_files(store->blob_fds[kind], ".", ND_STORE_RECORDS, &names));
                 nd_vector_each (name, &names) {
@@ -226,7 +226,7 @@ static struct nd_error *discard_partial(struct nd_image_store *store) {
 /* The directory is the one place that fetchers of all pulls can write. One that was taken over may leave there what no pull does: then
  * all of it goes, by the child that removes trash. */
 static struct nd_error *remove_partial(struct nd_image_store *store) {
-        nd_cleanup(nd_names_done) nd_names names = {}, odd = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {}, odd = {};
         nd_autoerror struct nd_error *error = nullptr;
         time_t now = time(nullptr);
 

@@ -31,8 +31,8 @@ struct commit {
         struct blob manifest_blob, index_blob, config_blob;
         struct nd_manifest manifest;
         struct nd_image_config config;
-        nd_image_layers layers; /* lowest first; sizes of the new ones only */
-        nd_strings names;       /* canonical */
+        nd_image_layers layers;  /* lowest first; sizes of the new ones only */
+        struct nd_strings names; /* canonical */
 };
 
 static void commit_done(struct commit *c) {

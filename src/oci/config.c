@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/json-member.h"
 #include "oci/manifest.h"
 
 enum {
@@ -31,9 +32,9 @@ void nd_image_config_done(struct nd_image_config *config) {
 static struct nd_error *parse_platform(yyjson_val *root, struct nd_platform *ret) {
         const char *os, *architecture, *variant;
 
-        nd_try(nd_member_text(root, "os", ND_PLATFORM_FIELD - 1, &os));
-        nd_try(nd_member_text(root, "architecture", ND_PLATFORM_FIELD - 1, &architecture));
-        nd_try(nd_member_text(root, "variant", ND_PLATFORM_FIELD - 1, &variant));
+        nd_try(nd_json_member_text(root, "os", ND_PLATFORM_FIELD - 1, &os));
+        nd_try(nd_json_member_text(root, "architecture", ND_PLATFORM_FIELD - 1, &architecture));
+        nd_try(nd_json_member_text(root, "variant", ND_PLATFORM_FIELD - 1, &variant));
         if (!nd_platform_make(os, architecture, variant, ret))
                 return nd_error_new(ND_INVALID, 0, "its platform is not plain text");
         return nullptr;
@@ -45,16 +46,16 @@ static struct nd_error *parse_diff_ids(yyjson_val *root, struct nd_image_config 
         struct nd_digest digest;
         const char *text;
 
-        nd_try(nd_member_object(root, "rootfs", &rootfs));
+        nd_try(nd_json_member_object(root, "rootfs", &rootfs));
         if (!rootfs)
                 return nd_error_new(ND_INVALID, 0, "it has no 'rootfs', hence does not say which layers it is made of");
-        nd_try(nd_member_text(rootfs, "type", PORT_CEILING, &text));
+        nd_try(nd_json_member_text(rootfs, "type", PORT_CEILING, &text));
         if (text && !nd_streq(text, "layers"))
                 return nd_error_new(ND_INVALID, 0, "'rootfs' is not of the type \"layers\"");
-        nd_try(nd_member_array(rootfs, "diff_ids", ND_MANIFEST_LAYERS, &array));
+        nd_try(nd_json_member_array(rootfs, "diff_ids", ND_MANIFEST_LAYERS, &array));
         iterator = yyjson_arr_iter_with(array);
         while ((value = yyjson_arr_iter_next(&iterator))) {
-                nd_try(nd_value_text(value, "diff_ids", ND_DIGEST_TEXT, &text));
+                nd_try(nd_json_value_text(value, "diff_ids", ND_DIGEST_TEXT, &text));
                 nd_try(nd_error_wrap(nd_digest_parse(text, &digest), "'diff_ids'"));
                 if (digest.kind != ND_HASH_SHA256)
                         return nd_error_new(ND_UNIMPLEMENTED, 0, "'diff_ids': layers are known by sha256 only");
@@ -64,17 +65,17 @@ static struct nd_error *parse_diff_ids(yyjson_val *root, struct nd_image_config 
 }
 
 /* The keys of an object, which is how sets are written here: {"/data": {}}. */
-static struct nd_error *parse_set(yyjson_val *object, const char *key, size_t ceiling, nd_strings *ret) {
+static struct nd_error *parse_set(yyjson_val *object, const char *key, size_t ceiling, struct nd_strings *ret) {
         yyjson_obj_iter iterator;
         yyjson_val *set, *name;
         const char *text;
 
-        nd_try(nd_member_object(object, key, &set));
+        nd_try(nd_json_member_object(object, key, &set));
         if (yyjson_obj_size(set) > ND_CONFIG_STRINGS)
                 return nd_error_new(ND_INVALID, 0, "'%s' has more than %d entries", key, ND_CONFIG_STRINGS);
         iterator = yyjson_obj_iter_with(set);
         while ((name = yyjson_obj_iter_next(&iterator))) {
-                nd_try(nd_value_text(name, key, ceiling, &text));
+                nd_try(nd_json_value_text(name, key, ceiling, &text));
                 nd_strings_add(ret, text);
         }
         return nullptr;
@@ -85,22 +86,22 @@ static struct nd_error *parse_labels(yyjson_val *object, struct nd_image_config 
         yyjson_val *labels, *name;
         const char *key, *value;
 
-        nd_try(nd_member_object(object, "Labels", &labels));
+        nd_try(nd_json_member_object(object, "Labels", &labels));
         if (yyjson_obj_size(labels) > ND_CONFIG_STRINGS)
                 return nd_error_new(ND_INVALID, 0, "'Labels' has more than %d entries", ND_CONFIG_STRINGS);
         iterator = yyjson_obj_iter_with(labels);
         while ((name = yyjson_obj_iter_next(&iterator))) {
-                nd_try(nd_value_text(name, "Labels", ND_CONFIG_CEILING, &key));
-                nd_try(nd_value_text(yyjson_obj_iter_get_val(name), "Labels", ND_CONFIG_CEILING, &value));
+                nd_try(nd_json_value_text(name, "Labels", ND_CONFIG_CEILING, &key));
+                nd_try(nd_json_value_text(yyjson_obj_iter_get_val(name), "Labels", ND_CONFIG_CEILING, &value));
                 nd_vector_push(&ret->labels, ((struct nd_label) {.key = nd_strdup(key), .value = nd_strdup(value)}));
         }
         return nullptr;
 }
 
 static struct nd_error *parse_environment(yyjson_val *object, struct nd_image_config *ret) {
-        nd_cleanup(nd_strings_done) nd_strings all = {};
+        nd_cleanup(nd_strings_done) struct nd_strings all = {};
 
-        nd_try(nd_member_strings(object, "Env", ND_CONFIG_STRINGS, ND_CONFIG_STRING, &all));
+        nd_try(nd_json_member_strings(object, "Env", ND_CONFIG_STRINGS, ND_CONFIG_STRING, &all));
         nd_vector_each (entry, &all) {
                 if (strchr(*entry, '=') && **entry != '=')
                         nd_strings_add(&ret->environment, *entry);
@@ -120,7 +121,7 @@ static struct nd_error *parse_plain(yyjson_val *object, const char *key, size_t 
         const char *text = nullptr;
 
         if (object)
-                nd_try(nd_member_text(object, key, ceiling, &text));
+                nd_try(nd_json_member_text(object, key, ceiling, &text));
         if (text && has_control(text))
                 return nd_error_new(ND_INVALID, 0, "'%s' has control characters in it", key);
         *ret = nd_strdup(text ? text : "");
@@ -134,8 +135,8 @@ static struct nd_error *parse_process(yyjson_val *object, struct nd_image_config
         if (!object)
                 return nullptr;
         nd_try(parse_environment(object, ret));
-        nd_try(nd_member_strings(object, "Entrypoint", ND_CONFIG_STRINGS, ND_CONFIG_STRING, &ret->entrypoint));
-        nd_try(nd_member_strings(object, "Cmd", ND_CONFIG_STRINGS, ND_CONFIG_STRING, &ret->command));
+        nd_try(nd_json_member_strings(object, "Entrypoint", ND_CONFIG_STRINGS, ND_CONFIG_STRING, &ret->entrypoint));
+        nd_try(nd_json_member_strings(object, "Cmd", ND_CONFIG_STRINGS, ND_CONFIG_STRING, &ret->command));
         nd_try(parse_set(object, "Volumes", ND_CONFIG_PATH, &ret->volumes));
         nd_try(parse_set(object, "ExposedPorts", PORT_CEILING, &ret->ports));
         return parse_labels(object, ret);
@@ -151,7 +152,7 @@ static struct nd_error *parse(const char *bytes, size_t length, struct nd_image_
                 return nd_error_new(ND_INVALID, 0, "it is not a JSON object");
         nd_try(parse_platform(root, &ret->platform));
         nd_try(parse_diff_ids(root, ret));
-        nd_try(nd_member_object(root, "config", &process));
+        nd_try(nd_json_member_object(root, "config", &process));
         return nd_error_wrap(parse_process(process, ret), "'config'");
 }
 

@@ -5,8 +5,8 @@
  * them must resolve inside the container. What this reader promises: bounded, UTF-8, without null bytes. */
 #pragma once
 
+#include "base/strings.h"
 #include "oci/digest.h"
-#include "oci/member.h"
 #include "oci/platform.h"
 
 enum {
@@ -27,13 +27,13 @@ struct nd_image_config {
         struct nd_platform platform;
         nd_vector(struct nd_digest) diff_ids; /* lowest first, sha256 */
         char *user;                           /* as the image says, "" = none; nd_image_user_parse() reads it */
-        nd_strings environment; /* "NAME=value"; entries without '=' are dropped, as containerd does not set them */
-        nd_strings entrypoint;
-        nd_strings command;
-        char *working_directory; /* "" = none */
-        char *stop_signal;       /* "" = none */
-        nd_strings volumes;      /* paths */
-        nd_strings ports;        /* "80/tcp" */
+        struct nd_strings environment; /* "NAME=value"; entries without '=' are dropped, as containerd does not set them */
+        struct nd_strings entrypoint;
+        struct nd_strings command;
+        char *working_directory;   /* "" = none */
+        char *stop_signal;         /* "" = none */
+        struct nd_strings volumes; /* paths */
+        struct nd_strings ports;   /* "80/tcp" */
         nd_vector(struct nd_label) labels;
 };
 

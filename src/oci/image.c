@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "oci/image.h"
 
+#include "base/json-member.h"
 #include "oci/config.h"
 #include "oci/layer.h"
 #include "oci/manifest.h"
@@ -16,7 +17,7 @@ void nd_image_free(struct nd_image *image) {
         free(image);
 }
 
-static void copy_strings(const nd_strings *from, nd_strings *to) {
+static void copy_strings(const struct nd_strings *from, struct nd_strings *to) {
         nd_vector_each (text, from) {
                 nd_strings_add(to, *text);
         }
@@ -26,7 +27,7 @@ struct nd_image *nd_image_copy(const struct nd_image *image) {
         struct nd_image *copy = nd_new(struct nd_image);
 
         *copy = *image;
-        copy->tags = copy->digests = (nd_strings) {};
+        copy->tags = copy->digests = (struct nd_strings) {};
         copy_strings(&image->tags, &copy->tags);
         copy_strings(&image->digests, &copy->digests);
         copy->user = nd_strdup(image->user);
@@ -41,7 +42,7 @@ void nd_image_chains(const struct nd_image *image, struct nd_digest *ret) {
                 ret[--at] = nd_layer_entry_chain(entry);
 }
 
-static void format_strings(struct nd_json_out *out, const char *key, const nd_strings *strings) {
+static void format_strings(struct nd_json_out *out, const char *key, const struct nd_strings *strings) {
         nd_json_open(out, key, '[');
         nd_vector_each (text, strings) {
                 nd_json_string(out, nullptr, *text);
@@ -99,7 +100,7 @@ struct nd_error *nd_image_format(const struct nd_image *image, struct nd_text *r
 static struct nd_error *parse_digest(yyjson_val *root, const char *key, bool may_be_none, struct nd_digest *ret) {
         const char *text;
 
-        nd_try(nd_member_text(root, key, ND_DIGEST_TEXT, &text));
+        nd_try(nd_json_member_text(root, key, ND_DIGEST_TEXT, &text));
         if (may_be_none && (!text || text[0] == '\0'))
                 return nullptr;
         return nd_error_wrap(nd_digest_parse(text ? text : "", ret), "'%s'", key);
@@ -109,7 +110,7 @@ static struct nd_error *parse_layers(yyjson_val *root, nd_image_layers *layers) 
         yyjson_arr_iter iterator;
         yyjson_val *array, *value;
 
-        nd_try(nd_member_array(root, "layers", ND_MANIFEST_LAYERS, &array));
+        nd_try(nd_json_member_array(root, "layers", ND_MANIFEST_LAYERS, &array));
         iterator = yyjson_arr_iter_with(array);
         while ((value = yyjson_arr_iter_next(&iterator))) {
                 struct nd_image_layer layer = {};
@@ -117,11 +118,11 @@ static struct nd_error *parse_layers(yyjson_val *root, nd_image_layers *layers) 
 
                 if (!yyjson_is_obj(value))
                         return nd_error_new(ND_INVALID, 0, "'layers' has an entry that is not an object");
-                nd_try(nd_member_text(value, "chain", ND_DIGEST_HEX, &chain));
+                nd_try(nd_json_member_text(value, "chain", ND_DIGEST_HEX, &chain));
                 if (!chain || !nd_digest_parse_hex(chain, &layer.chain) || layer.chain.kind != ND_HASH_SHA256)
                         return nd_error_new(ND_INVALID, 0, "'layers' has an entry without a chain id");
-                nd_try(nd_member_number(value, "size", ND_LAYER_SIZE, &layer.size));
-                nd_try(nd_member_number(value, "inodes", ND_LAYER_SIZE, &layer.inodes));
+                nd_try(nd_json_member_number(value, "size", ND_LAYER_SIZE, &layer.size));
+                nd_try(nd_json_member_number(value, "inodes", ND_LAYER_SIZE, &layer.inodes));
                 nd_vector_push(layers, layer);
         }
         return nullptr;
@@ -130,17 +131,17 @@ static struct nd_error *parse_layers(yyjson_val *root, nd_image_layers *layers) 
 static struct nd_error *parse_image(yyjson_val *root, struct nd_image *image) {
         const char *user;
 
-        nd_try(nd_member_number(root, "serial", INT64_MAX, &image->serial));
+        nd_try(nd_json_member_number(root, "serial", INT64_MAX, &image->serial));
         nd_try(parse_digest(root, "id", false, &image->id));
         nd_try(parse_digest(root, "manifest", false, &image->manifest));
         nd_try(parse_digest(root, "index", true, &image->index));
-        nd_try(nd_member_strings(root, "tags", ND_IMAGE_NAMES, ND_REFERENCE_TEXT, &image->tags));
-        nd_try(nd_member_strings(root, "digests", ND_IMAGE_NAMES, ND_REFERENCE_TEXT, &image->digests));
-        nd_try(nd_member_text(root, "user", ND_CONFIG_USER, &user));
+        nd_try(nd_json_member_strings(root, "tags", ND_IMAGE_NAMES, ND_REFERENCE_TEXT, &image->tags));
+        nd_try(nd_json_member_strings(root, "digests", ND_IMAGE_NAMES, ND_REFERENCE_TEXT, &image->digests));
+        nd_try(nd_json_member_text(root, "user", ND_CONFIG_USER, &user));
         image->user = nd_strdup(user ? user : "");
-        nd_try(nd_member_number(root, "size", INT64_MAX, &image->size));
-        nd_try(nd_member_number(root, "pulledAt", INT64_MAX, &image->pulled_at));
-        return nd_member_bool(root, "pinned", &image->pinned);
+        nd_try(nd_json_member_number(root, "size", INT64_MAX, &image->size));
+        nd_try(nd_json_member_number(root, "pulledAt", INT64_MAX, &image->pulled_at));
+        return nd_json_member_bool(root, "pinned", &image->pinned);
 }
 
 static void layers_done(nd_image_layers *layers) {
@@ -158,7 +159,7 @@ struct nd_error *nd_image_parse(const char *bytes, size_t length, struct nd_imag
         root = yyjson_doc_get_root(doc);
         if (!yyjson_is_obj(root))
                 return nd_error_new(ND_INVALID, 0, "it is not a JSON object");
-        nd_try(nd_member_number(root, "version", INT64_MAX, &version));
+        nd_try(nd_json_member_number(root, "version", INT64_MAX, &version));
         if (version > ND_IMAGE_VERSION)
                 return nd_error_new(ND_UNIMPLEMENTED, 0, "a newer version of nodens wrote it (format %llu)",
                                     (unsigned long long) version);

@@ -5,8 +5,9 @@
  * left one name in two records, the younger one has it. */
 #pragma once
 
+#include "base/strings.h"
+#include "base/text.h"
 #include "oci/layers.h"
-#include "oci/member.h"
 
 enum {
         ND_IMAGE_CEILING = 4 << 20, /* bytes of a record */
@@ -18,8 +19,8 @@ struct nd_image {
         struct nd_digest id;       /* of the config; Image.id in the CRI */
         struct nd_digest manifest; /* what it was pulled by last */
         struct nd_digest index;    /* where the manifest was chosen from; may be none */
-        nd_strings tags;           /* "docker.io/library/busybox:1.37" */
-        nd_strings digests;        /* "docker.io/library/busybox@sha256:..." */
+        struct nd_strings tags;    /* "docker.io/library/busybox:1.37" */
+        struct nd_strings digests; /* "docker.io/library/busybox@sha256:..." */
         char *user;                /* as the config has it; nd_image_user_parse() reads it */
         uint64_t size;      /* bytes on disk: layers, config and manifests; layers are counted for every image that has them */
         uint64_t pulled_at; /* nanoseconds since 1970 */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "oci/member.h"
+#include "base/json-member.h"
 
 struct nd_digest nd_chain_of(const struct nd_digest *below, const struct nd_digest *diff_id) {
         char text[ND_DIGEST_TEXT];
@@ -45,13 +45,13 @@ struct nd_error *nd_layer_parse(const char *bytes, size_t length, struct nd_laye
         root = yyjson_doc_get_root(doc);
         if (!yyjson_is_obj(root))
                 return nd_error_new(ND_INVALID, 0, "it is not a JSON object");
-        nd_try(nd_member_text(root, "diffId", ND_DIGEST_TEXT, &diff_id));
+        nd_try(nd_json_member_text(root, "diffId", ND_DIGEST_TEXT, &diff_id));
         nd_try(nd_digest_parse(diff_id ? diff_id : "", &layer.diff_id));
-        nd_try(nd_member_text(root, "parent", ND_DIGEST_HEX, &parent));
+        nd_try(nd_json_member_text(root, "parent", ND_DIGEST_HEX, &parent));
         if (parent && parent[0] != '\0' && !nd_digest_parse_hex(parent, &layer.parent))
                 return nd_error_new(ND_INVALID, 0, "'parent' is no chain id");
-        nd_try(nd_member_number(root, "size", ND_LAYER_SIZE, &layer.size));
-        nd_try(nd_member_number(root, "inodes", ND_LAYER_SIZE, &layer.inodes));
+        nd_try(nd_json_member_number(root, "size", ND_LAYER_SIZE, &layer.size));
+        nd_try(nd_json_member_number(root, "inodes", ND_LAYER_SIZE, &layer.inodes));
         *ret = layer;
         return nullptr;
 }

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "base/json-member.h"
 #include "base/text.h"
-#include "oci/member.h"
 
 enum {
         ANNOTATION_CEILING = 1024, /* bytes of a name in an annotation */
@@ -78,10 +78,10 @@ static struct nd_error *parse_platform(yyjson_val *object, struct nd_descriptor 
         const char *os, *architecture, *variant;
         yyjson_val *features;
 
-        nd_try(nd_member_text(object, "os", ND_MEDIA_TYPE, &os));
-        nd_try(nd_member_text(object, "architecture", ND_MEDIA_TYPE, &architecture));
-        nd_try(nd_member_text(object, "variant", ND_MEDIA_TYPE, &variant));
-        nd_try(nd_member_array(object, "os.features", ND_MANIFEST_DESCRIPTORS, &features));
+        nd_try(nd_json_member_text(object, "os", ND_MEDIA_TYPE, &os));
+        nd_try(nd_json_member_text(object, "architecture", ND_MEDIA_TYPE, &architecture));
+        nd_try(nd_json_member_text(object, "variant", ND_MEDIA_TYPE, &variant));
+        nd_try(nd_json_member_array(object, "os.features", ND_MANIFEST_DESCRIPTORS, &features));
         (void) nd_platform_make(os, architecture, variant, &ret->platform);
         ret->platform.features = yyjson_arr_size(features) > 0;
         ret->has_platform = true;
@@ -95,8 +95,8 @@ static char *copy_or_null(const char *text) {
 static struct nd_error *parse_annotations(yyjson_val *object, struct nd_descriptor *ret) {
         const char *ref_name, *image_name;
 
-        nd_try(nd_member_text(object, "org.opencontainers.image.ref.name", ANNOTATION_CEILING, &ref_name));
-        nd_try(nd_member_text(object, "io.containerd.image.name", ANNOTATION_CEILING, &image_name));
+        nd_try(nd_json_member_text(object, "org.opencontainers.image.ref.name", ANNOTATION_CEILING, &ref_name));
+        nd_try(nd_json_member_text(object, "io.containerd.image.name", ANNOTATION_CEILING, &image_name));
         ret->ref_name = copy_or_null(ref_name);
         ret->image_name = copy_or_null(image_name);
         return nullptr;
@@ -110,16 +110,16 @@ static struct nd_error *parse_descriptor(yyjson_val *object, struct nd_descripto
 
         if (!yyjson_is_obj(object))
                 return nd_error_new(ND_INVALID, 0, "it is not an object");
-        nd_try(nd_member_text(object, "mediaType", ND_MEDIA_TYPE, &media_type));
-        nd_try(nd_member_text(object, "digest", ND_DIGEST_TEXT, &digest));
+        nd_try(nd_json_member_text(object, "mediaType", ND_MEDIA_TYPE, &media_type));
+        nd_try(nd_json_member_text(object, "digest", ND_DIGEST_TEXT, &digest));
         if (!digest)
                 return nd_error_new(ND_INVALID, 0, "it has no digest");
         nd_try(nd_digest_parse(digest, &descriptor.digest));
-        nd_try(nd_member_number(object, "size", ND_DESCRIPTOR_SIZE, &descriptor.size));
-        nd_try(nd_member_object(object, "platform", &platform));
+        nd_try(nd_json_member_number(object, "size", ND_DESCRIPTOR_SIZE, &descriptor.size));
+        nd_try(nd_json_member_object(object, "platform", &platform));
         if (platform)
                 nd_try(nd_error_wrap(parse_platform(platform, &descriptor), "'platform'"));
-        nd_try(nd_member_object(object, "annotations", &annotations));
+        nd_try(nd_json_member_object(object, "annotations", &annotations));
         if (annotations)
                 nd_try(nd_error_wrap(parse_annotations(annotations, &descriptor), "'annotations'"));
 
@@ -155,13 +155,13 @@ static struct nd_error *not_an_image(const char *what, const char *media_type) {
 static struct nd_error *parse_manifest(yyjson_val *root, struct nd_manifest *ret) {
         yyjson_val *config, *layers;
 
-        nd_try(nd_member_object(root, "config", &config));
+        nd_try(nd_json_member_object(root, "config", &config));
         if (!config)
                 return nd_error_new(ND_INVALID, 0, "the manifest has no config");
         nd_try(nd_error_wrap(parse_descriptor(config, &ret->config), "'config'"));
         if (ret->config.media != ND_MEDIA_CONFIG)
                 return not_an_image("its config", ret->config.media_type);
-        nd_try(nd_member_array(root, "layers", ND_MANIFEST_LAYERS, &layers));
+        nd_try(nd_json_member_array(root, "layers", ND_MANIFEST_LAYERS, &layers));
         nd_try(nd_error_wrap(parse_entries(layers, &ret->entries), "'layers'"));
         nd_vector_each (layer, &ret->entries) {
                 if (layer->media != ND_MEDIA_LAYER)
@@ -173,7 +173,7 @@ static struct nd_error *parse_manifest(yyjson_val *root, struct nd_manifest *ret
 static struct nd_error *parse_index(yyjson_val *root, struct nd_manifest *ret) {
         yyjson_val *manifests;
 
-        nd_try(nd_member_array(root, "manifests", ND_MANIFEST_DESCRIPTORS, &manifests));
+        nd_try(nd_json_member_array(root, "manifests", ND_MANIFEST_DESCRIPTORS, &manifests));
         return nd_error_wrap(parse_entries(manifests, &ret->entries), "'manifests'");
 }
 
@@ -190,7 +190,7 @@ static struct nd_error *find_media(yyjson_val *root, const char *media_type, enu
         enum nd_media called = nd_media_of(media_type), calls_itself, holds = ND_MEDIA_OTHER;
         const char *own;
 
-        nd_try(nd_member_text(root, "mediaType", ND_MEDIA_TYPE, &own));
+        nd_try(nd_json_member_text(root, "mediaType", ND_MEDIA_TYPE, &own));
         calls_itself = nd_media_of(own);
         if (called == ND_MEDIA_SCHEMA1 || calls_itself == ND_MEDIA_SCHEMA1 || has(root, "fsLayers"))
                 return nd_error_new(ND_INVALID, 0,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "oci/member.h"
+#include "base/json-member.h"
 #include "oci/spec.h"
 
 enum {
@@ -50,7 +50,7 @@ static struct nd_error *put_word(struct nd_json_out *out, yyjson_val *object, co
                                  const char *const *words, size_t count) {
         const char *word;
 
-        nd_try(nd_member_text(object, key, NAME_LENGTH, &word));
+        nd_try(nd_json_member_text(object, key, NAME_LENGTH, &word));
         if (!word)
                 return nd_error_new(ND_INVALID, 0, "no '%s'", key);
         if (nd_streq(word, "SCMP_ACT_NOTIFY"))
@@ -64,7 +64,7 @@ static struct nd_error *put_word(struct nd_json_out *out, yyjson_val *object, co
 static struct nd_error *put_errno(struct nd_json_out *out, yyjson_val *object, const char *key) {
         uint64_t number;
 
-        nd_try(nd_member_number(object, key, ERRNO_MOST, &number));
+        nd_try(nd_json_member_number(object, key, ERRNO_MOST, &number));
         if (number > 0)
                 nd_json_number(out, key, number);
         return nullptr;
@@ -72,8 +72,8 @@ static struct nd_error *put_errno(struct nd_json_out *out, yyjson_val *object, c
 
 /* ---- which rules hold here ---- */
 
-static struct nd_error *member_names(yyjson_val *object, const char *key, nd_strings *ret) {
-        return nd_member_strings(object, key, CONDITIONS_MOST, NAME_LENGTH, ret);
+static struct nd_error *member_names(yyjson_val *object, const char *key, struct nd_strings *ret) {
+        return nd_json_member_strings(object, key, CONDITIONS_MOST, NAME_LENGTH, ret);
 }
 
 /* Kernel "4.8" or later? No condition is always met. */
@@ -81,7 +81,7 @@ static struct nd_error *kernel_reached(const char *text, const struct nd_seccomp
         unsigned major = 0, minor = 0;
         char rest;
 
-        /* The string is short: nd_member_text() saw to that. */
+        /* The string is short: nd_json_member_text() saw to that. */
         if (sscanf(text, "%4u.%4u%c", &major, &minor, &rest) != 2) /* NOLINT(cert-err34-c): the field widths bound it */
                 return nd_error_new(ND_INVALID, 0, "'minKernel' is '%s', not like '4.8'", text);
         *ret = host->kernel_major > major || (host->kernel_major == major && host->kernel_minor >= minor);
@@ -96,7 +96,7 @@ static bool has_capability(const struct nd_seccomp_host *host, const char *name)
 
 /* Rules are for those who have all capabilities that are named, on one of the architectures. */
 static struct nd_error *included(yyjson_val *conditions, const struct nd_seccomp_host *host, bool *ret) {
-        nd_cleanup(nd_strings_done) nd_strings capabilities = {}, machines = {};
+        nd_cleanup(nd_strings_done) struct nd_strings capabilities = {}, machines = {};
         const char *kernel;
 
         *ret = true;
@@ -104,7 +104,7 @@ static struct nd_error *included(yyjson_val *conditions, const struct nd_seccomp
                 return nullptr;
         nd_try(member_names(conditions, "caps", &capabilities));
         nd_try(member_names(conditions, "arches", &machines));
-        nd_try(nd_member_text(conditions, "minKernel", NAME_LENGTH, &kernel));
+        nd_try(nd_json_member_text(conditions, "minKernel", NAME_LENGTH, &kernel));
         if (kernel)
                 nd_try(kernel_reached(kernel, host, ret));
         nd_vector_each (name, &capabilities) {
@@ -117,7 +117,7 @@ static struct nd_error *included(yyjson_val *conditions, const struct nd_seccomp
 
 /* And not for those who have one that is excluded. */
 static struct nd_error *excluded(yyjson_val *conditions, const struct nd_seccomp_host *host, bool *ret) {
-        nd_cleanup(nd_strings_done) nd_strings capabilities = {}, machines = {};
+        nd_cleanup(nd_strings_done) struct nd_strings capabilities = {}, machines = {};
         const char *kernel;
 
         *ret = false;
@@ -125,7 +125,7 @@ static struct nd_error *excluded(yyjson_val *conditions, const struct nd_seccomp
                 return nullptr;
         nd_try(member_names(conditions, "caps", &capabilities));
         nd_try(member_names(conditions, "arches", &machines));
-        nd_try(nd_member_text(conditions, "minKernel", NAME_LENGTH, &kernel));
+        nd_try(nd_json_member_text(conditions, "minKernel", NAME_LENGTH, &kernel));
         if (kernel)
                 nd_try(kernel_reached(kernel, host, ret));
         nd_vector_each (name, &capabilities) {
@@ -139,8 +139,8 @@ static struct nd_error *holds(yyjson_val *rule, const struct nd_seccomp_host *ho
         yyjson_val *includes, *excludes;
         bool in = false, out = false;
 
-        nd_try(nd_member_object(rule, "includes", &includes));
-        nd_try(nd_member_object(rule, "excludes", &excludes));
+        nd_try(nd_json_member_object(rule, "includes", &includes));
+        nd_try(nd_json_member_object(rule, "excludes", &excludes));
         nd_try(nd_error_wrap(included(includes, host, &in), "includes"));
         nd_try(nd_error_wrap(excluded(excludes, host, &out), "excludes"));
         *ret = in && !out;
@@ -154,9 +154,9 @@ static struct nd_error *put_argument(struct nd_json_out *out, yyjson_val *argume
 
         if (!yyjson_is_obj(argument))
                 return nd_error_new(ND_INVALID, 0, "an entry of 'args' is no object");
-        nd_try(nd_member_number(argument, "index", 5, &index)); /* a system call has six arguments */
-        nd_try(nd_member_number(argument, "value", UINT64_MAX, &value));
-        nd_try(nd_member_number(argument, "valueTwo", UINT64_MAX, &second));
+        nd_try(nd_json_member_number(argument, "index", 5, &index)); /* a system call has six arguments */
+        nd_try(nd_json_member_number(argument, "value", UINT64_MAX, &value));
+        nd_try(nd_json_member_number(argument, "valueTwo", UINT64_MAX, &second));
         nd_json_open(out, nullptr, '{');
         nd_json_number(out, "index", index);
         nd_json_number(out, "value", value);
@@ -170,7 +170,7 @@ static struct nd_error *put_arguments(struct nd_json_out *out, yyjson_val *rule)
         yyjson_val *arguments, *argument;
         yyjson_arr_iter each;
 
-        nd_try(nd_member_array(rule, "args", CONDITIONS_MOST, &arguments));
+        nd_try(nd_json_member_array(rule, "args", CONDITIONS_MOST, &arguments));
         if (yyjson_arr_size(arguments) == 0)
                 return nullptr;
         nd_json_open(out, "args", '[');
@@ -182,11 +182,11 @@ static struct nd_error *put_arguments(struct nd_json_out *out, yyjson_val *rule)
 }
 
 static struct nd_error *put_names(struct nd_json_out *out, yyjson_val *rule) {
-        nd_cleanup(nd_strings_done) nd_strings names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
         const char *single;
 
-        nd_try(nd_member_strings(rule, "names", NAMES_MOST, NAME_LENGTH, &names));
-        nd_try(nd_member_text(rule, "name", NAME_LENGTH, &single)); /* old files */
+        nd_try(nd_json_member_strings(rule, "names", NAMES_MOST, NAME_LENGTH, &names));
+        nd_try(nd_json_member_text(rule, "name", NAME_LENGTH, &single)); /* old files */
         if (single && *single)
                 nd_strings_add(&names, single);
         if (names.count == 0)
@@ -221,7 +221,7 @@ static struct nd_error *put_rules(struct nd_json_out *out, yyjson_val *root, con
         yyjson_arr_iter each;
         size_t at = 0;
 
-        nd_try(nd_member_array(root, "syscalls", RULES_MOST, &rules));
+        nd_try(nd_json_member_array(root, "syscalls", RULES_MOST, &rules));
         nd_json_open(out, "syscalls", '[');
         each = yyjson_arr_iter_with(rules);
         while ((rule = yyjson_arr_iter_next(&each)))
@@ -233,20 +233,20 @@ static struct nd_error *put_rules(struct nd_json_out *out, yyjson_val *root, con
 /* ---- architectures ---- */
 
 /* The entry of archMap that is about this machine, with those it can also run. */
-static struct nd_error *mapped_architectures(yyjson_val *map, const char *native, nd_strings *ret) {
+static struct nd_error *mapped_architectures(yyjson_val *map, const char *native, struct nd_strings *ret) {
         yyjson_arr_iter each = yyjson_arr_iter_with(map);
         yyjson_val *entry;
 
         while ((entry = yyjson_arr_iter_next(&each))) {
-                nd_cleanup(nd_strings_done) nd_strings others = {};
+                nd_cleanup(nd_strings_done) struct nd_strings others = {};
                 const char *name;
 
                 if (!yyjson_is_obj(entry))
                         return nd_error_new(ND_INVALID, 0, "an entry of 'archMap' is no object");
-                nd_try(nd_member_text(entry, "architecture", NAME_LENGTH, &name));
+                nd_try(nd_json_member_text(entry, "architecture", NAME_LENGTH, &name));
                 if (!name || !nd_streq(name, native))
                         continue;
-                nd_try(nd_member_strings(entry, "subArchitectures", CONDITIONS_MOST, NAME_LENGTH, &others));
+                nd_try(nd_json_member_strings(entry, "subArchitectures", CONDITIONS_MOST, NAME_LENGTH, &others));
                 nd_strings_add(ret, native);
                 nd_vector_each (other, &others) {
                         nd_strings_add(ret, *other);
@@ -257,12 +257,12 @@ static struct nd_error *mapped_architectures(yyjson_val *map, const char *native
 }
 
 static struct nd_error *put_architectures(struct nd_json_out *out, yyjson_val *root, const struct nd_seccomp_host *host) {
-        nd_cleanup(nd_strings_done) nd_strings names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
         const char *native = seccomp_architecture(host->architecture);
         yyjson_val *map;
 
-        nd_try(nd_member_array(root, "archMap", CONDITIONS_MOST, &map));
-        nd_try(nd_member_strings(root, "architectures", CONDITIONS_MOST, NAME_LENGTH, &names));
+        nd_try(nd_json_member_array(root, "archMap", CONDITIONS_MOST, &map));
+        nd_try(nd_json_member_strings(root, "architectures", CONDITIONS_MOST, NAME_LENGTH, &names));
         if (map && names.count > 0)
                 return nd_error_new(ND_INVALID, 0, "both 'architectures' and 'archMap' are given; one is enough");
         if (map && native)
@@ -280,9 +280,9 @@ static struct nd_error *put_architectures(struct nd_json_out *out, yyjson_val *r
 }
 
 static struct nd_error *put_flags(struct nd_json_out *out, yyjson_val *root) {
-        nd_cleanup(nd_strings_done) nd_strings given = {};
+        nd_cleanup(nd_strings_done) struct nd_strings given = {};
 
-        nd_try(nd_member_strings(root, "flags", CONDITIONS_MOST, NAME_LENGTH, &given));
+        nd_try(nd_json_member_strings(root, "flags", CONDITIONS_MOST, NAME_LENGTH, &given));
         if (given.count == 0)
                 return nullptr;
         nd_json_open(out, "flags", '[');
@@ -301,7 +301,7 @@ static struct nd_error *convert(yyjson_val *root, const struct nd_seccomp_host *
 
         if (!yyjson_is_obj(root))
                 return nd_error_new(ND_INVALID, 0, "not a JSON object");
-        nd_try(nd_member_text(root, "listenerPath", ND_SECCOMP_CEILING, &listener));
+        nd_try(nd_json_member_text(root, "listenerPath", ND_SECCOMP_CEILING, &listener));
         if (listener && *listener)
                 return nd_error_new(ND_UNIMPLEMENTED, 0, "'listenerPath': seccomp listeners are not supported");
         nd_json_open(&out, nullptr, '{');

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "oci/spec.h"
 
+#include "base/json.h"
+
 void nd_spec_process_done(struct nd_spec_process *process) {
         nd_vector_done(&process->user.groups);
         nd_strings_done(&process->arguments);
@@ -83,7 +85,7 @@ void nd_spec_add_namespace(struct nd_spec *spec, const char *type, const char *p
 
 /* ---- writing ---- */
 
-static void put_strings(struct nd_json_out *out, const char *key, const nd_strings *strings) {
+static void put_strings(struct nd_json_out *out, const char *key, const struct nd_strings *strings) {
         nd_json_open(out, key, '[');
         nd_vector_each (string, strings) {
                 nd_json_string(out, nullptr, *string);

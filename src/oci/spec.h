@@ -7,8 +7,9 @@
 
 #include <sys/types.h>
 
+#include "base/strings.h"
+#include "base/text.h"
 #include "base/vector.h"
-#include "oci/member.h"
 #include "sys/userns.h"
 
 enum {
@@ -33,8 +34,8 @@ struct nd_spec_capabilities {
 struct nd_spec_process {
         bool terminal;
         struct nd_spec_user user;
-        nd_strings arguments;
-        nd_strings environment;
+        struct nd_strings arguments;
+        struct nd_strings environment;
         char *directory;
         struct nd_spec_capabilities capabilities;
         nd_vector(struct nd_spec_limit) limits;
@@ -50,7 +51,7 @@ struct nd_spec_mount {
         char *destination;
         char *type;
         char *source;
-        nd_strings options;
+        struct nd_strings options;
         bool idmapped;
         struct nd_id_map uids, gids;
 };
@@ -100,7 +101,7 @@ void nd_spec_resources_done(struct nd_spec_resources *resources);
 struct nd_spec_hook {
         const char *stage; /* of nd_spec_hook_stage() */
         char *path;
-        nd_strings arguments, environment;
+        struct nd_strings arguments, environment;
         uint64_t timeout_s; /* 0 = none */
 };
 void nd_spec_hook_done(struct nd_spec_hook *hook);
@@ -118,7 +119,7 @@ struct nd_spec {
         struct nd_spec_resources resources;
         nd_vector(struct nd_spec_hook) hooks;
         char *cgroup; /* linux.cgroupsPath, as the engine's cgroup manager wants it */
-        nd_strings masked, read_only;
+        struct nd_strings masked, read_only;
         const char *propagation; /* of the root: "rprivate", "rslave", "rshared"; nullptr = the engine's default. Static */
         char *seccomp;           /* JSON of linux.seccomp; nullptr = none */
         char *mount_label;       /* SELinux's, of what the engine mounts; nullptr = none */

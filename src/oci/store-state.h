@@ -43,9 +43,9 @@ struct nd_image_store {
         bool blob_garbage; /* there may be blobs that nobody needs */
         bool moved_layers; /* the moving of layers into the trash may not be on disk yet */
         char *unreadable;  /* a record that could not be read: what it holds is unknown, so nothing is collected */
-        nd_strings stages;
+        struct nd_strings stages;
         nd_vector(struct nd_store_trash) trash;
-        nd_strings problems;
+        struct nd_strings problems;
 };
 
 struct nd_image *nd_store_image(const struct nd_image_store *store, const struct nd_digest *id);

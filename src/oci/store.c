@@ -70,7 +70,7 @@ void nd_store_problem(struct nd_image_store *store, const char *format, ...) {
         nd_strings_add(&store->problems, text);
 }
 
-const nd_strings *nd_image_store_problems(const struct nd_image_store *store) {
+const struct nd_strings *nd_image_store_problems(const struct nd_image_store *store) {
         return &store->problems;
 }
 
@@ -95,7 +95,7 @@ static bool is_digest_name(const char *name) {
         return strchr(name, '@') != nullptr;
 }
 
-static void drop_name(nd_strings *names, const char *name) {
+static void drop_name(struct nd_strings *names, const char *name) {
         for (size_t i = 0; i < names->count; i++)
                 if (nd_streq(names->items[i], name)) {
                         free(names->items[i]);
@@ -105,7 +105,7 @@ static void drop_name(nd_strings *names, const char *name) {
 }
 
 struct nd_error *nd_store_add_name(struct nd_image *image, const char *name) {
-        nd_strings *names = is_digest_name(name) ? &image->digests : &image->tags;
+        struct nd_strings *names = is_digest_name(name) ? &image->digests : &image->tags;
 
         if (nd_strings_have(names, name))
                 return nullptr;
@@ -116,7 +116,7 @@ struct nd_error *nd_store_add_name(struct nd_image *image, const char *name) {
         return nullptr;
 }
 
-static void index_names(struct nd_image_store *store, struct nd_image *image, const nd_strings *names) {
+static void index_names(struct nd_image_store *store, struct nd_image *image, const struct nd_strings *names) {
         nd_vector_each (name, names) {
                 struct nd_image *former = nd_map_put(&store->names, *name, image);
 
@@ -127,7 +127,7 @@ static void index_names(struct nd_image_store *store, struct nd_image *image, co
         }
 }
 
-static void forget_names(struct nd_image_store *store, const nd_strings *names) {
+static void forget_names(struct nd_image_store *store, const struct nd_strings *names) {
         nd_vector_each (name, names) {
                 (void) nd_map_remove(&store->names, *name);
         }
@@ -234,7 +234,7 @@ void nd_store_add_trash(struct nd_image_store *store, const char *name, uint64_t
 
 /* Whatever an earlier process left in staging/ is trash, but for the partial downloads. */
 static struct nd_error *sweep_staging(struct nd_image_store *store) {
-        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
         nd_try(nd_dir_list(store->staging_fd, ".", ND_STORE_LAYERS, &names));
         nd_vector_each (name, &names) {
@@ -247,7 +247,7 @@ static struct nd_error *sweep_staging(struct nd_image_store *store) {
 
 /* The layers that there are, as yet without a size. A name that is no chain id is not ours. */
 static struct nd_error *list_layers(struct nd_image_store *store) {
-        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
         nd_try(nd_dir_list(store->layers_fd, ".", ND_STORE_LAYERS, &names));
         nd_vector_each (name, &names) {
@@ -362,7 +362,7 @@ static bool ends_with(const char *text, const char *end) {
 }
 
 static struct nd_error *load_records(struct nd_image_store *store) {
-        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
         nd_try(nd_dir_list_files(store->images_fd, ".", ND_STORE_RECORDS, &names));
         nd_vector_each (name, &names) {
@@ -417,7 +417,7 @@ static void describe_orphans(struct nd_image_store *store) {
 
 static struct nd_error *count_blobs(struct nd_image_store *store) {
         for (enum nd_hash_kind kind = ND_HASH_SHA256; kind < nd_count_of(store->blob_fds); kind++) {
-                nd_cleanup(nd_names_done) nd_names names = {};
+                nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
                 nd_try(nd_dir_list_files(store->blob_fds[kind], ".", ND_STORE_RECORDS, &names));
                 nd_vector_each (name, &names) {

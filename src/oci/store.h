@@ -28,7 +28,8 @@ static inline void nd_image_store_done(struct nd_image_store **store) {
         nd_image_store_free(*store);
         *store = nullptr;
 }
-const nd_strings *nd_image_store_problems(const struct nd_image_store *store); /* sentences for the log, since the start */
+const struct nd_strings *nd_image_store_problems(
+        const struct nd_image_store *store); /* sentences for the log, since the start */
 
 /* Looking. */
 
@@ -81,7 +82,7 @@ struct nd_image_offer {
         struct nd_digest manifest;
         struct nd_digest index; /* may be none */
         struct nd_digest config;
-        const nd_strings *names;            /* tagged, or with the digest of manifest or index */
+        const struct nd_strings *names;     /* tagged, or with the digest of manifest or index */
         const nd_unpacked_layers *unpacked; /* nullptr = none: every layer must be in the store already */
         bool pinned;
         uint64_t pulled_at;

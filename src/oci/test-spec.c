@@ -3,6 +3,8 @@
 
 #include <unit/expect.h>
 
+#include "base/json.h"
+
 static yyjson_val *parse(const struct nd_text *text, yyjson_doc **doc) {
         expect_ok(nd_json_parse(nd_text_get(text), text->length, ND_SPEC_CEILING, doc));
         return yyjson_doc_get_root(*doc);

@@ -2,7 +2,7 @@
 /* image.h - one image from its topmost document down to its layers, wherever the bytes come from */
 #pragma once
 
-#include "oci/member.h"
+#include "base/strings.h"
 #include "pull/layers.h"
 #include "pull/request.h"
 
@@ -17,7 +17,7 @@ struct nd_image_source {
 struct nd_image {
         struct nd_digest index, manifest, config;
         uint64_t config_size;
-        nd_strings names;
+        struct nd_strings names;
         nd_layer_outcomes layers;
 };
 typedef nd_vector(struct nd_image) nd_images;

@@ -146,7 +146,7 @@ static struct nd_error *archive_document(void *userdata, const struct nd_descrip
 }
 
 /* The names that an entry of index.json gives: containerd's annotation, or a full name in OCI's. */
-static void take_names(const struct nd_descriptor *entry, nd_strings *names) {
+static void take_names(const struct nd_descriptor *entry, struct nd_strings *names) {
         const char *const given[] = {entry->image_name, entry->ref_name};
 
         for (size_t i = 0; i < nd_count_of(given) && names->count == 0; i++) {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/json-member.h"
 #include "oci/manifest.h"
-#include "oci/member.h"
 
 enum {
         SECRET = 64 * 1024, /* most bytes of a password or token */
@@ -25,7 +25,7 @@ void nd_request_done(struct nd_request *r) {
 static struct nd_error *copy_text(yyjson_val *object, const char *key, size_t ceiling, char **ret) {
         const char *text;
 
-        nd_try(nd_member_text(object, key, ceiling, &text));
+        nd_try(nd_json_member_text(object, key, ceiling, &text));
         *ret = nd_strdup(text ? text : "");
         return nullptr;
 }
@@ -59,7 +59,7 @@ static struct nd_error *parse_credentials(yyjson_val *object, struct nd_request 
         nd_try(copy_text(object, "identityToken", SECRET, &c->identity_token));
         nd_try(copy_text(object, "registryToken", SECRET, &c->registry_token));
         nd_try(copy_text(object, "serverAddress", NAME, &c->server));
-        nd_try(nd_member_text(object, "auth", SECRET, &auth));
+        nd_try(nd_json_member_text(object, "auth", SECRET, &auth));
         if (auth && *auth && !*c->username && !*c->identity_token)
                 nd_try(split_auth(auth, c));
         r->has_credentials = true;
@@ -70,9 +70,9 @@ static struct nd_error *parse_platform(yyjson_val *object, struct nd_platform *r
         const char *os = nullptr, *architecture = nullptr, *variant = nullptr;
 
         if (object) {
-                nd_try(nd_member_text(object, "os", ND_PLATFORM_FIELD, &os));
-                nd_try(nd_member_text(object, "architecture", ND_PLATFORM_FIELD, &architecture));
-                nd_try(nd_member_text(object, "variant", ND_PLATFORM_FIELD, &variant));
+                nd_try(nd_json_member_text(object, "os", ND_PLATFORM_FIELD, &os));
+                nd_try(nd_json_member_text(object, "architecture", ND_PLATFORM_FIELD, &architecture));
+                nd_try(nd_json_member_text(object, "variant", ND_PLATFORM_FIELD, &variant));
         }
         if (!architecture || !*architecture)
                 *ret = nd_platform_host();
@@ -85,7 +85,7 @@ static struct nd_error *parse_number(yyjson_val *object, const char *key, uint64
                                      uint64_t *ret) {
         *ret = 0;
         if (object)
-                nd_try(nd_member_number(object, key, ceiling, ret));
+                nd_try(nd_json_member_number(object, key, ceiling, ret));
         if (*ret == 0)
                 *ret = otherwise;
         return nullptr;
@@ -95,7 +95,7 @@ static struct nd_error *parse_limits(yyjson_val *root, struct nd_request *r) {
         yyjson_val *limits;
         uint64_t number;
 
-        nd_try(nd_member_object(root, "limits", &limits));
+        nd_try(nd_json_member_object(root, "limits", &limits));
         nd_try(parse_number(limits, "totalBytes", ND_DESCRIPTOR_SIZE, TOTAL_BYTES, &r->total_bytes));
         nd_try(parse_number(limits, "layers", ND_MANIFEST_LAYERS, ND_MANIFEST_LAYERS, &number));
         r->layers = (unsigned) number;
@@ -110,16 +110,16 @@ static struct nd_error *parse_root(yyjson_val *root, struct nd_request *r) {
         const char *operation, *reference;
         yyjson_val *object;
 
-        nd_try(nd_member_text(root, "operation", 16, &operation));
+        nd_try(nd_json_member_text(root, "operation", 16, &operation));
         if (!operation || (!nd_streq(operation, "pull") && !nd_streq(operation, "import")))
                 return nd_error_new(ND_INVALID, 0, "'operation' must be \"pull\" or \"import\"");
         r->operation = nd_streq(operation, "pull") ? ND_PULL : ND_IMPORT;
-        nd_try(nd_member_text(root, "reference", ND_REFERENCE_TEXT, &reference));
+        nd_try(nd_json_member_text(root, "reference", ND_REFERENCE_TEXT, &reference));
         if (r->operation == ND_PULL)
                 nd_try(nd_reference_parse(reference ? reference : "", &r->reference));
-        nd_try(nd_member_object(root, "platform", &object));
+        nd_try(nd_json_member_object(root, "platform", &object));
         nd_try(parse_platform(object, &r->platform));
-        nd_try(nd_member_object(root, "auth", &object));
+        nd_try(nd_json_member_object(root, "auth", &object));
         nd_try(parse_credentials(object, r));
         nd_try(copy_text(root, "hostsDir", NAME, &r->hosts_directory));
         return parse_limits(root, r);

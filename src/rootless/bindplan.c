@@ -110,7 +110,7 @@ static int by_name(const void *a, const void *b) {
 
 static struct nd_error *add_etc(nd_bindplan *plan, const struct nd_bindplan_facts *facts) {
         nd_autofree char *path = nd_format("%s/etc", facts->machine), *hosts = nullptr, *hostname = nullptr;
-        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
         DIR *directory = opendir(path);
 
         if (!directory)

@@ -79,7 +79,7 @@ static bool tell(const char *name, struct nd_json_out *out) {
 
 static size_t tell_all(const char *only, struct nd_json_out *out) {
         nd_autofree char *top = nd_node_directory();
-        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
         size_t found = 0;
 
         if (only)

@@ -219,7 +219,7 @@ void nd_cgroup_lift(int parent, const char *name) {
 }
 
 static bool remove_below(int parent, const char *name, int depth) {
-        nd_cleanup(nd_names_done) nd_names children = {};
+        nd_cleanup(nd_strings_done) struct nd_strings children = {};
         nd_autoclose int fd = -EBADF;
 
         if (nd_sys->unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT || errno == ENODEV)

@@ -53,10 +53,6 @@ struct nd_error *nd_dir_make(int dirfd, const char *path, mode_t mode) {
         return nd_error_new(nd_code_of_errno(errno), errno, "make directory '%s'", path);
 }
 
-static int compare_names(const void *a, const void *b) {
-        return strcmp(*(char *const *) a, *(char *const *) b);
-}
-
 static void close_dir(DIR **dir) {
         if (*dir)
                 (void) closedir(*dir);
@@ -73,15 +69,8 @@ static bool is_of_type(int dirfd, const struct dirent *entry, unsigned char type
         return fstatat(dirfd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && IFTODT(st.st_mode) == type;
 }
 
-void nd_names_done(nd_names *names) {
-        nd_vector_each (name, names) {
-                free(*name);
-        }
-        nd_vector_done(names);
-}
-
-static struct nd_error *list(int base, const char *path, unsigned char type, size_t ceiling, nd_names *ret) {
-        nd_cleanup(nd_names_done) nd_names names = {};
+static struct nd_error *list(int base, const char *path, unsigned char type, size_t ceiling, struct nd_strings *ret) {
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
         nd_cleanup(close_dir) DIR *dir = nullptr;
         nd_autoclose int fd = -EBADF;
         const struct dirent *entry;
@@ -95,24 +84,22 @@ static struct nd_error *list(int base, const char *path, unsigned char type, siz
         while (errno = 0, (entry = readdir(dir))) {
                 if (!is_of_type(dirfd(dir), entry, type))
                         continue;
-                if (names.count == ceiling)
+                if (!nd_strings_add_within(&names, ceiling, entry->d_name))
                         return nd_error_new(ND_EXHAUSTED, 0, "directory '%s' has more than %zu %s", path, ceiling,
                                             type == DT_DIR ? "subdirectories" : "files");
-                nd_vector_push(&names, nd_strdup(entry->d_name));
         }
         if (errno != 0)
                 return nd_error_new(ND_INTERNAL, errno, "read directory '%s'", path);
-        if (names.count > 0)
-                qsort(names.items, names.count, sizeof *names.items, compare_names);
-        *ret = nd_take(names, (nd_names) {});
+        nd_strings_sort(&names);
+        *ret = nd_take(names, (struct nd_strings) {});
         return nullptr;
 }
 
-struct nd_error *nd_dir_list(int base, const char *path, size_t ceiling, nd_names *ret) {
+struct nd_error *nd_dir_list(int base, const char *path, size_t ceiling, struct nd_strings *ret) {
         return list(base, path, DT_DIR, ceiling, ret);
 }
 
-struct nd_error *nd_dir_list_files(int base, const char *path, size_t ceiling, nd_names *ret) {
+struct nd_error *nd_dir_list_files(int base, const char *path, size_t ceiling, struct nd_strings *ret) {
         return list(base, path, DT_REG, ceiling, ret);
 }
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "base/text.h"
-#include "base/vector.h"
 #include "sys/calls.h"
 
 /* Opens a directory; the last component may not be a symbolic link. dirfd may be AT_FDCWD. */
@@ -20,12 +20,10 @@
 /* Gives a directory an owner and a mode. */
 [[nodiscard]] struct nd_error *nd_dir_give(int dirfd, const char *path, uid_t uid, gid_t gid, mode_t mode);
 
-/* The names of the subdirectories, sorted by bytes, as a vector that nd_names_done() frees. At most ceiling of them. */
-typedef nd_vector(char *) nd_names;
-[[nodiscard]] struct nd_error *nd_dir_list(int dirfd, const char *path, size_t ceiling, nd_names *ret);
+/* The names of the subdirectories, sorted by bytes. At most ceiling of them. */
+[[nodiscard]] struct nd_error *nd_dir_list(int dirfd, const char *path, size_t ceiling, struct nd_strings *ret);
 [[nodiscard]] struct nd_error *nd_dir_list_files(int dirfd, const char *path, size_t ceiling,
-                                                 nd_names *ret); /* regular ones */
-void nd_names_done(nd_names *names);
+                                                 struct nd_strings *ret); /* regular ones */
 
 /* Makes what was created, renamed or removed in a directory survive a power cut. path is for the message. */
 [[nodiscard]] struct nd_error *nd_dir_sync(int fd, const char *path);

@@ -46,7 +46,7 @@ static void making_a_directory_that_is_there_is_fine_but_only_a_directory([[mayb
 static void a_list_has_the_directories_only_and_in_order([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_autoclose int fd = open_directory(root);
-        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
         scratch_mkdir(root, "b");
         scratch_mkdir(root, "a");
@@ -63,7 +63,7 @@ static void a_list_has_the_directories_only_and_in_order([[maybe_unused]] void *
 
 static void a_list_longer_than_its_ceiling_is_an_error_and_an_empty_one_is_not([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
-        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
         expect_ok(nd_dir_list(AT_FDCWD, root, 0, &names));
         assert_int_equal(names.count, 0);

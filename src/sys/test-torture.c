@@ -133,7 +133,7 @@ static void a_removal_that_may_not_be_durable_is_told(void **state) {
 
 static struct nd_error *read_things(void *argument) {
         struct world *world = argument;
-        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
         nd_autofree char *text = nullptr;
 
         nd_try(nd_dir_make(world->fd, "sub", 0700));

@@ -242,7 +242,7 @@ static struct nd_error *recover_pod(struct nd_userns_manager *m, const char *pod
 /* Good files first, so that a bad one cannot take a block from the pod that rightly has it: it costs one pod, its own. */
 static struct nd_error *recover(struct nd_userns_manager *m) {
         nd_autoerror struct nd_error *error = nullptr;
-        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
         nd_vector(const char *) bad = {};
 
         error = nd_store_list(&m->store, &names);
@@ -377,7 +377,7 @@ static void keep_first(struct nd_error **first, struct nd_error *error) {
 }
 
 struct nd_error *nd_userns_manager_sweep(struct nd_userns_manager *m, const struct nd_map *alive) {
-        nd_cleanup(nd_names_done) nd_names names = {}, gone = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {}, gone = {};
         nd_cleanup(nd_map_done) struct nd_map on_disk = {};
         nd_autoerror struct nd_error *first = nullptr;
         const struct nd_map_slot *slot;
@@ -392,7 +392,7 @@ struct nd_error *nd_userns_manager_sweep(struct nd_userns_manager *m, const stru
         }
         for (size_t at = 0; (slot = nd_map_next(&m->pods, &at));)
                 if (!nd_map_has(&on_disk, slot->key))
-                        nd_vector_push(&gone, nd_strdup(slot->key));
+                        nd_strings_add(&gone, slot->key);
         nd_vector_each (name, &gone) {
                 keep_first(&first, nd_userns_manager_release(m, *name));
         }

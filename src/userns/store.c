@@ -40,7 +40,7 @@ static char *pods_path(const struct nd_store *store) {
         return nd_format("%s/", store->path);
 }
 
-struct nd_error *nd_store_list(const struct nd_store *store, nd_names *ret) {
+struct nd_error *nd_store_list(const struct nd_store *store, struct nd_strings *ret) {
         nd_autofree char *path = pods_path(store);
 
         return nd_dir_list(AT_FDCWD, path, ND_STORE_PODS, ret);

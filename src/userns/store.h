@@ -23,7 +23,7 @@ void nd_store_init(const char *kubelet_root, struct nd_store *ret);
 [[nodiscard]] struct nd_error *nd_store_check_uid(const char *pod_uid);
 
 /* The UIDs that have a directory. ND_NOT_FOUND when pods/ is not there. */
-[[nodiscard]] struct nd_error *nd_store_list(const struct nd_store *store, nd_names *ret);
+[[nodiscard]] struct nd_error *nd_store_list(const struct nd_store *store, struct nd_strings *ret);
 
 /* The file's bytes; nullptr and 0 when there is no file or an empty one, which both mean "no user namespace". */
 [[nodiscard]] struct nd_error *nd_store_read(const struct nd_store *store, const char *pod_uid, char **ret,

@@ -120,7 +120,7 @@ static void a_pod_s_directory_behind_a_link_is_not_entered(void **state) {
 
 static void the_list_is_the_directories_below_pods(void **state) {
         struct world *world = *state;
-        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
         expect_error(nd_store_list(&world->store, &names), ND_NOT_FOUND, "");
         scratch_mkdir(world->root, "pods/b");

@@ -191,7 +191,7 @@ static void check_layer(const char *root, const struct nd_digest *chain) {
                 fail_msg("the layer %s is not whole", hex);
 }
 
-static void check_names(const struct nd_image_store *store, const struct nd_image *image, const nd_strings *names,
+static void check_names(const struct nd_image_store *store, const struct nd_image *image, const struct nd_strings *names,
                         struct nd_map *seen) {
         nd_vector_each (name, names) {
                 const struct nd_image *found;

@@ -17,7 +17,7 @@ struct offer_plan {
 
 struct offer {
         struct nd_image_offer offer;
-        nd_strings names;
+        struct nd_strings names;
         nd_unpacked_layers unpacked;
 };
 

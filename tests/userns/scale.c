@@ -186,7 +186,7 @@ static void release_all(const char *root, struct nd_userns_manager *manager, uin
 }
 
 static void remove_tree(const char *root) {
-        nd_cleanup(nd_names_done) nd_names names = {};
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
         nd_autofree char *pods = nd_format("%s/pods", root);
 
         must(nd_dir_list(AT_FDCWD, pods, ND_STORE_PODS, &names));

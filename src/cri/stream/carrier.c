@@ -10,6 +10,7 @@
 #include "cri/stream/carrier.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "net/channel.h"
 #include "net/spdy.h"

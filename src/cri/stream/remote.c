@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 
 #include "base/clock.h"
+#include "base/json-member.h"
 #include "base/json.h"
 #include "cri/pods.h"
 
@@ -287,9 +288,9 @@ static void resize(struct remote *remote, const char *text, size_t length) {
 
         error = nd_json_parse(text, length, SIZE, &doc);
         if (!error)
-                error = nd_member_number(yyjson_doc_get_root(doc), "Width", UINT16_MAX, &width);
+                error = nd_json_member_number(yyjson_doc_get_root(doc), "Width", UINT16_MAX, &width);
         if (!error)
-                error = nd_member_number(yyjson_doc_get_root(doc), "Height", UINT16_MAX, &height);
+                error = nd_json_member_number(yyjson_doc_get_root(doc), "Height", UINT16_MAX, &height);
         if (error || width == 0 || height == 0)
                 return; /* a client that cannot say it goes without */
         remote->window = (struct winsize) {.ws_row = (uint16_t) height, .ws_col = (uint16_t) width};

@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-#include "oci/member.h"
+#include "base/error.h"
+#include "base/strings.h"
 
 enum stream_kind {
         STREAM_EXEC,
@@ -23,7 +24,7 @@ enum {
 struct stream_request {
         enum stream_kind kind;
         char *container; /* its id; the sandbox's for STREAM_FORWARD */
-        nd_strings command;
+        struct nd_strings command;
         bool terminal, input, output, errors;
         uint16_t ports[STREAM_PORTS]; /* of port-forward, for clients that cannot say which one they want */
         size_t port_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "oci/member.h"
+#include "base/json-member.h"
 
 #include <string.h>
 
@@ -23,7 +23,7 @@ static struct nd_error *wrong_type(const char *key, yyjson_val *value, const cha
         return nd_error_new(ND_INVALID, 0, "'%s' is %s, not %s", key, yyjson_get_type_desc(value), wanted);
 }
 
-struct nd_error *nd_value_text(yyjson_val *value, const char *name, size_t ceiling, const char **ret) {
+struct nd_error *nd_json_value_text(yyjson_val *value, const char *name, size_t ceiling, const char **ret) {
         if (!yyjson_is_str(value))
                 return wrong_type(name, value, "a string");
         if (yyjson_get_len(value) > ceiling)
@@ -34,17 +34,17 @@ struct nd_error *nd_value_text(yyjson_val *value, const char *name, size_t ceili
         return nullptr;
 }
 
-struct nd_error *nd_member_text(yyjson_val *object, const char *key, size_t ceiling, const char **ret) {
+struct nd_error *nd_json_member_text(yyjson_val *object, const char *key, size_t ceiling, const char **ret) {
         yyjson_val *value = nullptr;
 
         nd_try(find(object, key, &value));
         if (value)
-                return nd_value_text(value, key, ceiling, ret);
+                return nd_json_value_text(value, key, ceiling, ret);
         *ret = nullptr;
         return nullptr;
 }
 
-struct nd_error *nd_member_object(yyjson_val *object, const char *key, yyjson_val **ret) {
+struct nd_error *nd_json_member_object(yyjson_val *object, const char *key, yyjson_val **ret) {
         yyjson_val *value = nullptr;
 
         nd_try(find(object, key, &value));
@@ -54,7 +54,7 @@ struct nd_error *nd_member_object(yyjson_val *object, const char *key, yyjson_va
         return nullptr;
 }
 
-struct nd_error *nd_member_array(yyjson_val *object, const char *key, size_t ceiling, yyjson_val **ret) {
+struct nd_error *nd_json_member_array(yyjson_val *object, const char *key, size_t ceiling, yyjson_val **ret) {
         yyjson_val *value = nullptr;
 
         nd_try(find(object, key, &value));
@@ -67,7 +67,7 @@ struct nd_error *nd_member_array(yyjson_val *object, const char *key, size_t cei
         return nullptr;
 }
 
-struct nd_error *nd_member_number(yyjson_val *object, const char *key, uint64_t ceiling, uint64_t *ret) {
+struct nd_error *nd_json_member_number(yyjson_val *object, const char *key, uint64_t ceiling, uint64_t *ret) {
         yyjson_val *value = nullptr;
 
         nd_try(find(object, key, &value));
@@ -81,7 +81,7 @@ struct nd_error *nd_member_number(yyjson_val *object, const char *key, uint64_t 
         return nullptr;
 }
 
-struct nd_error *nd_member_bool(yyjson_val *object, const char *key, bool *ret) {
+struct nd_error *nd_json_member_bool(yyjson_val *object, const char *key, bool *ret) {
         yyjson_val *value = nullptr;
 
         nd_try(find(object, key, &value));
@@ -91,38 +91,19 @@ struct nd_error *nd_member_bool(yyjson_val *object, const char *key, bool *ret) 
         return nullptr;
 }
 
-void nd_strings_done(nd_strings *strings) {
-        nd_vector_each (text, strings) {
-                free(*text);
-        }
-        nd_vector_done(strings);
-}
-
-void nd_strings_add(nd_strings *strings, const char *text) {
-        nd_vector_push(strings, nd_strdup(text));
-}
-
-bool nd_strings_have(const nd_strings *strings, const char *text) {
-        nd_vector_each (item, strings) {
-                if (nd_streq(*item, text))
-                        return true;
-        }
-        return false;
-}
-
-struct nd_error *nd_member_strings(yyjson_val *object, const char *key, size_t count_ceiling, size_t length_ceiling,
-                                   nd_strings *ret) {
-        nd_cleanup(nd_strings_done) nd_strings strings = {};
+struct nd_error *nd_json_member_strings(yyjson_val *object, const char *key, size_t count_ceiling, size_t length_ceiling,
+                                        struct nd_strings *ret) {
+        nd_cleanup(nd_strings_done) struct nd_strings strings = {};
         yyjson_arr_iter iterator;
         yyjson_val *array, *value;
         const char *text = nullptr;
 
-        nd_try(nd_member_array(object, key, count_ceiling, &array));
+        nd_try(nd_json_member_array(object, key, count_ceiling, &array));
         iterator = yyjson_arr_iter_with(array);
         while ((value = yyjson_arr_iter_next(&iterator))) {
-                nd_try(nd_value_text(value, key, length_ceiling, &text));
+                nd_try(nd_json_value_text(value, key, length_ceiling, &text));
                 nd_strings_add(&strings, text);
         }
-        *ret = nd_take(strings, (nd_strings) {});
+        *ret = nd_take(strings, (struct nd_strings) {});
         return nullptr;
 }
