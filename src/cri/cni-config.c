@@ -168,7 +168,7 @@ static void add_runtime(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct 
         yyjson_mut_val *runtime;
 
         if (plugin->takes_bandwidth) /* a pod with other values was refused, or is older than the rule and has no limit */
-                nd_error_free(bandwidth_of(&pod->annotations, &limit));
+                nd_ignore(bandwidth_of(&pod->annotations, &limit));
         if (!ports && !dns && limit.ingress == 0 && limit.egress == 0)
                 return;
         runtime = yyjson_mut_obj_add_obj(doc, root, "runtimeConfig");

@@ -153,9 +153,9 @@ static void kill_cgroup(const char *cgroup, const char *name) {
 
         if (*name == '\0')
                 return;
-        nd_error_free(nd_cgroup_open(path, &fd));
+        nd_ignore(nd_cgroup_open(path, &fd));
         if (fd >= 0)
-                nd_error_free(nd_cgroup_kill(fd));
+                nd_ignore(nd_cgroup_kill(fd));
 }
 
 /* A cgroup that is on its way to be empty. */
@@ -169,7 +169,7 @@ struct broom {
 static bool sweep(const struct broom *broom) {
         nd_autoclose int parent = -EBADF;
 
-        nd_error_free(nd_cgroup_open(broom->cgroup, &parent));
+        nd_ignore(nd_cgroup_open(broom->cgroup, &parent));
         if (parent < 0)
                 return true; /* with all that was in it */
         if (nd_cgroup_remove(parent, broom->name))
@@ -223,9 +223,9 @@ void exec_forget(sd_event *loop, const struct cri_config *config, const struct c
 
         if (*cgroup == '\0')
                 return;
-        nd_error_free(nd_cgroup_open(cgroup, &fd));
+        nd_ignore(nd_cgroup_open(cgroup, &fd));
         if (fd >= 0)
-                nd_error_free(nd_dir_list(fd, ".", CGROUPS, &names));
+                nd_ignore(nd_dir_list(fd, ".", CGROUPS, &names));
         nd_vector_each (name, &names) {
                 if (!nd_has_prefix(*name, PREFIX) || strlen(*name) != sizeof PREFIX - 1 + 16)
                         continue;

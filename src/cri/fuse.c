@@ -84,7 +84,7 @@ static void add_mounts(const char *table, numbers *ret) {
 static bool look_at_mounts(const char *thread, numbers *ret) {
         nd_autofree char *path = nd_format("/proc/%s/mountinfo", thread), *table = nullptr;
 
-        nd_error_free(nd_file_read_kernel(path, TABLE, &table));
+        nd_ignore(nd_file_read_kernel(path, TABLE, &table));
         if (table)
                 add_mounts(table, ret);
         return table && ret->count < FOUND_MOST;
@@ -124,7 +124,7 @@ static void look_at_descriptors(const char *thread, numbers *ret) {
 
                 if (entry->d_name[0] == '.')
                         continue;
-                nd_error_free(nd_file_read_kernel(file, 64 << 10, &text));
+                nd_ignore(nd_file_read_kernel(file, 64 << 10, &text));
                 if (text && fuse_parse_descriptor(text, &number))
                         add(ret, number);
         }
@@ -144,7 +144,7 @@ static void look_at_cgroup(int cgroup, unsigned depth, unsigned *threads, number
                         }
         if (depth >= DEPTH_MOST)
                 return;
-        nd_error_free(nd_dir_list(cgroup, ".", THREADS_MOST, &children));
+        nd_ignore(nd_dir_list(cgroup, ".", THREADS_MOST, &children));
         nd_vector_each (child, &children) {
                 nd_autoclose int fd = openat(cgroup, *child, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -158,7 +158,7 @@ void fuse_abort(const char *cgroup) {
         nd_autoclose int fd = -EBADF;
         unsigned threads = 0;
 
-        nd_error_free(nd_cgroup_open(cgroup, &fd));
+        nd_ignore(nd_cgroup_open(cgroup, &fd));
         if (fd < 0)
                 return;
         look_at_cgroup(fd, 0, &threads, &found);
@@ -166,12 +166,12 @@ void fuse_abort(const char *cgroup) {
                 return;
         if (!look_at_mounts("self", &host)) /* a filesystem that the host uses too must not be among those that are aborted */
                 return;
-        nd_error_free(nd_mount_namespace_private());
+        nd_ignore(nd_mount_namespace_private());
         (void) nd_sys->mount("fusectl", CONNECTIONS, "fusectl", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
         nd_vector_each (number, &found) {
                 nd_autofree char *path = nd_format(CONNECTIONS "/%u/abort", *number);
 
                 if (!has(&host, *number))
-                        nd_error_free(nd_file_write_kernel(path, "1"));
+                        nd_ignore(nd_file_write_kernel(path, "1"));
         }
 }

@@ -346,7 +346,7 @@ void network_remove(struct network *network, struct sandbox *sandbox, network_ca
         struct nd_error *error = nullptr;
 
         if (!sandbox->network_result) /* of a record that could not be read: the present configuration is likely that of then */
-                nd_error_free(choose(network, sandbox));
+                nd_ignore(choose(network, sandbox));
         if (sandbox->network_result)
                 error = read_note(sandbox, &plan.config, &file, &result);
         if (error || !sandbox->network_result) {

@@ -279,7 +279,7 @@ static struct nd_error *work(void *argument, [[maybe_unused]] int *ret_fd) {
         error = run_trial(&room);
         (void) nd_sys->umount2(root, MNT_DETACH);
         (void) nd_sys->umount2(layers, MNT_DETACH); /* the mapped view of it, over it */
-        nd_error_free(remove_room(config, name));   /* what stays is removed at the next start */
+        nd_ignore(remove_room(config, name));       /* what stays is removed at the next start */
         return error;
 }
 
@@ -378,7 +378,7 @@ static void note_success(const struct selftest *selftest) {
                         if (selftest->trials[i][k].reason)
                                 return;
         if (selftest->circumstances)
-                nd_error_free(write_note(selftest)); /* without it the next start takes a little longer */
+                nd_ignore(write_note(selftest)); /* without it the next start takes a little longer */
 }
 
 /* ---- on the loop ---- */

@@ -160,7 +160,7 @@ static void read_container(struct stats_request *request, size_t index) {
                 return;
         memcpy(found.id, container->id, sizeof found.id);
         if (container->state == CONTAINER_RUNNING && *container->cgroup)
-                nd_error_free(usage_of_cgroup(container->cgroup, request->question.parts, &found.usage));
+                nd_ignore(usage_of_cgroup(container->cgroup, request->question.parts, &found.usage));
         if (layer)
                 found.layer = layer->usage;
         if (request->visit.crowds)
@@ -177,7 +177,7 @@ static void read_sandbox(struct stats_request *request, size_t index) {
                 return;
         memcpy(found.id, sandbox->id, sizeof found.id);
         if (*sandbox->request.cgroup_parent && sandbox->state == SANDBOX_READY)
-                nd_error_free(usage_of_cgroup(sandbox->request.cgroup_parent, request->question.parts, &found.usage));
+                nd_ignore(usage_of_cgroup(sandbox->request.cgroup_parent, request->question.parts, &found.usage));
         if (request->visit.traffic)
                 found.network = request->visit.traffic[index];
         nd_vector_push(&request->answer.sandboxes, found);
@@ -438,7 +438,7 @@ static void visit_network(const char *path, struct network_usage *ret) {
         fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0 || nd_sys->setns(fd, CLONE_NEWNET) < 0)
                 return;
-        nd_error_free(nd_file_read_kernel("/proc/thread-self/net/dev", NETWORK_TEXT, &text));
+        nd_ignore(nd_file_read_kernel("/proc/thread-self/net/dev", NETWORK_TEXT, &text));
         if (text)
                 usage_parse_network(text, ret);
 }
@@ -451,7 +451,7 @@ static struct nd_error *visit_all(void *argument, [[maybe_unused]] int *ret_fd) 
                 visit_network(visit->networks.items[i], visit->traffic + i);
         for (size_t i = 0; visit->crowds && i < visit->cgroups.count; i++)
                 if (*visit->cgroups.items[i])
-                        nd_error_free(usage_of_processes(visit->cgroups.items[i], visit->crowds + i));
+                        nd_ignore(usage_of_processes(visit->cgroups.items[i], visit->crowds + i));
         return nullptr;
 }
 

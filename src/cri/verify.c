@@ -211,7 +211,7 @@ static char *read_proc(pid_t pid, const char *name) {
         nd_autofree char *path = nd_format("/proc/%d/%s", (int) pid, name);
         char *text = nullptr;
 
-        nd_error_free(nd_file_read_kernel(path, PROC_CEILING, &text));
+        nd_ignore(nd_file_read_kernel(path, PROC_CEILING, &text));
         return text;
 }
 

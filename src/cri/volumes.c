@@ -311,5 +311,5 @@ static struct nd_error *add_to_spec(const struct volume_visit *visit, void *user
 
 void volumes_mount(const struct container_request *request, const volumes *found, const declared_volumes *declared,
                    struct nd_spec *spec) {
-        nd_error_free(volumes_each(request, found, declared, add_to_spec, spec)); /* there is none */
+        nd_ignore(volumes_each(request, found, declared, add_to_spec, spec)); /* there is none */
 }

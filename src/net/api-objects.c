@@ -123,7 +123,7 @@ struct nd_error *nd_api_refusal(long status, const char *body, size_t length) {
         nd_autotext words = ND_TEXT(WORDS);
         nd_autojson doc = nullptr;
 
-        nd_error_free(nd_json_parse(body, length, ND_API_OBJECT_BYTES, &doc)); /* not every refusal is JSON */
+        nd_ignore(nd_json_parse(body, length, ND_API_OBJECT_BYTES, &doc)); /* not every refusal is JSON */
         if (doc && yyjson_is_obj(yyjson_doc_get_root(doc)))
                 return nd_error_wrap(status_error(yyjson_doc_get_root(doc), status), "HTTP %ld", status);
         nd_text_add_utf8(&words, body, length < WORDS / 4 ? length : WORDS / 4);

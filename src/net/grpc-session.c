@@ -332,7 +332,7 @@ static int on_header(nghttp2_session *http, const nghttp2_frame *frame, const ui
         else if (is(name, name_length, "content-type"))
                 call->is_grpc = value_length >= 16 && memcmp(value, "application/grpc", 16) == 0;
         else if (is(name, name_length, "grpc-timeout"))
-                nd_error_free(nd_grpc_parse_timeout((const char *) value, value_length, &call->timeout_us));
+                nd_ignore(nd_grpc_parse_timeout((const char *) value, value_length, &call->timeout_us));
         return 0;
 }
 

@@ -182,7 +182,7 @@ struct nd_error *nd_kubeconfig_of_pod(const char *directory, struct nd_kubeconfi
         nd_try(nd_file_read_kernel(config.token_file, ND_KUBECONFIG_TOKEN, &config.token));
         nd_try(nd_file_read_kernel(config.ca_file, ND_KUBECONFIG_PEM, &config.ca));
         namespace_file = nd_format("%s/namespace", directory);
-        nd_error_free(nd_file_read_kernel(namespace_file, 256, &config.namespace)); /* it need not be there */
+        nd_ignore(nd_file_read_kernel(namespace_file, 256, &config.namespace)); /* it need not be there */
         *ret = nd_take(config, (struct nd_kubeconfig) {});
         return nullptr;
 }

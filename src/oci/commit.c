@@ -103,7 +103,7 @@ static struct nd_error *index_leads(struct commit *c, const struct blob *index, 
                         continue;
                 absent = read_blob(c, &entry->digest, &inner);
                 if (!absent)
-                        nd_error_free(index_leads(c, &inner, depth + 1, ret)); /* what cannot be read leads nowhere */
+                        nd_ignore(index_leads(c, &inner, depth + 1, ret)); /* what cannot be read leads nowhere */
                 free(inner.bytes);
         }
         return nullptr;
@@ -294,7 +294,7 @@ static struct nd_error *undo_record(struct nd_image_store *store, const struct n
         if (former)
                 former->stale = true;
         else
-                nd_error_free(nd_file_remove(store->images_fd, nd_store_record_name(&image->id, name)));
+                nd_ignore(nd_file_remove(store->images_fd, nd_store_record_name(&image->id, name)));
         return error;
 }
 

@@ -345,7 +345,7 @@ static void load_record(struct nd_image_store *store, const char *name) {
                 return unreadable(store, name, error);
         nd_store_problem(store, "image record '%s/images/%s' is removed, the image must be pulled again: %s", store->root,
                          name, nd_error_text(error));
-        nd_error_free(nd_file_remove(store->images_fd, name)); /* if that fails, the next start finds it again */
+        nd_ignore(nd_file_remove(store->images_fd, name)); /* if that fails, the next start finds it again */
         store->blob_garbage = true;
 }
 
@@ -367,7 +367,7 @@ static struct nd_error *load_records(struct nd_image_store *store) {
         nd_try(nd_dir_list_files(store->images_fd, ".", ND_STORE_RECORDS, &names));
         nd_vector_each (name, &names) {
                 if (nd_has_prefix(*name, ND_FILE_TEMPORARY))
-                        nd_error_free(nd_file_unlink(store->images_fd, *name)); /* it will be there the next time */
+                        nd_ignore(nd_file_unlink(store->images_fd, *name)); /* it will be there the next time */
                 else if (ends_with(*name, ".json"))
                         load_record(store, *name);
         }

@@ -97,7 +97,7 @@ struct nd_error *nd_cgroup_discover(struct nd_cgroup *ret) {
         nd_try(read_controllers("/", &cgroup.controllers));
 
         /* A path above the root of our cgroup namespace or outside of what is mounted cannot be read: then nothing is ours. */
-        nd_error_free(read_controllers(cgroup.own, &cgroup.delegated));
+        nd_ignore(read_controllers(cgroup.own, &cgroup.delegated));
         procs = nd_format("%s%s/cgroup.procs", MOUNT, cgroup.own);
         cgroup.writable = cgroup.delegated && access(procs, W_OK) == 0;
         *ret = nd_take(cgroup, (struct nd_cgroup) {});
@@ -229,7 +229,7 @@ static bool remove_below(int parent, const char *name, int depth) {
         fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0)
                 return errno == ENOENT;
-        nd_error_free(nd_dir_list(fd, ".", CHILDREN, &children));
+        nd_ignore(nd_dir_list(fd, ".", CHILDREN, &children));
         nd_vector_each (child, &children)
                 if (!remove_below(fd, *child, depth - 1))
                         return false;
@@ -250,7 +250,7 @@ static bool clear_once(int parent, const char *name) {
 
         if (child < 0)
                 return errno == ENOENT;
-        nd_error_free(nd_cgroup_kill(child));
+        nd_ignore(nd_cgroup_kill(child));
         return nd_cgroup_remove(parent, name);
 }
 

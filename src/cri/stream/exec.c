@@ -52,9 +52,9 @@ static void on_terminal(int fd, void *userdata) {
 
         work->terminal = fcntl(fd, F_DUPFD_CLOEXEC, 3);
         resize(work, remote_window(work->remote));
-        nd_error_free(remote_give_output(work->remote, REMOTE_OUTPUT, fd));
+        nd_ignore(remote_give_output(work->remote, REMOTE_OUTPUT, fd));
         if (writing >= 0)
-                nd_error_free(remote_give_input(work->remote, writing));
+                nd_ignore(remote_give_input(work->remote, writing));
 }
 
 /* The user of the container's processes, as the host sees it, may open /dev/stdout again. */
