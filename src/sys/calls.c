@@ -6,12 +6,12 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-static int call_openat(int dirfd, const char *path, int flags, mode_t mode) {
-        return openat(dirfd, path, flags, mode);
+static int call_openat(int dir_fd, const char *path, int flags, mode_t mode) {
+        return openat(dir_fd, path, flags, mode);
 }
 
-static int call_openat2(int dirfd, const char *path, struct open_how *how, size_t size) {
-        return (int) syscall(SYS_openat2, dirfd, path, how, size);
+static int call_openat2(int dir_fd, const char *path, struct open_how *how, size_t size) {
+        return (int) syscall(SYS_openat2, dir_fd, path, how, size);
 }
 
 static pid_t call_clone3(struct clone_args *arguments, size_t size) {
@@ -27,8 +27,8 @@ static int call_pidfd_send_signal(int pidfd, int signal, unsigned flags) {
 }
 
 /* libc declares the path as never null, though the kernel takes null for the descriptor itself. */
-static int call_utimensat(int dirfd, const char *path, const struct timespec times[2], int flags) {
-        return path ? utimensat(dirfd, path, times, flags) : futimens(dirfd, times);
+static int call_utimensat(int dir_fd, const char *path, const struct timespec times[2], int flags) {
+        return path ? utimensat(dir_fd, path, times, flags) : futimens(dir_fd, times);
 }
 
 static int call_pivot_root(const char *new_root, const char *put_old) {

@@ -19,30 +19,30 @@
 #include <sys/uio.h>
 
 struct nd_calls {
-        int (*openat)(int dirfd, const char *path, int flags, mode_t mode);
-        int (*openat2)(int dirfd, const char *path, struct open_how *how, size_t size);
+        int (*openat)(int dir_fd, const char *path, int flags, mode_t mode);
+        int (*openat2)(int dir_fd, const char *path, struct open_how *how, size_t size);
         ssize_t (*write)(int fd, const void *bytes, size_t length);
         ssize_t (*writev)(int fd, const struct iovec *vectors, int count);
         ssize_t (*pwrite)(int fd, const void *bytes, size_t length, off_t offset);
         int (*ftruncate)(int fd, off_t length);
         int (*fsync)(int fd);
-        int (*renameat)(int old_dirfd, const char *old_path, int new_dirfd, const char *new_path);
-        int (*unlinkat)(int dirfd, const char *path, int flags);
-        int (*mkdirat)(int dirfd, const char *path, mode_t mode);
+        int (*renameat)(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
+        int (*unlinkat)(int dir_fd, const char *path, int flags);
+        int (*mkdirat)(int dir_fd, const char *path, mode_t mode);
         int (*fchmod)(int fd, mode_t mode);
         int (*fchown)(int fd, uid_t uid, gid_t gid);
-        int (*fchownat)(int dirfd, const char *path, uid_t uid, gid_t gid, int flags);
-        int (*fchmodat)(int dirfd, const char *path, mode_t mode, int flags);
-        int (*utimensat)(int dirfd, const char *path, const struct timespec times[2], int flags);
-        int (*symlinkat)(const char *target, int dirfd, const char *path);
-        int (*linkat)(int old_dirfd, const char *old_path, int new_dirfd, const char *new_path, int flags);
-        int (*mknodat)(int dirfd, const char *path, mode_t mode, dev_t device);
+        int (*fchownat)(int dir_fd, const char *path, uid_t uid, gid_t gid, int flags);
+        int (*fchmodat)(int dir_fd, const char *path, mode_t mode, int flags);
+        int (*utimensat)(int dir_fd, const char *path, const struct timespec times[2], int flags);
+        int (*symlinkat)(const char *target, int dir_fd, const char *path);
+        int (*linkat)(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path, int flags);
+        int (*mknodat)(int dir_fd, const char *path, mode_t mode, dev_t device);
         int (*fsetxattr)(int fd, const char *name, const void *value, size_t length, int flags);
         int (*syncfs)(int fd);
 
-        int (*open_tree)(int dirfd, const char *path, unsigned flags);
+        int (*open_tree)(int dir_fd, const char *path, unsigned flags);
         int (*move_mount)(int from_fd, const char *from, int to_fd, const char *to, unsigned flags);
-        int (*mount_setattr)(int dirfd, const char *path, unsigned flags, struct mount_attr *attributes, size_t size);
+        int (*mount_setattr)(int dir_fd, const char *path, unsigned flags, struct mount_attr *attributes, size_t size);
         int (*fsopen)(const char *type, unsigned flags);
         int (*fsconfig)(int fd, unsigned command, const char *key, const void *value, int aux);
         int (*fsmount)(int fd, unsigned flags, unsigned attributes);

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-struct nd_error *nd_dir_open(int dirfd, const char *path, int *ret_fd) {
-        int fd = nd_sys->openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+struct nd_error *nd_dir_open(int dir_fd, const char *path, int *ret_fd) {
+        int fd = nd_sys->openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 
         if (fd < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "open directory '%s'", path);
@@ -17,10 +17,10 @@ struct nd_error *nd_dir_open(int dirfd, const char *path, int *ret_fd) {
         return nullptr;
 }
 
-struct nd_error *nd_dir_open_beneath(int dirfd, const char *path, int *ret_fd) {
+struct nd_error *nd_dir_open_beneath(int dir_fd, const char *path, int *ret_fd) {
         struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
                                .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
-        int fd = nd_sys->openat2(dirfd, path, &how, sizeof how);
+        int fd = nd_sys->openat2(dir_fd, path, &how, sizeof how);
 
         if (fd < 0) {
                 bool refused = errno == ELOOP || errno == ENOTDIR || errno == EXDEV;
@@ -31,22 +31,22 @@ struct nd_error *nd_dir_open_beneath(int dirfd, const char *path, int *ret_fd) {
         return nullptr;
 }
 
-struct nd_error *nd_dir_give(int dirfd, const char *path, uid_t uid, gid_t gid, mode_t mode) {
+struct nd_error *nd_dir_give(int dir_fd, const char *path, uid_t uid, gid_t gid, mode_t mode) {
         nd_autoclose int fd = -EBADF;
 
-        nd_try(nd_dir_open(dirfd, path, &fd));
+        nd_try(nd_dir_open(dir_fd, path, &fd));
         if (nd_sys->fchown(fd, uid, gid) < 0 || nd_sys->fchmod(fd, mode) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "give '%s' to user %u", path, uid);
         return nullptr;
 }
 
-struct nd_error *nd_dir_make(int dirfd, const char *path, mode_t mode) {
+struct nd_error *nd_dir_make(int dir_fd, const char *path, mode_t mode) {
         struct stat st;
 
-        if (nd_sys->mkdirat(dirfd, path, mode) == 0)
+        if (nd_sys->mkdirat(dir_fd, path, mode) == 0)
                 return nullptr;
         if (errno == EEXIST) {
-                if (fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+                if (fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
                         return nullptr;
                 return nd_error_new(ND_EXISTS, ENOTDIR, "make directory '%s'", path);
         }
@@ -59,14 +59,14 @@ static void close_dir(DIR **dir) {
 }
 
 /* type is DT_DIR or DT_REG; "." and ".." are of no type. */
-static bool is_of_type(int dirfd, const struct dirent *entry, unsigned char type) {
+static bool is_of_type(int dir_fd, const struct dirent *entry, unsigned char type) {
         struct stat st;
 
         if (nd_streq(entry->d_name, ".") || nd_streq(entry->d_name, ".."))
                 return false;
         if (entry->d_type != DT_UNKNOWN)
                 return entry->d_type == type;
-        return fstatat(dirfd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && IFTODT(st.st_mode) == type;
+        return fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && IFTODT(st.st_mode) == type;
 }
 
 static struct nd_error *list(int base, const char *path, unsigned char type, size_t ceiling, struct nd_strings *ret) {
@@ -144,8 +144,8 @@ static struct nd_error *read_regular(int fd, const char *path, size_t ceiling, c
         return nullptr;
 }
 
-struct nd_error *nd_file_read(int dirfd, const char *path, size_t ceiling, char **ret, size_t *ret_length) {
-        nd_autoclose int fd = nd_sys->openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+struct nd_error *nd_file_read(int dir_fd, const char *path, size_t ceiling, char **ret, size_t *ret_length) {
+        nd_autoclose int fd = nd_sys->openat(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 
         return read_regular(fd, path, ceiling, ret, ret_length);
 }
@@ -185,8 +185,8 @@ static struct nd_error *write_all(int fd, const char *name, const char *bytes, s
         return nullptr;
 }
 
-struct nd_error *nd_file_write(int dirfd, const char *path, const void *bytes, size_t length, mode_t mode) {
-        nd_autoclose int fd = nd_sys->openat(dirfd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+struct nd_error *nd_file_write(int dir_fd, const char *path, const void *bytes, size_t length, mode_t mode) {
+        nd_autoclose int fd = nd_sys->openat(dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
 
         if (fd < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "make '%s'", path);
@@ -205,7 +205,7 @@ struct nd_error *nd_file_write_kernel(const char *path, const char *text) {
 
 /* A temporary file under a name of its own; removed by its destructor unless it was renamed away. */
 struct temporary {
-        int dirfd;
+        int dir_fd;
         int fd;
         char name[sizeof ND_FILE_TEMPORARY + 16];
 };
@@ -215,22 +215,22 @@ static void temporary_done(struct temporary *t) {
         if (t->name[0]) {
                 int saved = errno;
 
-                (void) nd_sys->unlinkat(t->dirfd, t->name, 0);
+                (void) nd_sys->unlinkat(t->dir_fd, t->name, 0);
                 errno = saved;
         }
 }
 
-static struct nd_error *temporary_open(int dirfd, const char *beside, mode_t mode, struct temporary *ret) {
+static struct nd_error *temporary_open(int dir_fd, const char *beside, mode_t mode, struct temporary *ret) {
         enum { TRIES = 100 };
 
         for (int i = 0; i < TRIES; i++) {
-                struct temporary t = {.dirfd = dirfd};
+                struct temporary t = {.dir_fd = dir_fd};
                 uint64_t number;
 
                 if (getrandom(&number, sizeof number, 0) != sizeof number)
                         return nd_error_new(ND_INTERNAL, errno, "draw a temporary name beside '%s'", beside);
                 (void) snprintf(t.name, sizeof t.name, "%s%016llx", ND_FILE_TEMPORARY, (unsigned long long) number);
-                t.fd = nd_sys->openat(dirfd, t.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+                t.fd = nd_sys->openat(dir_fd, t.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
                 if (t.fd >= 0) {
                         *ret = t;
                         return nullptr;
@@ -241,47 +241,47 @@ static struct nd_error *temporary_open(int dirfd, const char *beside, mode_t mod
         return nd_error_new(ND_INTERNAL, EEXIST, "create a temporary file beside '%s'", beside);
 }
 
-static struct nd_error *sync_directory(int dirfd, const char *name) {
-        if (nd_sys->fsync(dirfd) < 0)
+static struct nd_error *sync_directory(int dir_fd, const char *name) {
+        if (nd_sys->fsync(dir_fd) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "sync the directory of '%s'", name);
         return nullptr;
 }
 
-static struct nd_error *replace(int dirfd, const char *name, const void *bytes, size_t length, mode_t mode, bool sync) {
+static struct nd_error *replace(int dir_fd, const char *name, const void *bytes, size_t length, mode_t mode, bool sync) {
         nd_cleanup(temporary_done) struct temporary t = {.fd = -EBADF};
 
-        nd_try(temporary_open(dirfd, name, mode, &t));
+        nd_try(temporary_open(dir_fd, name, mode, &t));
         nd_try(write_all(t.fd, name, bytes, length));
         if (sync && nd_sys->fsync(t.fd) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "sync '%s'", name);
-        if (nd_sys->renameat(dirfd, t.name, dirfd, name) < 0)
+        if (nd_sys->renameat(dir_fd, t.name, dir_fd, name) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "rename over '%s'", name);
         t.name[0] = '\0'; /* it is the file now */
         return nullptr;
 }
 
-struct nd_error *nd_file_replace(int dirfd, const char *name, const void *bytes, size_t length, mode_t mode) {
-        nd_try(replace(dirfd, name, bytes, length, mode, true));
-        return sync_directory(dirfd, name);
+struct nd_error *nd_file_replace(int dir_fd, const char *name, const void *bytes, size_t length, mode_t mode) {
+        nd_try(replace(dir_fd, name, bytes, length, mode, true));
+        return sync_directory(dir_fd, name);
 }
 
-struct nd_error *nd_file_replace_unsynced(int dirfd, const char *name, const void *bytes, size_t length, mode_t mode) {
-        return replace(dirfd, name, bytes, length, mode, false);
+struct nd_error *nd_file_replace_unsynced(int dir_fd, const char *name, const void *bytes, size_t length, mode_t mode) {
+        return replace(dir_fd, name, bytes, length, mode, false);
 }
 
-struct nd_error *nd_file_unlink(int dirfd, const char *name) {
-        if (nd_sys->unlinkat(dirfd, name, 0) < 0 && errno != ENOENT)
+struct nd_error *nd_file_unlink(int dir_fd, const char *name) {
+        if (nd_sys->unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
                 return nd_error_new(nd_code_of_errno(errno), errno, "remove '%s'", name);
         return nullptr;
 }
 
-struct nd_error *nd_file_remove(int dirfd, const char *name) {
-        nd_try(nd_file_unlink(dirfd, name));
-        return sync_directory(dirfd, name);
+struct nd_error *nd_file_remove(int dir_fd, const char *name) {
+        nd_try(nd_file_unlink(dir_fd, name));
+        return sync_directory(dir_fd, name);
 }
 
-struct nd_error *nd_file_rename(int old_dirfd, const char *old_name, int new_dirfd, const char *new_name) {
-        if (nd_sys->renameat(old_dirfd, old_name, new_dirfd, new_name) < 0)
+struct nd_error *nd_file_rename(int old_dir_fd, const char *old_name, int new_dir_fd, const char *new_name) {
+        if (nd_sys->renameat(old_dir_fd, old_name, new_dir_fd, new_name) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "rename '%s' to '%s'", old_name, new_name);
         return nullptr;
 }

@@ -7,36 +7,36 @@
 #include "base/text.h"
 #include "sys/calls.h"
 
-/* Opens a directory; the last component may not be a symbolic link. dirfd may be AT_FDCWD. */
-[[nodiscard]] struct nd_error *nd_dir_open(int dirfd, const char *path, int *ret_fd);
+/* Opens a directory; the last component may not be a symbolic link. dir_fd may be AT_FDCWD. */
+[[nodiscard]] struct nd_error *nd_dir_open(int dir_fd, const char *path, int *ret_fd);
 
-/* As above in a tree that strangers filled: no component may be a symbolic link, and none leads out of dirfd's directory or to another
+/* As above in a tree that strangers filled: no component may be a symbolic link, and none leads out of dir_fd's directory or to another
  * mount. What breaks one of these rules is ND_INVALID. */
-[[nodiscard]] struct nd_error *nd_dir_open_beneath(int dirfd, const char *path, int *ret_fd);
+[[nodiscard]] struct nd_error *nd_dir_open_beneath(int dir_fd, const char *path, int *ret_fd);
 
 /* Makes a directory if it is not there; an existing directory is fine. The entry is not synced. */
-[[nodiscard]] struct nd_error *nd_dir_make(int dirfd, const char *path, mode_t mode);
+[[nodiscard]] struct nd_error *nd_dir_make(int dir_fd, const char *path, mode_t mode);
 
 /* Gives a directory an owner and a mode. */
-[[nodiscard]] struct nd_error *nd_dir_give(int dirfd, const char *path, uid_t uid, gid_t gid, mode_t mode);
+[[nodiscard]] struct nd_error *nd_dir_give(int dir_fd, const char *path, uid_t uid, gid_t gid, mode_t mode);
 
 /* The names of the subdirectories, sorted by bytes. At most ceiling of them. */
-[[nodiscard]] struct nd_error *nd_dir_list(int dirfd, const char *path, size_t ceiling, struct nd_strings *ret);
-[[nodiscard]] struct nd_error *nd_dir_list_files(int dirfd, const char *path, size_t ceiling,
+[[nodiscard]] struct nd_error *nd_dir_list(int dir_fd, const char *path, size_t ceiling, struct nd_strings *ret);
+[[nodiscard]] struct nd_error *nd_dir_list_files(int dir_fd, const char *path, size_t ceiling,
                                                  struct nd_strings *ret); /* regular ones */
 
 /* Makes what was created, renamed or removed in a directory survive a power cut. path is for the message. */
 [[nodiscard]] struct nd_error *nd_dir_sync(int fd, const char *path);
 
 /* Moves a file or directory within one filesystem. Neither directory is synced. */
-[[nodiscard]] struct nd_error *nd_file_rename(int old_dirfd, const char *old_name, int new_dirfd, const char *new_name);
+[[nodiscard]] struct nd_error *nd_file_rename(int old_dir_fd, const char *old_name, int new_dir_fd, const char *new_name);
 
 /* Removes a file without syncing the directory: a power cut may bring it back. A file that is not there is done already. */
-[[nodiscard]] struct nd_error *nd_file_unlink(int dirfd, const char *name);
+[[nodiscard]] struct nd_error *nd_file_unlink(int dir_fd, const char *name);
 
 /* Reads a regular file of at most ceiling bytes. Not a symbolic link, and opening never blocks on a FIFO or device. The result is
  * terminated; ret_length may be nullptr where the text may hold no null byte, and one is then an error. */
-[[nodiscard]] struct nd_error *nd_file_read(int dirfd, const char *path, size_t ceiling, char **ret, size_t *ret_length);
+[[nodiscard]] struct nd_error *nd_file_read(int dir_fd, const char *path, size_t ceiling, char **ret, size_t *ret_length);
 
 /* As above in a tree that strangers filled: links are followed, but none leads out of root_fd's directory. */
 [[nodiscard]] struct nd_error *nd_file_read_inside(int root_fd, const char *path, size_t ceiling, char **ret,
@@ -48,19 +48,19 @@
 /* Replaces a file so that a reader and a crash see the old or the new contents whole: a temporary file beside it, fsync,
  * rename, fsync of the directory. When this returns without an error the new contents survive a power cut; with an error the
  * old or the new contents may be there, and no temporary file is left (unless removing it failed too). */
-[[nodiscard]] struct nd_error *nd_file_replace(int dirfd, const char *name, const void *bytes, size_t length, mode_t mode);
+[[nodiscard]] struct nd_error *nd_file_replace(int dir_fd, const char *name, const void *bytes, size_t length, mode_t mode);
 
 /* The same without any sync: safe against the death of this process at any instant, not against that of the machine. */
-[[nodiscard]] struct nd_error *nd_file_replace_unsynced(int dirfd, const char *name, const void *bytes, size_t length,
+[[nodiscard]] struct nd_error *nd_file_replace_unsynced(int dir_fd, const char *name, const void *bytes, size_t length,
                                                         mode_t mode);
 /* Writes a file that need not survive a power cut, in place of one that may be there. Not through a symbolic link. */
-[[nodiscard]] struct nd_error *nd_file_write(int dirfd, const char *path, const void *bytes, size_t length, mode_t mode);
+[[nodiscard]] struct nd_error *nd_file_write(int dir_fd, const char *path, const void *bytes, size_t length, mode_t mode);
 
 /* Writes one of the kernel's files (/sys, /proc), in one piece. */
 [[nodiscard]] struct nd_error *nd_file_write_kernel(const char *path, const char *text);
 
 /* Removes a file and syncs the directory. A file that is not there is done already. */
-[[nodiscard]] struct nd_error *nd_file_remove(int dirfd, const char *name);
+[[nodiscard]] struct nd_error *nd_file_remove(int dir_fd, const char *name);
 
 /* Names of the temporary files that nd_file_replace() makes start with this; whoever owns a directory may sweep them. */
 #define ND_FILE_TEMPORARY ".nodens-"

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/statfs.h>
 
-struct nd_error *nd_mount_clone(int dirfd, const char *path, bool recursive, int *ret_fd) {
+struct nd_error *nd_mount_clone(int dir_fd, const char *path, bool recursive, int *ret_fd) {
         unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW | (recursive ? AT_RECURSIVE : 0u);
-        int fd = nd_sys->open_tree(dirfd, path, flags | (path[0] == '\0' ? AT_EMPTY_PATH : 0u));
+        int fd = nd_sys->open_tree(dir_fd, path, flags | (path[0] == '\0' ? AT_EMPTY_PATH : 0u));
 
         if (fd < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "clone the mount at '%s'", path);
@@ -44,10 +44,10 @@ struct nd_error *nd_mount_propagation(int tree_fd, uint64_t propagation, bool re
         return nd_error_new(nd_code_of_errno(errno), errno, "set the propagation of a mount");
 }
 
-struct nd_error *nd_mount_attach(int tree_fd, int dirfd, const char *path) {
+struct nd_error *nd_mount_attach(int tree_fd, int dir_fd, const char *path) {
         unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | (path[0] == '\0' ? MOVE_MOUNT_T_EMPTY_PATH : 0u);
 
-        if (nd_sys->move_mount(tree_fd, "", dirfd, path, flags) < 0)
+        if (nd_sys->move_mount(tree_fd, "", dir_fd, path, flags) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "attach a mount at '%s'", path);
         return nullptr;
 }

@@ -6,7 +6,7 @@
 #include "sys/calls.h"
 
 /* A detached copy of the mount that holds the path, as a descriptor; recursive copies submounts too. */
-[[nodiscard]] struct nd_error *nd_mount_clone(int dirfd, const char *path, bool recursive, int *ret_fd);
+[[nodiscard]] struct nd_error *nd_mount_clone(int dir_fd, const char *path, bool recursive, int *ret_fd);
 
 /* Idmaps a detached tree by the maps of a user namespace. ND_UNIMPLEMENTED when its filesystem cannot (EINVAL from the
  * kernel), with the filesystem's name in the text. */
@@ -16,8 +16,8 @@
 [[nodiscard]] struct nd_error *nd_mount_set(int tree_fd, uint64_t attributes, bool recursive);
 [[nodiscard]] struct nd_error *nd_mount_propagation(int tree_fd, uint64_t propagation, bool recursive);
 
-/* Attaches a detached tree to a path; the last component may not be a symbolic link. "" is dirfd itself, which may be a file's. */
-[[nodiscard]] struct nd_error *nd_mount_attach(int tree_fd, int dirfd, const char *path);
+/* Attaches a detached tree to a path; the last component may not be a symbolic link. "" is dir_fd itself, which may be a file's. */
+[[nodiscard]] struct nd_error *nd_mount_attach(int tree_fd, int dir_fd, const char *path);
 
 /* Unmounts all that is mounted at a path, now for everybody who looks and for good when the last user is gone. Nothing mounted there is fine, and so
  * is no such path. */

@@ -228,19 +228,19 @@ struct nd_error *nd_namespaces_make(const struct nd_namespaces_plan *plan, struc
 
 /* ---- pins ---- */
 
-struct nd_error *nd_namespace_pin(int fd, int dirfd, const char *path) {
+struct nd_error *nd_namespace_pin(int fd, int dir_fd, const char *path) {
         nd_autoclose int tree = -EBADF, file = -EBADF;
         struct nd_error *error;
 
         tree = nd_sys->open_tree(fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
         if (tree < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "take a namespace's file for '%s'", path);
-        file = nd_sys->openat(dirfd, path, O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        file = nd_sys->openat(dir_fd, path, O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (file < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "make '%s'", path);
-        error = nd_mount_attach(tree, dirfd, path);
+        error = nd_mount_attach(tree, dir_fd, path);
         if (error)
-                (void) nd_sys->unlinkat(dirfd, path, 0);
+                (void) nd_sys->unlinkat(dir_fd, path, 0);
         return error;
 }
 

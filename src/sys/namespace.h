@@ -34,8 +34,8 @@ void nd_namespaces_done(struct nd_namespaces *namespaces);
 /* Writes one sysctl of the namespaces that the caller is in. ND_INVALID where the kernel refuses the value. */
 [[nodiscard]] struct nd_error *nd_sysctl_write(const struct nd_sysctl *sysctl);
 
-/* Mounts a namespace's descriptor at a file below dirfd, which is made; ND_EXISTS when there is one already. */
-[[nodiscard]] struct nd_error *nd_namespace_pin(int fd, int dirfd, const char *path);
+/* Mounts a namespace's descriptor at a file below dir_fd, which is made; ND_EXISTS when there is one already. */
+[[nodiscard]] struct nd_error *nd_namespace_pin(int fd, int dir_fd, const char *path);
 /* Whether a namespace is mounted there: who was killed while pinning or unpinning leaves an ordinary file. */
 [[nodiscard]] bool nd_namespace_is_pinned(const char *path);
 /* Undoes that. Of what is not there, nothing is said. */

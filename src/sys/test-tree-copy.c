@@ -36,10 +36,10 @@ static void place_done(struct place *place) {
         scratch_remove(&place->root);
 }
 
-static struct stat look(int dirfd, const char *name) {
+static struct stat look(int dir_fd, const char *name) {
         struct stat st = {};
 
-        assert_int_equal(fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW), 0);
+        assert_int_equal(fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW), 0);
         return st;
 }
 

@@ -29,11 +29,11 @@ static void close_directory(DIR **directory) {
                 (void) closedir(*directory);
 }
 
-static int enter(int dirfd, const char *name, int flags) {
+static int enter(int dir_fd, const char *name, int flags) {
         struct open_how how = {.flags = (uint64_t) (O_NOFOLLOW | O_CLOEXEC | flags),
                                .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS};
 
-        return nd_sys->openat2(dirfd, name, &how, sizeof how);
+        return nd_sys->openat2(dir_fd, name, &how, sizeof how);
 }
 
 /* ---- what belongs to a file beside its bytes ---- */

@@ -33,49 +33,49 @@ static struct nd_error *cannot(const char *what, const char *name) {
 }
 
 /* A directory and not a mount point, under no link. */
-static int enter(int dirfd, const char *name) {
+static int enter(int dir_fd, const char *name) {
         struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
                                .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS};
 
-        return nd_sys->openat2(dirfd, name, &how, sizeof how);
+        return nd_sys->openat2(dir_fd, name, &how, sizeof how);
 }
 
 static struct nd_error *empty(struct removal *removal, int fd, const char *path, unsigned level);
 
-static struct nd_error *move_up(struct removal *removal, int dirfd, const char *name) {
+static struct nd_error *move_up(struct removal *removal, int dir_fd, const char *name) {
         char place[32];
 
         for (;;) {
                 (void) snprintf(place, sizeof place, ".removed-%u", removal->moved++);
-                if (nd_sys->renameat(dirfd, name, removal->root, place) == 0)
+                if (nd_sys->renameat(dir_fd, name, removal->root, place) == 0)
                         return nullptr;
                 if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR)
                         return cannot("move", name);
         }
 }
 
-static struct nd_error *remove_directory(struct removal *removal, int dirfd, const char *name, unsigned level) {
+static struct nd_error *remove_directory(struct removal *removal, int dir_fd, const char *name, unsigned level) {
         int fd;
 
         if (level >= DEPTH)
-                return move_up(removal, dirfd, name);
-        fd = enter(dirfd, name);
+                return move_up(removal, dir_fd, name);
+        fd = enter(dir_fd, name);
         if (fd < 0 && errno == ENOENT)
                 return nullptr;
         if (fd < 0)
                 return cannot("enter", name);
         nd_try(empty(removal, fd, name, level));
-        if (nd_sys->unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        if (nd_sys->unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
                 return cannot("remove directory", name);
         return nullptr;
 }
 
-static struct nd_error *remove_entry(struct removal *removal, int dirfd, const char *name, unsigned level) {
-        if (nd_sys->unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+static struct nd_error *remove_entry(struct removal *removal, int dir_fd, const char *name, unsigned level) {
+        if (nd_sys->unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
                 return nullptr;
         if (errno != EISDIR)
                 return cannot("remove", name);
-        return remove_directory(removal, dirfd, name, level);
+        return remove_directory(removal, dir_fd, name, level);
 }
 
 /* Takes the descriptor. */
@@ -95,15 +95,15 @@ static struct nd_error *empty(struct removal *removal, int fd, const char *path,
         return errno != 0 ? cannot("read directory", path) : nullptr;
 }
 
-static struct nd_error *remove_tree(int dirfd, const char *name) {
+static struct nd_error *remove_tree(int dir_fd, const char *name) {
         nd_autoclose int root = -EBADF;
         unsigned before;
 
-        if (nd_sys->unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+        if (nd_sys->unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
                 return nullptr;
         if (errno != EISDIR)
                 return cannot("remove", name);
-        root = enter(dirfd, name);
+        root = enter(dir_fd, name);
         if (root < 0)
                 return cannot("enter", name);
         struct removal removal = {.root = root};
@@ -115,22 +115,22 @@ static struct nd_error *remove_tree(int dirfd, const char *name) {
                         return cannot("enter", name);
                 nd_try(nd_error_wrap(empty(&removal, fd, name, 0), "in '%s'", name));
         } while (removal.moved != before);
-        if (nd_sys->unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        if (nd_sys->unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
                 return cannot("remove directory", name);
         return nullptr;
 }
 
 /* The way to the tree may cross mounts; only its last step may not. */
-struct nd_error *nd_tree_remove(int dirfd, const char *path) {
+struct nd_error *nd_tree_remove(int dir_fd, const char *path) {
         nd_autoerror struct nd_error *error = nullptr;
         const char *slash = strrchr(path, '/');
         nd_autofree char *parent = nullptr;
         nd_autoclose int fd = -EBADF;
 
         if (!slash)
-                return remove_tree(dirfd, path);
+                return remove_tree(dir_fd, path);
         parent = nd_strndup(path, (size_t) (slash - path) + (slash == path));
-        error = nd_dir_open(dirfd, parent, &fd);
+        error = nd_dir_open(dir_fd, parent, &fd);
         if (error)
                 return nd_error_errno(error) == ENOENT ? nullptr : nd_take_ptr(error);
         return nd_error_wrap(remove_tree(fd, slash + 1), "'%s'", parent);

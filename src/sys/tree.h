@@ -8,4 +8,4 @@
 #include "base/error.h"
 
 /* Removes a file, or a directory with all that is in it. What is not there is done already. */
-[[nodiscard]] struct nd_error *nd_tree_remove(int dirfd, const char *path);
+[[nodiscard]] struct nd_error *nd_tree_remove(int dir_fd, const char *path);

@@ -84,8 +84,8 @@ static bool strikes(enum fault_call call) {
         return true;
 }
 
-static int fault_openat(int dirfd, const char *path, int flags, mode_t mode) {
-        return strikes(FAULT_OPENAT) ? -1 : nd_calls_real.openat(dirfd, path, flags, mode);
+static int fault_openat(int dir_fd, const char *path, int flags, mode_t mode) {
+        return strikes(FAULT_OPENAT) ? -1 : nd_calls_real.openat(dir_fd, path, flags, mode);
 }
 
 static ssize_t fault_write(int fd, const void *bytes, size_t length) {
@@ -100,28 +100,28 @@ static int fault_fsync(int fd) {
         return strikes(FAULT_FSYNC) ? -1 : nd_calls_real.fsync(fd);
 }
 
-static int fault_renameat(int old_dirfd, const char *old_path, int new_dirfd, const char *new_path) {
-        return strikes(FAULT_RENAMEAT) ? -1 : nd_calls_real.renameat(old_dirfd, old_path, new_dirfd, new_path);
+static int fault_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) {
+        return strikes(FAULT_RENAMEAT) ? -1 : nd_calls_real.renameat(old_dir_fd, old_path, new_dir_fd, new_path);
 }
 
-static int fault_unlinkat(int dirfd, const char *path, int flags) {
-        return strikes(FAULT_UNLINKAT) ? -1 : nd_calls_real.unlinkat(dirfd, path, flags);
+static int fault_unlinkat(int dir_fd, const char *path, int flags) {
+        return strikes(FAULT_UNLINKAT) ? -1 : nd_calls_real.unlinkat(dir_fd, path, flags);
 }
 
-static int fault_mkdirat(int dirfd, const char *path, mode_t mode) {
-        return strikes(FAULT_MKDIRAT) ? -1 : nd_calls_real.mkdirat(dirfd, path, mode);
+static int fault_mkdirat(int dir_fd, const char *path, mode_t mode) {
+        return strikes(FAULT_MKDIRAT) ? -1 : nd_calls_real.mkdirat(dir_fd, path, mode);
 }
 
-static int fault_open_tree(int dirfd, const char *path, unsigned flags) {
-        return strikes(FAULT_OPEN_TREE) ? -1 : nd_calls_real.open_tree(dirfd, path, flags);
+static int fault_open_tree(int dir_fd, const char *path, unsigned flags) {
+        return strikes(FAULT_OPEN_TREE) ? -1 : nd_calls_real.open_tree(dir_fd, path, flags);
 }
 
 static int fault_move_mount(int from_fd, const char *from, int to_fd, const char *to, unsigned flags) {
         return strikes(FAULT_MOVE_MOUNT) ? -1 : nd_calls_real.move_mount(from_fd, from, to_fd, to, flags);
 }
 
-static int fault_mount_setattr(int dirfd, const char *path, unsigned flags, struct mount_attr *attributes, size_t size) {
-        return strikes(FAULT_MOUNT_SETATTR) ? -1 : nd_calls_real.mount_setattr(dirfd, path, flags, attributes, size);
+static int fault_mount_setattr(int dir_fd, const char *path, unsigned flags, struct mount_attr *attributes, size_t size) {
+        return strikes(FAULT_MOUNT_SETATTR) ? -1 : nd_calls_real.mount_setattr(dir_fd, path, flags, attributes, size);
 }
 
 static int fault_fsopen(const char *type, unsigned flags) {
@@ -176,28 +176,28 @@ static int fault_fchown(int fd, uid_t uid, gid_t gid) {
         return strikes(FAULT_FCHOWN) ? -1 : nd_calls_real.fchown(fd, uid, gid);
 }
 
-static int fault_fchownat(int dirfd, const char *path, uid_t uid, gid_t gid, int flags) {
-        return strikes(FAULT_FCHOWNAT) ? -1 : nd_calls_real.fchownat(dirfd, path, uid, gid, flags);
+static int fault_fchownat(int dir_fd, const char *path, uid_t uid, gid_t gid, int flags) {
+        return strikes(FAULT_FCHOWNAT) ? -1 : nd_calls_real.fchownat(dir_fd, path, uid, gid, flags);
 }
 
-static int fault_fchmodat(int dirfd, const char *path, mode_t mode, int flags) {
-        return strikes(FAULT_FCHMODAT) ? -1 : nd_calls_real.fchmodat(dirfd, path, mode, flags);
+static int fault_fchmodat(int dir_fd, const char *path, mode_t mode, int flags) {
+        return strikes(FAULT_FCHMODAT) ? -1 : nd_calls_real.fchmodat(dir_fd, path, mode, flags);
 }
 
-static int fault_utimensat(int dirfd, const char *path, const struct timespec times[2], int flags) {
-        return strikes(FAULT_UTIMENSAT) ? -1 : nd_calls_real.utimensat(dirfd, path, times, flags);
+static int fault_utimensat(int dir_fd, const char *path, const struct timespec times[2], int flags) {
+        return strikes(FAULT_UTIMENSAT) ? -1 : nd_calls_real.utimensat(dir_fd, path, times, flags);
 }
 
-static int fault_symlinkat(const char *target, int dirfd, const char *path) {
-        return strikes(FAULT_SYMLINKAT) ? -1 : nd_calls_real.symlinkat(target, dirfd, path);
+static int fault_symlinkat(const char *target, int dir_fd, const char *path) {
+        return strikes(FAULT_SYMLINKAT) ? -1 : nd_calls_real.symlinkat(target, dir_fd, path);
 }
 
-static int fault_linkat(int old_dirfd, const char *old_path, int new_dirfd, const char *new_path, int flags) {
-        return strikes(FAULT_LINKAT) ? -1 : nd_calls_real.linkat(old_dirfd, old_path, new_dirfd, new_path, flags);
+static int fault_linkat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path, int flags) {
+        return strikes(FAULT_LINKAT) ? -1 : nd_calls_real.linkat(old_dir_fd, old_path, new_dir_fd, new_path, flags);
 }
 
-static int fault_mknodat(int dirfd, const char *path, mode_t mode, dev_t device) {
-        return strikes(FAULT_MKNODAT) ? -1 : nd_calls_real.mknodat(dirfd, path, mode, device);
+static int fault_mknodat(int dir_fd, const char *path, mode_t mode, dev_t device) {
+        return strikes(FAULT_MKNODAT) ? -1 : nd_calls_real.mknodat(dir_fd, path, mode, device);
 }
 
 static int fault_fsetxattr(int fd, const char *name, const void *value, size_t length, int flags) {

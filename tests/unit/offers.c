@@ -22,16 +22,16 @@ void offer_done(struct offer *offer) {
         nd_vector_done(&offer->unpacked);
 }
 
-static void put(int dirfd, const char *path, const char *text) {
-        int fd = openat(dirfd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+static void put(int dir_fd, const char *path, const char *text) {
+        int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
         if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t) strlen(text))
                 err(EXIT_FAILURE, "write '%s'", path);
         (void) close(fd);
 }
 
-static void make(int dirfd, const char *path) {
-        if (mkdirat(dirfd, path, 0700) < 0 && errno != EEXIST)
+static void make(int dir_fd, const char *path) {
+        if (mkdirat(dir_fd, path, 0700) < 0 && errno != EEXIST)
                 err(EXIT_FAILURE, "make '%s'", path);
 }
 

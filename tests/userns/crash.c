@@ -193,11 +193,11 @@ static void die_at(enum moment here) {
                 return result;                                                                                                \
         }
 
-killing(int, openat, (int dirfd, const char *path, int flags, mode_t mode), (dirfd, path, flags, mode))
+killing(int, openat, (int dir_fd, const char *path, int flags, mode_t mode), (dir_fd, path, flags, mode))
         killing(int, fsync, (int fd), (fd))
                 killing(int, renameat, (int from, const char *old, int to, const char *new), (from, old, to, new))
-                        killing(int, unlinkat, (int dirfd, const char *path, int flags), (dirfd, path, flags))
-                                killing(int, mkdirat, (int dirfd, const char *path, mode_t mode), (dirfd, path, mode))
+                        killing(int, unlinkat, (int dir_fd, const char *path, int flags), (dir_fd, path, flags))
+                                killing(int, mkdirat, (int dir_fd, const char *path, mode_t mode), (dir_fd, path, mode))
 
                                         static ssize_t killing_write(int fd, const void *bytes, size_t length) {
         ssize_t n;
