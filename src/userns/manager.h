@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* manager.h - gives every pod its own block of IDs, and remembers it across restarts
  *
+ * Its writing caller will be nodens-agent. Today `nodens ids` opens it read-only and tests use the
+ * rest; nodens-cri takes the mapping from the kubelet and uses userns/probe.h only.
+ *
  * The rules, files and words are the kubelet's (1.36), so that a node can change between the kubelet and nodens-agent with its pods
  * alive. Where the kubelet is wrong we differ, on purpose and in these points only:
  *   1. the block that ends at 2^32 is never handed out (the kernel cannot map it), nor counted as room for a pod; nor is anything
