@@ -97,6 +97,7 @@ const char *nd_code_name(enum nd_code code) {
                 [ND_DATA_LOSS] = "data loss",
                 [ND_UNAUTHENTICATED] = "unauthenticated",
         };
+        static_assert(nd_count_of(names) == ND_UNAUTHENTICATED + 1);
 
         return (size_t) code < nd_count_of(names) ? names[code] : "unknown";
 }

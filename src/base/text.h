@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <string.h>
 
 #include "base/error.h"
 
@@ -46,7 +47,7 @@ void nd_text_add_utf8(struct nd_text *text, const char *bytes, size_t length);
 [[nodiscard]] bool nd_utf8_valid(const char *bytes, size_t length);
 
 static inline bool nd_streq(const char *a, const char *b) {
-        return __builtin_strcmp(a, b) == 0;
+        return strcmp(a, b) == 0;
 }
 
 [[nodiscard]] bool nd_has_prefix(const char *text, const char *prefix);

@@ -138,6 +138,7 @@ static void print_zsh_option(const struct nd_option *option, FILE *to) {
                 [ND_VALUES_FILE] = "_files",
                 [ND_VALUES_DIRECTORY] = "_files -/",
         };
+        static_assert(nd_count_of(actions) == ND_VALUES_DIRECTORY + 1);
 
         fprintf(to, "                '--%s[", option->name);
         print_zsh_text(option->help, to);

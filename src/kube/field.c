@@ -100,6 +100,7 @@ void nd_field_error_print(const struct nd_field_error *error, struct nd_text *te
                 [ND_FIELD_NOT_SUPPORTED] = "Unsupported value",
                 [ND_FIELD_FORBIDDEN] = "Forbidden",
         };
+        static_assert(nd_count_of(words) == ND_FIELD_FORBIDDEN + 1);
 
         nd_text_addf(text, "%s: %s", error->path, words[error->problem]);
         if (error->value)

@@ -105,6 +105,7 @@ bool nd_log_time_parse(const char *bytes, size_t length, uint64_t *ret) {
 
 static bool take_stream(struct reader *r, enum nd_log_stream *ret) {
         static const char *const names[] = {[ND_LOG_STDOUT] = "stdout", [ND_LOG_STDERR] = "stderr"};
+        static_assert(nd_count_of(names) == ND_LOG_STREAMS);
 
         for (enum nd_log_stream i = 0; i < ND_LOG_STREAMS; i++) {
                 size_t length = strlen(names[i]);

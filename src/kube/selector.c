@@ -82,6 +82,7 @@ enum operator{
 
 static enum operator operator_of(const struct nd_selector_term *term) {
         static const char *const names[] = {"In", "NotIn", "Exists", "DoesNotExist"};
+        static_assert(nd_count_of(names) == OPERATOR_UNKNOWN);
 
         for (size_t i = 0; term->operator&& i<nd_count_of(names); i++)
                 if (nd_streq(term->operator, names[i]))

@@ -31,7 +31,7 @@ enum {
         REFUSAL_BYTES = 1 << 20,
 };
 
-#define TOKEN_AGE_US (30 * ND_SECOND_US)
+static constexpr uint64_t token_age_us = 30 * ND_SECOND_US;
 
 enum state {
         CALL_WAITING,
@@ -78,7 +78,7 @@ static void settle(struct nd_api *api) {
         (void) sd_event_source_set_enabled(api->settle, SD_EVENT_ONESHOT);
 }
 
-/* ---- queues */
+/* ---- queues ---- */
 
 static void enqueue(struct queue *queue, struct nd_api_call *call) {
         call->queue = queue;
@@ -193,7 +193,7 @@ sd_event *nd_api_loop(struct nd_api *api) {
         return api->loop;
 }
 
-/* ---- the end of calls */
+/* ---- the end of calls ---- */
 
 static void tell(struct nd_api_call *call, CURLcode result) {
         nd_autoerror struct nd_error *error = nullptr;
@@ -251,7 +251,7 @@ static void collect(struct nd_api *api) {
         }
 }
 
-/* ---- libcurl in the loop */
+/* ---- libcurl in the loop ---- */
 
 static int on_socket_ready([[maybe_unused]] sd_event_source *source, int fd, uint32_t events, void *userdata) {
         struct nd_api *api = userdata;
@@ -325,7 +325,7 @@ void nd_api_renew(struct nd_api *api) {
         settle(api);
 }
 
-/* ---- a call */
+/* ---- a call ---- */
 
 static size_t on_body(char *bytes, size_t size, size_t count, void *userdata) {
         struct nd_api_call *call = userdata;
@@ -347,7 +347,7 @@ static void refresh_token(struct nd_api *api) {
         nd_autoerror struct nd_error *error = nullptr;
         char *token = nullptr;
 
-        if (!api->token_file || nd_clock_us() - api->token_read_us < TOKEN_AGE_US)
+        if (!api->token_file || nd_clock_us() - api->token_read_us < token_age_us)
                 return;
         error = nd_file_read_kernel(api->token_file, ND_KUBECONFIG_TOKEN, &token);
         if (error)
@@ -446,7 +446,7 @@ static void open_call(struct nd_api_call *call) {
         (void) curl_easy_setopt(call->easy, CURLOPT_WRITEDATA, call);
 }
 
-/* ---- all calls */
+/* ---- all calls ---- */
 
 static void hand_over(struct nd_api_call *call, uint64_t left_us) {
         struct nd_api *api = call->api;
@@ -533,7 +533,7 @@ void nd_api_escape(struct nd_text *text, const char *part) {
         }
 }
 
-/* ---- the client */
+/* ---- the client ---- */
 
 /* A file in memory with this text; none for no text. */
 static struct nd_error *memory_file(const char *text, int *ret) {

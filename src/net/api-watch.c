@@ -4,9 +4,9 @@
  * Theory of operation
  *   @LISTING asks for page after page; the last page's version starts @WATCHING. Every event and bookmark moves that version on, so that a
  *   watch which ends, as all do after some minutes, is taken up where it was. Only an API server that no longer knows the version (410)
- *   makes us list again. Whatever fails leads to @PAUSED, for a time that doubles up to @PAUSE_MOST_US and is spread at random, so that
+ *   makes us list again. Whatever fails leads to @PAUSED, for a time that doubles up to @pause_most_us and is spread at random, so that
  *   replicas of us do not come back at once; an answer that brings something sets it back.
- *   API servers send a bookmark about every minute. A watch on which nothing came for @SILENCE_US hangs on a dead connection: it is ended,
+ *   API servers send a bookmark about every minute. A watch on which nothing came for @silence_us hangs on a dead connection: it is ended,
  *   and until the next one stands what we know does not count as fresh.
  *   A minute is long where a namespace's label says whether a pod is refused. With @stale_us a quarter of that time without a word makes us
  *   ask: a list of one object, which the API server answers from its store. Requests share a connection, so that no answer to it means that
@@ -24,10 +24,10 @@ enum {
         WATCH_SECONDS = 300, /* and up to as many again, at random */
 };
 
-#define PAUSE_LEAST_US (250 * ND_MS_US)
-#define PAUSE_MOST_US (10 * ND_SECOND_US)
-#define SILENCE_US (80 * ND_SECOND_US)
-#define LIST_TIMEOUT_US (60 * ND_SECOND_US)
+static constexpr uint64_t pause_least_us = 250 * ND_MS_US;
+static constexpr uint64_t pause_most_us = 10 * ND_SECOND_US;
+static constexpr uint64_t silence_us = 80 * ND_SECOND_US;
+static constexpr uint64_t list_timeout_us = 60 * ND_SECOND_US;
 
 struct nd_api_watch {
         struct nd_api *api;
@@ -64,7 +64,7 @@ static void pause_then_start(struct nd_api_watch *w, uint64_t at_least_us) {
         uint64_t pause = w->pause_us;
 
         w->step = PAUSED;
-        w->pause_us = pause * 2 < PAUSE_MOST_US ? pause * 2 : PAUSE_MOST_US;
+        w->pause_us = pause * 2 < pause_most_us ? pause * 2 : pause_most_us;
         pause = pause / 2 + at_random(pause);
         arm(w, pause > at_least_us ? pause : at_least_us);
 }
@@ -74,7 +74,7 @@ static void trouble(struct nd_api_watch *w, const struct nd_error *error) {
                 w->settings.trouble(error, w->settings.userdata);
 }
 
-/* ---- the list */
+/* ---- the list ---- */
 
 static void take_page(struct nd_api_watch *w, const struct nd_api_page *page) {
         yyjson_arr_iter items = yyjson_arr_iter_with(page->items);
@@ -112,7 +112,7 @@ static void on_page(const struct nd_api_answer *answer, void *userdata) {
                 pause_then_start(w, answer->retry_after_s * ND_SECOND_US);
                 return;
         }
-        w->pause_us = PAUSE_LEAST_US;
+        w->pause_us = pause_least_us;
         w->heard_us = nd_clock_us();
         take_page(w, &page);
         start(w);
@@ -128,13 +128,13 @@ static void list(struct nd_api_watch *w) {
                 nd_api_escape(&path, w->continuation);
         }
         w->call = nd_api_send(w->api, &(struct nd_api_request) {.path = nd_text_get(&path),
-                                                                .timeout_us = LIST_TIMEOUT_US,
+                                                                .timeout_us = list_timeout_us,
                                                                 .ceiling = ND_API_PAGE_BYTES,
                                                                 .done = on_page,
                                                                 .userdata = w});
 }
 
-/* ---- the watch */
+/* ---- the watch ---- */
 
 static struct nd_error *on_event(enum nd_api_event event, yyjson_val *object, void *userdata) {
         struct nd_api_watch *w = userdata;
@@ -146,7 +146,7 @@ static struct nd_error *on_event(enum nd_api_event event, yyjson_val *object, vo
                 w->settings.removed(object, w->settings.userdata);
         if (*version)
                 nd_strset(&w->version, version);
-        w->pause_us = PAUSE_LEAST_US;
+        w->pause_us = pause_least_us;
         return nullptr;
 }
 
@@ -154,7 +154,7 @@ static struct nd_error *on_piece(const char *bytes, size_t length, void *userdat
         struct nd_api_watch *w = userdata;
 
         w->heard_us = w->current_us = nd_clock_us();
-        arm(w, SILENCE_US);
+        arm(w, silence_us);
         return nd_api_lines_feed(&w->lines, bytes, length);
 }
 
@@ -178,7 +178,7 @@ static void watch(struct nd_api_watch *w) {
         nd_text_addf(&path, "%s?watch=true&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", w->settings.path,
                      (unsigned) (WATCH_SECONDS + at_random(WATCH_SECONDS)));
         nd_api_escape(&path, w->version);
-        arm(w, SILENCE_US);
+        arm(w, silence_us);
         w->call = nd_api_send(
                 w->api,
                 &(struct nd_api_request) {.path = nd_text_get(&path), .piece = on_piece, .done = on_watch_end, .userdata = w});
@@ -200,7 +200,7 @@ static void restart(struct nd_api_watch *w, const struct nd_error *why) {
         start(w);
 }
 
-/* ---- checks beside a silent watch */
+/* ---- checks beside a silent watch ---- */
 
 static void on_check(const struct nd_api_answer *answer, void *userdata) {
         struct nd_api_watch *w = userdata;
@@ -240,7 +240,7 @@ static int on_timer([[maybe_unused]] sd_event_source *source, [[maybe_unused]] u
 
         if (w->step == WATCHING) {
                 nd_autoerror struct nd_error *silence = nd_error_new(ND_DEADLINE, 0, "nothing was heard for %llu s",
-                                                                     (unsigned long long) (SILENCE_US / ND_SECOND_US));
+                                                                     (unsigned long long) (silence_us / ND_SECOND_US));
 
                 restart(w, silence);
                 return 0;
@@ -254,7 +254,7 @@ struct nd_api_watch *nd_api_watch_new(struct nd_api *api, const struct nd_api_wa
 
         w->api = api;
         w->settings = *settings;
-        w->pause_us = PAUSE_LEAST_US;
+        w->pause_us = pause_least_us;
         if (sd_event_add_time_relative(nd_api_loop(api), &w->timer, CLOCK_MONOTONIC, 0, ND_MS_US, on_timer, w) < 0)
                 abort(); /* no memory, as everywhere */
         if (settings->stale_us > 0 && sd_event_add_time_relative(nd_api_loop(api), &w->checker, CLOCK_MONOTONIC,
@@ -297,7 +297,7 @@ bool nd_api_watch_is_listing(const struct nd_api_watch *w) {
 }
 
 bool nd_api_watch_is_fresh(const struct nd_api_watch *w) {
-        return w->synced && !w->relist && nd_clock_us() - w->heard_us < SILENCE_US + 10 * ND_SECOND_US;
+        return w->synced && !w->relist && nd_clock_us() - w->heard_us < silence_us + 10 * ND_SECOND_US;
 }
 
 bool nd_api_watch_is_current(const struct nd_api_watch *w) {

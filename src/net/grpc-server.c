@@ -22,9 +22,9 @@ enum {
         READ_SIZE = 64 << 10,
         READ_TURNS = 16, /* reads per wake-up, so that one busy peer does not starve the others */
         WRITE_TURNS = 64,
-        ACCEPT_PAUSE_US = 100000,
 };
 
+static constexpr uint64_t accept_pause_us = 100 * ND_MS_US;
 static constexpr uint64_t stalled_default_us = 60 * ND_SECOND_US;
 
 struct connection {
@@ -317,7 +317,7 @@ static int on_pause_over([[maybe_unused]] sd_event_source *source, [[maybe_unuse
 
 static void pause_accepting(struct listener *l) {
         (void) sd_event_source_set_enabled(l->source, SD_EVENT_OFF);
-        (void) sd_event_source_set_time_relative(l->pause, ACCEPT_PAUSE_US);
+        (void) sd_event_source_set_time_relative(l->pause, accept_pause_us);
         (void) sd_event_source_set_enabled(l->pause, SD_EVENT_ONESHOT);
 }
 

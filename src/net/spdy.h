@@ -96,7 +96,9 @@ static inline void nd_spdy_done(struct nd_spdy **spdy) {
 [[nodiscard]] struct nd_error *nd_spdy_receive(struct nd_spdy *spdy, const char *bytes, size_t length, size_t *ret_used,
                                                struct nd_spdy_event *ret);
 
-/* ---- streams. One that is gone (both sides have ended it, or either has reset it) may still be spoken to: nothing happens. ---- */
+/* ---- streams ----
+ *
+ * Calls on a stream that is gone (both sides have ended it, or either has reset it) have no effect. */
 
 void nd_spdy_attach(struct nd_spdy *spdy, uint32_t stream, void *attachment);
 

@@ -13,6 +13,7 @@ static const struct {
         [ND_HASH_SHA256] = {"sha256", SHA256_DIGEST_SIZE},
         [ND_HASH_SHA512] = {"sha512", SHA512_DIGEST_SIZE},
 };
+static_assert(nd_count_of(kinds) == ND_HASH_SHA512 + 1);
 
 const char *nd_hash_name(enum nd_hash_kind kind) {
         return kinds[kind].name;

@@ -16,9 +16,10 @@
 enum {
         IMAGES = 500,
         LAYERS = 100,
-        MOST_US = 1000 * 1000,
         MOST_BYTES = 12 << 20,
 };
+
+static constexpr uint64_t most_us = 1 * ND_SECOND_US;
 
 static struct nd_digest numbered(const char *what, int image, int layer) {
         nd_autofree char *text = nd_format("%s %d %d", what, image, layer);
@@ -118,7 +119,7 @@ static void five_hundred_images_of_a_hundred_layers_open_at_once_and_stay_small(
         assert_int_equal(nd_image_store_usage(store).bytes, IMAGES * LAYERS * 1000 + 2 * 2 * IMAGES);
         /* What others do on the machine is not the store's fault. A sanitizer's allocator tells nothing of what is kept, and
          * takes its time. */
-        expect_figure(busy < (kept > 0 ? MOST_US : 10 * MOST_US));
+        expect_figure(busy < (kept > 0 ? most_us : 10 * most_us));
         assert_true(kept < MOST_BYTES);
 
         start = nd_clock_us();

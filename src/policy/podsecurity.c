@@ -78,6 +78,7 @@ enum nd_level nd_podsecurity_level(const struct nd_pod *pod, struct nd_policy_ve
 }
 
 static const char *const level_names[] = {"privileged", "baseline", "restricted"};
+static_assert(nd_count_of(level_names) == ND_LEVEL_RESTRICTED + 1);
 
 const char *nd_level_name(enum nd_level level) {
         return level_names[level];

@@ -120,7 +120,7 @@ bool nd_scc_is_out(const struct nd_scc *scc, const struct nd_pod *pod);
 /* Fills what the pod leaves open, and validates. The pod must be one that may be changed (nd_pod_copy()). */
 void nd_scc_fit(const struct nd_scc *bound, struct nd_pod *pod, uint32_t window, struct nd_field_errors *errors);
 
-/* --- order (scc-order.c) --- */
+/* ---- order (scc-order.c) ---- */
 
 uint32_t nd_scc_points(const struct nd_scc *scc); /* fewer = stricter */
 
@@ -132,7 +132,7 @@ void nd_scc_sort(const struct nd_scc **sccs, size_t count, bool user_namespace);
 /* Why a goes before b, in OpenShift's words: "forbids host ports". */
 const char *nd_scc_reason(const struct nd_scc *a, const struct nd_scc *b, bool user_namespace);
 
-/* --- choice (scc-choice.c) --- */
+/* ---- choice (scc-choice.c) ---- */
 
 enum nd_scc_userns {                        /* the label security.nodens.io/user-namespaces of a namespace */
                      ND_SCC_USERNS_ASKED,   /* only where nothing fits without */
@@ -184,7 +184,7 @@ void nd_scc_choice_done(struct nd_scc_choice *choice);
 void nd_scc_choose(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena,
                    struct nd_scc_choice *ret);
 
-/* --- the constraints that come with the guard (scc-defaults.c) --- */
+/* ---- the constraints that come with the guard (scc-defaults.c) ---- */
 
 struct nd_scc_default {
         struct nd_scc scc;

@@ -18,9 +18,10 @@ enum {
         DEPTH = 32,       /* of cgroups that are removed; the kernel allows more, nobody needs it */
         CHILDREN = 4096,  /* in one of them */
         QUICK_TURNS = 20, /* most processes have gone within a millisecond or two */
-        QUICK_US = 1000,
-        SLOW_US = 20000,
 };
+
+static constexpr uint64_t quick_us = 1 * ND_MS_US;
+static constexpr uint64_t slow_us = 20 * ND_MS_US;
 
 void nd_cgroup_done(struct nd_cgroup *cgroup) {
         free(cgroup->own);
@@ -274,7 +275,7 @@ struct nd_error *nd_cgroup_clear(const char *path, uint64_t deadline_us) {
                                 "processes in the cgroup '%s' have not ended %llu s after SIGKILL: see the stacks of "
                                 "those in its cgroup.procs",
                                 path, (unsigned long long) (deadline_us / ND_SECOND_US));
-                (void) usleep(turn < QUICK_TURNS ? QUICK_US : SLOW_US);
+                (void) usleep(turn < QUICK_TURNS ? quick_us : slow_us);
         }
         return nullptr;
 }

@@ -94,7 +94,7 @@ struct nd_error *nd_netlink_watch(int *ret_fd) {
         return nullptr;
 }
 
-/* ---- requests */
+/* ---- requests ---- */
 
 struct request {
         union {
@@ -173,7 +173,7 @@ static int transact(struct nd_netlink *netlink, struct request *r, message_reade
         return status < 0 ? status : 0;
 }
 
-/* ---- lists */
+/* ---- lists ---- */
 
 /* A message's attributes; the kernel's own macros cast from char, which clang takes amiss. */
 static const struct rtattr *attribute_within(const void *at, size_t left) {
@@ -284,7 +284,7 @@ struct nd_error *nd_netlink_routes(struct nd_netlink *netlink, nd_routes *ret) {
         return nullptr;
 }
 
-/* ---- changes */
+/* ---- changes ---- */
 
 struct nd_error *nd_link_up(struct nd_netlink *netlink, unsigned link, uint32_t mtu) {
         struct ifinfomsg body = {.ifi_index = (int) link, .ifi_flags = IFF_UP, .ifi_change = IFF_UP};

@@ -97,7 +97,7 @@ static void add_data(struct batch *b, uint16_t type, const void *value, size_t l
         nest_end(b, nest);
 }
 
-/* ---- expressions */
+/* ---- expressions ---- */
 
 static void add_meta(struct batch *b, uint16_t register_type) {
         add_number(b, register_type, NFT_REG_1);
@@ -176,7 +176,7 @@ static void add_step(struct batch *b, const struct nd_nft_step *step, bool byte)
         nest_end(b, element);
 }
 
-/* ---- the transaction */
+/* ---- the transaction ---- */
 
 static void add_chain(struct batch *b, const char *table, const struct nd_nft_chain *chain) {
         size_t hook;

@@ -6,11 +6,11 @@
  *   rounded up, and a sender could fill the rounding with one descriptor more, which nobody would close. */
 #include "sys/parcel.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/assert.h"
 #include "base/memory.h"
 
 union ancillary {
@@ -24,7 +24,7 @@ ssize_t nd_parcel_send(int fd, const void *bytes, size_t length, const int *desc
         struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
         ssize_t n;
 
-        assert(count <= ND_PARCEL_DESCRIPTORS);
+        nd_assert(count <= ND_PARCEL_DESCRIPTORS);
         if (count > 0) {
                 control.header = (struct cmsghdr) {
                         .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(count * sizeof(int))};
@@ -45,7 +45,7 @@ static void unpack(struct msghdr *message, int *ret_descriptors, size_t capacity
 
         if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
                 count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-                assert(count <= capacity);
+                nd_assert(count <= capacity);
                 memcpy(ret_descriptors, CMSG_DATA(header), count * sizeof(int));
         }
         for (size_t i = count; i < capacity; i++)
@@ -61,7 +61,7 @@ ssize_t nd_parcel_receive(int fd, void *bytes, size_t size, int *ret_descriptors
                                  .msg_controllen = CMSG_LEN(capacity * sizeof(int))};
         ssize_t n;
 
-        assert(capacity <= ND_PARCEL_DESCRIPTORS);
+        nd_assert(capacity <= ND_PARCEL_DESCRIPTORS);
         do
                 n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | flags);
         while (n < 0 && errno == EINTR);

@@ -14,7 +14,9 @@
 #include "sys/child.h"
 #include "sys/worker.h"
 
-enum { CEILING = 1000, LIMIT_US = 60 * ND_SECOND_US };
+enum { CEILING = 1000 };
+
+static constexpr uint64_t limit_us = 60 * ND_SECOND_US;
 
 static struct nd_error *sh(const char *script, uint64_t deadline_us, struct nd_child_result *ret) {
         const char *const argv[] = {"sh", "-c", script, nullptr};
@@ -24,7 +26,7 @@ static struct nd_error *sh(const char *script, uint64_t deadline_us, struct nd_c
 }
 
 static void await_absence(const char *path) {
-        for (uint64_t end = nd_clock_us() + LIMIT_US; access(path, F_OK) == 0; (void) usleep(10 * 1000))
+        for (uint64_t end = nd_clock_us() + limit_us; access(path, F_OK) == 0; (void) usleep(10 * 1000))
                 assert_true(nd_clock_us() < end);
 }
 
@@ -94,7 +96,7 @@ static void at_the_deadline_the_whole_group_is_killed([[maybe_unused]] void **st
 
         /* A slow machine starts nothing in so little time: then again with more. */
         for (uint64_t deadline_us = 300 * ND_MS_US; !result.output || !*result.output; deadline_us *= 2) {
-                assert_true(deadline_us < LIMIT_US);
+                assert_true(deadline_us < limit_us);
                 nd_child_result_done(&result);
                 expect_ok(sh("sleep 600 & echo $!; sleep 600", deadline_us, &result));
                 assert_true(result.timed_out);
@@ -120,14 +122,14 @@ static void a_program_that_never_stops_writing_is_killed_at_its_deadline([[maybe
 
         expect_ok(sh("exec cat /dev/zero", 300 * ND_MS_US, &result));
         assert_true(result.timed_out);
-        assert_true(nd_clock_us() - start < LIMIT_US);
+        assert_true(nd_clock_us() - start < limit_us);
 }
 
 static void whoever_outlives_the_program_and_keeps_writing_does_not_hold_up_its_end([[maybe_unused]] void **state) {
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
 
         /* The writer leaves the session, so it is not in the group; it ends when its pipe is closed. */
-        expect_ok(sh("setsid cat /dev/zero & exit 4", LIMIT_US, &result));
+        expect_ok(sh("setsid cat /dev/zero & exit 4", limit_us, &result));
         assert_int_equal(result.code, 4);
         assert_false(result.timed_out);
 }
@@ -197,7 +199,7 @@ static void a_cancelled_child_is_killed_and_its_callback_never_runs([[maybe_unus
         nd_child_cancel(nullptr);
         expect_ok(nd_child_start(loop, &(struct nd_child_plan) {.argv = argv}, on_end, nullptr, &child));
         nd_child_cancel(child);
-        while (nd_clock_us() - start < LIMIT_US && resources_descriptors() > before + 3)
+        while (nd_clock_us() - start < limit_us && resources_descriptors() > before + 3)
                 (void) sd_event_run(loop, 100 * ND_MS_US);
         sd_event_unref(loop);
         assert_int_equal(ends, 0);
@@ -263,7 +265,7 @@ static void what_dies_with_us_does_not_outlive_a_kill([[maybe_unused]] void **st
         scratch_directory directory = scratch_make();
         nd_autofree char *pid = nullptr, *path = nullptr;
 
-        expect_error(nd_worker_run("start", starts_and_dies, directory, LIMIT_US, nullptr), ND_INTERNAL, "ended without");
+        expect_error(nd_worker_run("start", starts_and_dies, directory, limit_us, nullptr), ND_INTERNAL, "ended without");
         pid = scratch_read(directory, "pid");
         path = nd_format("/proc/%.*s/exe", (int) strcspn(pid, "\n"),
                          pid); /* none for what is dead and not reaped by whoever must */

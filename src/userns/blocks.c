@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "userns/blocks.h"
 
-#include <assert.h>
+#include "base/assert.h"
 
 static_assert(ND_BLOCKS_MOST <= 64 * 64 * 64, "three levels reach every block");
 
@@ -18,7 +18,7 @@ void nd_blocks_done(struct nd_blocks *blocks) {
 void nd_blocks_init(uint32_t count, struct nd_blocks *ret) {
         uint32_t bits = count;
 
-        assert(count <= ND_BLOCKS_MOST);
+        nd_assert(count <= ND_BLOCKS_MOST);
         *ret = (struct nd_blocks) {.count = count};
         for (int level = 0; level < ND_BLOCKS_LEVELS; level++) {
                 ret->words[level] = nd_calloc(words_for(bits) + 1, sizeof(uint64_t));
@@ -33,6 +33,7 @@ bool nd_blocks_is_free(const struct nd_blocks *blocks, uint32_t block) {
 bool nd_blocks_take(struct nd_blocks *blocks, uint32_t block) {
         if (!nd_blocks_is_free(blocks, block))
                 return false;
+        nd_assert(blocks->free_count > 0);
         blocks->free_count--;
         blocks->cursor = block + 1;
         for (int level = 0; level < ND_BLOCKS_LEVELS; level++) {
@@ -50,6 +51,7 @@ void nd_blocks_give(struct nd_blocks *blocks, uint32_t block) {
         if (block >= blocks->count || nd_blocks_is_free(blocks, block))
                 return;
         blocks->free_count++;
+        nd_assert(blocks->free_count <= blocks->count);
         for (int level = 0; level < ND_BLOCKS_LEVELS; level++) {
                 blocks->words[level][block / 64] |= UINT64_C(1) << block % 64;
                 block /= 64;

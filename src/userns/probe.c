@@ -20,9 +20,10 @@
 
 enum {
         PROBE_FIRST = 0x7fff0000, /* a block far from any that is in use */
-        DEADLINE_US = 5000000,
-        ENGINE_DEADLINE_US = 10000000, /* of one run; the probe makes two */
 };
+
+static constexpr uint64_t deadline_us = 5 * ND_SECOND_US;
+static constexpr uint64_t engine_deadline_us = 10 * ND_SECOND_US; /* of one run; the probe makes two */
 
 /* The block that probes map to, within what the namespace we are in can map on. */
 static struct nd_error *probe_map(struct nd_id_map *ret) {
@@ -60,7 +61,7 @@ static struct nd_error *userns_work([[maybe_unused]] void *argument, [[maybe_unu
 }
 
 struct nd_error *nd_probe_userns(void) {
-        return nd_worker_run("user namespace probe", userns_work, nullptr, DEADLINE_US, nullptr);
+        return nd_worker_run("user namespace probe", userns_work, nullptr, deadline_us, nullptr);
 }
 
 static struct nd_error *unprivileged_work(void *argument, [[maybe_unused]] int *ret_fd) {
@@ -81,7 +82,7 @@ static struct nd_error *unprivileged_work(void *argument, [[maybe_unused]] int *
 }
 
 struct nd_error *nd_probe_userns_unprivileged(uid_t uid) {
-        return nd_worker_run("unprivileged user namespace probe", unprivileged_work, &uid, DEADLINE_US, nullptr);
+        return nd_worker_run("unprivileged user namespace probe", unprivileged_work, &uid, deadline_us, nullptr);
 }
 
 /* Idmaps a detached tree and compares the owner of its root before and after. */
@@ -122,7 +123,7 @@ static struct nd_error *idmap_work(void *argument, [[maybe_unused]] int *ret_fd)
 }
 
 struct nd_error *nd_probe_idmap(const char *path) {
-        return nd_worker_run("idmapped mount probe", idmap_work, (void *) path, DEADLINE_US, nullptr);
+        return nd_worker_run("idmapped mount probe", idmap_work, (void *) path, deadline_us, nullptr);
 }
 
 static struct nd_error *tmpfs_work([[maybe_unused]] void *argument, [[maybe_unused]] int *ret_fd) {
@@ -133,7 +134,7 @@ static struct nd_error *tmpfs_work([[maybe_unused]] void *argument, [[maybe_unus
 }
 
 struct nd_error *nd_probe_idmap_tmpfs(void) {
-        return nd_worker_run("idmapped tmpfs probe", tmpfs_work, nullptr, DEADLINE_US, nullptr);
+        return nd_worker_run("idmapped tmpfs probe", tmpfs_work, nullptr, deadline_us, nullptr);
 }
 
 /* A tmpfs over /tmp of a private mount namespace: a place for mount points and the upper directory. */
@@ -169,7 +170,7 @@ static struct nd_error *overlay_work(void *argument, [[maybe_unused]] int *ret_f
 }
 
 struct nd_error *nd_probe_overlay(const char *path) {
-        return nd_worker_run("overlay probe", overlay_work, (void *) path, DEADLINE_US, nullptr);
+        return nd_worker_run("overlay probe", overlay_work, (void *) path, deadline_us, nullptr);
 }
 
 /* The name travels as the text of an "error": a worker hands back nothing else that is text. */
@@ -182,7 +183,7 @@ static struct nd_error *filesystem_work(void *argument, [[maybe_unused]] int *re
 
 char *nd_probe_filesystem(const char *path) {
         nd_autoerror struct nd_error *answer =
-                nd_worker_run("filesystem probe", filesystem_work, (void *) path, DEADLINE_US, nullptr);
+                nd_worker_run("filesystem probe", filesystem_work, (void *) path, deadline_us, nullptr);
 
         return nd_strdup(nd_error_code(answer) == ND_ABORTED ? nd_error_text(answer) : "?");
 }
@@ -210,7 +211,7 @@ static struct nd_error *run_on(const struct engine_probe *probe, const char *bun
 
         return nd_child_run(&(struct nd_child_plan) {.argv = probe->runc ? runc : crun,
                                                      .environment = probe->environment,
-                                                     .deadline_us = ENGINE_DEADLINE_US,
+                                                     .deadline_us = engine_deadline_us,
                                                      .output_ceiling = 4096,
                                                      .dies_with_us = true},
                             &result);
@@ -246,5 +247,5 @@ static struct nd_error *engine_work(void *argument, [[maybe_unused]] int *ret_fd
 struct nd_error *nd_probe_engine_dev(const char *program, bool runc, const char *const *environment) {
         struct engine_probe probe = {.program = program, .environment = environment, .runc = runc};
 
-        return nd_worker_run("engine probe", engine_work, &probe, 3 * (uint64_t) ENGINE_DEADLINE_US, nullptr);
+        return nd_worker_run("engine probe", engine_work, &probe, 3 * engine_deadline_us, nullptr);
 }
