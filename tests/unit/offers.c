@@ -156,6 +156,14 @@ struct nd_error *offer_commit(struct nd_image_store *store, const struct offer_p
         return error;
 }
 
+size_t offers_collect(struct nd_image_store *store, nd_image_store_used used, void *userdata) {
+        struct nd_image_store_collected collected;
+
+        expect_ok(nd_image_store_collect(store, 0, used, userdata, &collected));
+        assert_false(collected.deferred);
+        return collected.layers;
+}
+
 void offers_empty_trash(struct nd_image_store *store) {
         for (;;) {
                 nd_autofree char *path = nullptr;

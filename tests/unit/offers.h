@@ -35,6 +35,9 @@ struct nd_digest offer_id(const struct offer_plan *plan);
  * images need is left. Returns the number of images. */
 size_t offers_check(const char *root);
 
+/* Collects without a grace period. Returns how many layers went. */
+size_t offers_collect(struct nd_image_store *store, nd_image_store_used used, void *userdata);
+
 /* Does what the daemon's child does: removes what is in the trash. */
 void offers_empty_trash(struct nd_image_store *store);
 
