@@ -150,12 +150,17 @@ static int compare_digests(const void *a, const void *b) {
         return nd_digest_compare(a, b);
 }
 
-typedef nd_vector(struct nd_digest) digests;
-static void digests_done(digests *list) {
+struct digests {
+        struct nd_digest *items;
+        size_t count;
+        size_t capacity;
+};
+
+static void digests_done(struct digests *list) {
         nd_vector_done(list);
 }
 
-static void needed_blobs(const struct nd_image_store *store, digests *ret) {
+static void needed_blobs(const struct nd_image_store *store, struct digests *ret) {
         nd_vector_each (image, &store->images) {
                 nd_vector_push(ret, (*image)->id);
                 nd_vector_push(ret, (*image)->manifest);
@@ -165,7 +170,7 @@ static void needed_blobs(const struct nd_image_store *store, digests *ret) {
                 qsort(ret->items, ret->count, sizeof *ret->items, compare_digests);
 }
 
-static bool blob_is_needed(const struct collection *c, const digests *needed, const char *name) {
+static bool blob_is_needed(const struct collection *c, const struct digests *needed, const char *name) {
         struct nd_digest digest;
 
         if (!nd_digest_parse_hex(name, &digest))
@@ -188,7 +193,7 @@ static struct nd_error *remove_blob(struct collection *c, int fd, const char *na
 }
 
 static struct nd_error *remove_blobs(struct collection *c) {
-        nd_cleanup(digests_done) digests needed = {};
+        nd_cleanup(digests_done) struct digests needed = {};
         struct nd_image_store *store = c->store;
 
         if (!store->blob_garbage)

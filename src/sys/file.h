@@ -3,30 +3,9 @@
 #pragma once
 
 #include "base/error.h"
-#include "base/strings.h"
 #include "base/text.h"
 #include "sys/calls.h"
-
-/* Opens a directory; the last component may not be a symbolic link. dir_fd may be AT_FDCWD. */
-[[nodiscard]] struct nd_error *nd_dir_open(int dir_fd, const char *path, int *ret_fd);
-
-/* As above in a tree that strangers filled: no component may be a symbolic link, and none leads out of dir_fd's directory or to another
- * mount. What breaks one of these rules is ND_INVALID. */
-[[nodiscard]] struct nd_error *nd_dir_open_beneath(int dir_fd, const char *path, int *ret_fd);
-
-/* Makes a directory if it is not there; an existing directory is fine. The entry is not synced. */
-[[nodiscard]] struct nd_error *nd_dir_make(int dir_fd, const char *path, mode_t mode);
-
-/* Gives a directory an owner and a mode. */
-[[nodiscard]] struct nd_error *nd_dir_give(int dir_fd, const char *path, uid_t uid, gid_t gid, mode_t mode);
-
-/* The names of the subdirectories, sorted by bytes. At most ceiling of them. */
-[[nodiscard]] struct nd_error *nd_dir_list(int dir_fd, const char *path, size_t ceiling, struct nd_strings *ret);
-[[nodiscard]] struct nd_error *nd_dir_list_files(int dir_fd, const char *path, size_t ceiling,
-                                                 struct nd_strings *ret); /* regular ones */
-
-/* Makes what was created, renamed or removed in a directory survive a power cut. path is for the message. */
-[[nodiscard]] struct nd_error *nd_dir_sync(int fd, const char *path);
+#include "sys/dir.h"
 
 /* Moves a file or directory within one filesystem. Neither directory is synced. */
 [[nodiscard]] struct nd_error *nd_file_rename(int old_dir_fd, const char *old_name, int new_dir_fd, const char *new_name);
