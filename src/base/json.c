@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/assert.h"
+
 /* Deepest nesting of brackets outside of strings; works on any bytes, valid JSON or not. */
 static size_t nesting(const char *bytes, size_t length) {
         size_t depth = 0, deepest = 0;
@@ -96,6 +98,7 @@ void nd_json_open(struct nd_json_out *out, const char *key, char bracket) {
 }
 
 void nd_json_close(struct nd_json_out *out, char bracket) {
+        nd_assert(out->depth > 0);
         out->depth--;
         if (out->indent > 0 && !out->first)
                 nd_text_addf(out->text, "\n%*s", out->depth * out->indent, "");

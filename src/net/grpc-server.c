@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 
 enum {
@@ -74,6 +75,7 @@ static void connection_unlink(struct connection *c) {
                 c->server->connections = c->next;
         if (c->next)
                 c->next->previous = c->previous;
+        nd_assert(c->server->connection_count > 0);
         c->server->connection_count--;
 }
 
@@ -193,6 +195,7 @@ static void ticket_detach(void *attachment) {
         struct nd_grpc_server *server = ticket->server;
 
         if (server) {
+                nd_assert(server->call_count > 0);
                 server->call_count--;
                 if (ticket->previous)
                         ticket->previous->next = ticket->next;

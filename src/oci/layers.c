@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 
 enum {
@@ -124,9 +125,12 @@ struct nd_layer_entry *nd_layers_remove(struct nd_layers *layers, struct nd_laye
 
         layers->size -= entry->size;
         layers->inodes -= entry->inodes;
-        if (parent)
+        if (parent) {
+                nd_assert(parent->children > 0);
                 parent->children--;
+        }
         vacate(layers, slot_of(layers, entry->chain));
+        nd_assert(layers->count > 0);
         layers->count--;
         free(entry);
         return parent;

@@ -18,6 +18,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/text.h"
 #include "userns/blocks.h"
 #include "userns/mapping.h"
@@ -139,6 +140,7 @@ static void give_back(struct nd_userns_manager *m, const char *pod_uid) {
 
         if (!pod)
                 return;
+        nd_assert(!pod->problem || m->quarantined > 0);
         m->quarantined -= pod->problem != nullptr;
         nd_vector_each (extent, &pod->extents) {
                 uint32_t from, to;
