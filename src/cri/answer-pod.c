@@ -172,7 +172,7 @@ static Runtime__V1__ImageSpec *answer_mounted_image(struct nd_arena *memory, con
         const struct nd_image *image = nullptr;
 
         m->image = mount->image;
-        nd_error_free(nd_image_store_find(images, mount->image, &image));
+        nd_ignore(nd_image_store_find(images, mount->image, &image));
         m->image_ref = image ? (char *) nd_digest_text(&image->id, nd_arena_alloc(memory, 1, ND_DIGEST_TEXT)) : mount->image;
         return m;
 }

@@ -295,12 +295,12 @@ static void collect(const struct runtime *runtime, const Runtime__V1__ContainerF
         const struct nd_map_slot *slot;
 
         if (filter && filter->pod_sandbox_id[0]) {
-                nd_error_free(pods_find_sandbox(&runtime->pods, filter->pod_sandbox_id, &pod));
+                nd_ignore(pods_find_sandbox(&runtime->pods, filter->pod_sandbox_id, &pod));
                 if (!pod)
                         return;
         }
         if (filter && filter->id[0]) {
-                nd_error_free(pods_find_container(&runtime->pods, filter->id, &only));
+                nd_ignore(pods_find_container(&runtime->pods, filter->id, &only));
                 if (only && (!pod || only->sandbox == pod) && wanted(only, filter))
                         nd_vector_push(&list->items, answer_container(&list->memory, only));
                 return;

@@ -93,7 +93,7 @@ static void collect(const struct runtime *runtime, const char *filter, struct li
         const struct nd_image *image = nullptr;
 
         if (filter) {
-                nd_error_free(nd_image_store_find(runtime->images, filter, &image));
+                nd_ignore(nd_image_store_find(runtime->images, filter, &image));
                 if (image)
                         add_image(image, list);
                 return;

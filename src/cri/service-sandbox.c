@@ -179,7 +179,7 @@ static void collect(const struct runtime *runtime, const Runtime__V1__PodSandbox
         const struct nd_map_slot *slot;
 
         if (filter && filter->id[0]) {
-                nd_error_free(pods_find_sandbox(&runtime->pods, filter->id, &only));
+                nd_ignore(pods_find_sandbox(&runtime->pods, filter->id, &only));
                 if (only && wanted(only, filter))
                         nd_vector_push(&list->items, answer_sandbox(&list->memory, only));
                 return;

@@ -77,9 +77,9 @@ static void ask_of_containers(const struct runtime *runtime, const Runtime__V1__
         question->parts = container_parts;
         question->layers = true;
         if (filter && filter->id[0])
-                nd_error_free(pods_find_container(&runtime->pods, filter->id, &only));
+                nd_ignore(pods_find_container(&runtime->pods, filter->id, &only));
         if (filter && filter->pod_sandbox_id[0])
-                nd_error_free(pods_find_sandbox(&runtime->pods, filter->pod_sandbox_id, &pod));
+                nd_ignore(pods_find_sandbox(&runtime->pods, filter->pod_sandbox_id, &pod));
         if (filter && ((filter->id[0] && !only) || (filter->pod_sandbox_id[0] && !pod)))
                 return;
         for (size_t at = 0; (slot = nd_map_next(&runtime->pods.containers, &at));) {
@@ -103,7 +103,7 @@ static void ask_of_sandboxes(const struct runtime *runtime, const Runtime__V1__P
         question->parts = pod_parts;
         question->layers = question->networks = true;
         if (filter && filter->id[0]) {
-                nd_error_free(pods_find_sandbox(&runtime->pods, filter->id, &only));
+                nd_ignore(pods_find_sandbox(&runtime->pods, filter->id, &only));
                 if (!only)
                         return;
         }

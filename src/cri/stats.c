@@ -358,7 +358,7 @@ static void sweep_add(struct stats *stats, struct sweep *sweep, const struct con
 static void sweep_start(struct stats *stats, struct sweep *sweep, uint64_t deadline_us, nd_worker_callback callback) {
         sweep->found = sweep->trees.count > 0 ? share(sweep->trees.count * sizeof *sweep->found) : nullptr;
         if (sweep->found)
-                nd_error_free(nd_worker_start(stats->loop, "measure writable layers", walk_trees, sweep, deadline_us, callback,
+                nd_ignore(nd_worker_start(stats->loop, "measure writable layers", walk_trees, sweep, deadline_us, callback,
                                               stats, &sweep->worker));
         if (!sweep->worker)
                 sweep_done(sweep);
@@ -498,7 +498,7 @@ static void start_visit(struct stats_request *request) {
         if (request->question.processes)
                 list_cgroups(request);
         if (visit->traffic || visit->crowds)
-                nd_error_free(nd_worker_start(request->stats->loop, "visit the pods' networks and processes", visit_all, visit,
+                nd_ignore(nd_worker_start(request->stats->loop, "visit the pods' networks and processes", visit_all, visit,
                                               visit_deadline_us, on_visited, request, &visit->worker));
 }
 

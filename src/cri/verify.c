@@ -309,7 +309,7 @@ static void take_verdict(const struct verify *verify, const struct nd_error *err
         free(container->verdict);
         container->verdict = verify_format(&checks);
         /* It tells people something; whatever happens next to the container is saved with it. */
-        nd_error_free(record_save_container(verify->records, container, RECORD_HERE));
+        nd_ignore(record_save_container(verify->records, container, RECORD_HERE));
 }
 
 /* ---- the queue ---- */
