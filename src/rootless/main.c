@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - nodens-rootless: a whole node as an ordinary user */
 #include "base/log.h"
-#include "rootless/commands.h"
+#include "rootless/command/commands.h"
 
 int main(int argc, char **argv) {
         nd_log_open();

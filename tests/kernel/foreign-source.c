@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 
 #include "evidence.h"
-#include "rootless/sockets.h"
+#include "rootless/network/sockets.h"
 #include "sys/netlink.h"
 
 enum { PORT = 5000, CLIENT_PORT = 4321, SILENCE_MS = 700, PATIENCE_MS = 60000 };

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* commands.h - the program's table of commands, and what each of them runs */
+#pragma once
+
+#include "base/option.h"
+#include "rootless/node/settings.h"
+
+extern const struct nd_program rootless_program;
+
+int rootless_run(void *settings, int operand_count, char **operands);
+int rootless_up(void *settings, int operand_count, char **operands);
+int rootless_hold(void *settings, int operand_count, char **operands);
+int rootless_net(void *settings, int operand_count, char **operands);
+int rootless_forward(void *settings, int operand_count, char **operands);
+int rootless_api(void *settings, int operand_count, char **operands);
+int rootless_ports(void *settings, int operand_count, char **operands);
+int rootless_logs(void *settings, int operand_count, char **operands);
+int rootless_status(void *settings, int operand_count, char **operands);
+int rootless_shell(void *settings, int operand_count, char **operands);
+int rootless_purge(void *settings, int operand_count, char **operands);
+int rootless_down(void *settings, int operand_count, char **operands);
+
+/* Says an error to the person who typed, and gives the exit code for it. */
+int rootless_fail(struct nd_error *error);
+
+/* Prints what would be done: the bind plan, the network and the IDs. */
+[[nodiscard]] struct nd_error *rootless_explain(const struct nd_settings *settings, bool lasting);
+
+/* The console of a command in a node that runs; for run and shell. */
+struct nd_console;
+struct nd_node_record;
+[[nodiscard]] struct nd_error *rootless_console(const struct nd_node_record *record, struct nd_console **ret);
+
+/* The process's own environment, for nd_settings_choose(). */
+const char *rootless_variable(const char *name, void *userdata);

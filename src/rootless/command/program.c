@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "rootless/command/commands.h"
+#include "rootless/node/launch.h"
+
+#define FIELD(name) offsetof(struct nd_settings, name)
+
+#define NAME_OPTION                                                                                                           \
+        {.name = "name",                                                                                                      \
+         .letter = 'n',                                                                                                       \
+         .kind = ND_OPTION_TEXT,                                                                                              \
+         .offset = FIELD(name),                                                                                               \
+         .argument = "NAME",                                                                                                  \
+         .help = "Name of the node: lower case letters, digits and '-'"}
+#define MAKE_OPTIONS                                                                                                          \
+        {.name = "net",                                                                                                       \
+         .kind = ND_OPTION_TEXT,                                                                                              \
+         .offset = FIELD(net),                                                                                                \
+         .argument = "DRIVER",                                                                                                \
+         .help = "pasta (the default), slirp4netns, lxc-user-nic, none, or host for the machine's own network"},              \
+                {.name = "mtu",                                                                                               \
+                 .kind = ND_OPTION_U32,                                                                                       \
+                 .offset = FIELD(mtu),                                                                                        \
+                 .argument = "BYTES",                                                                                         \
+                 .help = "MTU of the node's tap, 65520 unless given"},                                                        \
+                {.name = "data",                                                                                              \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(data),                                                                                       \
+                 .argument = "DIRECTORY",                                                                                     \
+                 .values = ND_VALUES_DIRECTORY,                                                                               \
+                 .help = "Directory on a local disk that keeps the node's /var/lib, /var/log and /var/cache"},                \
+                {.name = "bind",                                                                                              \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(bind),                                                                                       \
+                 .argument = "PATH[:ro],...",                                                                                 \
+                 .help = "More of the machine for the node to see, under the same paths"},                                    \
+                {.name = "publish",                                                                                           \
+                 .letter = 'p',                                                                                               \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(publish),                                                                                    \
+                 .argument = "PORT,...",                                                                                      \
+                 .help = "Ports of the machine that lead to the node: [ADDRESS:]PORT:[ADDRESS:]PORT[/udp]"},                  \
+                {.name = "dry-run",                                                                                           \
+                 .kind = ND_OPTION_FLAG,                                                                                      \
+                 .offset = FIELD(dry_run),                                                                                    \
+                 .help = "Only print what the node would see of the machine, and its network"}
+
+static const struct nd_option run_options[] = {NAME_OPTION, MAKE_OPTIONS, {}};
+static const struct nd_option up_options[] = {NAME_OPTION,
+                                              MAKE_OPTIONS,
+                                              {.name = "foreground",
+                                               .letter = 'f',
+                                               .kind = ND_OPTION_FLAG,
+                                               .offset = FIELD(foreground),
+                                               .help = "Stay, for machines without a systemd user manager"},
+                                              {}};
+static const struct nd_option name_options[] = {NAME_OPTION, {}};
+static const struct nd_option purge_options[] = {NAME_OPTION,
+                                                 {.name = "data",
+                                                  .kind = ND_OPTION_TEXT,
+                                                  .offset = FIELD(data),
+                                                  .argument = "DIRECTORY",
+                                                  .values = ND_VALUES_DIRECTORY,
+                                                  .help = "The node's data directory, where it is not the default one"},
+                                                 {}};
+static const struct nd_option status_options[] = {
+        NAME_OPTION, {.name = "json", .kind = ND_OPTION_FLAG, .offset = FIELD(json), .help = "Print JSON, for machines"}, {}};
+
+static const struct nd_option ports_options[] = {
+        NAME_OPTION, {.name = "json", .kind = ND_OPTION_FLAG, .offset = FIELD(json), .help = "Print JSON, for machines"}, {}};
+
+static const struct nd_command commands[] = {
+        {.name = "run",
+         .summary = "run a command in a node of its own, which ends with it",
+         .operands = "[--] COMMAND [ARGUMENT...]",
+         .options = run_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_run},
+        {.name = "up",
+         .summary = "start a node",
+         .options = up_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_up},
+        {.name = "status",
+         .summary = "show the nodes that run",
+         .options = status_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_status},
+        {.name = "ports",
+         .summary = "show, publish and withdraw ports of a node that runs",
+         .operands = "[add PORT... | remove ID...]",
+         .options = ports_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_ports},
+        {.name = "logs",
+         .summary = "show what a node's units have said (journalctl)",
+         .operands = "[[--] JOURNALCTL-OPTION...]",
+         .options = name_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_logs},
+        {.name = "shell",
+         .summary = "run a shell or a command in a node that runs",
+         .operands = "[[--] COMMAND [ARGUMENT...]]",
+         .options = name_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_shell},
+        {.name = "down",
+         .summary = "end a node and everything in it",
+         .options = name_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_down},
+        {.name = "purge",
+         .summary = "remove what a node that does not run has kept",
+         .options = purge_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_purge},
+        {.name = "hold",
+         .summary = "start a node's holder and leave it to the caller's unit (nodens-node@.service)",
+         .options = up_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_hold},
+        {.name = "net",
+         .summary = "keep the network helper of a node that runs (nodens-node-net@.service)",
+         .options = name_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_net},
+        {.name = "forward",
+         .summary = "carry connections to a node that runs (nodens-node-forward@.service)",
+         .options = name_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_forward},
+        {.name = "api",
+         .summary = "keep the published ports of a node that runs and serve its API (nodens-node-api@.service)",
+         .options = name_options,
+         .settings_size = sizeof(struct nd_settings),
+         .run = rootless_api},
+        {},
+};
+
+const struct nd_program rootless_program = {
+        .name = "nodens-rootless",
+        .summary = "a whole node as an ordinary user",
+        .commands = commands,
+};
+
+int rootless_fail(struct nd_error *error) {
+        nd_autoerror struct nd_error *owned = error;
+
+        (void) fprintf(stderr, "nodens-rootless: %s\n", nd_error_text(owned));
+        return nd_error_code(owned) == ND_INVALID ? ND_EXIT_USAGE : EXIT_FAILURE;
+}
+
+const char *rootless_variable(const char *name, [[maybe_unused]] void *userdata) {
+        return getenv(name); /* NOLINT(concurrency-mt-unsafe): one thread */
+}
+
+static void print_network(const struct nd_netplan *plan) {
+        char text[ND_ADDRESS_TEXT];
+        nd_cleanup(nd_words_done) nd_words words = {};
+
+        printf("network   %s, MTU %u\n", nd_net_driver_name(plan->driver), plan->mtu);
+        for (size_t i = 0; i < nd_count_of(plan->addresses); i++) {
+                if (plan->addresses[i].family)
+                        printf("address   %s/%u\n", nd_address_text(&plan->addresses[i], text), plan->addresses[i].prefix);
+                if (plan->gateways[i].family)
+                        printf("gateway   %s\n", nd_address_text(&plan->gateways[i], text));
+        }
+        if (plan->dns.family)
+                printf("names     %s\n", nd_address_text(&plan->dns, text));
+        if (!nd_netplan_helper(plan, 1, &words))
+                return;
+        printf("helper   ");
+        nd_vector_each (word, &words) {
+                if (*word)
+                        printf(" %s", *word);
+        }
+        printf("\n");
+}
+
+struct nd_error *rootless_explain(const struct nd_settings *settings, bool lasting) {
+        nd_cleanup(nd_choice_done) struct nd_choice choice = {};
+        nd_cleanup(nd_bindplan_done) nd_bindplan plan = {};
+        nd_autofree char *resolv = nullptr;
+        struct nd_netplan network;
+        struct nd_node node = {.path = (char *) "/run/user/UID/nodens/NAME"};
+
+        nd_try(nd_settings_choose(settings, lasting, rootless_variable, nullptr, &choice));
+        nd_try(nd_launch_network(choice.name, choice.net, choice.mtu, &network, &resolv));
+        nd_try(nd_launch_binds(&choice, &node, resolv, true, &plan));
+        nd_bindplan_print(&plan, stdout);
+        print_network(&network);
+        return nullptr;
+}

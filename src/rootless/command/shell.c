@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shell.c - `nodens-rootless shell`: a command in a living node, whose namespaces are joined by its holder's descriptor
+ *
+ * Theory of operation
+ *   This process stays outside and copies between the terminals (console.h). A child of it closes everything that is not the
+ *   command's, leaves the session, enters the node and clones the monitor (session.h), which is the first that processes in the node can see. Root
+ *   of the node has the rights to trace a process in its user namespace; this process is in none of the node's namespaces, so even a
+ *   descriptor of it would be of no use there. The child and the monitor are not dumpable, so that they cannot be traced on their way in. */
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <systemd/sd-event.h>
+
+#include "base/text.h"
+#include "rootless/command/commands.h"
+#include "rootless/core/node.h"
+#include "rootless/forward/confine.h"
+#include "rootless/node/console.h"
+#include "sys/calls.h"
+
+struct job {
+        sd_event *loop;
+        struct nd_console *console;
+        int child;   /* its pidfd */
+        int failure; /* says why the command could not be executed */
+        int code;    /* what we end with */
+        int status;  /* errno of the execution */
+};
+
+static void job_done(struct job *job) {
+        nd_console_free(job->console);
+        nd_close_fd(&job->child);
+        nd_close_fd(&job->failure);
+        sd_event_unref(job->loop);
+}
+
+struct nd_error *rootless_console(const struct nd_node_record *record, struct nd_console **ret) {
+        nd_autofree char *path = nd_format("/proc/%d/root", (int) record->pid);
+        nd_autoclose int root = nd_sys->openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+
+        return nd_console_new(root, ret);
+}
+
+/* ---- the child */
+
+static struct nd_error *enter(const struct nd_node_record *record) {
+        int flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+
+        if (!nd_streq(record->net, "host"))
+                flags |= CLONE_NEWNET;
+        if (nd_sys->setns(ND_SESSION_NODE, flags) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "enter the node");
+        (void) syscall(SYS_setgroups, 0, nullptr);
+        if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0 ||
+            prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "become root of the node");
+        return nd_confine_node();
+}
+
+/* Only children are in the process namespace that is joined. */
+[[noreturn]] static void child_main(const struct nd_node_record *record, const struct nd_session *session) {
+        struct clone_args arguments = {.exit_signal = SIGCHLD};
+        struct nd_error *error = nullptr;
+        siginfo_t end = {};
+        pid_t pid;
+
+        (void) setsid();
+        if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || nd_session_prepare(session) < 0)
+                _exit(EXIT_FAILURE);
+        error = enter(record);
+        if (error)
+                _exit(rootless_fail(error));
+        pid = nd_sys->clone3(&arguments, sizeof arguments);
+        if (pid == 0)
+                nd_session_lead(session);
+        if (pid < 0)
+                _exit(rootless_fail(nd_error_new(nd_code_of_errno(errno), errno, "start a process in the node")));
+        (void) close_range(0, ~0U, 0); /* a pipe must end with the command */
+        while (waitid(P_PID, (id_t) pid, &end, WEXITED) < 0 && errno == EINTR)
+                ;
+        _exit(end.si_code == CLD_EXITED ? end.si_status : 128 + end.si_status);
+}
+
+/* ---- this process */
+
+static int on_ended([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
+                    void *userdata) {
+        struct job *job = userdata;
+        siginfo_t end = {};
+
+        if (waitid(P_PIDFD, (id_t) job->child, &end, WEXITED | WNOHANG) < 0 || end.si_pid == 0)
+                return 0;
+        job->code = end.si_code == CLD_EXITED ? end.si_status : 128 + end.si_status;
+        if (read(job->failure, &job->status, sizeof job->status) != sizeof job->status)
+                job->status = 0;
+        return sd_event_exit(job->loop, 0);
+}
+
+static struct nd_error *start(struct job *job, const struct nd_node_record *record, struct nd_session *session) {
+        struct clone_args arguments = {.flags = CLONE_PIDFD, .exit_signal = SIGCHLD, .pidfd = (uintptr_t) &job->child};
+        nd_autoclose int failure_end = -EBADF;
+        int fds[2];
+        pid_t pid;
+
+        if (nd_sys->pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make a pipe");
+        job->failure = fds[0];
+        failure_end = fds[1];
+        session->failure = failure_end;
+        nd_console_hold_signals(job->console);
+        pid = nd_sys->clone3(&arguments, sizeof arguments);
+        if (pid < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "start a process");
+        if (pid == 0)
+                child_main(record, session);
+        return nullptr;
+}
+
+static struct nd_error *follow(struct job *job) {
+        int r = sd_event_new(&job->loop);
+
+        if (r < 0)
+                return nd_error_new(ND_INTERNAL, -r, "make an event loop");
+        nd_try(nd_console_start(job->console, job->loop));
+        r = sd_event_add_io(job->loop, nullptr, job->child, EPOLLIN, on_ended, job);
+        if (r >= 0)
+                r = sd_event_loop(job->loop);
+        nd_console_drain(job->console);
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "wait for the command") : nullptr;
+}
+
+static struct nd_error *shell(const char *name, char **words, int *ret_code) {
+        static char *const shell_words[] = {(char *) "/bin/sh", nullptr};
+        nd_cleanup(job_done) struct job job = {.child = -EBADF, .failure = -EBADF};
+        nd_cleanup(nd_node_done) struct nd_node node = ND_NODE_NONE;
+        nd_cleanup(nd_node_record_done) struct nd_node_record record = {};
+        nd_cleanup(nd_words_done) nd_words environment = {};
+        nd_autofree char *api = nullptr, *uid = nd_format("%u", geteuid()), *gid = nd_format("%u", getegid());
+        struct nd_session session = {.argv = words ? words : shell_words, .directory = "/root"};
+        nd_autoclose int pidfd = -EBADF;
+
+        nd_try(nd_node_open(name, false, &node));
+        nd_try(nd_node_holder(&node, &record, &pidfd));
+        api = nd_format("%s/api", node.path);
+        environment = nd_settings_environment(environ, name, api, uid, gid);
+        session.environment = environment.items;
+        session.node = pidfd;
+        nd_try(rootless_console(&record, &job.console));
+        nd_console_session(job.console, &session);
+        nd_try(start(&job, &record, &session));
+        nd_try(follow(&job));
+        *ret_code = job.code;
+        return job.status == 0 ? nullptr
+                               : nd_error_new(nd_code_of_errno(job.status), job.status, "execute '%s'", session.argv[0]);
+}
+
+int rootless_shell(void *settings, int operand_count, char **operands) {
+        const struct nd_settings *given = settings;
+        nd_autofree char **words = operand_count > 0 ? nd_calloc((size_t) operand_count + 1, sizeof *words) : nullptr;
+        struct nd_error *error;
+        int code = EXIT_FAILURE;
+
+        if (words)
+                memcpy(words, operands, (size_t) operand_count * sizeof *words);
+        error = shell(given->name ? given->name : "default", words, &code);
+        if (!error)
+                return code;
+        (void) rootless_fail(error);
+        return code;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* confine.c - see confine.h
+ *
+ * Of the node: the kernel's keys know no namespaces but a user's number, and that of the node's root is the user's. Linking the user's keyring by its
+ * number, the node would possess the user's keys. ENOSYS is what programs know from kernels without keys; container engines go on.
+ *
+ * Of the forwarder: it reads what strangers send. What it may do from here on: use descriptors that it has or is given. It cannot open a file, make
+ * a socket, see a process or start one. A call that is not on the list fails with EPERM, as an error that is seen rather than a
+ * sudden end. */
+#include "rootless/forward/confine.h"
+
+#include <linux/capability.h>
+#include <seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+static const char *const allowed[] = {
+        /* sockets */
+        "accept4",
+        "bind",
+        "connect",
+        "getpeername",
+        "getsockname",
+        "getsockopt",
+        "recvfrom",
+        "recvmmsg",
+        "recvmsg",
+        "sendmmsg",
+        "sendmsg",
+        "sendto",
+        "setsockopt",
+        "shutdown",
+        /* pipes and other descriptors */
+        "close",
+        "fcntl",
+        "pipe2",
+        "read",
+        "splice",
+        "write",
+        "writev",
+        /* waiting and time */
+        "clock_gettime",
+        "epoll_ctl",
+        "epoll_pwait",
+        "epoll_pwait2",
+        "epoll_wait",
+        "poll",
+        "ppoll",
+        "restart_syscall",
+        /* memory */
+        "brk",
+        "futex",
+        "madvise",
+        "mmap",
+        "mprotect",
+        "mremap",
+        "munmap",
+        /* the end */
+        "exit",
+        "exit_group",
+        "getpid",
+        "gettid",
+        "rt_sigaction",
+        "rt_sigprocmask",
+        "rt_sigreturn",
+};
+
+static void filter_done(scmp_filter_ctx *filter) {
+        if (*filter)
+                seccomp_release(*filter);
+}
+
+static struct nd_error *load_filter(void) {
+        nd_cleanup(filter_done) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+        struct scmp_arg_cmp own = {.arg = 0, .op = SCMP_CMP_EQ, .datum_a = (scmp_datum_t) getpid()};
+        int r;
+
+        if (!filter)
+                return nd_error_new(ND_INTERNAL, ENOMEM, "start a system call filter");
+        for (size_t i = 0; i < nd_count_of(allowed); i++) {
+                int number = seccomp_syscall_resolve_name(allowed[i]);
+
+                if (number == __NR_SCMP_ERROR)
+                        continue; /* not a system call of this machine */
+                r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 0);
+                if (r < 0 && r != -EDOM)
+                        return nd_error_new(ND_INTERNAL, -r, "allow the system call %s", allowed[i]);
+        }
+        r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, &own); /* abort() */
+        if (r == 0)
+                r = seccomp_load(filter);
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "load the system call filter") : nullptr;
+}
+
+struct nd_error *nd_confine(void) {
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct none[2] = {};
+
+        (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+        if (syscall(SYS_capset, &header, none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+            prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "give up privileges");
+        return load_filter();
+}
+
+/* ---- the node */
+
+/* The other system call tables of this machine's programs; without them in the filter those programs would be killed. */
+static const uint32_t other_tables[] = {
+#if defined(__x86_64__)
+        SCMP_ARCH_X86,
+        SCMP_ARCH_X32,
+#elif defined(__aarch64__)
+        SCMP_ARCH_ARM,
+#endif
+        0,
+};
+
+struct nd_error *nd_confine_node(void) {
+        static const int refused[] = {SCMP_SYS(add_key), SCMP_SYS(request_key), SCMP_SYS(keyctl)};
+        nd_cleanup(filter_done) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+        int r = filter ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r == 0 && other_tables[i] != 0; i++)
+                r = seccomp_arch_add(filter, other_tables[i]);
+        for (size_t i = 0; r == 0 && i < nd_count_of(refused); i++)
+                r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), refused[i], 0);
+        if (r == 0) /* we are root of the node, and programs in it may gain privileges over it */
+                r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, 0);
+        if (r == 0)
+                r = seccomp_load(filter);
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "load the node's system call filter") : nullptr;
+}

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forwarder.c - see forwarder.h
+ *
+ * Theory of operation
+ *   One thread and one epoll, without sd-event: there is one kind of source, and every connection goes through here. What a turn closes is
+ *   freed at its end, since later events of the same turn may name it.
+ *   Controllers connect to forward.sock and say what to listen for (control.h):
+ *     listen   id, spec, type (tcp or udp), family (4 or 6), target, port, and the socket: it is listened on until it is closed
+ *     close    id: no new connections; those that are there go on, UDP flows end
+ *     list     from: what is listened on, with counters and the sockets, so that a new controller takes up what an old one left
+ *   A controller may die and come back; connections and listening sockets stay. When this process dies the controller still has the
+ *   listening sockets, so clients wait in their queues until the next one has them.
+ * Invariant  a listening socket is closed only because a controller said so. */
+#include "rootless/forward/forwarder.h"
+
+#include <arpa/inet.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/unix.h"
+#include "rootless/command/commands.h"
+#include "rootless/core/node.h"
+#include "rootless/forward/confine.h"
+#include "sys/calls.h"
+
+enum {
+        EVENTS = 256,
+        BACKLOG = 16,
+        CONTROLLERS = 16,
+        LISTED = 48, /* in one answer */
+        RESUME_MS = 100,
+        EXPIRE_MS = 5000,
+        RESERVE = 4096 + 512, /* descriptors that are not connections': flows, the supply, pipes */
+        LISTENERS = 8192,
+};
+
+struct controller {
+        struct nd_watch watch;
+        int fd;
+        bool used;
+};
+
+/* ---- addresses */
+
+socklen_t nd_sockaddr_length(const union nd_sockaddr *address) {
+        return address->any.sa_family == AF_INET ? sizeof address->v4 : sizeof address->v6;
+}
+
+void nd_sockaddr_make(const struct nd_address *address, uint16_t port, union nd_sockaddr *ret) {
+        *ret = (union nd_sockaddr) {};
+        if (address->family == AF_INET)
+                ret->v4 = (struct sockaddr_in) {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = address->v4};
+        else
+                ret->v6 = (struct sockaddr_in6) {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = address->v6};
+}
+
+/* ---- listening sockets */
+
+struct nd_error *nd_forward_watch(struct nd_forwarder *f, int fd, uint32_t events, struct nd_watch *watch) {
+        struct epoll_event event = {.events = events, .data.ptr = watch};
+
+        if (epoll_ctl(f->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "watch a socket");
+        return nullptr;
+}
+
+void nd_forward_unwatch(const struct nd_forwarder *f, int *fd) {
+        if (*fd >= 0)
+                (void) epoll_ctl(f->epoll, EPOLL_CTL_DEL, *fd, nullptr);
+        nd_close_fd(fd);
+}
+
+static void look_at(struct nd_forwarder *f, struct nd_listener *l, bool look) {
+        struct epoll_event event = {.events = look ? EPOLLIN : 0, .data.ptr = &l->watch};
+
+        (void) epoll_ctl(f->epoll, EPOLL_CTL_MOD, l->fd, &event);
+        l->paused = !look;
+}
+
+void nd_listener_pause(struct nd_forwarder *f, struct nd_listener *l) {
+        look_at(f, l, false);
+        f->paused_us = f->now_us;
+        f->exhausted++;
+}
+
+void nd_listeners_resume(struct nd_forwarder *f) {
+        f->paused_us = 0;
+        for (struct nd_listener *l = f->listeners; l; l = l->next)
+                if (l->paused && !l->closed)
+                        look_at(f, l, true);
+}
+
+/* The node's address of the client's family, so that the client's own can be kept; else the other one; a node without any has its loopback. */
+static struct nd_address target_address(const struct nd_forwarder *f, const struct nd_listener *l) {
+        const struct nd_address *own = f->supply.addresses;
+        struct nd_address loopback = {.family = l->family};
+
+        if (l->target.family)
+                return l->target;
+        if (own[l->family == AF_INET6].family)
+                return own[l->family == AF_INET6];
+        if (own[0].family || own[1].family)
+                return own[own[0].family == 0];
+        if (l->family == AF_INET)
+                loopback.v4.s_addr = htonl(INADDR_LOOPBACK);
+        else
+                loopback.v6 = in6addr_loopback;
+        return loopback;
+}
+
+void nd_listener_target(const struct nd_forwarder *f, const struct nd_listener *l, union nd_sockaddr *ret,
+                        enum nd_socket_kind *ret_kind) {
+        struct nd_address address = target_address(f, l);
+        bool v6 = address.family == AF_INET6;
+
+        nd_sockaddr_make(&address, l->target_port, ret);
+        *ret_kind = l->stream ? (v6 ? ND_SOCKET_TCP6 : ND_SOCKET_TCP4) : (v6 ? ND_SOCKET_UDP6 : ND_SOCKET_UDP4);
+}
+
+static void listener_free(struct nd_listener *l) {
+        nd_close_fd(&l->fd);
+        free(l->spec);
+        free(l);
+}
+
+/* Closed ones go when the last who uses them is gone. */
+static void sweep_listeners(struct nd_forwarder *f) {
+        for (struct nd_listener **at = &f->listeners; *at;) {
+                struct nd_listener *l = *at;
+
+                if (!l->closed || l->users > 0) {
+                        at = &l->next;
+                        continue;
+                }
+                *at = l->next;
+                listener_free(l);
+        }
+}
+
+void nd_listener_unuse(struct nd_listener *l) {
+        l->users--;
+}
+
+static void on_listener(struct nd_forwarder *f, struct nd_watch *watch, [[maybe_unused]] uint32_t events) {
+        struct nd_listener *l = (struct nd_listener *) watch;
+
+        if (l->closed)
+                return;
+        if (l->stream)
+                nd_relay_accept(f, l);
+        else
+                nd_flows_receive(f, l);
+}
+
+/* ---- what a controller says */
+
+static struct nd_error *parse_listener(const struct nd_control *message, struct nd_listener *ret) {
+        const char *id = nd_control_get(message, "id"), *type = nd_control_get(message, "type"),
+                   *family = nd_control_get(message, "family"), *target = nd_control_get(message, "target"),
+                   *port = nd_control_get(message, "port"), *spec = nd_control_get(message, "spec");
+        uint64_t number;
+
+        if (!id || nd_parse_u64(id, UINT32_MAX, &ret->id) < 0 || !spec || message->descriptor_count != 1)
+                return nd_error_new(ND_INVALID, 0, "listening takes an id, words and a socket");
+        if (!type || !family || (!nd_streq(type, "tcp") && !nd_streq(type, "udp")))
+                return nd_error_new(ND_INVALID, 0, "the type must be tcp or udp");
+        if (!port || nd_parse_u64(port, UINT16_MAX, &number) < 0 || number == 0)
+                return nd_error_new(ND_INVALID, 0, "port '%s' cannot be a target", port ? port : "");
+        if (target && nd_address_parse(target, &ret->target) < 0)
+                return nd_error_new(ND_INVALID, 0, "target '%s' is no address", target);
+        ret->target_port = (uint16_t) number;
+        ret->stream = nd_streq(type, "tcp");
+        ret->family = nd_streq(family, "6") ? AF_INET6 : AF_INET;
+        return nullptr;
+}
+
+static struct nd_error *on_listen(struct nd_forwarder *f, struct nd_control *message,
+                                  [[maybe_unused]] struct nd_text *answer) {
+        struct nd_listener parsed = {.watch = {.ready = on_listener}, .fd = -EBADF}, *l;
+        union nd_sockaddr target;
+        enum nd_socket_kind kind;
+        size_t count = 0;
+        struct nd_error *error;
+
+        for (const struct nd_listener *other = f->listeners; other; other = other->next)
+                count++;
+        if (count >= LISTENERS)
+                return nd_error_new(ND_EXHAUSTED, 0, "%d sockets are listened on already", LISTENERS);
+        nd_try(parse_listener(message, &parsed));
+        l = nd_new(struct nd_listener);
+        *l = parsed;
+        l->fd = nd_take_fd(message->descriptors[0]);
+        l->spec = nd_strdup(nd_control_get(message, "spec"));
+        error = nd_forward_watch(f, l->fd, EPOLLIN, &l->watch);
+        if (error) {
+                listener_free(l);
+                return error;
+        }
+        l->next = f->listeners;
+        f->listeners = l;
+        nd_listener_target(f, l, &target, &kind);
+        f->supply.used[kind] = true;
+        return nullptr;
+}
+
+static struct nd_error *on_close(struct nd_forwarder *f, struct nd_control *message, [[maybe_unused]] struct nd_text *answer) {
+        const char *text = nd_control_get(message, "id");
+        uint64_t id;
+
+        if (!text || nd_parse_u64(text, UINT32_MAX, &id) < 0)
+                return nd_error_new(ND_INVALID, 0, "closing takes an id");
+        for (struct nd_listener *l = f->listeners; l; l = l->next)
+                if (l->id == id && !l->closed) {
+                        nd_forward_unwatch(f, &l->fd);
+                        l->closed = true;
+                        if (!l->stream)
+                                nd_flows_close(f, l);
+                }
+        return nullptr;
+}
+
+static void add_number(struct nd_text *text, const char *key, uint64_t value) {
+        nd_autofree char *number = nd_format("%llu", (unsigned long long) value);
+
+        nd_control_add(text, key, number);
+}
+
+static void add_listener(struct nd_text *answer, const struct nd_listener *l) {
+        add_number(answer, "id", l->id);
+        nd_control_add(answer, "spec", l->spec);
+        nd_control_add(answer, "family", l->family == AF_INET6 ? "6" : "4");
+        add_number(answer, "connections", l->connections);
+        add_number(answer, "active", l->users);
+        add_number(answer, "refused", l->refused);
+        add_number(answer, "in", l->bytes_in);
+        add_number(answer, "out", l->bytes_out);
+}
+
+/* The descriptors go with the answer, in order. */
+static struct nd_error *on_list(struct nd_forwarder *f, struct nd_control *message, struct nd_text *answer) {
+        const char *from_text = nd_control_get(message, "from");
+        uint64_t from = 0, at = 0;
+
+        if (from_text && nd_parse_u64(from_text, UINT32_MAX, &from) < 0)
+                return nd_error_new(ND_INVALID, 0, "'%s' is no place in the list", from_text);
+        nd_control_add(answer, "kept", f->supply.kept ? "1" : "0");
+        if (f->supply.why)
+                nd_control_add(answer, "why", f->supply.why);
+        add_number(answer, "waits", f->exhausted);
+        for (const struct nd_listener *l = f->listeners; l; l = l->next) {
+                if (l->closed || at++ < from)
+                        continue;
+                if (message->descriptor_count == LISTED) {
+                        add_number(answer, "next", at - 1);
+                        break;
+                }
+                add_listener(answer, l);
+                message->descriptors[message->descriptor_count++] = fcntl(l->fd, F_DUPFD_CLOEXEC, 0);
+        }
+        return nullptr;
+}
+
+static const struct {
+        const char *verb;
+        struct nd_error *(*handle)(struct nd_forwarder *f, struct nd_control *message, struct nd_text *answer);
+} handlers[] = {{"listen", on_listen}, {"close", on_close}, {"list", on_list}};
+
+/* The message's descriptors are those of the answer afterwards: only a list has some. */
+static struct nd_error *handle(struct nd_forwarder *f, struct nd_control *message, struct nd_text *answer) {
+        for (size_t i = 0; i < nd_count_of(handlers); i++)
+                if (nd_streq(message->verb, handlers[i].verb)) {
+                        if (nd_streq(message->verb, "list") && message->descriptor_count > 0)
+                                return nd_error_new(ND_INVALID, 0, "a list takes no descriptors");
+                        return handlers[i].handle(f, message, answer);
+                }
+        return nd_error_new(ND_UNIMPLEMENTED, 0, "the forwarder does not know '%s'; it may be older than who asks",
+                            message->verb);
+}
+
+static void on_message(struct nd_forwarder *f, struct nd_watch *watch, [[maybe_unused]] uint32_t events) {
+        struct controller *c = (struct controller *) watch;
+        nd_cleanup(nd_control_done) struct nd_control message = {};
+        nd_autoerror struct nd_error *error = nullptr, *unsent = nullptr;
+        nd_autotext answer = ND_CONTROL_TEXT;
+
+        if (!c->used)
+                return;
+        error = nd_control_receive(c->fd, 1, &message);
+        if (nd_error_code(error) == ND_CANCELLED) {
+                nd_forward_unwatch(f, &c->fd);
+                c->used = false;
+                return;
+        }
+        nd_control_begin(&answer, "done");
+        if (!error)
+                error = handle(f, &message, &answer);
+        if (error) {
+                nd_text_done(&answer);
+                answer = ND_CONTROL_TEXT;
+                nd_control_add_error(&answer, error);
+        }
+        unsent = nd_control_send(c->fd, &answer, message.descriptors,
+                                 error || !nd_streq(message.verb, "list") ? 0 : message.descriptor_count);
+        if (unsent) {
+                nd_forward_unwatch(f, &c->fd);
+                c->used = false;
+        }
+        nd_supply_refill(f);
+}
+
+static void on_controller(struct nd_forwarder *f, [[maybe_unused]] struct nd_watch *watch, [[maybe_unused]] uint32_t events) {
+        static struct controller controllers[CONTROLLERS];
+        nd_autoclose int fd = accept4(f->control_fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd < 0)
+                return;
+        for (size_t i = 0; i < CONTROLLERS; i++)
+                if (!controllers[i].used) {
+                        controllers[i] = (struct controller) {.watch = {.ready = on_message}, .fd = fd};
+                        nd_autoerror struct nd_error *error = nd_forward_watch(f, fd, EPOLLIN, &controllers[i].watch);
+                        controllers[i].used = !error;
+                        if (!error)
+                                (void) nd_take_fd(fd);
+                        return;
+                }
+}
+
+/* ---- the loop */
+
+/* The manager's watchdog. Its socket is opened before the confinement, after which there is no way to open one. */
+static void open_watchdog(struct nd_forwarder *f) {
+        const char *path = getenv("NOTIFY_SOCKET");
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        nd_autoclose int fd = -EBADF;
+        uint64_t period_us;
+        size_t length;
+
+        if (sd_watchdog_enabled(false, &period_us) <= 0 || !path)
+                return;
+        length = strlen(path);
+        if (length < 2 || length >= sizeof address.sun_path)
+                return;
+        memcpy(address.sun_path, path, length);
+        if (path[0] == '@')
+                address.sun_path[0] = '\0';
+        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0 ||
+            connect(fd, (struct sockaddr *) &address, (socklen_t) (offsetof(struct sockaddr_un, sun_path) + length)) < 0)
+                return;
+        f->watchdog_fd = nd_take_fd(fd);
+        f->watchdog_us = period_us / 3;
+}
+
+static void feed_watchdog(struct nd_forwarder *f) {
+        if (f->watchdog_fd < 0 || f->now_us - f->fed_us < f->watchdog_us)
+                return;
+        f->fed_us = f->now_us;
+        (void) !send(f->watchdog_fd, "WATCHDOG=1", strlen("WATCHDOG=1"), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static int patience_ms(const struct nd_forwarder *f) {
+        if (f->relays_again)
+                return 0;
+        if (f->paused_us > 0 || (f->supply.stale && !f->supply.asked))
+                return RESUME_MS;
+        if (nd_flows_any(f))
+                return EXPIRE_MS;
+        return f->watchdog_fd >= 0 ? (int) (f->watchdog_us / ND_MS_US) : -1;
+}
+
+static void turn(struct nd_forwarder *f) {
+        struct epoll_event events[EVENTS];
+        int n = epoll_wait(f->epoll, events, EVENTS, patience_ms(f));
+
+        f->now_us = nd_clock_us();
+        feed_watchdog(f);
+        for (int i = 0; i < n; i++) {
+                struct nd_watch *watch = events[i].data.ptr;
+
+                watch->ready(f, watch, events[i].events);
+        }
+        nd_relays_turn(f);
+        nd_relays_bury(f);
+        if (f->paused_us > 0 && f->now_us - f->paused_us >= RESUME_MS * ND_MS_US)
+                nd_listeners_resume(f);
+        nd_flows_expire(f);
+        nd_supply_refill(f);
+        sweep_listeners(f);
+}
+
+static void raise_limit(struct nd_forwarder *f) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return;
+        limit.rlim_cur = limit.rlim_max;
+        (void) setrlimit(RLIMIT_NOFILE, &limit);
+        (void) getrlimit(RLIMIT_NOFILE, &limit);
+        f->relay_most =
+                limit.rlim_cur > (rlim_t) 2 * RESERVE ? (size_t) (limit.rlim_cur - RESERVE) / 2 : (size_t) limit.rlim_cur / 4;
+}
+
+static struct nd_error *listen_for_controllers(struct nd_forwarder *f, const struct nd_node *node) {
+        nd_autofree char *path = nd_format("%s/forward.sock", node->path);
+        struct sockaddr_un address;
+
+        nd_try(nd_unix_address(path, &address));
+        (void) nd_sys->unlinkat(node->fd, "forward.sock", 0); /* of a dead one: we hold the lock */
+        f->control_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (f->control_fd < 0 || bind(f->control_fd, (struct sockaddr *) &address, sizeof address) < 0 ||
+            listen(f->control_fd, BACKLOG) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "listen at '%s'", path);
+        f->control_watch.ready = on_controller;
+        return nd_forward_watch(f, f->control_fd, EPOLLIN, &f->control_watch);
+}
+
+static struct nd_error *prepare(struct nd_forwarder *f, const struct nd_node *node) {
+        nd_autoclose int holder = -EBADF;
+
+        (void) signal(SIGPIPE, SIG_IGN); /* splice() into a connection that its client has reset tells so by an error, too */
+        nd_try(nd_node_connect(node, &holder));
+        raise_limit(f);
+        f->epoll = epoll_create1(EPOLL_CLOEXEC);
+        if (f->epoll < 0)
+                return nd_error_new(ND_INTERNAL, errno, "make an epoll");
+        f->flows = nd_flows_new();
+        f->buffer = nd_malloc(ND_BUFFER);
+        nd_try(nd_supply_open(f, nd_take_fd(holder)));
+        nd_try(listen_for_controllers(f, node));
+        open_watchdog(f);
+        return nd_confine();
+}
+
+static void forwarder_done(struct nd_forwarder *f) {
+        nd_flows_free(f);
+        nd_relays_bury(f);
+        for (struct nd_listener *l = f->listeners, *next; l; l = next) {
+                next = l->next;
+                listener_free(l);
+        }
+        for (size_t i = 0; i < f->pipe_count; i++) {
+                nd_close_fd(&f->pipes[i][0]);
+                nd_close_fd(&f->pipes[i][1]);
+        }
+        nd_supply_done(&f->supply);
+        nd_close_fd(&f->watchdog_fd);
+        nd_close_fd(&f->control_fd);
+        nd_close_fd(&f->epoll);
+        free(f->buffer);
+}
+
+static struct nd_error *forward(const char *name) {
+        nd_cleanup(nd_node_done) struct nd_node node = ND_NODE_NONE;
+        nd_autoclose int lock = -EBADF;
+        nd_cleanup(forwarder_done) struct nd_forwarder f = {
+                .epoll = -EBADF, .control_fd = -EBADF, .watchdog_fd = -EBADF, .supply = {.fd = -EBADF, .watch_fd = -EBADF}};
+
+        nd_try(nd_node_open(name, false, &node));
+        nd_try(nd_node_lock_part(&node, "forward.lock", &lock));
+        nd_try(prepare(&f, &node));
+        if (!f.supply.kept)
+                nd_log(ND_LOG_WARNING, "servers in the node will not see their clients' addresses", nd_field("node", name),
+                       nd_field("why", f.supply.why ? f.supply.why : "?"));
+        while (!f.over)
+                turn(&f);
+        return nullptr;
+}
+
+int rootless_forward(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
+        const struct nd_settings *given = settings;
+        struct nd_error *error = forward(given->name ? given->name : "default");
+
+        return error ? rootless_fail(error) : EXIT_SUCCESS;
+}

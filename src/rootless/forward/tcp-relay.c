@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tcp-relay.c - TCP: two sockets and what flows between
+ *
+ * Theory of operation
+ *   Both sockets are in epoll from the start, edge-triggered for both directions, and never changed there. Each way has a state of its own:
+ *   little is copied by one recv() and one send(); who fills the buffer is spliced through a pipe from then on, until little
+ *   comes again (a sender that is merely slower than we are stays spliced). What a slow receiver does not take waits in that pipe, and nothing more is read: the sender feels it.
+ *   A way that has more than @ROUNDS pieces to move lets others go first. Pipes are pooled: an idle connection has none.
+ *   The end of one way (FIN) is handed on as such; a reset ends both with a reset. A server that refuses is told by a reset, too, at
+ *   once.
+ * Invariant  a relay is freed after the events of one epoll_wait() are done: they may still name it. */
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "rootless/forward/forwarder.h"
+
+enum {
+        ACCEPTS = 64,      /* per turn and listener */
+        ROUNDS = 16,       /* pieces per turn and way */
+        BULK = 16 * 1024,  /* who sends so much at once is spliced */
+        LITTLE = 2 * 1024, /* and who sends so little is not */
+        NODES = 2,
+};
+
+struct way {
+        int pipe[2];    /* -1 while there is none */
+        uint32_t bytes; /* in the pipe */
+        bool bulk;
+        bool full; /* the receiver takes no more until epoll tells */
+        bool last; /* the sender may have said its last: a short read is not the end of what there is */
+        bool ended;
+        bool shut;
+};
+
+enum { CLIENT, SERVER };
+
+struct end {
+        struct nd_watch watch;
+        struct nd_relay *relay;
+        int fd;
+};
+
+struct nd_relay {
+        struct end ends[NODES];
+        struct way ways[NODES]; /* by who sends */
+        struct nd_relay *next;  /* in relays_again or relays_dead */
+        struct nd_listener *listener;
+        bool connected;
+        bool again;
+        bool dead;
+};
+
+/* ---- pipes */
+
+static bool pipe_get(struct nd_forwarder *f, struct way *way) {
+        if (way->pipe[0] >= 0)
+                return true;
+        if (f->pipe_count > 0) {
+                memcpy(way->pipe, f->pipes[--f->pipe_count], sizeof way->pipe);
+                return true;
+        }
+        if (pipe2(way->pipe, O_CLOEXEC | O_NONBLOCK) < 0) {
+                way->pipe[0] = way->pipe[1] = -1;
+                return false;
+        }
+        (void) fcntl(way->pipe[1], F_SETPIPE_SZ, ND_PIPE_BYTES); /* a user has only so much of it; a smaller one works, too */
+        return true;
+}
+
+/* One that holds something cannot be given to the next. */
+static void pipe_put(struct nd_forwarder *f, struct way *way) {
+        if (way->pipe[0] < 0)
+                return;
+        if (way->bytes == 0 && f->pipe_count < ND_PIPES) {
+                memcpy(f->pipes[f->pipe_count++], way->pipe, sizeof way->pipe);
+        } else {
+                (void) close(way->pipe[0]);
+                (void) close(way->pipe[1]);
+        }
+        way->pipe[0] = way->pipe[1] = -1;
+}
+
+/* ---- the end of a relay */
+
+static void reset(int fd) {
+        struct linger now = {.l_onoff = 1};
+
+        (void) setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
+static void finish(struct nd_forwarder *f, struct nd_relay *r, bool broken) {
+        if (r->dead)
+                return;
+        r->dead = true;
+        for (int i = 0; i < NODES; i++) {
+                pipe_put(f, &r->ways[i]);
+                if (broken)
+                        reset(r->ends[i].fd);
+                nd_forward_unwatch(f, &r->ends[i].fd);
+        }
+        nd_listener_unuse(r->listener);
+        r->listener = nullptr;
+        f->relay_count--;
+        if (!r->again) { /* otherwise the turn that it waits for buries it */
+                r->next = f->relays_dead;
+                f->relays_dead = r;
+        }
+        if (f->paused_us > 0)
+                nd_listeners_resume(f);
+}
+
+void nd_relays_bury(struct nd_forwarder *f) {
+        for (struct nd_relay *r = nd_take_ptr(f->relays_dead), *next; r; r = next) {
+                next = r->next;
+                free(r);
+        }
+}
+
+/* ---- one way */
+
+enum outcome { MORE, WAIT, BROKEN };
+
+static void count(struct nd_relay *r, int from, size_t bytes) {
+        *(from == CLIENT ? &r->listener->bytes_in : &r->listener->bytes_out) += bytes;
+}
+
+static enum outcome drain(struct nd_relay *r, int from) {
+        struct way *way = &r->ways[from];
+        ssize_t n = splice(way->pipe[0], nullptr, r->ends[!from].fd, nullptr, way->bytes, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+
+        way->full = n < 0 && errno == EAGAIN;
+        if (n < 0)
+                return errno == EAGAIN ? WAIT : errno == EINTR ? MORE : BROKEN;
+        way->bytes -= (uint32_t) n;
+        count(r, from, (size_t) n);
+        return MORE;
+}
+
+static enum outcome fill(struct nd_relay *r, int from) {
+        struct way *way = &r->ways[from];
+        ssize_t n = splice(r->ends[from].fd, nullptr, way->pipe[1], nullptr, ND_PIPE_BYTES, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+
+        if (n < 0 && errno == EINTR)
+                return MORE;
+        if (n < 0 && errno == EAGAIN)
+                return WAIT;
+        if (n < 0)
+                return BROKEN;
+        way->ended = n == 0;
+        way->bytes = (uint32_t) n;
+        way->bulk = n > LITTLE;
+        return MORE;
+}
+
+/* What the receiver does not take goes to the pipe, which is empty and holds more than the buffer does. */
+static enum outcome copy_rest(struct nd_forwarder *f, struct nd_relay *r, int from, const char *rest, size_t length) {
+        struct way *way = &r->ways[from];
+
+        if (!pipe_get(f, way) || write(way->pipe[1], rest, length) != (ssize_t) length)
+                return BROKEN;
+        way->bytes = (uint32_t) length;
+        return MORE;
+}
+
+static enum outcome copy(struct nd_forwarder *f, struct nd_relay *r, int from) {
+        struct way *way = &r->ways[from];
+        ssize_t n = recv(r->ends[from].fd, f->buffer, BULK, MSG_DONTWAIT), sent;
+
+        if (n < 0 && errno == EINTR)
+                return MORE;
+        if (n < 0)
+                return errno == EAGAIN ? WAIT : BROKEN;
+        if (n == 0) {
+                way->ended = true;
+                return MORE;
+        }
+        way->bulk = n == BULK;
+        sent = send(r->ends[!from].fd, f->buffer, (size_t) n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent < 0 && errno != EAGAIN)
+                return BROKEN;
+        if (sent < 0)
+                sent = 0;
+        count(r, from, (size_t) sent);
+        if (sent < n)
+                return copy_rest(f, r, from, f->buffer + sent, (size_t) (n - sent));
+        return way->bulk || way->last ? MORE : WAIT; /* less than asked for: that was all, and more will be told */
+}
+
+static enum outcome step(struct nd_forwarder *f, struct nd_relay *r, int from) {
+        struct way *way = &r->ways[from];
+
+        if (way->bytes > 0)
+                return way->full ? WAIT : drain(r, from);
+        if (way->ended) {
+                if (!way->shut)
+                        (void) shutdown(r->ends[!from].fd, SHUT_WR);
+                way->shut = true;
+                return WAIT;
+        }
+        if (!way->bulk || !pipe_get(f, way))
+                return copy(f, r, from);
+        return fill(r, from);
+}
+
+/* Moves what can be moved. */
+static enum outcome move(struct nd_forwarder *f, struct nd_relay *r, int from) {
+        struct way *way = &r->ways[from];
+        enum outcome outcome = MORE;
+
+        for (int i = 0; i < ROUNDS && outcome == MORE; i++)
+                outcome = step(f, r, from);
+        if (way->bytes == 0 && outcome == WAIT)
+                pipe_put(f, way);
+        return outcome;
+}
+
+/* ---- both */
+
+static void run(struct nd_forwarder *f, struct nd_relay *r, bool from_client, bool from_server) {
+        enum outcome client = from_client ? move(f, r, CLIENT) : WAIT,
+                     server = client != BROKEN && from_server ? move(f, r, SERVER) : WAIT;
+
+        if (client == BROKEN || server == BROKEN) {
+                finish(f, r, true);
+        } else if (r->ways[CLIENT].shut && r->ways[SERVER].shut) {
+                finish(f, r, false);
+        } else if ((client == MORE || server == MORE) && !r->again) {
+                r->again = true;
+                r->next = f->relays_again;
+                f->relays_again = r;
+        }
+}
+
+void nd_relays_turn(struct nd_forwarder *f) {
+        for (struct nd_relay *r = nd_take_ptr(f->relays_again), *next; r; r = next) {
+                next = r->next;
+                r->again = false;
+                if (r->dead) {
+                        r->next = f->relays_dead;
+                        f->relays_dead = r;
+                } else {
+                        run(f, r, true, true);
+                }
+        }
+}
+
+static void on_event(struct nd_forwarder *f, struct nd_watch *watch, uint32_t events) {
+        struct end *end = (struct end *) watch;
+        struct nd_relay *r = end->relay;
+        bool client = end == &r->ends[CLIENT];
+        bool reads = events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
+
+        if (r->dead)
+                return;
+        if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+                r->ways[client ? CLIENT : SERVER].last = true;
+        if (!r->connected) {
+                int error = 0;
+                socklen_t length = sizeof error;
+
+                if (client)
+                        return; /* what it sends is read when there is somebody to have it */
+                if (getsockopt(end->fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0 || error != 0) {
+                        r->listener->refused++;
+                        finish(f, r, true);
+                        return;
+                }
+                if (!(events & EPOLLOUT))
+                        return;
+                r->connected = true;
+                run(f, r, true, true);
+                return;
+        }
+        /* Who can be written to again takes what waits in the pipe to it. */
+        if (events & EPOLLOUT)
+                r->ways[client ? SERVER : CLIENT].full = false;
+        run(f, r, client ? reads : events & EPOLLOUT && r->ways[CLIENT].bytes > 0,
+            client ? events & EPOLLOUT && r->ways[SERVER].bytes > 0 : reads);
+}
+
+/* ---- the beginning */
+
+static int dial(struct nd_forwarder *f, struct nd_listener *l, const union nd_sockaddr *client, bool port) {
+        union nd_sockaddr target;
+        enum nd_socket_kind kind;
+        int fd, saved;
+
+        nd_listener_target(f, l, &target, &kind);
+        fd = nd_supply_take(f, kind);
+        if (fd < 0)
+                return fd;
+        nd_supply_bind(f, fd, client, &target, port);
+        if (connect(fd, &target.any, nd_sockaddr_length(&target)) == 0 || errno == EINPROGRESS)
+                return fd;
+        saved = errno;
+        (void) close(fd);
+        /* The client's port has another connection to this server, by another of our ports; its address is what counts. */
+        return saved == EADDRNOTAVAIL && port ? dial(f, l, client, false) : -saved;
+}
+
+static void begin(struct nd_forwarder *f, struct nd_listener *l, int client_fd, int server_fd) {
+        struct nd_relay *r = nd_new(struct nd_relay);
+        const int fds[NODES] = {client_fd, server_fd};
+        struct nd_error *error = nullptr;
+
+        r->listener = l;
+        l->users++;
+        l->connections++;
+        f->relay_count++;
+        for (int i = 0; i < NODES; i++) {
+                r->ends[i] = (struct end) {.watch = {.ready = on_event}, .relay = r, .fd = fds[i]};
+                r->ways[i] = (struct way) {.pipe = {-1, -1}};
+        }
+        for (int i = 0; i < NODES && !error; i++)
+                error = nd_forward_watch(f, fds[i], EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, &r->ends[i].watch);
+        if (error)
+                finish(f, r, true);
+        nd_error_free(error);
+}
+
+/* One client; false when no more can be taken now. */
+static bool accept_one(struct nd_forwarder *f, struct nd_listener *l) {
+        union nd_sockaddr client = {};
+        socklen_t length = sizeof client;
+        union nd_sockaddr target;
+        enum nd_socket_kind kind;
+        int fd, server;
+
+        nd_listener_target(f, l, &target, &kind);
+        if (f->relay_count >= f->relay_most || !nd_supply_has(f, kind, 2)) {
+                nd_listener_pause(f, l);
+                return false;
+        }
+        fd = accept4(l->fd, &client.any, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+                nd_listener_pause(f, l); /* it stays ours: clients wait in the kernel's queue */
+        if (fd < 0)
+                return errno == EINTR || errno == ECONNABORTED; /* that client is gone; the next may not be */
+        server = dial(f, l, &client, true);
+        if (server < 0) {
+                l->refused++;
+                reset(fd);
+                (void) close(fd);
+                return true;
+        }
+        begin(f, l, fd, server);
+        return true;
+}
+
+void nd_relay_accept(struct nd_forwarder *f, struct nd_listener *l) {
+        for (int i = 0; i < ACCEPTS && accept_one(f, l); i++)
+                ;
+        nd_supply_refill(f);
+}

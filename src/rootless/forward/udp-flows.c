@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* udp-flows.c - UDP: one socket in the node for each client
+ *
+ * Theory of operation
+ *   A flow is a client's address and the address of ours that it sent to; it has a socket in the node's network which is connected to the
+ *   server. Datagrams come and go in batches. A flow that nobody used for @IDLE_US is closed; when there are @FLOWS, the one
+ *   that was used least recently goes first, so nobody can lock others out by many addresses.
+ *   The hash is keyed: clients choose their addresses, and could otherwise choose those that collide.
+ * Invariant  every flow is in one bucket and in the list by use. */
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "rootless/forward/forwarder.h"
+
+enum {
+        BUCKETS = 2048, /* a power of two */
+        FLOWS = 4096,
+        IDLE_US = 90 * 1000000,
+        BATCH = 32,
+        BATCHES = 8, /* per turn */
+        DATAGRAM = 64 * 1024,
+        CONTROL = 64,
+};
+
+struct flow {
+        struct nd_watch watch;
+        struct flow *bucket_next;
+        struct flow *newer, *older;
+        struct nd_listener *listener;
+        union nd_sockaddr client;
+        struct nd_address local; /* ours, as the client knows it */
+        int fd;
+        uint64_t used_us;
+        bool dead;
+};
+
+struct nd_flows {
+        struct flow *buckets[BUCKETS];
+        struct flow *newest, *oldest;
+        struct flow *dead; /* by older */
+        size_t count;
+        uint64_t key[2];
+        struct mmsghdr messages[BATCH];
+        struct iovec vectors[BATCH];
+        union nd_sockaddr addresses[BATCH];
+        union {
+                struct cmsghdr header;
+                char bytes[CONTROL];
+        } controls[BATCH];
+        char bytes[BATCH][DATAGRAM];
+};
+
+struct nd_flows *nd_flows_new(void) {
+        struct nd_flows *flows = nd_new(struct nd_flows);
+
+        if (getrandom(flows->key, sizeof flows->key, 0) != (ssize_t) sizeof flows->key)
+                abort(); /* the kernel gives 256 bytes or less at once, always */
+        return flows;
+}
+
+/* ---- finding */
+
+static uint64_t mix(uint64_t h, uint64_t value) {
+        h = (h ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+        return h ^ (h >> 29);
+}
+
+static size_t bucket_of(const struct nd_flows *flows, const struct nd_listener *l, const union nd_sockaddr *client) {
+        uint64_t h = mix(flows->key[0], (uint64_t) (uintptr_t) l), words[2] = {};
+
+        if (client->any.sa_family == AF_INET) {
+                words[0] = (uint64_t) client->v4.sin_addr.s_addr << 16 | client->v4.sin_port;
+        } else {
+                memcpy(words, &client->v6.sin6_addr, sizeof words);
+                h = mix(h, client->v6.sin6_port);
+        }
+        return (size_t) (mix(mix(mix(h, words[0]), words[1]), flows->key[1]) >> 20) & (BUCKETS - 1);
+}
+
+static bool same_client(const union nd_sockaddr *a, const union nd_sockaddr *b) {
+        if (a->any.sa_family != b->any.sa_family)
+                return false;
+        if (a->any.sa_family == AF_INET)
+                return a->v4.sin_port == b->v4.sin_port && a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+        return a->v6.sin6_port == b->v6.sin6_port && a->v6.sin6_scope_id == b->v6.sin6_scope_id &&
+               memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof a->v6.sin6_addr) == 0;
+}
+
+/* ---- the list by use */
+
+static void unlink_use(struct nd_flows *flows, struct flow *flow) {
+        *(flow->newer ? &flow->newer->older : &flows->newest) = flow->older;
+        *(flow->older ? &flow->older->newer : &flows->oldest) = flow->newer;
+        flow->newer = flow->older = nullptr;
+}
+
+static void link_newest(struct nd_flows *flows, struct flow *flow) {
+        flow->older = flows->newest;
+        *(flows->newest ? &flows->newest->newer : &flows->oldest) = flow;
+        flows->newest = flow;
+}
+
+static void use(struct nd_forwarder *f, struct flow *flow) {
+        flow->used_us = f->now_us;
+        if (f->flows->newest == flow)
+                return;
+        unlink_use(f->flows, flow);
+        link_newest(f->flows, flow);
+}
+
+static void close_flow(struct nd_forwarder *f, struct flow *flow) {
+        struct nd_flows *flows = f->flows;
+
+        for (struct flow **at = &flows->buckets[bucket_of(flows, flow->listener, &flow->client)]; *at;
+             at = &(*at)->bucket_next)
+                if (*at == flow) {
+                        *at = flow->bucket_next;
+                        break;
+                }
+        unlink_use(flows, flow);
+        nd_forward_unwatch(f, &flow->fd);
+        nd_listener_unuse(flow->listener);
+        flow->dead = true;
+        flow->older = flows->dead;
+        flows->dead = flow;
+        flows->count--;
+}
+
+static void bury(struct nd_flows *flows) {
+        for (struct flow *flow = nd_take_ptr(flows->dead), *next; flow; flow = next) {
+                next = flow->older;
+                free(flow);
+        }
+}
+
+bool nd_flows_any(const struct nd_forwarder *f) {
+        return f->flows->count > 0;
+}
+
+void nd_flows_expire(struct nd_forwarder *f) {
+        for (struct flow *flow = f->flows->oldest, *next; flow && flow->used_us + IDLE_US < f->now_us; flow = next) {
+                next = flow->newer;
+                close_flow(f, flow);
+        }
+        bury(f->flows);
+}
+
+void nd_flows_close(struct nd_forwarder *f, struct nd_listener *l) {
+        for (struct flow *flow = f->flows->oldest, *next; flow; flow = next) {
+                next = flow->newer;
+                if (flow->listener == l)
+                        close_flow(f, flow);
+        }
+}
+
+void nd_flows_free(struct nd_forwarder *f) {
+        if (!f->flows)
+                return;
+        for (struct flow *flow = f->flows->oldest, *next; flow; flow = next) {
+                next = flow->newer;
+                close_flow(f, flow);
+        }
+        bury(f->flows);
+        free(f->flows);
+        f->flows = nullptr;
+}
+
+/* ---- batches */
+
+static void prepare(struct nd_flows *flows, bool control) {
+        for (size_t i = 0; i < BATCH; i++) {
+                flows->vectors[i] = (struct iovec) {.iov_base = flows->bytes[i], .iov_len = DATAGRAM};
+                flows->messages[i] = (struct mmsghdr) {.msg_hdr = {.msg_iov = &flows->vectors[i],
+                                                                   .msg_iovlen = 1,
+                                                                   .msg_name = control ? &flows->addresses[i] : nullptr,
+                                                                   .msg_namelen = control ? sizeof flows->addresses[i] : 0,
+                                                                   .msg_control = control ? &flows->controls[i] : nullptr,
+                                                                   .msg_controllen = control ? sizeof flows->controls[i] : 0}};
+        }
+}
+
+/* Sends from the first to before the end; what the receiver has no room for is lost, as datagrams are. */
+static void send_batch(int fd, struct mmsghdr *messages, size_t count) {
+        for (size_t done = 0; done < count;) {
+                int n = sendmmsg(fd, messages + done, (unsigned) (count - done), MSG_DONTWAIT | MSG_NOSIGNAL);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0 && errno == EAGAIN)
+                        return;
+                done += n > 0 ? (size_t) n : 1; /* that one cannot be sent: too long, or nobody is there to have it */
+        }
+}
+
+/* ---- to the client */
+
+static void name_source(struct msghdr *message, const struct nd_address *local) {
+        struct cmsghdr *c = message->msg_control;
+
+        if (local->family == AF_INET) {
+                struct in_pktinfo info = {.ipi_spec_dst = local->v4};
+
+                *c = (struct cmsghdr) {.cmsg_level = IPPROTO_IP, .cmsg_type = IP_PKTINFO, .cmsg_len = CMSG_LEN(sizeof info)};
+                memcpy(CMSG_DATA(c), &info, sizeof info);
+                message->msg_controllen = CMSG_SPACE(sizeof info);
+        } else {
+                struct in6_pktinfo info = {.ipi6_addr = local->v6};
+
+                *c = (struct cmsghdr) {
+                        .cmsg_level = IPPROTO_IPV6, .cmsg_type = IPV6_PKTINFO, .cmsg_len = CMSG_LEN(sizeof info)};
+                memcpy(CMSG_DATA(c), &info, sizeof info);
+                message->msg_controllen = CMSG_SPACE(sizeof info);
+        }
+}
+
+static bool answer_batch(struct nd_forwarder *f, struct flow *flow) {
+        struct nd_flows *flows = f->flows;
+        int n;
+
+        prepare(flows, false);
+        n = recvmmsg(flow->fd, flows->messages, BATCH, MSG_DONTWAIT, nullptr);
+        if (n < 0)
+                return errno == EINTR || errno == ECONNREFUSED; /* nobody listens: told once, as an error of the socket */
+        for (int i = 0; i < n; i++) {
+                struct msghdr *m = &flows->messages[i].msg_hdr;
+
+                flows->vectors[i].iov_len = flows->messages[i].msg_len;
+                flow->listener->bytes_out += flows->messages[i].msg_len;
+                m->msg_name = &flow->client;
+                m->msg_namelen = nd_sockaddr_length(&flow->client);
+                m->msg_control = &flows->controls[i];
+                m->msg_flags = 0;
+                name_source(m, &flow->local);
+        }
+        use(f, flow);
+        if (!flow->listener->closed)
+                send_batch(flow->listener->fd, flows->messages, (size_t) n);
+        return n == BATCH;
+}
+
+static void on_answer(struct nd_forwarder *f, struct nd_watch *watch, [[maybe_unused]] uint32_t events) {
+        struct flow *flow = (struct flow *) watch;
+
+        if (flow->dead)
+                return;
+        for (int i = 0; i < BATCHES && answer_batch(f, flow); i++)
+                ;
+}
+
+/* ---- to the server */
+
+static struct nd_address read_local(const struct msghdr *message) {
+        struct nd_address local = {};
+
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR((struct msghdr *) message, c)) {
+                if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+                        struct in_pktinfo info;
+
+                        memcpy(&info, CMSG_DATA(c), sizeof info);
+                        local = (struct nd_address) {.family = AF_INET, .v4 = info.ipi_spec_dst};
+                }
+                if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+                        struct in6_pktinfo info;
+
+                        memcpy(&info, CMSG_DATA(c), sizeof info);
+                        local = (struct nd_address) {.family = AF_INET6, .v6 = info.ipi6_addr};
+                }
+        }
+        return local;
+}
+
+static int dial(struct nd_forwarder *f, struct nd_listener *l, const union nd_sockaddr *client) {
+        union nd_sockaddr target;
+        enum nd_socket_kind kind;
+        int fd;
+
+        nd_listener_target(f, l, &target, &kind);
+        fd = nd_supply_take(f, kind);
+        if (fd < 0)
+                return fd;
+        nd_supply_bind(f, fd, client, &target, true);
+        if (connect(fd, &target.any, nd_sockaddr_length(&target)) < 0)
+                nd_close_fd(&fd);
+        return fd;
+}
+
+static struct flow *open_flow(struct nd_forwarder *f, struct nd_listener *l, const union nd_sockaddr *client,
+                              const struct nd_address *local, size_t bucket) {
+        struct nd_flows *flows = f->flows;
+        struct flow *flow;
+        int fd = dial(f, l, client);
+
+        if (fd < 0)
+                return nullptr;
+        if (flows->count == FLOWS)
+                close_flow(f, flows->oldest);
+        flow = nd_new(struct flow);
+        *flow = (struct flow) {.watch = {.ready = on_answer},
+                               .listener = l,
+                               .client = *client,
+                               .local = *local,
+                               .fd = fd,
+                               .used_us = f->now_us};
+        flow->bucket_next = flows->buckets[bucket];
+        flows->buckets[bucket] = flow;
+        link_newest(flows, flow);
+        flows->count++;
+        l->users++;
+        l->connections++;
+        nd_error_free(nd_forward_watch(f, fd, EPOLLIN, &flow->watch)); /* without it there are no answers, and it expires */
+        return flow;
+}
+
+static struct flow *flow_of(struct nd_forwarder *f, struct nd_listener *l, const union nd_sockaddr *client,
+                            const struct nd_address *local) {
+        size_t bucket = bucket_of(f->flows, l, client);
+
+        for (struct flow *flow = f->flows->buckets[bucket]; flow; flow = flow->bucket_next)
+                if (flow->listener == l && same_client(&flow->client, client) && nd_address_equal(&flow->local, local))
+                        return flow;
+        return open_flow(f, l, client, local, bucket);
+}
+
+/* Sends a run of datagrams of one flow. */
+static void forward(struct nd_forwarder *f, struct flow *flow, size_t from, size_t to) {
+        struct nd_flows *flows = f->flows;
+
+        for (size_t i = from; i < to; i++) {
+                flows->vectors[i].iov_len = flows->messages[i].msg_len;
+                flow->listener->bytes_in += flows->messages[i].msg_len;
+                flows->messages[i].msg_hdr = (struct msghdr) {.msg_iov = &flows->vectors[i], .msg_iovlen = 1};
+        }
+        use(f, flow);
+        send_batch(flow->fd, flows->messages + from, to - from);
+}
+
+static bool receive_batch(struct nd_forwarder *f, struct nd_listener *l) {
+        struct nd_flows *flows = f->flows;
+        union nd_sockaddr target;
+        enum nd_socket_kind kind;
+        int n;
+
+        nd_listener_target(f, l, &target, &kind);
+        if (!nd_supply_has(f, kind, BATCH)) {
+                nd_listener_pause(f, l); /* each datagram may be of a new client; meanwhile they wait in the kernel's queue */
+                return false;
+        }
+        prepare(flows, true);
+        n = recvmmsg(l->fd, flows->messages, BATCH, MSG_DONTWAIT, nullptr);
+        for (int i = 0, end; i < n; i = end) {
+                struct nd_address local = read_local(&flows->messages[i].msg_hdr);
+                struct flow *flow = flow_of(f, l, &flows->addresses[i], &local);
+
+                for (end = i + 1; end < n && same_client(&flows->addresses[end], &flows->addresses[i]); end++) {
+                        struct nd_address other = read_local(&flows->messages[end].msg_hdr);
+
+                        if (!nd_address_equal(&other, &local))
+                                break;
+                }
+                if (flow)
+                        forward(f, flow, (size_t) i, (size_t) end);
+                else
+                        l->refused += (uint64_t) (end - i);
+        }
+        return n == BATCH;
+}
+
+void nd_flows_receive(struct nd_forwarder *f, struct nd_listener *l) {
+        for (int i = 0; i < BATCHES && receive_batch(f, l); i++)
+                ;
+        nd_supply_refill(f);
+}

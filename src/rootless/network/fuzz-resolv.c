@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz-resolv.c - the machine's resolv.conf: the node's has the helper as its only server, and no line that the machine's does not have. The same
+ * bytes as LXC's list of bridges */
+#include <string.h>
+
+#include <unit/fuzz.h>
+
+#include "base/text.h"
+#include "rootless/network/lxc-user-nic.h"
+
+static bool is_mine(const char *who, [[maybe_unused]] void *userdata) {
+        return who[0] != '#';
+}
+
+/* On a bridge: only servers that a neighbour can ask, at least one, and still nothing that the machine's does not have. */
+static void on_a_bridge(const char *machine) {
+        struct nd_netplan plan = {.driver = ND_NET_LXC};
+        nd_autofree char *ours = nullptr;
+        char bridge[ND_NET_LINK];
+
+        fuzz_require(nd_address_parse("10.0.3.1", &plan.gateways[0]) == 0);
+        ours = nd_netplan_resolv(&plan, machine);
+        fuzz_require(nd_has_prefix(ours, "nameserver"));
+        for (const char *line = ours; *line;) {
+                size_t length = strcspn(line, "\n");
+
+                fuzz_require(line[length] == '\n' && !nd_has_prefix(line, "nameserver 127."));
+                fuzz_require(nd_has_prefix(line, "nameserver 10.0.3.1\n") || memmem(machine, strlen(machine), line, length));
+                line += length + 1;
+        }
+        if (nd_usernet_parse(machine, is_mine, nullptr, bridge))
+                fuzz_require(strlen(bridge) > 0 && strlen(bridge) < ND_NET_LINK && !strpbrk(bridge, "/ \t\n"));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        nd_autofree char *machine = fuzz_text(data, size), *ours = nullptr;
+        struct nd_netplan plan = {.driver = ND_NET_PASTA};
+        struct nd_address address;
+        char text[ND_ADDRESS_TEXT];
+
+        fuzz_require(nd_address_parse("169.254.1.1", &plan.dns) == 0);
+        ours = nd_netplan_resolv(&plan, machine);
+        fuzz_require(nd_has_prefix(ours, "nameserver 169.254.1.1\n"));
+        for (const char *line = ours; *line;) {
+                size_t length = strcspn(line, "\n");
+
+                fuzz_require(line[length] == '\n');
+                fuzz_require(line == ours ||
+                             (!nd_has_prefix(line, "nameserver") && memmem(machine, strlen(machine), line, length)));
+                line += length + 1;
+        }
+
+        on_a_bridge(machine);
+
+        if (nd_address_parse(machine, &address) == 0) {
+                struct nd_address again;
+
+                fuzz_require(nd_address_parse(nd_address_text(&address, text), &again) == 0);
+                again.prefix = address.prefix;
+                fuzz_require(nd_address_equal(&address, &again) && address.prefix <= (address.family == AF_INET ? 32 : 128));
+        }
+        return 0;
+}

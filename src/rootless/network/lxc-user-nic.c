@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rootless/network/lxc-user-nic.h"
+
+#include <grp.h>
+#include <net/if.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/text.h"
+#include "sys/child.h"
+#include "sys/file.h"
+
+#define USERNET "/etc/lxc/lxc-usernet"
+
+enum {
+        USERNET_BYTES = 64 * 1024,
+        GROUPS = 1024,
+        DEADLINE_US = 10 * 1000000,
+        WORDS = 4096, /* of what lxc-user-nic says */
+};
+
+/* ---- the administrator's list */
+
+/* The next word of a line; its end is where the next begins to be looked for. */
+static size_t next_word(const char **at, const char **ret) {
+        size_t length;
+
+        *at += strspn(*at, " \t");
+        *ret = *at;
+        length = strcspn(*at, " \t\r\n");
+        *at += length;
+        return length;
+}
+
+static bool parse_line(const char *line, nd_usernet_mine mine, void *userdata, char ret_bridge[ND_NET_LINK]) {
+        const char *who, *type, *bridge;
+        size_t who_length = next_word(&line, &who), type_length = next_word(&line, &type),
+               bridge_length = next_word(&line, &bridge);
+        nd_autofree char *name = nullptr;
+
+        if (who_length == 0 || who[0] == '#' || type_length != 4 || strncmp(type, "veth", 4) != 0)
+                return false;
+        if (bridge_length == 0 || bridge_length >= ND_NET_LINK || memchr(bridge, '/', bridge_length) || bridge[0] == '.')
+                return false;
+        name = nd_format("%.*s", (int) who_length, who);
+        if (!mine(name, userdata))
+                return false;
+        memcpy(ret_bridge, bridge, bridge_length);
+        ret_bridge[bridge_length] = '\0';
+        return true;
+}
+
+bool nd_usernet_parse(const char *text, nd_usernet_mine mine, void *userdata, char ret_bridge[ND_NET_LINK]) {
+        for (const char *line = text; *line;) {
+                if (parse_line(line, mine, userdata, ret_bridge))
+                        return true;
+                line += strcspn(line, "\n");
+                line += *line == '\n';
+        }
+        return false;
+}
+
+static bool in_group(const char *name) {
+        gid_t groups[GROUPS];
+        int count = getgroups(GROUPS, groups);
+        struct group entry, *found = nullptr;
+        char buffer[16 * 1024];
+
+        if (getgrnam_r(name, &entry, buffer, sizeof buffer, &found) != 0 || !found)
+                return false;
+        for (int i = 0; i < count; i++)
+                if (groups[i] == found->gr_gid)
+                        return true;
+        return getegid() == found->gr_gid;
+}
+
+static bool is_us(const char *who, void *userdata) {
+        return who[0] == '@' ? in_group(who + 1) : nd_streq(who, userdata);
+}
+
+/* 0 when it cannot be told. */
+static uint32_t mtu_of(const char *bridge) {
+        nd_autoclose int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        struct ifreq request = {};
+
+        memcpy(request.ifr_name, bridge, strnlen(bridge, sizeof request.ifr_name - 1));
+        return fd < 0 || ioctl(fd, SIOCGIFMTU, &request) < 0 ? 0 : (uint32_t) request.ifr_mtu;
+}
+
+struct nd_error *nd_usernet_bridge(char ret_bridge[ND_NET_LINK], uint32_t *ret_mtu) {
+        struct passwd entry, *found = nullptr;
+        nd_autofree char *text = nullptr;
+        char buffer[16 * 1024];
+        size_t length;
+
+        if (getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &found) != 0 || !found)
+                return nd_error_new(ND_NOT_FOUND, 0, "user %u has no name, so '" USERNET "' cannot name it", geteuid());
+        nd_error_free(nd_file_read(AT_FDCWD, USERNET, USERNET_BYTES, &text, &length));
+        if (!text || !nd_usernet_parse(text, is_us, entry.pw_name, ret_bridge))
+                return nd_error_new(ND_PRECONDITION, 0,
+                                    "'" USERNET "' gives %s no bridge (as root: echo '%s veth lxcbr0 10' >>" USERNET ")",
+                                    entry.pw_name, entry.pw_name);
+        if (if_nametoindex(ret_bridge) == 0)
+                return nd_error_new(ND_PRECONDITION, 0,
+                                    "there is no bridge '%s', which '" USERNET
+                                    "' gives %s (as root: systemctl start lxc-net makes lxcbr0)",
+                                    ret_bridge, entry.pw_name);
+        *ret_mtu = mtu_of(ret_bridge);
+        return nullptr;
+}
+
+/* ---- the link */
+
+/* No distribution has it in PATH: it is no command for people. */
+static const char *find_program(void) {
+        static const char *const places[] = {"/usr/libexec/lxc/lxc-user-nic", "/usr/lib/x86_64-linux-gnu/lxc/lxc-user-nic",
+                                             "/usr/lib/aarch64-linux-gnu/lxc/lxc-user-nic", "/usr/lib/lxc/lxc-user-nic"};
+
+        for (size_t i = 0; i < nd_count_of(places); i++)
+                if (access(places[i], X_OK) == 0)
+                        return places[i];
+        return nullptr;
+}
+
+struct nd_error *nd_usernet_attach(const char *node, const struct nd_netplan *plan, pid_t holder) {
+        nd_autofree char *pid = nd_format("%d", (int) holder), *name = nd_format("nodens-%s", node);
+        const char *program = find_program(), *const words[] = {program, "create",   "/var/lib/lxc", name,   pid,
+                                                                "veth",  plan->link, ND_NET_TAP,     nullptr};
+        nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
+        struct nd_child_plan child = {.argv = words, .deadline_us = DEADLINE_US, .output_ceiling = WORDS};
+
+        if (!program)
+                return nd_error_new(ND_PRECONDITION, 0, "lxc-user-nic is not installed (as root: apt install lxc)");
+        nd_try(nd_child_run(&child, &result));
+        return nd_error_wrap(nd_child_result_error(&result, "lxc-user-nic"), "put the node on the bridge '%s'", plan->link);
+}

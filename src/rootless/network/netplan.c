@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rootless/network/netplan.h"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum {
+        V4 = 0,
+        V6 = 1,
+        RESOLV_BYTES = 16 * 1024,
+};
+
+/* pasta answers for any address; this one is of no network, and only the helper ever sees it. */
+#define PASTA_DNS "169.254.1.1"
+/* pasta's own words for a machine without any network. */
+#define OFFLINE_ADDRESS "169.254.2.1/16"
+#define OFFLINE_GATEWAY "169.254.2.2"
+
+static const struct {
+        const char *name;
+        enum nd_net_driver driver;
+} drivers[] = {{"pasta", ND_NET_PASTA},
+               {"slirp4netns", ND_NET_SLIRP},
+               {"lxc-user-nic", ND_NET_LXC},
+               {"none", ND_NET_NONE},
+               {"host", ND_NET_HOST}};
+
+struct nd_error *nd_net_driver_parse(const char *text, enum nd_net_driver *ret) {
+        for (size_t i = 0; i < nd_count_of(drivers); i++)
+                if (nd_streq(text, drivers[i].name)) {
+                        *ret = drivers[i].driver;
+                        return nullptr;
+                }
+        return nd_error_new(ND_INVALID, 0, "no network driver '%s'; there are pasta, slirp4netns, lxc-user-nic, none and host",
+                            text);
+}
+
+const char *nd_net_driver_name(enum nd_net_driver driver) {
+        for (size_t i = 0; i < nd_count_of(drivers); i++)
+                if (driver == drivers[i].driver)
+                        return drivers[i].name;
+        return "?";
+}
+
+static struct nd_address fixed(const char *text) {
+        struct nd_address address = {};
+
+        (void) !nd_address_parse(text, &address);
+        return address;
+}
+
+static bool covers(const struct nd_address *network, const struct nd_address *address) {
+        unsigned whole = network->prefix / 8, rest = network->prefix % 8;
+
+        if (network->family != address->family)
+                return false;
+        if (memcmp(network->bytes, address->bytes, whole) != 0)
+                return false;
+        return rest == 0 || ((network->bytes[whole] ^ address->bytes[whole]) & (0xff00 >> rest) & 0xff) == 0;
+}
+
+/* The default route that the kernel would take, or nullptr. */
+static const struct nd_route *default_route(const struct nd_net_facts *facts, int family) {
+        const struct nd_route *best = nullptr;
+
+        nd_vector_each (route, facts->routes) {
+                if (route->to.family == family && route->to.prefix == 0 && route->link != facts->loopback &&
+                    (!best || route->metric < best->metric))
+                        best = route;
+        }
+        return best;
+}
+
+static const struct nd_link_address *usable_address(const struct nd_net_facts *facts, int family, unsigned link) {
+        nd_vector_each (a, facts->addresses) {
+                if (a->address.family == family && a->global && !a->temporary && a->link != facts->loopback &&
+                    (link == 0 || a->link == link))
+                        return a;
+        }
+        return nullptr;
+}
+
+/* One family of pasta's plan: the machine's address and gateway. */
+static void copy_family(struct nd_netplan *plan, const struct nd_net_facts *facts, int family, int slot) {
+        const struct nd_route *route = default_route(facts, family);
+        const struct nd_link_address *found = usable_address(facts, family, route ? route->link : 0);
+        char name[IF_NAMESIZE] = "";
+
+        if (!found)
+                return;
+        plan->addresses[slot] = found->address;
+        if (route)
+                plan->gateways[slot] = route->gateway;
+        if (!plan->link[0] && facts->link_name(found->link, name))
+                memcpy(plan->link, name, strnlen(name, sizeof plan->link - 1) + 1);
+}
+
+static void make_pasta(struct nd_netplan *plan, const struct nd_net_facts *facts) {
+        copy_family(plan, facts, AF_INET, V4);
+        copy_family(plan, facts, AF_INET6, V6);
+        if (plan->addresses[V4].family == 0 && plan->addresses[V6].family == 0) {
+                plan->addresses[V4] = fixed(OFFLINE_ADDRESS);
+                plan->gateways[V4] = fixed(OFFLINE_GATEWAY);
+        }
+        plan->dns = fixed(PASTA_DNS);
+}
+
+static bool network_is_free(const struct nd_address *network, const struct nd_net_facts *facts) {
+        nd_vector_each (a, facts->addresses) {
+                if (covers(network, &a->address))
+                        return false;
+        }
+        nd_vector_each (route, facts->routes) {
+                if (route->to.prefix > 0 && (covers(&route->to, network) || covers(network, &route->to)))
+                        return false;
+        }
+        return true;
+}
+
+static struct nd_address host_of(const struct nd_address *network, uint8_t number) {
+        struct nd_address address = *network;
+
+        address.bytes[address.family == AF_INET ? 3 : 15] = number;
+        return address;
+}
+
+static void make_slirp(struct nd_netplan *plan, const struct nd_net_facts *facts) {
+        static const char *const candidates[] = {"10.0.2.0/24", "10.213.2.0/24", "172.29.213.0/24", "192.168.213.0/24"};
+        struct nd_address v6 = fixed("fd00::/64");
+
+        plan->network = fixed(candidates[0]);
+        for (size_t i = 0; i < nd_count_of(candidates); i++) {
+                struct nd_address candidate = fixed(candidates[i]);
+
+                if (network_is_free(&candidate, facts)) {
+                        plan->network = candidate;
+                        break;
+                }
+        }
+        plan->addresses[V4] = host_of(&plan->network, 100);
+        plan->gateways[V4] = host_of(&plan->network, 2);
+        plan->dns = host_of(&plan->network, 3);
+        plan->gateways[V4].prefix = plan->dns.prefix = 32;
+        if (usable_address(facts, AF_INET6, 0)) {
+                plan->addresses[V6] = host_of(&v6, 100);
+                plan->gateways[V6] = host_of(&v6, 2);
+                plan->gateways[V6].prefix = 128;
+        }
+}
+
+/* Who has the same name gets the same address, again and on every bridge. A twin is not looked for: a node's name is its user's to choose. */
+static uint32_t number_of(const char *owner) {
+        uint32_t number = 2166136261; /* FNV-1a */
+
+        for (; *owner; owner++)
+                number = (number ^ (uint8_t) *owner) * 16777619;
+        return number;
+}
+
+/* An address of the bridge's network that is not the bridge's, nor the first or last of it. */
+static struct nd_address neighbour_of(const struct nd_address *bridge, uint32_t number) {
+        struct nd_address address = *bridge;
+        unsigned bits = (bridge->family == AF_INET ? 32 : 128) - bridge->prefix, at = bridge->family == AF_INET ? 0 : 12;
+        uint32_t mask = bits >= 32 ? UINT32_MAX : (1U << bits) - 1, last, own;
+
+        if (bits < 2)
+                return (struct nd_address) {};
+        memcpy(&last, bridge->bytes + at, sizeof last);
+        own = ntohl(last) & mask;
+        number = 1 + number % (mask - 1);
+        if (number == own)
+                number = own > 1 ? own - 1 : own + 1;
+        last = htonl((ntohl(last) & ~mask) | number);
+        memcpy(address.bytes + at, &last, sizeof last);
+        return address;
+}
+
+static void make_lxc(struct nd_netplan *plan, const struct nd_net_facts *facts) {
+        uint32_t number = number_of(facts->owner);
+
+        if (!facts->bridge)
+                return;
+        memcpy(plan->link, facts->bridge, strnlen(facts->bridge, sizeof plan->link - 1) + 1);
+        if (facts->bridge_mtu >= ND_NET_MTU_LEAST && facts->bridge_mtu < plan->mtu)
+                plan->mtu = facts->bridge_mtu;
+        nd_vector_each (a, facts->addresses) {
+                int slot = a->address.family == AF_INET6;
+                char name[IF_NAMESIZE] = "";
+
+                if (!a->global || plan->addresses[slot].family || !facts->link_name(a->link, name) ||
+                    !nd_streq(name, facts->bridge))
+                        continue;
+                plan->addresses[slot] = neighbour_of(&a->address, number);
+                plan->gateways[slot] = a->address;
+        }
+}
+
+void nd_netplan_make(enum nd_net_driver driver, uint32_t mtu, const struct nd_net_facts *facts, struct nd_netplan *ret) {
+        *ret = (struct nd_netplan) {.driver = driver, .mtu = mtu};
+        if (driver == ND_NET_PASTA)
+                make_pasta(ret, facts);
+        if (driver == ND_NET_SLIRP)
+                make_slirp(ret, facts);
+        if (driver == ND_NET_LXC)
+                make_lxc(ret, facts);
+}
+
+bool nd_netplan_equal(const struct nd_netplan *a, const struct nd_netplan *b) {
+        for (int i = V4; i <= V6; i++)
+                if (!nd_address_equal(&a->addresses[i], &b->addresses[i]) ||
+                    !nd_address_equal(&a->gateways[i], &b->gateways[i]))
+                        return false;
+        return a->driver == b->driver && a->mtu == b->mtu && nd_streq(a->link, b->link) &&
+               nd_address_equal(&a->dns, &b->dns) && nd_address_equal(&a->network, &b->network);
+}
+
+/* ---- the helper's command line */
+
+void nd_words_done(nd_words *words) {
+        nd_vector_each (word, words) {
+                free(*word);
+        }
+        nd_vector_done(words);
+}
+
+static void add_word(nd_words *words, const char *word) {
+        nd_vector_push(words, nd_strdup(word));
+}
+
+static void add_words(nd_words *words, const char *const *list, size_t count) {
+        for (size_t i = 0; i < count; i++)
+                add_word(words, list[i]);
+}
+
+static void add_address(nd_words *words, const char *option, const struct nd_address *address) {
+        char text[ND_ADDRESS_TEXT];
+
+        if (address->family == 0)
+                return;
+        add_word(words, option);
+        add_word(words, nd_address_text(address, text));
+}
+
+static void pasta_words(const struct nd_netplan *plan, int pid, nd_words *words) {
+        /* The tap and its routes are the holder's: nothing is configured (a second pasta would find everything there and fail), nothing
+         * is published, and the machine's loopback is not reachable by the gateway's address. */
+        static const char *const always[] = {"pasta",     "--foreground", "--quiet", "--no-map-gw", "-t",      "none",
+                                             "-u",        "none",         "-T",      "none",        "-U",      "none",
+                                             "--no-dhcp", "--no-dhcpv6",  "--no-ra", "-I",          ND_NET_TAP};
+
+        add_words(words, always, nd_count_of(always));
+        if (plan->link[0]) {
+                add_word(words, "-i");
+                add_word(words, plan->link);
+        }
+        if (plan->addresses[V6].family == 0)
+                add_word(words, "-4");
+        if (plan->addresses[V4].family == 0)
+                add_word(words, "-6");
+        add_word(words, "--mtu");
+        nd_vector_push(words, nd_format("%u", plan->mtu));
+        add_address(words, "-a", &plan->addresses[V4]);
+        if (plan->addresses[V4].family) {
+                add_word(words, "-n");
+                nd_vector_push(words, nd_format("%u", plan->addresses[V4].prefix));
+        }
+        add_address(words, "-g", &plan->gateways[V4]);
+        add_address(words, "-a", &plan->addresses[V6]);
+        add_address(words, "-g", &plan->gateways[V6]);
+        add_address(words, "--dns-forward", &plan->dns);
+        add_word(words, "--userns");
+        nd_vector_push(words, nd_format("/proc/%d/ns/user", pid));
+        add_word(words, "--netns");
+        nd_vector_push(words, nd_format("/proc/%d/ns/net", pid));
+}
+
+static void slirp_words(const struct nd_netplan *plan, int pid, nd_words *words) {
+        static const char *const always[] = {"slirp4netns", "--disable-host-loopback", "--enable-sandbox", "--enable-seccomp"};
+        char text[ND_ADDRESS_TEXT];
+
+        add_words(words, always, nd_count_of(always));
+        nd_vector_push(words, nd_format("--mtu=%u", plan->mtu));
+        nd_vector_push(words, nd_format("--cidr=%s/%u", nd_address_text(&plan->network, text), plan->network.prefix));
+        if (plan->addresses[V6].family)
+                add_word(words, "--enable-ipv6");
+        nd_vector_push(words, nd_format("%d", pid)); /* given by paths, its sandbox does not find the user namespace */
+        add_word(words, ND_NET_TAP);
+}
+
+bool nd_netplan_helper(const struct nd_netplan *plan, int pid, nd_words *ret) {
+        if (plan->driver == ND_NET_PASTA)
+                pasta_words(plan, pid, ret);
+        else if (plan->driver == ND_NET_SLIRP)
+                slirp_words(plan, pid, ret);
+        else
+                return false;
+        nd_vector_push(ret, (char *) nullptr);
+        return true;
+}
+
+/* ---- names */
+
+static bool keeps(const char *line) {
+        static const char *const words[] = {"search", "domain", "options"};
+
+        for (size_t i = 0; i < nd_count_of(words); i++) {
+                size_t length = strlen(words[i]);
+
+                if (strncmp(line, words[i], length) == 0 && (line[length] == ' ' || line[length] == '\t'))
+                        return true;
+        }
+        return false;
+}
+
+/* A server that a neighbour of the machine can ask, too. */
+static bool serves_neighbours(const char *line, size_t length) {
+        nd_autofree char *value = nullptr;
+        struct nd_address address;
+        size_t word = strlen("nameserver");
+
+        if (strncmp(line, "nameserver", word) != 0 || (line[word] != ' ' && line[word] != '\t'))
+                return false;
+        word += strspn(line + word, " \t");
+        if (word >= length)
+                return false;
+        value = nd_format("%.*s", (int) strcspn(line + word, " \t\r\n"), line + word);
+        if (nd_address_parse(value, &address) < 0)
+                return false;
+        return address.family == AF_INET ? address.bytes[0] != 127 : !IN6_IS_ADDR_LOOPBACK(&address.v6);
+}
+
+/* On a bridge the machine's servers are asked directly; where it asks itself, somebody answers at the bridge (as dnsmasq of lxc-net does). */
+static void add_neighbours_servers(struct nd_text *text, const struct nd_netplan *plan, const char *machine) {
+        char gateway[ND_ADDRESS_TEXT];
+        size_t before = text->length;
+
+        for (const char *line = machine; *line;) {
+                size_t length = strcspn(line, "\n");
+
+                if (serves_neighbours(line, length) && text->length + length + 1 < RESOLV_BYTES / 2) {
+                        nd_text_append(text, line, length);
+                        nd_text_add(text, "\n");
+                }
+                line += length + (line[length] == '\n');
+        }
+        if (text->length == before && plan->gateways[V4].family)
+                nd_text_addf(text, "nameserver %s\n", nd_address_text(&plan->gateways[V4], gateway));
+}
+
+char *nd_netplan_resolv(const struct nd_netplan *plan, const char *machine) {
+        nd_autotext text = ND_TEXT(RESOLV_BYTES);
+        char dns[ND_ADDRESS_TEXT];
+
+        if (plan->driver == ND_NET_HOST)
+                return nd_strdup(machine);
+        if (plan->driver == ND_NET_LXC)
+                add_neighbours_servers(&text, plan, machine);
+        if (plan->dns.family)
+                nd_text_addf(&text, "nameserver %s\n", nd_address_text(&plan->dns, dns));
+        for (const char *line = machine; *line;) {
+                size_t length = strcspn(line, "\n");
+
+                if (keeps(line) && text.length + length + 1 < RESOLV_BYTES) {
+                        nd_text_append(&text, line, length);
+                        nd_text_add(&text, "\n");
+                }
+                line += length + (line[length] == '\n');
+        }
+        return text.length > 0 ? nd_text_steal(&text) : nd_strdup("");
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* netplan.h - how a node reaches the world: addresses, routes and the helper's command line, computed from what the machine has
+ *
+ * The node's tap carries the machine's own address where the helper allows it (pasta): so the address that a kubelet registers, the one
+ * that kube-proxy takes for the node's and the one that the API server dials are the same. slirp4netns has a network of its own;
+ * it is put where the machine has no route to. On a bridge the node is a neighbour of the machine, with an address that follows from its name. Nothing here
+ * does I/O. */
+#pragma once
+
+#include "sys/netlink.h"
+
+enum nd_net_driver {
+        ND_NET_PASTA,
+        ND_NET_SLIRP,
+        ND_NET_LXC,  /* a link on one of the machine's bridges, see lxc-user-nic.h */
+        ND_NET_NONE, /* only lo */
+        ND_NET_HOST, /* the machine's own network namespace */
+};
+
+/* Whatever makes it: the node's own link to the world. */
+#define ND_NET_TAP "tap0"
+
+enum {
+        ND_NET_MTU = 65520,
+        ND_NET_MTU_LEAST = 1280, /* IPv6's own floor */
+        ND_NET_MTU_MOST = 65520,
+        ND_NET_LINK = 16, /* bytes of a link's name */
+};
+
+struct nd_netplan {
+        enum nd_net_driver driver;
+        uint32_t mtu;
+        char link[ND_NET_LINK];         /* the machine's, which the helper looks at, or the bridge; "" = none */
+        struct nd_address addresses[2]; /* IPv4, IPv6; family 0 = none */
+        struct nd_address gateways[2];
+        struct nd_address network; /* slirp4netns' own */
+        struct nd_address dns;     /* where the helper answers; family 0 = nowhere */
+};
+
+/* The machine, as far as the plan depends on it. */
+struct nd_net_facts {
+        const nd_link_addresses *addresses;
+        const nd_routes *routes;
+        unsigned loopback;                               /* index of lo */
+        const char *(*link_name)(unsigned link, char *); /* as if_indextoname() */
+        const char *bridge;                              /* what the user may have a link on; nullptr = nothing */
+        uint32_t bridge_mtu;
+        const char *owner; /* whose address on the bridge it is to be */
+};
+
+[[nodiscard]] struct nd_error *nd_net_driver_parse(const char *text, enum nd_net_driver *ret);
+const char *nd_net_driver_name(enum nd_net_driver driver);
+
+void nd_netplan_make(enum nd_net_driver driver, uint32_t mtu, const struct nd_net_facts *facts, struct nd_netplan *ret);
+[[nodiscard]] bool nd_netplan_equal(const struct nd_netplan *a, const struct nd_netplan *b);
+
+/* Words of the helper's command line, for the namespaces of that process; nullptr for drivers without a helper. The vector ends with
+ * a nullptr, which it counts. */
+typedef nd_vector(char *) nd_words;
+void nd_words_done(nd_words *words);
+[[nodiscard]] bool nd_netplan_helper(const struct nd_netplan *plan, int pid, nd_words *ret);
+
+/* The node's resolv.conf: the helper's address as server, the rest as the machine has it. Without a helper the machine's own text. */
+[[nodiscard]] char *nd_netplan_resolv(const struct nd_netplan *plan, const char *machine);

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rootless/network/sockets.h"
+
+#include <linux/netfilter.h>
+#include <net/if.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "rootless/network/netplan.h"
+#include "sys/nftables.h"
+
+enum {
+        SOCKET_BIT = 0x40,
+        ROUTE_BIT = 0x80,
+        BITS = SOCKET_BIT | ROUTE_BIT,
+        ROUTE_TABLE = 0x6e64,   /* "nd"; nobody's default */
+        PRIORITY_MANGLE = -150, /* after conntrack has found the connection, before anybody's NAT */
+};
+
+#define TABLE "nodens-ports"
+
+static const char *const names[ND_SOCKET_KINDS] = {"tcp4", "tcp6", "udp4", "udp6", "watch"};
+
+const char *nd_socket_kind_name(enum nd_socket_kind kind) {
+        return names[kind];
+}
+
+int nd_socket_kind_parse(const char *name, enum nd_socket_kind *ret) {
+        for (unsigned i = 0; i < ND_SOCKET_KINDS; i++)
+                if (nd_streq(name, names[i])) {
+                        *ret = (enum nd_socket_kind) i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+/* ---- rules */
+
+/* What our sockets send begins a connection whose answers are to be delivered to us. */
+#define REMEMBER                                                                                                              \
+        {                                                                                                                     \
+                {.kind = ND_NFT_LOAD_MARK}, {.kind = ND_NFT_MASK, .mask = BITS}, {.kind = ND_NFT_EQUAL, .value = SOCKET_BIT}, \
+                        {.kind = ND_NFT_LOAD_CT_MARK},                                                                        \
+                        {.kind = ND_NFT_MASK, .mask = ~(uint32_t) ROUTE_BIT, .value = ROUTE_BIT}, {                           \
+                        .kind = ND_NFT_SET_CT_MARK                                                                            \
+                }                                                                                                             \
+        }
+#define DELIVER                                                                                                               \
+        {                                                                                                                     \
+                {.kind = ND_NFT_LOAD_DIRECTION}, {.kind = ND_NFT_EQUAL, .value = 1}, {.kind = ND_NFT_LOAD_CT_MARK},           \
+                        {.kind = ND_NFT_MASK, .mask = ROUTE_BIT}, {.kind = ND_NFT_EQUAL, .value = ROUTE_BIT},                 \
+                        {.kind = ND_NFT_LOAD_MARK}, {.kind = ND_NFT_MASK, .mask = ~(uint32_t) ROUTE_BIT, .value = ROUTE_BIT}, \
+                {                                                                                                             \
+                        .kind = ND_NFT_SET_MARK                                                                               \
+                }                                                                                                             \
+        }
+
+static const struct nd_nft_chain chains[] = {
+        {.name = "output",
+         .type = "route",
+         .hook = NF_INET_LOCAL_OUT,
+         .priority = PRIORITY_MANGLE,
+         .rules = {REMEMBER, DELIVER}},
+        {.name = "prerouting", .type = "filter", .hook = NF_INET_PRE_ROUTING, .priority = PRIORITY_MANGLE, .rules = {DELIVER}},
+        {},
+};
+
+struct nd_error *nd_sockets_prepare(void) {
+        static const int families[] = {AF_INET, AF_INET6};
+        nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
+
+        nd_try(nd_nft_put(TABLE, chains));
+        nd_try(nd_netlink_open(&netlink));
+        for (size_t i = 0; i < nd_count_of(families); i++)
+                nd_try(nd_rule_deliver_marked(&netlink, families[i], ROUTE_BIT, ROUTE_TABLE));
+        return nullptr;
+}
+
+/* ---- sockets */
+
+static int set_option(int fd, int level, int name, int value) {
+        return setsockopt(fd, level, name, &value, sizeof value);
+}
+
+struct nd_error *nd_socket_make(enum nd_socket_kind kind, bool kept, int *ret_fd) {
+        bool v6 = kind == ND_SOCKET_TCP6 || kind == ND_SOCKET_UDP6, stream = kind == ND_SOCKET_TCP4 || kind == ND_SOCKET_TCP6;
+        nd_autoclose int fd = -EBADF;
+
+        if (kind == ND_SOCKET_WATCH)
+                return nd_netlink_watch(ret_fd);
+        fd = socket(v6 ? AF_INET6 : AF_INET, (stream ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        /* Two clients' sockets may have one address and port, when they are on their way to different servers. */
+        if (fd < 0 || set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket");
+        /* The client decides what goes together; a piece that we hand on must not wait for the answer to the one before. */
+        if (stream && set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket that sends at once");
+        if (kept &&
+            (set_option(fd, SOL_SOCKET, SO_MARK, SOCKET_BIT) < 0 ||
+             (v6 ? set_option(fd, IPPROTO_IPV6, IPV6_TRANSPARENT, 1) : set_option(fd, IPPROTO_IP, IP_TRANSPARENT, 1)) < 0))
+                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket that keeps clients' addresses");
+        *ret_fd = nd_take_fd(fd);
+        return nullptr;
+}
+
+/* ---- the request */
+
+void nd_sockets_answer_done(struct nd_sockets_answer *answer) {
+        for (size_t i = 0; i < answer->count; i++)
+                nd_close_fd(&answer->descriptors[i]);
+        answer->count = 0;
+}
+
+/* The addresses by which the world knows the node: those of its tap. */
+static struct nd_error *add_addresses(struct nd_text *text) {
+        nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
+        nd_link_addresses list = {};
+        unsigned link = if_nametoindex(ND_NET_TAP);
+
+        if (link == 0)
+                return nullptr;
+        nd_try(nd_netlink_open(&netlink));
+        nd_try(nd_netlink_addresses(&netlink, &list));
+        nd_vector_each (found, &list) {
+                char address[ND_ADDRESS_TEXT];
+
+                if (found->link == link && found->global)
+                        nd_control_add(text, "address", nd_address_text(&found->address, address));
+        }
+        nd_vector_done(&list);
+        return nullptr;
+}
+
+static struct nd_error *make_some(enum nd_socket_kind kind, uint64_t count, bool kept, struct nd_text *text,
+                                  struct nd_sockets_answer *answer) {
+        for (uint64_t i = 0; i < count && answer->count < ND_CONTROL_DESCRIPTORS; i++) {
+                nd_try(nd_socket_make(kind, kept, &answer->descriptors[answer->count]));
+                answer->count++;
+                nd_control_add(text, "socket", names[kind]);
+        }
+        return nullptr;
+}
+
+struct nd_error *nd_sockets_serve(const struct nd_control *request, bool kept, struct nd_text *text,
+                                  struct nd_sockets_answer *ret) {
+        nd_cleanup(nd_sockets_answer_done) struct nd_sockets_answer answer = {};
+
+        nd_control_add(text, "kept", kept ? "1" : "0");
+        nd_try(add_addresses(text));
+        nd_vector_each (field, &request->fields) {
+                enum nd_socket_kind kind;
+                uint64_t count;
+
+                if (nd_socket_kind_parse(field->key, &kind) < 0)
+                        continue;
+                if (nd_parse_u64(field->value, ND_CONTROL_DESCRIPTORS, &count) < 0)
+                        return nd_error_new(ND_INVALID, 0, "'%s' sockets are too many for one answer, or none", field->value);
+                nd_try(make_some(kind, count, kept, text, &answer));
+        }
+        *ret = nd_take(answer, (struct nd_sockets_answer) {});
+        return nullptr;
+}

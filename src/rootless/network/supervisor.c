@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* supervisor.c - see supervisor.h
+ *
+ * Theory of operation
+ *   The helper is a child. Its end is noticed by its pidfd and answered with a new one, at once the first time and then later and
+ *   later, up to @SLOWEST_US. Tap, addresses and routes are the holder's and stay meanwhile. When the machine's addresses, routes or
+ *   resolv.conf change (a VPN, a woken laptop), the plan is computed again; if it differs, the holder gets it and the helper is
+ *   started anew.
+ *   A helper joins the node's user namespace, at which the kernel forgets that it should die with us. So its process is recorded,
+ *   and a supervisor that comes after a killed one ends that process before it starts its own: a tap has one reader.
+ *   A link on a bridge (lxc-user-nic.h) has no helper: it is made once, and only addresses, routes and names follow the machine.
+ *   The helper is ready when the tap has a carrier; the holder sees that, whatever the helper is called. */
+#include "rootless/network/supervisor.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "rootless/core/control.h"
+#include "rootless/network/lxc-user-nic.h"
+#include "rootless/network/network.h"
+#include "rootless/node/launch.h"
+#include "sys/calls.h"
+#include "sys/child.h"
+#include "sys/file.h"
+
+#ifndef PIDFD_SIGNAL_PROCESS_GROUP
+enum { PIDFD_SIGNAL_PROCESS_GROUP = 1 << 2 }; /* Linux 6.9 */
+#endif
+
+enum {
+        SOONEST_US = 10 * 1000,
+        SLOWEST_US = 5 * 1000000,
+        STEADY_US = 1 * 1000000, /* a helper that lived so long is forgiven its death */
+        KILLED_US = 100 *
+                    1000, /* and one that somebody killed waits no longer than this: waiting is for those that cannot start */
+        READY_US = 10 * 1000000,
+        ASK_US = 5 * 1000000,
+        SETTLE_US = 300 * 1000,  /* a change of the network comes as many messages */
+        NAMES_US = 10 * 1000000, /* how often resolv.conf is looked at */
+        WORDS = 4096,            /* of the helper's complaints */
+};
+
+struct nd_supervisor {
+        sd_event *loop;
+        const struct nd_node *node;
+        const struct nd_node_record *record;
+        int holder_fd;
+        struct nd_netplan plan;
+        char *resolv;
+        bool untold;             /* the holder does not have this plan yet: it could not be asked */
+        struct nd_child *helper; /* nullptr while there is none */
+        int helper_pidfd;
+        uint64_t helper_since;
+        uint64_t delay_us;
+        sd_event_source *again;  /* starts the next helper */
+        sd_event_source *watch;  /* the machine's network */
+        sd_event_source *settle; /* looks at it when it is quiet */
+        sd_event_source *names;  /* looks at resolv.conf */
+        int watch_fd;
+};
+
+/* ---- the record of the helper */
+
+static struct nd_error *find_recorded(const struct nd_node *node, pid_t *ret_pid, int *ret_pidfd) {
+        nd_autofree char *text = nullptr;
+        nd_autojson doc = nullptr;
+        yyjson_val *top;
+        uint64_t pid, started;
+        size_t length;
+
+        nd_try(nd_file_read(node->fd, "helper", 4096, &text, &length));
+        nd_try(nd_json_parse(text, length, 4096, &doc));
+        top = yyjson_doc_get_root(doc);
+        pid = yyjson_get_uint(yyjson_obj_get(top, "pid"));
+        started = yyjson_get_uint(yyjson_obj_get(top, "started"));
+        if (pid < 2 || pid > INT32_MAX)
+                return nd_error_new(ND_INVALID, 0, "not the record of a helper");
+        nd_try(nd_process_open((pid_t) pid, started, ret_pidfd));
+        *ret_pid = (pid_t) pid;
+        return nullptr;
+}
+
+pid_t nd_supervisor_helper(const struct nd_node *node) {
+        nd_autoclose int pidfd = -EBADF;
+        pid_t pid = 0;
+        nd_autoerror struct nd_error *error = find_recorded(node, &pid, &pidfd);
+
+        return error ? 0 : pid;
+}
+
+/* Helpers fork, and who is left holds the tap. The descriptor still names the group when its leader is gone. */
+static void end_group(int pidfd) {
+        if (pidfd >= 0)
+                (void) nd_sys->pidfd_send_signal(pidfd, SIGKILL, PIDFD_SIGNAL_PROCESS_GROUP);
+}
+
+static void end_recorded(const struct nd_node *node) {
+        nd_autoclose int pidfd = -EBADF;
+        pid_t pid = 0;
+        nd_autoerror struct nd_error *error = find_recorded(node, &pid, &pidfd);
+        struct pollfd wait = {.fd = pidfd, .events = POLLIN};
+
+        if (error)
+                return;
+        end_group(pidfd);
+        (void) poll(&wait, 1, ASK_US / ND_MS_US);
+}
+
+static struct nd_error *record_helper(const struct nd_node *node, pid_t pid) {
+        nd_autofree char *text = nullptr;
+        uint64_t started;
+
+        nd_try(nd_process_started(pid, &started));
+        text = nd_format("{\"pid\": %d, \"started\": %llu}\n", (int) pid, (unsigned long long) started);
+        return nd_file_replace(node->fd, "helper", text, strlen(text), 0600);
+}
+
+/* ---- the helper */
+
+static struct nd_error *start_helper(struct nd_supervisor *s);
+
+static int on_again(sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        struct nd_supervisor *s = userdata;
+        nd_autoerror struct nd_error *error = start_helper(s);
+
+        (void) source;
+        if (error)
+                nd_log(ND_LOG_ERROR, "the network helper does not start", nd_field("node", s->node->name),
+                       nd_field("error", nd_error_text(error)));
+        return 0;
+}
+
+static void start_later(struct nd_supervisor *s) {
+        sd_event_source_disable_unref(s->again);
+        s->again = nullptr;
+        (void) sd_event_add_time_relative(s->loop, &s->again, CLOCK_MONOTONIC, s->delay_us, 1000, on_again, s);
+        s->delay_us = s->delay_us * 2 < SLOWEST_US ? s->delay_us * 2 : SLOWEST_US;
+}
+
+static void on_helper_ended(struct nd_child_result *result, void *userdata) {
+        struct nd_supervisor *s = userdata;
+        nd_autoerror struct nd_error *error = nd_child_result_error(result, nd_net_driver_name(s->plan.driver));
+
+        s->helper = nullptr;
+        end_group(s->helper_pidfd);
+        nd_close_fd(&s->helper_pidfd);
+        if (nd_clock_us() - s->helper_since > STEADY_US)
+                s->delay_us = SOONEST_US;
+        if (result->signal != 0 && s->delay_us > KILLED_US)
+                s->delay_us = KILLED_US;
+        nd_log(ND_LOG_WARNING, "the network helper ended and is started again", nd_field("node", s->node->name),
+               nd_field("end", error ? nd_error_text(error) : "it ended with code 0"));
+        start_later(s);
+}
+
+static struct nd_error *start_helper(struct nd_supervisor *s) {
+        nd_cleanup(nd_words_done) nd_words words = {};
+        struct nd_child_plan plan = {.output_ceiling = WORDS};
+        struct nd_error *error;
+
+        if (s->helper || !nd_netplan_helper(&s->plan, s->record->pid, &words))
+                return nullptr;
+        plan.argv = (const char *const *) words.items;
+        error = nd_child_start(s->loop, &plan, on_helper_ended, s, &s->helper);
+        if (error) {
+                start_later(s); /* somebody may be upgrading the package right now */
+                return error;
+        }
+        s->helper_since = nd_clock_us();
+        nd_close_fd(&s->helper_pidfd);
+        s->helper_pidfd = pidfd_open(nd_child_pid(s->helper), 0);
+        return record_helper(s->node, nd_child_pid(s->helper));
+}
+
+static struct nd_error *ask_carrier(struct nd_supervisor *s, bool *ret_up) {
+        nd_cleanup(nd_control_done) struct nd_control answer = {};
+        nd_autotext question = ND_CONTROL_TEXT;
+        const char *up;
+
+        nd_control_begin(&question, "carrier");
+        nd_try(nd_control_ask(s->holder_fd, &question, nullptr, 0, ASK_US, &answer));
+        up = nd_control_get(&answer, "up");
+        *ret_up = up && nd_streq(up, "1");
+        return nullptr;
+}
+
+/* A helper that ends at once must be seen while we wait for the carrier, so the loop runs meanwhile. */
+static struct nd_error *await_carrier(struct nd_supervisor *s) {
+        uint64_t end = nd_clock_us() + READY_US;
+
+        while (nd_clock_us() < end) {
+                bool up;
+
+                nd_try(ask_carrier(s, &up));
+                if (up)
+                        return nullptr;
+                (void) sd_event_run(s->loop, 2 * ND_MS_US);
+        }
+        return nd_error_new(ND_DEADLINE, ETIMEDOUT,
+                            "%s did not take the node's tap within %u s; is it installed and allowed to run?",
+                            nd_net_driver_name(s->plan.driver), (unsigned) (READY_US / ND_SECOND_US));
+}
+
+/* ---- following the machine */
+
+static struct nd_error *tell_holder(struct nd_supervisor *s) {
+        nd_autotext text = ND_CONTROL_TEXT;
+
+        nd_network_message(&text, &s->plan, s->resolv);
+        return nd_control_ask(s->holder_fd, &text, nullptr, 0, ASK_US, nullptr);
+}
+
+/* A bridge's link is made once, when there is none; it has a carrier from then on. One that a killed supervisor had made and not told
+ * about gets its carrier by being configured. */
+static struct nd_error *attach_link(struct nd_supervisor *s) {
+        bool up = false;
+
+        if (s->plan.driver != ND_NET_LXC)
+                return nullptr;
+        nd_try(tell_holder(s));
+        nd_try(ask_carrier(s, &up));
+        return up ? nullptr : nd_usernet_attach(s->node->name, &s->plan, s->record->pid);
+}
+
+/* Looks at the machine again; whether there is something new. */
+static struct nd_error *look(struct nd_supervisor *s, bool *ret_changed) {
+        nd_autofree char *resolv = nullptr;
+        struct nd_netplan plan;
+
+        nd_try(nd_launch_network(s->node->name, s->plan.driver, s->record->mtu, &plan, &resolv));
+        *ret_changed = !s->resolv || !nd_netplan_equal(&plan, &s->plan) || !nd_streq(resolv, s->resolv);
+        s->plan = plan;
+        free(s->resolv);
+        s->resolv = nd_take_ptr(resolv);
+        return nullptr;
+}
+
+static void follow(struct nd_supervisor *s) {
+        bool changed = false;
+        nd_autoerror struct nd_error *error = look(s, &changed);
+
+        if (!error && !changed && !s->untold)
+                return;
+        s->untold = true;
+        if (!error)
+                error = tell_holder(s);
+        s->untold = error != nullptr;
+        if (error) {
+                nd_log(ND_LOG_ERROR, "the node does not follow the machine's network", nd_field("node", s->node->name),
+                       nd_field("error", nd_error_text(error)));
+                return;
+        }
+        nd_log(ND_LOG_NOTICE, "the machine's network has changed; the node's follows", nd_field("node", s->node->name));
+        if (s->plan.driver == ND_NET_LXC)
+                return;
+        nd_child_cancel(nd_take_ptr(s->helper));
+        s->delay_us = SOONEST_US;
+        end_recorded(s->node);
+        start_later(s);
+}
+
+static int on_settled([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        follow(userdata);
+        return 0;
+}
+
+static int on_network_changed([[maybe_unused]] sd_event_source *source, int fd, [[maybe_unused]] uint32_t events,
+                              void *userdata) {
+        struct nd_supervisor *s = userdata;
+        char piece[8192];
+
+        while (recv(fd, piece, sizeof piece, MSG_DONTWAIT) > 0)
+                ;
+        sd_event_source_disable_unref(s->settle);
+        s->settle = nullptr;
+        (void) sd_event_add_time_relative(s->loop, &s->settle, CLOCK_MONOTONIC, SETTLE_US, 0, on_settled, s);
+        return 0;
+}
+
+static int on_names_due(sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        follow(userdata);
+        (void) sd_event_source_set_time_relative(source, NAMES_US);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static struct nd_error *watch_machine(struct nd_supervisor *s) {
+        int r;
+
+        nd_try(nd_netlink_watch(&s->watch_fd));
+        r = sd_event_add_io(s->loop, &s->watch, s->watch_fd, EPOLLIN, on_network_changed, s);
+        if (r >= 0)
+                r = sd_event_add_time_relative(s->loop, &s->names, CLOCK_MONOTONIC, NAMES_US, ND_SECOND_US, on_names_due, s);
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "watch the machine's network") : nullptr;
+}
+
+static void supervisor_done(struct nd_supervisor **s) {
+        nd_supervisor_free(*s);
+}
+
+struct nd_error *nd_supervisor_start(sd_event *loop, const struct nd_node *node, const struct nd_node_record *record,
+                                     struct nd_supervisor **ret) {
+        nd_cleanup(supervisor_done) struct nd_supervisor *s = nd_new(struct nd_supervisor);
+        bool changed;
+
+        *s = (struct nd_supervisor) {.loop = sd_event_ref(loop),
+                                     .node = node,
+                                     .record = record,
+                                     .holder_fd = -EBADF,
+                                     .watch_fd = -EBADF,
+                                     .helper_pidfd = -EBADF,
+                                     .delay_us = SOONEST_US,
+                                     .plan = {.mtu = record->mtu}};
+        nd_try(nd_net_driver_parse(record->net, &s->plan.driver));
+        if (s->plan.driver == ND_NET_NONE || s->plan.driver == ND_NET_HOST) {
+                *ret = nd_take_ptr(s);
+                return nullptr;
+        }
+        end_recorded(node);
+        nd_try(nd_node_connect(node, &s->holder_fd));
+        nd_try(look(s, &changed));
+        nd_try(attach_link(s));
+        nd_try(tell_holder(s));
+        nd_try(start_helper(s));
+        nd_try(await_carrier(s));
+        nd_try(watch_machine(s));
+        *ret = nd_take_ptr(s);
+        return nullptr;
+}
+
+void nd_supervisor_free(struct nd_supervisor *s) {
+        if (!s)
+                return;
+        sd_event_source_disable_unref(s->again);
+        sd_event_source_disable_unref(s->watch);
+        sd_event_source_disable_unref(s->settle);
+        sd_event_source_disable_unref(s->names);
+        nd_child_cancel(s->helper);
+        end_group(s->helper_pidfd);
+        nd_close_fd(&s->helper_pidfd);
+        nd_close_fd(&s->watch_fd);
+        nd_close_fd(&s->holder_fd);
+        sd_event_unref(s->loop);
+        free(s->resolv);
+        free(s);
+}

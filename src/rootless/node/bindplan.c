@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rootless/node/bindplan.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+#include "sys/file.h"
+#include "sys/mount.h"
+
+enum {
+        ETC_CEILING = 4096,           /* entries of /etc that are looked at */
+        ETC_FILE_BYTES = 1024 * 1024, /* larger files are not copied */
+        BINDS_CEILING = 64,
+};
+
+static void bind_done(struct nd_bind *bind) {
+        free(bind->target);
+        free(bind->source);
+}
+
+void nd_bindplan_done(nd_bindplan *plan) {
+        nd_vector_each (bind, plan) {
+                bind_done(bind);
+        }
+        nd_vector_done(plan);
+}
+
+static struct nd_bind *add(nd_bindplan *plan, enum nd_bind_kind kind, const char *target, const char *source) {
+        nd_vector_push(plan,
+                       ((struct nd_bind) {
+                               .kind = kind, .target = nd_strdup(target), .source = source ? nd_strdup(source) : nullptr}));
+        return &plan->items[plan->count - 1];
+}
+
+static void add_tmpfs(nd_bindplan *plan, const char *target, unsigned mode) {
+        add(plan, ND_BIND_TMPFS, target, nullptr)->mode = mode;
+}
+
+static void add_read_only(nd_bindplan *plan, const char *path) {
+        struct nd_bind *bind = add(plan, ND_BIND_TREE, path, path);
+
+        bind->read_only = true;
+        bind->optional = true;
+}
+
+/* A top directory of programs: read-only, or the symbolic link that it is since /usr was merged. */
+static void add_programs(nd_bindplan *plan, const struct nd_bindplan_facts *facts, const char *path) {
+        nd_autofree char *real = nd_format("%s%s", facts->machine, path);
+        char target[PATH_MAX];
+        struct stat st;
+        ssize_t n;
+
+        if (lstat(real, &st) < 0)
+                return;
+        if (S_ISDIR(st.st_mode))
+                add_read_only(plan, path);
+        n = S_ISLNK(st.st_mode) ? readlink(real, target, sizeof target - 1) : -1;
+        if (n > 0) {
+                target[n] = '\0';
+                add(plan, ND_BIND_SYMLINK, path, target);
+        }
+}
+
+/* ---- /etc */
+
+/* What the node writes itself, and what belongs to a node of the machine's: with its configuration ours would find the wrong peers. */
+static bool etc_hidden(const char *name) {
+        static const char *const hidden[] = {"resolv.conf", "hosts",    "hostname",   "mtab",      "cni",
+                                             "containerd",  "crio",     "kubernetes", "nodens",    "docker",
+                                             "rancher",     "cni.lock", "ssh",        "credstore", "credstore.encrypted"};
+
+        for (size_t i = 0; i < nd_count_of(hidden); i++)
+                if (nd_streq(name, hidden[i]))
+                        return true;
+        return name[0] == '.';
+}
+
+static void add_etc_entry(nd_bindplan *plan, const struct nd_bindplan_facts *facts, const char *name) {
+        nd_autofree char *path = nd_format("/etc/%s", name), *real = nd_format("%s%s", facts->machine, path);
+        struct stat st;
+
+        if (lstat(real, &st) < 0)
+                return;
+        if (S_ISLNK(st.st_mode)) {
+                char target[PATH_MAX];
+                ssize_t n = readlink(real, target, sizeof target - 1);
+
+                if (n > 0) {
+                        target[n] = '\0';
+                        add(plan, ND_BIND_SYMLINK, path, target);
+                }
+        } else if (access(real, R_OK) < 0) {
+                return; /* shadow and the like: the node has no business there */
+        } else if (S_ISDIR(st.st_mode)) {
+                add_read_only(plan, path);
+        } else if (S_ISREG(st.st_mode) && st.st_size <= ETC_FILE_BYTES) {
+                struct nd_bind *copy = add(plan, ND_BIND_COPY, path, path);
+
+                copy->optional = true;
+                copy->mode = st.st_mode & 0755;
+        }
+}
+
+static int by_name(const void *a, const void *b) {
+        return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+static struct nd_error *add_etc(nd_bindplan *plan, const struct nd_bindplan_facts *facts) {
+        nd_autofree char *path = nd_format("%s/etc", facts->machine), *hosts = nullptr, *hostname = nullptr;
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
+        DIR *directory = opendir(path);
+
+        if (!directory)
+                return nd_error_new(nd_code_of_errno(errno), errno, "list '%s'", path);
+        for (struct dirent *entry;
+             names.count < ETC_CEILING && (entry = readdir(directory));) /* NOLINT(concurrency-mt-unsafe) */
+                if (!etc_hidden(entry->d_name))
+                        nd_vector_push(&names, nd_strdup(entry->d_name));
+        (void) closedir(directory);
+        if (names.count > 0)
+                qsort(names.items, names.count, sizeof *names.items, by_name);
+
+        add(plan, ND_BIND_DIRECTORY, "/etc", nullptr);
+        nd_vector_each (name, &names) {
+                add_etc_entry(plan, facts, *name);
+        }
+        hosts = nd_format("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 %s\n", facts->name);
+        hostname = nd_format("%s\n", facts->name);
+        add(plan, ND_BIND_TEXT, "/etc/hosts", hosts);
+        add(plan, ND_BIND_TEXT, "/etc/hostname", hostname);
+        add(plan, ND_BIND_TEXT, "/etc/resolv.conf", facts->resolv ? facts->resolv : "");
+        add(plan, ND_BIND_SYMLINK, "/etc/mtab", "../proc/self/mounts");
+        return nullptr;
+}
+
+/* ---- /dev */
+
+static void add_devices(nd_bindplan *plan) {
+        static const char *const devices[] = {"/dev/null",    "/dev/zero", "/dev/full",    "/dev/random",
+                                              "/dev/urandom", "/dev/tty",  "/dev/net/tun", "/dev/fuse"};
+        static const char *const links[][2] = {{"/dev/fd", "/proc/self/fd"},       {"/dev/stdin", "/proc/self/fd/0"},
+                                               {"/dev/stdout", "/proc/self/fd/1"}, {"/dev/stderr", "/proc/self/fd/2"},
+                                               {"/dev/ptmx", "pts/ptmx"},          {"/dev/core", "/proc/kcore"}};
+
+        add_tmpfs(plan, "/dev", 0755);
+        for (size_t i = 0; i < nd_count_of(devices); i++)
+                add(plan, ND_BIND_FILE, devices[i], devices[i])->optional = true;
+        /* A kubelet follows the kernel's log. The machine's is not the node's to read. */
+        add(plan, ND_BIND_FILE, "/dev/kmsg", "/dev/null")->optional = true;
+        for (size_t i = 0; i < nd_count_of(links); i++)
+                add(plan, ND_BIND_SYMLINK, links[i][0], links[i][1]);
+        add(plan, ND_BIND_DEVPTS, "/dev/pts", nullptr);
+        add_tmpfs(plan, "/dev/shm", 01777);
+        add(plan, ND_BIND_MQUEUE, "/dev/mqueue", nullptr);
+}
+
+/* ---- what the user asks for */
+
+/* True when path is the directory or below it. */
+static bool within(const char *path, const char *directory) {
+        size_t length = strlen(directory);
+
+        return strncmp(path, directory, length) == 0 && (path[length] == '\0' || path[length] == '/');
+}
+
+static struct nd_error *refuse(const char *path, const char *why) {
+        return nd_error_new(ND_DENIED, 0, "--bind %s is refused: %s", path, why);
+}
+
+/* The same rules that the plan keeps by omission. */
+static struct nd_error *check_bind(const struct nd_bindplan_facts *facts, const char *path) {
+        static const char *const closed[] = {"/run", "/var/run", "/proc", "/sys", "/dev", "/tmp", "/var/tmp"};
+        nd_autofree char *ssh = nd_format("%s/.ssh", facts->home), *gnupg = nd_format("%s/.gnupg", facts->home);
+
+        if (path[0] != '/' || nd_streq(path, "/"))
+                return refuse(path, "it must be an absolute path below /");
+        for (size_t i = 0; i < nd_count_of(closed); i++)
+                if (within(path, closed[i]) || within(closed[i], path))
+                        return refuse(path, "the node has its own there; sockets of the machine's would take it for the user");
+        if (facts->runtime && (within(path, facts->runtime) || within(facts->runtime, path)))
+                return refuse(path, "the runtime directory holds sockets that would take the node for the user");
+        if (within(facts->home, path))
+                return refuse(path, "all of the home directory is too much; name a directory in it");
+        if (within(path, ssh) || within(path, gnupg))
+                return refuse(path, "keys and agents stay outside");
+        return nullptr;
+}
+
+static struct nd_error *add_bind(nd_bindplan *plan, const struct nd_bindplan_facts *facts, const char *word) {
+        size_t length = strlen(word);
+        bool read_only = length > 3 && nd_streq(word + length - 3, ":ro");
+        nd_autofree char *path = nd_strndup(word, read_only ? length - 3 : length),
+                         *real = nd_format("%s%s", facts->machine, path), *canonical = nullptr;
+        const char *seen;
+        struct stat st;
+        struct nd_bind *bind;
+
+        nd_try(check_bind(facts, path));
+        canonical = realpath(real, nullptr);
+        if (!canonical || stat(canonical, &st) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "--bind %s", path);
+        seen = canonical + strlen(facts->machine);
+        nd_try(check_bind(facts, seen)); /* a symbolic link may lead where we do not go */
+        bind = add(plan, S_ISDIR(st.st_mode) ? ND_BIND_TREE : ND_BIND_FILE, seen, seen);
+        bind->read_only = read_only;
+        return nullptr;
+}
+
+static struct nd_error *add_binds(nd_bindplan *plan, const struct nd_bindplan_facts *facts) {
+        nd_autofree char *list = nd_strdup(facts->binds ? facts->binds : "");
+        size_t count = 0;
+
+        for (char *word = list, *next; *word; word = next) {
+                size_t length = strcspn(word, ",");
+
+                next = word + length + (word[length] == ',');
+                word[length] = '\0';
+                if (length == 0)
+                        continue;
+                if (++count > BINDS_CEILING)
+                        return nd_error_new(ND_INVALID, 0, "--bind names more than %d paths", BINDS_CEILING);
+                nd_try(add_bind(plan, facts, word));
+        }
+        return nullptr;
+}
+
+/* ---- all of it */
+
+static void add_var(nd_bindplan *plan, const struct nd_bindplan_facts *facts) {
+        static const char *const kept[] = {"lib", "log", "cache"};
+
+        add(plan, ND_BIND_DIRECTORY, "/var", nullptr);
+        for (size_t i = 0; i < nd_count_of(kept); i++) {
+                nd_autofree char *target = nd_format("/var/%s", kept[i]), *source = nullptr;
+
+                if (!facts->data) {
+                        add(plan, ND_BIND_DIRECTORY, target, nullptr);
+                        continue;
+                }
+                source = nd_format("%s/%s", facts->data, kept[i]);
+                (void) add(plan, ND_BIND_TREE, target, source);
+        }
+        add_tmpfs(plan, "/var/tmp", 01777);
+        add(plan, ND_BIND_SYMLINK, "/var/run", "../run");
+}
+
+struct nd_error *nd_bindplan_make(const struct nd_bindplan_facts *facts, nd_bindplan *ret) {
+        static const char *const programs[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt"};
+        nd_cleanup(nd_bindplan_done) nd_bindplan plan = {};
+
+        for (size_t i = 0; i < nd_count_of(programs); i++)
+                add_programs(&plan, facts, programs[i]);
+        nd_try(add_etc(&plan, facts));
+        add_devices(&plan);
+        add(&plan, ND_BIND_PROC, "/proc", nullptr);
+        if (facts->own_network)
+                add(&plan, ND_BIND_SYSFS, "/sys", nullptr);
+        else
+                add_read_only(&plan, "/sys");
+        add(&plan, ND_BIND_CGROUP, "/sys/fs/cgroup", nullptr);
+        add_var(&plan, facts);
+        add_tmpfs(&plan, "/run", 0755);
+        add(&plan, ND_BIND_DIRECTORY, "/run/user/0", nullptr)->mode = 0700;
+        add_tmpfs(&plan, "/tmp", 01777);
+        add_tmpfs(&plan, "/root", 0700);
+        add(&plan, ND_BIND_DIRECTORY, "/home", nullptr);
+        add(&plan, ND_BIND_TREE, facts->api, facts->api)->read_only = true;
+        nd_try(add_binds(&plan, facts));
+        *ret = nd_take(plan, (nd_bindplan) {});
+        return nullptr;
+}
+
+void nd_bindplan_print(const nd_bindplan *plan, FILE *to) {
+        static const char *const kinds[] = {
+                [ND_BIND_DIRECTORY] = "directory", [ND_BIND_TMPFS] = "tmpfs",   [ND_BIND_TREE] = "tree",
+                [ND_BIND_FILE] = "file",           [ND_BIND_COPY] = "copy",     [ND_BIND_TEXT] = "written",
+                [ND_BIND_SYMLINK] = "link",        [ND_BIND_PROC] = "proc",     [ND_BIND_SYSFS] = "sysfs",
+                [ND_BIND_CGROUP] = "cgroup2",      [ND_BIND_DEVPTS] = "devpts", [ND_BIND_MQUEUE] = "mqueue",
+        };
+
+        nd_vector_each (bind, plan) {
+                bool from = bind->source && bind->kind != ND_BIND_TEXT && !nd_streq(bind->source, bind->target);
+
+                (void) fprintf(to, "%-9s %-2s %s%s%s\n", kinds[bind->kind], bind->read_only ? "ro" : "", bind->target,
+                               from ? (bind->kind == ND_BIND_SYMLINK ? " -> " : " from ") : "", from ? bind->source : "");
+        }
+}
+
+struct nd_error *nd_bindplan_check_data(const char *path) {
+        static const char *const remote[] = {"nfs", "cifs", "9p", "ceph"};
+        nd_autoclose int fd = -EBADF;
+        const char *name;
+
+        nd_try(nd_dir_open(AT_FDCWD, path, &fd));
+        name = nd_fs_name(fd);
+        for (size_t i = 0; i < nd_count_of(remote); i++)
+                if (nd_streq(name, remote[i]))
+                        return nd_error_new(
+                                ND_PRECONDITION, 0,
+                                "the data directory '%s' is on %s, whose server does not know the node's IDs; choose a local disk with --data",
+                                path, name);
+        return nullptr;
+}

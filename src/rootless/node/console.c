@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* console.c - see console.h
+ *
+ * Theory of operation
+ *   The command has the terminal or it does not. While it does (@foreground) our terminal is raw: every key goes to the pseudoterminal, whose own
+ *   settings decide what it means there, ^C and ^Z included. A command whose standard input and output both are a terminal has it from the start. Another one
+ *   (`run ... | less`, `echo | shell`) leaves the terminal to its neighbours, and its keys as well; when it touches the terminal
+ *   it is stopped, the monitor says so, and it gets it then. Meanwhile keys that signal reach us, and are handed on.
+ *   When the command is stopped, so are we: the terminal is put back, and our whole job stops, as if it were the command. SIGCONT undoes both.
+ *   In the background the terminal is left alone. Nothing tells a job that it was brought to the foreground while it ran, so we look.
+ *   The pseudoterminal is one of the node's devpts, so that the command finds its name. Root of the node may have put something else there; what
+ *   is not a devpts's own ptmx is not used, and the machine gives one instead.
+ * Owns       the pseudoterminal and the pipes to the monitor.
+ * Invariant  the terminal is as it was found while we are stopped, and when we end; also by a signal that can be caught. */
+#include "rootless/node/console.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
+#include <termios.h>
+
+#include "base/text.h"
+#include "sys/calls.h"
+
+enum {
+        PIECE = 16 << 10,
+        DRAIN_PIECES = 64, /* of what is left at the end; a process that stays behind may write for ever */
+        LOOK_US = 200 * 1000,
+        LATE_US = 1000 * 1000,
+        PTMX_MAJOR = 5,
+        PTMX_MINOR = 2,
+};
+
+struct nd_console {
+        int streams[ND_SESSION_STREAMS];
+        int master, slave;             /* -EBADF = none of the streams is a terminal */
+        int terminal;                  /* the caller's, for its settings and keys */
+        int screen;                    /* the caller's, for output */
+        bool own_terminal;             /* we have opened it */
+        int orders[2], reports[2];     /* read and write end */
+        bool foreground;               /* the command has the terminal */
+        bool raw;                      /* the caller's terminal is to be put back */
+        bool held;                     /* signals are blocked, and were as in mask */
+        struct termios before, inside; /* as the caller's was, as the command's shall be */
+        sigset_t mask;
+        sd_event *loop;
+        sd_event_source *input, *output, *report, *look, *late;
+        char queue[PIECE]; /* keys that the pseudoterminal did not take yet */
+        size_t queued;
+};
+
+/* ---- a crash */
+
+static int crash_terminal = -EBADF;
+static struct termios crash_settings;
+
+static void on_crash(int number) {
+        if (crash_terminal >= 0)
+                (void) tcsetattr(crash_terminal, TCSANOW, &crash_settings);
+        (void) raise(number); /* SA_RESETHAND: this ends us */
+}
+
+static void prepare_crash(const struct nd_console *c) {
+        static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+        struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int) SA_RESETHAND | SA_NODEFER};
+
+        crash_settings = c->before;
+        crash_terminal = c->terminal;
+        for (size_t i = 0; i < nd_count_of(numbers); i++)
+                (void) sigaction(numbers[i], &action, nullptr);
+}
+
+/* ---- settings of the terminals */
+
+/* A terminal that is not our controlling one has no foreground that we could be outside of. */
+static bool in_foreground(const struct nd_console *c) {
+        pid_t group = tcgetpgrp(c->terminal);
+
+        return group < 0 || group == getpgrp();
+}
+
+/* As the background may not, but a job that puts things back must. */
+static void set_terminal(int fd, const struct termios *settings) {
+        sigset_t block, before;
+
+        (void) sigemptyset(&block);
+        (void) sigaddset(&block, SIGTTOU);
+        (void) sigprocmask(SIG_BLOCK, &block, &before);
+        (void) tcsetattr(fd, TCSADRAIN, settings);
+        (void) sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
+/* In the background the terminal is as the job in the foreground wants it. */
+static void put_back(struct nd_console *c) {
+        if (c->raw && in_foreground(c))
+                set_terminal(c->terminal, &c->before);
+        c->raw = false;
+}
+
+static void take_size(struct nd_console *c) {
+        struct winsize size;
+
+        if (c->master >= 0 && ioctl(c->screen, TIOCGWINSZ, &size) == 0)
+                (void) ioctl(c->master, TIOCSWINSZ, &size);
+}
+
+static int on_look(sd_event_source *source, uint64_t usec, void *userdata);
+
+/* Takes the terminal if the command has it and we are in the foreground; else looks again soon. A shell may have put it back while we were stopped. */
+static void take_terminal(struct nd_console *c) {
+        struct termios raw;
+
+        if (!c->foreground)
+                return;
+        if (!in_foreground(c)) {
+                if (!c->look)
+                        (void) sd_event_add_time_relative(c->loop, &c->look, CLOCK_MONOTONIC, LOOK_US, 0, on_look, c);
+                return;
+        }
+        if (!c->raw)
+                (void) tcgetattr(c->terminal, &c->before);
+        raw = c->before;
+        cfmakeraw(&raw);
+        c->raw = tcsetattr(c->terminal, TCSADRAIN, &raw) == 0;
+        prepare_crash(c);
+        take_size(c);
+        if (c->input && c->queued < sizeof c->queue)
+                (void) sd_event_source_set_enabled(c->input, SD_EVENT_ON);
+}
+
+static int on_look([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        struct nd_console *c = userdata;
+
+        c->look = sd_event_source_disable_unref(c->look);
+        take_terminal(c);
+        return 0;
+}
+
+/* ---- copying */
+
+static void flush(struct nd_console *c) {
+        ssize_t n = c->queued > 0 ? write(c->master, c->queue, c->queued) : 0;
+
+        if (n > 0) {
+                c->queued -= (size_t) n;
+                memmove(c->queue, c->queue + n, c->queued);
+        }
+        (void) sd_event_source_set_io_events(c->output, c->queued > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
+        if (c->input && c->raw)
+                (void) sd_event_source_set_enabled(c->input, c->queued < sizeof c->queue ? SD_EVENT_ON : SD_EVENT_OFF);
+}
+
+static int on_input(sd_event_source *source, int fd, [[maybe_unused]] uint32_t events, void *userdata) {
+        struct nd_console *c = userdata;
+        ssize_t n;
+
+        if (!c->raw || !in_foreground(c)) { /* reading would stop us, though the command may not even want to read */
+                (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
+                c->raw = false;
+                take_terminal(c);
+                return 0;
+        }
+        n = read(fd, c->queue + c->queued, sizeof c->queue - c->queued);
+        if (n > 0)
+                c->queued += (size_t) n;
+        else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+                c->input = sd_event_source_disable_unref(c->input); /* the terminal is gone, and SIGHUP comes */
+        flush(c);
+        return 0;
+}
+
+/* Blocks while the terminal does. One that is gone takes nothing, and the command goes on. */
+static void write_screen(const struct nd_console *c, const char *bytes, size_t length) {
+        while (length > 0) {
+                ssize_t n = write(c->screen, bytes, length);
+
+                if (n < 0 && errno == EAGAIN)
+                        (void) poll(&(struct pollfd) {.fd = c->screen, .events = POLLOUT}, 1, -1);
+                else if (n < 0 && errno != EINTR)
+                        return;
+                if (n > 0) {
+                        bytes += n;
+                        length -= (size_t) n;
+                }
+        }
+}
+
+static bool copy_output(const struct nd_console *c) {
+        char piece[PIECE];
+        ssize_t n = read(c->master, piece, sizeof piece);
+
+        if (n > 0)
+                write_screen(c, piece, (size_t) n);
+        return n > 0;
+}
+
+static int on_output([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, uint32_t events, void *userdata) {
+        struct nd_console *c = userdata;
+
+        if (events & EPOLLIN)
+                (void) copy_output(c);
+        if (c->queued > 0)
+                flush(c);
+        return 0;
+}
+
+void nd_console_drain(struct nd_console *c) {
+        for (int i = 0; c->master >= 0 && i < DRAIN_PIECES && copy_output(c); i++)
+                ;
+}
+
+/* ---- jobs */
+
+static void order(const struct nd_console *c, unsigned char byte) {
+        (void) !write(c->orders[1], &byte, 1); /* a monitor that is gone has told, or will */
+}
+
+/* Stops until SIGCONT comes. Does nothing in an orphaned group, which the kernel does not stop: no shell would continue it. */
+static void stop_here(pid_t whom) {
+        sigset_t set, before;
+
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGTSTP);
+        (void) kill(whom, SIGTSTP);
+        (void) sigprocmask(SIG_UNBLOCK, &set, &before);
+        (void) sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
+static void stop_with_command(struct nd_console *c) {
+        bool whole = c->raw; /* where the terminal is not ours, its keys have reached the rest of the job already */
+
+        c->late = sd_event_source_disable_unref(c->late);
+        put_back(c);
+        stop_here(whole ? 0 : getpid());
+        take_terminal(c);
+        order(c, SIGCONT);
+}
+
+static int on_late([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        stop_with_command(userdata);
+        return 0;
+}
+
+/* We are to stop, and so is the command. Its report stops us; a command that ignores this signal does not keep us from it. */
+static void stop_both(struct nd_console *c) {
+        order(c, SIGTSTP);
+        if (!c->late)
+                (void) sd_event_add_time_relative(c->loop, &c->late, CLOCK_MONOTONIC, LATE_US, 0, on_late, c);
+}
+
+static void give_terminal(struct nd_console *c) {
+        c->foreground = true;
+        (void) tcsetattr(c->slave, TCSANOW, &c->before);
+        take_terminal(c);
+        order(c, ND_SESSION_FOREGROUND);
+}
+
+static int on_report([[maybe_unused]] sd_event_source *source, int fd, [[maybe_unused]] uint32_t events, void *userdata) {
+        struct nd_console *c = userdata;
+        char what = 0;
+        ssize_t n = read(fd, &what, 1);
+
+        if (n == 0)
+                c->report = sd_event_source_disable_unref(c->report);
+        else if (n == 1 && what == ND_SESSION_STOPPED)
+                stop_with_command(c);
+        else if (n == 1 && what == ND_SESSION_TERMINAL && c->master >= 0)
+                give_terminal(c);
+        return 0;
+}
+
+static int on_signal([[maybe_unused]] sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
+        struct nd_console *c = userdata;
+
+        switch (si->ssi_signo) {
+        case SIGWINCH:
+                take_size(c);
+                break;
+        case SIGCONT:
+                take_terminal(c);
+                order(c, SIGCONT);
+                break;
+        case SIGTSTP:
+                stop_both(c);
+                break;
+        default:
+                order(c, (unsigned char) si->ssi_signo);
+        }
+        return 0;
+}
+
+static const int watched[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
+
+void nd_console_hold_signals(struct nd_console *c) {
+        sigset_t set;
+
+        (void) sigemptyset(&set);
+        for (size_t i = 0; i < nd_count_of(watched); i++)
+                (void) sigaddset(&set, watched[i]);
+        (void) sigprocmask(SIG_BLOCK, &set, c->held ? nullptr : &c->mask);
+        c->held = true;
+}
+
+/* ---- beginning and end */
+
+static struct nd_error *check_stream(int stream) {
+        struct stat st;
+
+        if (fstat(stream, &st) < 0)
+                return nd_error_new(ND_INVALID, errno, "standard stream %d is not open", stream);
+        if (S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode))
+                return nd_error_new(ND_INVALID, 0, "standard stream %d is a %s, which would lead out of the node", stream,
+                                    S_ISDIR(st.st_mode) ? "directory" : "block device");
+        return nullptr;
+}
+
+static bool is_ptmx(int fd) {
+        struct statfs fs;
+        struct stat st;
+
+        return fstatfs(fd, &fs) == 0 && fs.f_type == DEVPTS_SUPER_MAGIC && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) &&
+               major(st.st_rdev) == PTMX_MAJOR && minor(st.st_rdev) == PTMX_MINOR;
+}
+
+/* The node's own devpts, as long as it is one. What is there is looked at before it is opened. */
+static int open_master(int root) {
+        struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+        nd_autoclose int place = root < 0 ? -EBADF : nd_sys->openat2(root, "dev/pts/ptmx", &how, sizeof how);
+        char path[32];
+        int fd = -EBADF;
+
+        if (place >= 0 && is_ptmx(place)) {
+                (void) snprintf(path, sizeof path, "/proc/self/fd/%d", place);
+                fd = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+        }
+        if (fd < 0)
+                fd = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+        return fd;
+}
+
+static struct nd_error *make_terminal(struct nd_console *c, int root) {
+        c->master = open_master(root);
+        if (c->master < 0 || ioctl(c->master, TIOCSPTLCK, &(int) {0}) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make a pseudoterminal for the node");
+        c->slave = ioctl(c->master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+        if (c->slave < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "open the node's end of a pseudoterminal");
+        return nullptr;
+}
+
+/* Which descriptor stands for the caller's terminal: one that can be read, and one that can be written. */
+static void find_terminal(struct nd_console *c, const bool terminals[ND_SESSION_STREAMS]) {
+        for (int i = ND_SESSION_STREAMS - 1; i >= 0; i--) {
+                int access_mode = terminals[i] ? fcntl(i, F_GETFL) & O_ACCMODE : -1;
+
+                if (access_mode == O_RDWR || access_mode == O_RDONLY)
+                        c->terminal = i;
+        }
+        c->screen = terminals[1] ? 1 : terminals[2] ? 2 : 0;
+        if (c->terminal < 0) {
+                c->terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+                c->own_terminal = c->terminal >= 0;
+        }
+        if (c->terminal < 0)
+                c->terminal = c->screen; /* its keys cannot be read, then */
+}
+
+/* Until the command has the terminal, ours does the echo and the ends of lines: they must not be done twice. */
+static void set_inside(struct nd_console *c) {
+        (void) tcgetattr(c->terminal, &c->before);
+        c->inside = c->before;
+        if (!c->foreground) {
+                c->inside.c_lflag &= ~(tcflag_t) (ECHO | ECHONL);
+                c->inside.c_oflag &= ~(tcflag_t) OPOST;
+        }
+        (void) tcsetattr(c->slave, TCSANOW, &c->inside);
+        take_size(c);
+}
+
+struct nd_error *nd_console_new(int root, struct nd_console **ret) {
+        nd_cleanup(nd_console_done) struct nd_console *c = nd_new(struct nd_console);
+        bool terminals[ND_SESSION_STREAMS];
+
+        c->master = c->slave = c->terminal = -EBADF;
+        c->orders[0] = c->orders[1] = c->reports[0] = c->reports[1] = -EBADF;
+        for (int i = 0; i < ND_SESSION_STREAMS; i++) {
+                nd_try(check_stream(i));
+                terminals[i] = isatty(i);
+                c->streams[i] = i;
+        }
+        if (nd_sys->pipe2(c->orders, O_CLOEXEC) < 0 || nd_sys->pipe2(c->reports, O_CLOEXEC) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make a pipe");
+        if (terminals[0] || terminals[1] || terminals[2]) {
+                nd_try(make_terminal(c, root));
+                find_terminal(c, terminals);
+                c->foreground = terminals[0] && terminals[1];
+                set_inside(c);
+                for (int i = 0; i < ND_SESSION_STREAMS; i++)
+                        if (terminals[i])
+                                c->streams[i] = c->slave;
+        }
+        *ret = nd_take_ptr(c);
+        return nullptr;
+}
+
+void nd_console_session(const struct nd_console *c, struct nd_session *ret) {
+        memcpy(ret->streams, c->streams, sizeof ret->streams);
+        ret->terminal = c->slave;
+        ret->foreground = c->foreground;
+        ret->orders = c->orders[0];
+        ret->reports = c->reports[1];
+}
+
+struct nd_error *nd_console_start(struct nd_console *c, sd_event *loop) {
+        int r;
+
+        c->loop = sd_event_ref(loop);
+        nd_close_fd(&c->orders[0]);
+        nd_close_fd(&c->reports[1]);
+        (void) fcntl(c->orders[1], F_SETFL, O_NONBLOCK);
+        (void) fcntl(c->reports[0], F_SETFL, O_NONBLOCK);
+        (void) signal(SIGPIPE, SIG_IGN);
+        nd_console_hold_signals(c);
+        r = sd_event_add_io(loop, &c->report, c->reports[0], EPOLLIN, on_report, c);
+        for (size_t i = 0; r >= 0 && i < nd_count_of(watched); i++)
+                r = sd_event_add_signal(loop, nullptr, watched[i], on_signal, c);
+        if (r >= 0 && c->master >= 0)
+                r = sd_event_add_io(loop, &c->output, c->master, EPOLLIN, on_output, c);
+        if (r >= 0 && c->master >= 0) {
+                r = sd_event_add_io(loop, &c->input, c->terminal, EPOLLIN, on_input, c);
+                if (r >= 0)
+                        r = sd_event_source_set_enabled(c->input, SD_EVENT_OFF);
+                take_terminal(c);
+        }
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "watch the terminal") : nullptr;
+}
+
+void nd_console_free(struct nd_console *c) {
+        if (!c)
+                return;
+        put_back(c);
+        crash_terminal = -EBADF;
+        sd_event_source_disable_unref(c->input);
+        sd_event_source_disable_unref(c->output);
+        sd_event_source_disable_unref(c->report);
+        sd_event_source_disable_unref(c->look);
+        sd_event_source_disable_unref(c->late);
+        sd_event_unref(c->loop);
+        nd_close_fd(&c->master);
+        nd_close_fd(&c->slave);
+        for (int i = 0; i < 2; i++) {
+                nd_close_fd(&c->orders[i]);
+                nd_close_fd(&c->reports[i]);
+        }
+        if (c->own_terminal)
+                nd_close_fd(&c->terminal);
+        if (c->held)
+                (void) sigprocmask(SIG_SETMASK, &c->mask, nullptr);
+        free(c);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* console.h - what stands between the caller's terminal and a command in the node
+ *
+ * A terminal obeys ioctls of the processes that have it: TIOCSTI types into it, TIOCLINUX pastes on a virtual console. So no descriptor of the caller's
+ * terminal gets into the node, whichever of the three streams it is, and neither does the caller's session. In its place the command gets a
+ * pseudoterminal of the node's own, and this program copies between the two. Streams that are not a terminal are handed on as they are. */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include "base/error.h"
+#include "rootless/node/session.h"
+
+struct nd_console;
+
+/* Looks at our streams. root is the node's root directory, from where the pseudoterminal comes. ND_INVALID for a stream that would lead out of the node. */
+[[nodiscard]] struct nd_error *nd_console_new(int root, struct nd_console **ret);
+
+/* Puts the terminal back and frees everything. */
+void nd_console_free(struct nd_console *console);
+static inline void nd_console_done(struct nd_console **console) {
+        nd_console_free(*console);
+}
+
+/* The part of a session that is the console's: streams, terminal, foreground, orders and reports. The descriptors stay ours. */
+void nd_console_session(const struct nd_console *console, struct nd_session *ret);
+
+/* Blocks the signals that nd_console_start() watches, so that none that comes before it is lost. Processes that are cloned from here on, and are not the
+ * command, have to undo that. */
+void nd_console_hold_signals(struct nd_console *console);
+
+/* The session runs: takes the terminal and copies until the loop ends. */
+[[nodiscard]] struct nd_error *nd_console_start(struct nd_console *console, sd_event *loop);
+
+/* The command has ended: writes what is left of its output. */
+void nd_console_drain(struct nd_console *console);

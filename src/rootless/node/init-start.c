@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init-start.c - see init-start.h
+ *
+ * Theory of operation
+ *   launcher --clone--> builder --clone--> holder, a child of the launcher as well (CLONE_PARENT)
+ *
+ *   The builder has a user and a mount namespace of its own. It makes what the node must not be able to change (mounts.c), then clones the
+ *   holder into all of the node's namespaces and ends. Since the holder's user namespace is another one than the builder's, the kernel locks the
+ *   flags of the mounts that the builder has made. Both execute nothing, so they keep their capabilities over what they have made.
+ *   newuidmap and newgidmap write the builder's maps, with a deadline each: they may ask a directory service. The builder writes the holder's,
+ *   which map every ID to itself.
+ *   The cgroup namespace's root is the cgroup that the cloning process is in: the delegated one. Therefore nothing is cloned into a leaf;
+ *   launcher and holder move to leaves afterwards, when the builder has ended, since the kernel hands controllers on only from a cgroup
+ *   without processes.
+ *   Builder and holder talk to the launcher over one socket pair, the holder after the builder has ended. They name each phase before it begins, so that
+ *   a deadline's error can say what hung. PR_SET_PDEATHSIG is set after the IDs, which would clear it; the launcher may be gone by then,
+ *   and the closed socket tells.
+ *   The holder never has the caller's terminal, neither as a stream nor as its controlling one: root of the node can open the holder's
+ *   descriptors, and trace it.
+ * Invariant  until "ready" the child has done nothing that its death does not undo. */
+#include "rootless/node/init-start.h"
+
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/text.h"
+#include "net/unix.h"
+#include "rootless/core/control.h"
+#include "rootless/forward/confine.h"
+#include "rootless/network/network.h"
+#include "rootless/node/init.h"
+#include "rootless/node/mounts.h"
+#include "sys/calls.h"
+#include "sys/child.h"
+#include "sys/file.h"
+
+enum {
+        PHASE_DEADLINE_US = 15 * 1000000,
+        BACKLOG = 64,
+};
+
+/* ---- the holder */
+
+static struct nd_error *say(int fd, const char *verb, const char *name) {
+        nd_autotext text = ND_CONTROL_TEXT;
+
+        nd_control_begin(&text, verb);
+        if (name)
+                nd_control_add(&text, "name", name);
+        return nd_control_send(fd, &text, nullptr, 0);
+}
+
+/* Waits until the maps are written. */
+static struct nd_error *become_root(int fd) {
+        nd_cleanup(nd_control_done) struct nd_control go = {};
+
+        nd_try(nd_control_receive(fd, 0, &go));
+        /* Raw calls: libc's wrappers signal other threads through state that a clone without libc does not have. Groups go first,
+         * while we may still drop them; where the kernel denies that (no subordinate group IDs) they stay. */
+        (void) syscall(SYS_setgroups, 0, nullptr);
+        if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "become root of the user namespace");
+        /* Changing IDs made us undumpable: nobody could write the maps of namespaces in ours, nor enter ours. */
+        if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "become dumpable");
+        return nullptr;
+}
+
+static struct nd_error *set_names(const struct nd_holder_plan *plan) {
+        if (sethostname(plan->name, strlen(plan->name)) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "set the node's host name");
+        return nullptr;
+}
+
+static struct nd_error *write_cgroup(const char *file, const char *text) {
+        nd_autofree char *path = nd_format("/sys/fs/cgroup/%s", file);
+        nd_autoclose int fd = nd_sys->openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
+
+        if (fd < 0 || nd_sys->write(fd, text, strlen(text)) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "write '%s' to '%s' (is the cgroup delegated?)", text,
+                                    path);
+        return nullptr;
+}
+
+/* Moves us to our leaf and hands every controller on to leaves that will come. One that cannot be handed on (a v1 hierarchy or
+ * a realtime process has it) is missing for pods, and `status` shows which there are; it does not stop the node. */
+static struct nd_error *enter_leaf(const struct nd_holder_plan *plan) {
+        nd_autofree char *controllers = nullptr;
+
+        if (!plan->cgroup)
+                return nullptr;
+        nd_try(nd_dir_make(AT_FDCWD, "/sys/fs/cgroup/holder", 0755));
+        nd_try(write_cgroup("holder/cgroup.procs", "0"));
+        nd_try(nd_file_read_kernel("/sys/fs/cgroup/cgroup.controllers", 4096, &controllers));
+        for (char *word = controllers; *word;) {
+                size_t length = strcspn(word, " \n");
+                nd_autofree char *enable = nd_format("+%.*s", (int) length, word);
+                nd_autoerror struct nd_error *missing = length > 0 ? write_cgroup("cgroup.subtree_control", enable) : nullptr;
+
+                word += length + (word[length] != '\0');
+        }
+        return nullptr;
+}
+
+static struct nd_error *set_network(const struct nd_holder_plan *plan) {
+        if (plan->network->driver == ND_NET_HOST)
+                return nullptr;
+        nd_try(nd_network_prepare());
+        return nd_network_apply(plan->network);
+}
+
+static struct nd_error *set_view(const struct nd_holder_plan *plan) {
+        return nd_view_enter(plan->binds);
+}
+
+static struct nd_error *confine([[maybe_unused]] const struct nd_holder_plan *plan) {
+        return nd_confine_node();
+}
+
+/* What the phases need no socket for. */
+static const struct {
+        const char *name;
+        struct nd_error *(*run)(const struct nd_holder_plan *plan);
+} phases[] = {
+        {"host name", set_names},        {"mounts", set_view}, {"cgroup", enter_leaf}, {"network", set_network},
+        {"system call filter", confine},
+};
+
+static struct nd_error *build(const struct nd_holder_plan *plan, int fd) {
+        nd_try(become_root(fd));
+        if (plan->die_with_us && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "bind the node to its launcher");
+        for (size_t i = 0; i < nd_count_of(phases); i++) {
+                nd_try(say(fd, "phase", phases[i].name));
+                nd_try(phases[i].run(plan));
+        }
+        return say(fd, "ready", nullptr);
+}
+
+/* A session of its own, and no terminal or file of the machine at hand. */
+static void detach(void) {
+        nd_autoclose int null = nd_sys->openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
+
+        (void) setsid();
+        for (int stream = STDIN_FILENO; null >= 0 && stream <= STDERR_FILENO; stream++)
+                (void) dup2(null, stream);
+}
+
+/* Root in the node can open what stands in /proc/1/fd: a directory there would lead out of the node, and a lock would be held for
+ * as long as the node lives. So everything is closed but the two sockets. */
+static void keep_only(int *fd, int *listener) {
+        enum { ASIDE = 64, FIRST = STDERR_FILENO + 1 };
+        int aside[2] = {fcntl(*fd, F_DUPFD_CLOEXEC, ASIDE), fcntl(*listener, F_DUPFD_CLOEXEC, ASIDE)};
+
+        *fd = dup3(aside[0], FIRST, O_CLOEXEC);
+        *listener = dup3(aside[1], FIRST + 1, O_CLOEXEC);
+        (void) close_range(FIRST + 2, ~0U, 0);
+}
+
+[[noreturn]] static void fail(struct nd_error *error, int fd) {
+        nd_autotext text = ND_CONTROL_TEXT;
+
+        nd_control_add_error(&text, error);
+        nd_error_free(nd_control_send(fd, &text, nullptr, 0)); /* a launcher that is gone hears nothing */
+        _exit(EXIT_FAILURE);
+}
+
+[[noreturn]] static void holder_main(const struct nd_holder_plan *plan, int fd, int listener) {
+        struct nd_error *error;
+
+        (void) setsid();
+        keep_only(&fd, &listener); /* not the builder's descriptor of the machine's /proc */
+        error = build(plan, fd);
+        if (error)
+                fail(error, fd);
+        (void) close(fd);
+        error = nd_init_serve(listener, plan->cgroup != nullptr);
+        _exit(error ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+/* ---- the builder */
+
+/* Every ID of the builder's user namespace is itself in the holder's; in the same extents, since the kernel maps none across two. */
+static struct nd_error *map_same(const struct nd_holder_plan *plan, int procfd) {
+        nd_cleanup(nd_id_maps_done) nd_id_maps uids = {}, gids = {};
+
+        nd_vector_each (map, &plan->uids) {
+                nd_vector_push(&uids, ((struct nd_id_map) {map->inside, map->inside, map->count}));
+        }
+        nd_vector_each (map, &plan->gids) {
+                nd_vector_push(&gids, ((struct nd_id_map) {map->inside, map->inside, map->count}));
+        }
+        return nd_userns_write_maps(
+                &(struct nd_userns_plan) {
+                        .uids = uids.items, .uid_count = uids.count, .gids = gids.items, .gid_count = gids.count},
+                procfd);
+}
+
+/* Returns in the builder only; the holder goes its own way. */
+static struct nd_error *clone_holder(const struct nd_holder_plan *plan, int fd, int listener, pid_t *ret) {
+        struct clone_args arguments = {.flags = CLONE_PARENT | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
+                                                CLONE_NEWUTS | CLONE_NEWCGROUP |
+                                                (plan->network->driver == ND_NET_HOST ? 0 : CLONE_NEWNET)};
+        pid_t pid = nd_sys->clone3(&arguments, sizeof arguments);
+
+        if (pid < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make the node's namespaces");
+        if (pid == 0)
+                holder_main(plan, fd, listener);
+        *ret = pid;
+        return nullptr;
+}
+
+static struct nd_error *prepare(const struct nd_holder_plan *plan, int fd, int listener, int proc) {
+        nd_autoclose int procfd = -EBADF;
+        nd_autofree char *number = nullptr;
+        nd_autotext text = ND_CONTROL_TEXT;
+        pid_t pid = 0;
+
+        nd_try(say(fd, "phase", "ID maps"));
+        nd_try(become_root(fd));
+        nd_try(say(fd, "phase", "read-only mounts"));
+        nd_try(nd_view_prepare(plan->binds));
+        nd_try(say(fd, "phase", "namespaces"));
+        nd_try(clone_holder(plan, fd, listener, &pid));
+        number = nd_format("%d", (int) pid);
+        nd_try(nd_dir_open(proc, number, &procfd));
+        nd_try(map_same(plan, procfd));
+        nd_control_begin(&text, "holder");
+        nd_control_add(&text, "pid", number);
+        return nd_control_send(fd, &text, nullptr, 0);
+}
+
+/* Root of the node can read the holder's memory, and /proc/1/environ for as long as the node lives. Each command is given its own environment. */
+static void forget_environment(void) {
+        for (char **variable = environ; *variable; variable++)
+                explicit_bzero(*variable, strlen(*variable));
+        environ[0] = nullptr;
+}
+
+[[noreturn]] static void builder_main(const struct nd_holder_plan *plan, int fd, int listener) {
+        nd_autoclose int proc = -EBADF;
+        struct nd_error *error;
+
+        detach();
+        keep_only(&fd, &listener);
+        forget_environment();
+        (void) prctl(PR_SET_NAME, "nodens-holder");
+        error = nd_dir_open(AT_FDCWD, "/proc", &proc); /* by its path it is gone when the holder's maps are to be written */
+        if (!error)
+                error = prepare(plan, fd, listener, proc);
+        if (error)
+                fail(error, fd);
+        _exit(EXIT_SUCCESS);
+}
+
+/* ---- the launcher */
+
+static struct nd_error *write_map(const char *program, pid_t pid, const nd_id_maps *maps) {
+        nd_cleanup(nd_words_done) nd_words words = {};
+        nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
+        struct nd_child_plan plan = {.deadline_us = PHASE_DEADLINE_US, .output_ceiling = 4096};
+        struct nd_error *error;
+
+        nd_vector_push(&words, nd_strdup(program));
+        nd_vector_push(&words, nd_format("%d", (int) pid));
+        nd_vector_each (map, maps) {
+                nd_vector_push(&words, nd_format("%u", map->inside));
+                nd_vector_push(&words, nd_format("%u", map->outside));
+                nd_vector_push(&words, nd_format("%u", map->count));
+        }
+        nd_vector_push(&words, (char *) nullptr);
+        plan.argv = (const char *const *) words.items;
+        error = nd_child_run(&plan, &result);
+        if (error)
+                return nd_error_wrap(error, "Debian's package uidmap has it");
+        return nd_error_wrap(nd_child_result_error(&result, program), "map the node's IDs");
+}
+
+/* The launcher leaves the delegated root, so that it can hand controllers on. */
+static struct nd_error *leave_root(const char *cgroup) {
+        nd_autofree char *leaf = nd_format("/sys/fs/cgroup%s/launcher", cgroup), *procs = nd_format("%s/cgroup.procs", leaf);
+        nd_autoclose int fd = -EBADF;
+
+        nd_try(nd_dir_make(AT_FDCWD, leaf, 0755));
+        fd = nd_sys->openat(AT_FDCWD, procs, O_WRONLY | O_CLOEXEC, 0);
+        if (fd < 0 || nd_sys->write(fd, "0", 1) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "move to '%s'", leaf);
+        return nullptr;
+}
+
+/* Reads what the other side says until it says the awaited verb, and returns that message. */
+static struct nd_error *follow(int fd, const char *awaited, struct nd_control *ret) {
+        char phase[64] = "start";
+
+        for (;;) {
+                nd_cleanup(nd_control_done) struct nd_control message = {};
+                struct nd_error *error = nd_control_receive(fd, PHASE_DEADLINE_US, &message);
+                const char *name;
+
+                if (error || nd_streq(message.verb, "error"))
+                        return nd_error_wrap(error ? error : nd_control_error(&message), "the node's phase '%s'", phase);
+                if (nd_streq(message.verb, awaited)) {
+                        *ret = nd_take(message, (struct nd_control) {});
+                        return nullptr;
+                }
+                name = nd_control_get(&message, "name");
+                (void) snprintf(phase, sizeof phase, "%s", name ? name : "?");
+        }
+}
+
+static void reap(int pidfd) {
+        siginfo_t end;
+
+        (void) waitid(P_PIDFD, (id_t) pidfd, &end, WEXITED); /* one that is reaped already does no harm */
+}
+
+static void end_child(int pidfd) {
+        if (pidfd < 0)
+                return;
+        (void) nd_sys->pidfd_send_signal(pidfd, SIGKILL, 0);
+        reap(pidfd);
+}
+
+/* The builder says who the holder is: a child of ours that is not reaped yet, so the number is still its own. */
+static struct nd_error *take_holder(int fd, pid_t *ret_pid, int *ret_pidfd) {
+        nd_cleanup(nd_control_done) struct nd_control message = {};
+        const char *text;
+        uint64_t pid;
+        int pidfd;
+
+        nd_try(follow(fd, "holder", &message));
+        text = nd_control_get(&message, "pid");
+        if (!text || nd_parse_u64(text, INT32_MAX, &pid) < 0 || pid < 2)
+                return nd_error_new(ND_INTERNAL, EPROTO, "the node's builder names no holder");
+        pidfd = pidfd_open((pid_t) pid, 0);
+        if (pidfd < 0)
+                return nd_error_new(ND_INTERNAL, errno, "open the node's holder, process %s", text);
+        *ret_pid = (pid_t) pid;
+        *ret_pidfd = pidfd;
+        return nullptr;
+}
+
+/* From the builder's clone to the holder's pidfd. The builder ends by itself; the kernel takes a while to take its mounts apart. */
+static struct nd_error *guide_builder(const struct nd_holder_plan *plan, pid_t builder, int builder_pidfd, int fd,
+                                      pid_t *ret_pid, int *ret_pidfd) {
+        struct nd_error *error = plan->cgroup ? leave_root(plan->cgroup) : nullptr;
+
+        if (!error)
+                error = write_map("newuidmap", builder, &plan->uids);
+        if (!error)
+                error = write_map("newgidmap", builder, &plan->gids);
+        if (!error)
+                error = say(fd, "go", nullptr);
+        if (!error)
+                error = take_holder(fd, ret_pid, ret_pidfd);
+        if (error)
+                end_child(builder_pidfd);
+        else if (plan->cgroup)
+                reap(builder_pidfd); /* it is in the delegated cgroup, too */
+        return error;
+}
+
+static struct nd_error *guide_holder(int fd) {
+        nd_cleanup(nd_control_done) struct nd_control message = {};
+
+        nd_try(say(fd, "go", nullptr));
+        return follow(fd, "ready", &message);
+}
+
+static struct nd_error *listen_at(const char *path, int *ret_fd) {
+        struct sockaddr_un address;
+        nd_autoclose int fd = -EBADF;
+        mode_t mask;
+        int r;
+
+        nd_try(nd_unix_address(path, &address));
+        (void) nd_sys->unlinkat(AT_FDCWD, path, 0); /* of a dead node: we hold the lock */
+        fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+                return nd_error_new(ND_INTERNAL, errno, "make a socket");
+        mask = umask(0177);
+        r = bind(fd, (struct sockaddr *) &address, sizeof address);
+        (void) umask(mask);
+        if (r < 0 || listen(fd, BACKLOG) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "listen at '%s'", path);
+        *ret_fd = nd_take_fd(fd);
+        return nullptr;
+}
+
+static const char *why_no_namespaces(void) {
+        nd_autofree char *value = nullptr;
+        nd_autoerror struct nd_error *absent =
+                nd_file_read_kernel("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 16, &value);
+
+        if (!absent && value[0] == '1')
+                return "AppArmor withholds user namespaces; load the profile of nodens-rootless";
+        return "'nodens check --rootless' says what withholds them";
+}
+
+struct nd_error *nd_holder_start(const struct nd_holder_plan *plan, pid_t *ret_pid, int *ret_pidfd) {
+        nd_autoclose int ours = -EBADF, theirs = -EBADF, builder_pidfd = -EBADF, pidfd = -EBADF, listener = -EBADF;
+        struct clone_args arguments = {.flags = CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS,
+                                       .exit_signal = SIGCHLD,
+                                       .pidfd = (uintptr_t) &builder_pidfd};
+        struct nd_error *error;
+        int pair[2];
+        pid_t builder, pid = 0;
+
+        nd_try(listen_at(plan->socket, &listener));
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "make a socket pair");
+        ours = pair[0];
+        theirs = pair[1];
+        builder = nd_sys->clone3(&arguments, sizeof arguments);
+        if (builder < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make the node's namespaces (%s)", why_no_namespaces());
+        if (builder == 0) {
+                (void) close(ours); /* or the launcher's death would not be seen */
+                builder_main(plan, theirs, listener);
+        }
+        nd_close_fd(&theirs);
+        error = guide_builder(plan, builder, builder_pidfd, ours, &pid, &pidfd);
+        if (!error)
+                error = guide_holder(ours);
+        reap(builder_pidfd);
+        if (error) {
+                end_child(pidfd);
+                (void) nd_sys->unlinkat(AT_FDCWD, plan->socket, 0);
+                return error;
+        }
+        *ret_pid = pid;
+        *ret_pidfd = nd_take_fd(pidfd);
+        return nullptr;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init-start.h - starting the process that a node's namespaces live by */
+#pragma once
+
+#include <sys/types.h>
+
+#include "rootless/network/netplan.h"
+#include "rootless/node/bindplan.h"
+#include "sys/userns.h"
+
+struct nd_holder_plan {
+        const char *name;
+        const nd_bindplan *binds;
+        const struct nd_netplan *network;
+        const char *socket; /* where it shall listen */
+        nd_id_maps uids, gids;
+        const char *cgroup; /* the delegated cgroup that we are in, as a path of the machine; nullptr = none */
+        bool die_with_us;   /* the node ends with the calling process */
+};
+
+/* Returns when the node is ready to start things. On an error nothing is left. */
+[[nodiscard]] struct nd_error *nd_holder_start(const struct nd_holder_plan *plan, pid_t *ret_pid, int *ret_pidfd);

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init.c - see init.h
+ *
+ * Theory of operation
+ *   One listening socket, which only the user outside can reach, and one source per connection. A request is one message and gets
+ *   one answer (control.h); "start" gets a second one, "ended", when that process is over, so the client only has to wait. A
+ *   connection has at most one process: the monitor of a command (session.h). SIGCHLD makes us reap whatever there is: our own, and orphans of the node.
+ *   "stop" and SIGTERM do the same: SIGTERM to everybody, after @GRACE_US SIGKILL, and the end when nobody is left.
+ * Invariant  a process runs in a cgroup leaf of its own name below the delegated root, where there is one; nothing ever runs in the
+ *            root itself, or the kernel would not let controllers be handed on. */
+#include "rootless/node/init.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <systemd/sd-event.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "rootless/core/control.h"
+#include "rootless/network/network.h"
+#include "rootless/network/sockets.h"
+#include "rootless/node/mounts.h"
+#include "rootless/node/session.h"
+#include "sys/calls.h"
+#include "sys/file.h"
+
+enum {
+        GRACE_US = 10 * 1000000,
+        CONNECTIONS = 256,
+};
+
+struct connection {
+        struct connection *next;
+        struct init *init;
+        int fd;
+        sd_event_source *source;
+        pid_t pid;                        /* 0 = none */
+        struct nd_sockets_answer sockets; /* descriptors of the answer that is being made */
+};
+
+struct init {
+        sd_event *loop;
+        struct connection *connections;
+        size_t count;
+        bool has_cgroup;
+        bool stopping;
+        bool sockets_tried; /* whether clients' addresses can be kept is known, */
+        bool sockets_keep;  /* and they can */
+};
+
+static void connection_free(struct connection *c) {
+        for (struct connection **at = &c->init->connections; *at; at = &(*at)->next)
+                if (*at == c) {
+                        *at = c->next;
+                        c->init->count--;
+                        break;
+                }
+        sd_event_source_disable_unref(c->source);
+        nd_sockets_answer_done(&c->sockets);
+        nd_close_fd(&c->fd);
+        free(c);
+}
+
+/* ---- starting */
+
+/* The leaf that a process is started in. */
+static struct nd_error *open_leaf(const char *name, int *ret_fd) {
+        nd_autofree char *path = nd_format("/sys/fs/cgroup/%s", name);
+
+        if (strchr(name, '/') || name[0] == '.' || name[0] == '\0')
+                return nd_error_new(ND_INVALID, 0, "'%s' cannot name a cgroup", name);
+        nd_try(nd_dir_make(AT_FDCWD, path, 0755));
+        return nd_dir_open(AT_FDCWD, path, ret_fd);
+}
+
+/* What a "start" brings: three streams, the monitor's two pipes and, where the command has one, its terminal. */
+static struct nd_error *take_session(const struct nd_control *message, struct nd_session *ret) {
+        enum { ORDERS = ND_SESSION_STREAMS, REPORTS, TERMINAL };
+        bool terminal = nd_control_get(message, "terminal") != nullptr;
+
+        if (message->descriptor_count != TERMINAL + (terminal ? 1u : 0u))
+                return nd_error_new(ND_INVALID, 0, "starting takes three streams, two pipes and at most one terminal");
+        memcpy(ret->streams, message->descriptors, sizeof ret->streams);
+        ret->orders = message->descriptors[ORDERS];
+        ret->reports = message->descriptors[REPORTS];
+        ret->terminal = terminal ? message->descriptors[TERMINAL] : -EBADF;
+        ret->foreground = nd_control_get(message, "foreground") != nullptr;
+        ret->directory = nd_control_get(message, "directory");
+        return nullptr;
+}
+
+[[noreturn]] static void become_monitor(const struct nd_session *session) {
+        int r = nd_session_prepare(session);
+
+        if (r == 0)
+                nd_session_lead(session);
+        r = -r;
+        (void) !write(session->failure, &r, sizeof r);
+        _exit(127);
+}
+
+static struct nd_error *start_process(struct init *init, const struct nd_control *message, pid_t *ret_pid) {
+        nd_autofree const char **argv = nd_control_all(message, "arg"), **environment = nd_control_all(message, "env");
+        const char *leaf = nd_control_get(message, "leaf");
+        nd_autoclose int failure = -EBADF, failure_end = -EBADF, cgroup = -EBADF;
+        struct nd_session session = {.argv = (char *const *) argv, .environment = (char *const *) environment, .node = -EBADF};
+        struct clone_args arguments = {.exit_signal = SIGCHLD};
+        int fds[2], status = 0;
+        ssize_t n;
+        pid_t pid;
+
+        if (!argv[0])
+                return nd_error_new(ND_INVALID, 0, "starting takes a program");
+        nd_try(take_session(message, &session));
+        if (init->has_cgroup) {
+                nd_try(open_leaf(leaf ? leaf : "node", &cgroup));
+                arguments.flags |= CLONE_INTO_CGROUP;
+                arguments.cgroup = (uint64_t) cgroup;
+        }
+        if (nd_sys->pipe2(fds, O_CLOEXEC) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "make a pipe");
+        failure = fds[0];
+        failure_end = session.failure = fds[1];
+        pid = nd_sys->clone3(&arguments, sizeof arguments);
+        if (pid < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "start '%s'", argv[0]);
+        if (pid == 0)
+                become_monitor(&session);
+        nd_close_fd(&failure_end);
+        while ((n = read(failure, &status, sizeof status)) < 0 && errno == EINTR)
+                ;
+        if (n == sizeof status)
+                return nd_error_new(status == ENOENT ? ND_NOT_FOUND : nd_code_of_errno(status), status, "execute '%s'",
+                                    argv[0]);
+        *ret_pid = pid;
+        return nullptr;
+}
+
+/* ---- requests: each takes the message and adds its answer's fields */
+
+typedef struct nd_error *(*handler)(struct connection *c, const struct nd_control *message, struct nd_text *answer);
+
+static struct nd_error *on_start(struct connection *c, const struct nd_control *message, struct nd_text *answer) {
+        nd_autofree char *pid = nullptr;
+
+        if (c->pid > 0)
+                return nd_error_new(ND_PRECONDITION, 0, "this connection has started something already");
+        if (c->init->stopping)
+                return nd_error_new(ND_UNAVAILABLE, 0, "the node is being stopped");
+        nd_try(start_process(c->init, message, &c->pid));
+        pid = nd_format("%d", (int) c->pid);
+        nd_control_add(answer, "pid", pid);
+        return nullptr;
+}
+
+static struct nd_error *on_network([[maybe_unused]] struct connection *c, const struct nd_control *message,
+                                   [[maybe_unused]] struct nd_text *answer) {
+        const char *resolv = nd_control_get(message, "resolv");
+        struct nd_netplan plan;
+
+        nd_try(nd_network_parse(message, &plan));
+        nd_try(nd_network_apply(&plan));
+        return resolv ? nd_view_write("/etc/resolv.conf", resolv) : nullptr;
+}
+
+static struct nd_error *on_carrier([[maybe_unused]] struct connection *c, [[maybe_unused]] const struct nd_control *message,
+                                   struct nd_text *answer) {
+        nd_control_add(answer, "up", nd_link_has_carrier(ND_NET_TAP) ? "1" : "0");
+        return nullptr;
+}
+
+/* Rules and routes are made when the first socket is asked for: a node without ports does without them. */
+static struct nd_error *on_sockets(struct connection *c, const struct nd_control *message, struct nd_text *answer) {
+        struct init *init = c->init;
+
+        if (!init->sockets_tried || nd_control_get(message, "prepare")) {
+                nd_autoerror struct nd_error *error = nd_sockets_prepare();
+
+                init->sockets_tried = true;
+                init->sockets_keep = !error;
+                if (error)
+                        nd_control_add(answer, "why", nd_error_text(error));
+        }
+        return nd_sockets_serve(message, init->sockets_keep, answer, &c->sockets);
+}
+
+static int on_grace_over([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec,
+                         [[maybe_unused]] void *userdata) {
+        (void) kill(-1, SIGKILL);
+        return 0;
+}
+
+static void check_empty(struct init *init) {
+        siginfo_t info;
+
+        if (init->stopping && waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD)
+                (void) sd_event_exit(init->loop, 0);
+}
+
+static void stop(struct init *init) {
+        if (init->stopping)
+                return;
+        init->stopping = true;
+        (void) kill(-1, SIGTERM);
+        (void) kill(-1, SIGCONT);
+        (void) sd_event_add_time_relative(init->loop, nullptr, CLOCK_MONOTONIC, GRACE_US, 0, on_grace_over, init);
+        check_empty(init);
+}
+
+static struct nd_error *on_stop(struct connection *c, [[maybe_unused]] const struct nd_control *message,
+                                [[maybe_unused]] struct nd_text *answer) {
+        stop(c->init);
+        return nullptr;
+}
+
+static const struct {
+        const char *verb;
+        handler handle;
+} handlers[] = {
+        {"start", on_start}, {"network", on_network}, {"carrier", on_carrier}, {"sockets", on_sockets}, {"stop", on_stop},
+};
+
+static struct nd_error *handle(struct connection *c, const struct nd_control *message, struct nd_text *answer) {
+        for (size_t i = 0; i < nd_count_of(handlers); i++)
+                if (nd_streq(message->verb, handlers[i].verb))
+                        return handlers[i].handle(c, message, answer);
+        return nd_error_new(ND_UNIMPLEMENTED, 0, "the holder of this node does not know '%s'; it may be older than who asks",
+                            message->verb);
+}
+
+static int on_message([[maybe_unused]] sd_event_source *source, int fd, [[maybe_unused]] uint32_t events, void *userdata) {
+        struct connection *c = userdata;
+        nd_cleanup(nd_control_done) struct nd_control message = {};
+        nd_autoerror struct nd_error *error = nullptr, *unsent = nullptr;
+        nd_autotext answer = ND_CONTROL_TEXT;
+
+        error = nd_control_receive(fd, 1, &message);
+        if (nd_error_code(error) == ND_CANCELLED) {
+                connection_free(c);
+                return 0;
+        }
+        nd_control_begin(&answer, "done");
+        if (!error)
+                error = handle(c, &message, &answer);
+        if (error) {
+                nd_text_done(&answer);
+                answer = ND_CONTROL_TEXT;
+                nd_control_add_error(&answer, error);
+        }
+        unsent = nd_control_send(fd, &answer, c->sockets.descriptors, error ? 0 : c->sockets.count);
+        nd_sockets_answer_done(&c->sockets);
+        if (unsent)
+                connection_free(c);
+        return 0;
+}
+
+/* Only the user may ask: inside that is root. Anybody else in the node has another ID, and does not see the socket either. */
+static bool trusted(int fd) {
+        struct ucred peer;
+        socklen_t length = sizeof peer;
+
+        return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == 0;
+}
+
+static int on_connection([[maybe_unused]] sd_event_source *source, int listener, [[maybe_unused]] uint32_t events,
+                         void *userdata) {
+        struct init *init = userdata;
+        nd_autoclose int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        struct connection *c;
+
+        if (fd < 0 || init->count == CONNECTIONS || !trusted(fd))
+                return 0;
+        c = nd_new(struct connection);
+        *c = (struct connection) {.init = init, .fd = fd, .next = init->connections};
+        if (sd_event_add_io(init->loop, &c->source, fd, EPOLLIN, on_message, c) < 0) {
+                free(c);
+                return 0;
+        }
+        (void) nd_take_fd(fd);
+        init->connections = c;
+        init->count++;
+        return 0;
+}
+
+/* ---- reaping */
+
+static void tell_end(struct init *init, const siginfo_t *end) {
+        for (struct connection *c = init->connections; c; c = c->next) {
+                nd_autotext text = ND_CONTROL_TEXT;
+                nd_autofree char *number = nullptr;
+
+                if (c->pid != end->si_pid)
+                        continue;
+                c->pid = 0;
+                number = nd_format("%d", end->si_status);
+                nd_control_begin(&text, "ended");
+                nd_control_add(&text, end->si_code == CLD_EXITED ? "code" : "signal", number);
+                nd_error_free(nd_control_send(c->fd, &text, nullptr, 0)); /* who is gone does not want to know */
+                return;
+        }
+}
+
+static int on_child([[maybe_unused]] sd_event_source *source, [[maybe_unused]] const struct signalfd_siginfo *si,
+                    void *userdata) {
+        struct init *init = userdata;
+
+        for (;;) {
+                siginfo_t end = {};
+
+                if (waitid(P_ALL, 0, &end, WEXITED | WNOHANG) < 0 || end.si_pid == 0)
+                        break;
+                tell_end(init, &end);
+        }
+        check_empty(init);
+        return 0;
+}
+
+static int on_terminate([[maybe_unused]] sd_event_source *source, [[maybe_unused]] const struct signalfd_siginfo *si,
+                        void *userdata) {
+        stop(userdata);
+        return 0;
+}
+
+static int serve(struct init *init, int listener_fd) {
+        sigset_t mask;
+        int r;
+
+        (void) sigemptyset(&mask);
+        (void) sigaddset(&mask, SIGCHLD);
+        (void) sigaddset(&mask, SIGTERM);
+        (void) sigprocmask(SIG_BLOCK, &mask, nullptr);
+        r = sd_event_add_io(init->loop, nullptr, listener_fd, EPOLLIN, on_connection, init);
+        if (r >= 0)
+                r = sd_event_add_signal(init->loop, nullptr, SIGCHLD, on_child, init);
+        if (r >= 0)
+                r = sd_event_add_signal(init->loop, nullptr, SIGTERM, on_terminate, init);
+        return r >= 0 ? sd_event_loop(init->loop) : r;
+}
+
+struct nd_error *nd_init_serve(int listener_fd, bool has_cgroup) {
+        struct init init = {.has_cgroup = has_cgroup};
+        int r = sd_event_new(&init.loop);
+
+        if (r >= 0)
+                r = serve(&init, listener_fd);
+        for (struct connection *c = init.connections, *next; c; c = next) {
+                next = c->next;
+                connection_free(c);
+        }
+        sd_event_unref(init.loop);
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "serve the node's requests") : nullptr;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rootless/node/launch.h"
+
+#include <limits.h>
+#include <net/if.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include "base/text.h"
+#include "rootless/network/lxc-user-nic.h"
+#include "rootless/node/init-start.h"
+#include "sys/cgroup.h"
+#include "sys/file.h"
+#include "sys/subid.h"
+#include "userns/delegation.h"
+
+enum { RESOLV_BYTES = 64 * 1024 };
+
+static const char *link_name(unsigned link, char *buffer) {
+        return if_indextoname(link, buffer);
+}
+
+struct nd_error *nd_launch_network(const char *name, enum nd_net_driver driver, uint32_t mtu, struct nd_netplan *ret,
+                                   char **ret_resolv) {
+        nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
+        nd_link_addresses addresses = {};
+        nd_routes routes = {};
+        nd_autofree char *machine = nullptr, *owner = nd_format("%u/%s", geteuid(), name);
+        char bridge[ND_NET_LINK];
+        uint32_t bridge_mtu = 0;
+        struct nd_error *error = nd_netlink_open(&netlink);
+
+        if (!error && driver == ND_NET_LXC)
+                error = nd_usernet_bridge(bridge, &bridge_mtu);
+        if (!error)
+                error = nd_netlink_addresses(&netlink, &addresses);
+        if (!error)
+                error = nd_netlink_routes(&netlink, &routes);
+        if (!error)
+                nd_netplan_make(driver, mtu,
+                                &(struct nd_net_facts) {.addresses = &addresses,
+                                                        .routes = &routes,
+                                                        .loopback = if_nametoindex("lo"),
+                                                        .link_name = link_name,
+                                                        .bridge = driver == ND_NET_LXC ? bridge : nullptr,
+                                                        .bridge_mtu = bridge_mtu,
+                                                        .owner = owner},
+                                ret);
+        nd_vector_done(&addresses);
+        nd_vector_done(&routes);
+        nd_try(nd_error_wrap(error, "look at the machine's network"));
+
+        nd_error_free(
+                nd_file_read_kernel("/etc/resolv.conf", RESOLV_BYTES, &machine)); /* a machine without names has none for us */
+        *ret_resolv = nd_netplan_resolv(ret, machine ? machine : "");
+        return nullptr;
+}
+
+/* ---- the data directory */
+
+static struct nd_error *make_path(const char *path) {
+        nd_autofree char *copy = nd_strdup(path);
+
+        for (char *at = strchr(copy + 1, '/'); at; at = strchr(at + 1, '/')) {
+                *at = '\0';
+                if (access(copy, F_OK) < 0)
+                        nd_try(nd_dir_make(AT_FDCWD, copy, 0755));
+                *at = '/';
+        }
+        return access(path, F_OK) == 0 ? nullptr : nd_dir_make(AT_FDCWD, path, 0700);
+}
+
+static struct nd_error *make_data(struct nd_choice *choice) {
+        static const char *const parts[] = {"lib", "log", "cache"};
+        nd_autoclose int fd = -EBADF;
+        char *canonical;
+
+        nd_try(nd_error_wrap(make_path(choice->data), "the data directory '%s'", choice->data));
+        canonical = realpath(choice->data, nullptr);
+        if (!canonical)
+                return nd_error_new(nd_code_of_errno(errno), errno, "the data directory '%s'", choice->data);
+        free(choice->data);
+        choice->data = canonical;
+        nd_try(nd_bindplan_check_data(choice->data));
+        nd_try(nd_dir_open(AT_FDCWD, choice->data, &fd));
+        for (size_t i = 0; i < nd_count_of(parts); i++)
+                nd_try(nd_dir_make(fd, parts[i], 0755));
+        return nullptr;
+}
+
+struct nd_error *nd_launch_binds(struct nd_choice *choice, const struct nd_node *node, const char *resolv, bool dry,
+                                 nd_bindplan *ret) {
+        nd_autofree char *api = nd_format("%s/api", node->path), *home = nullptr, *runtime = nullptr;
+        const char *home_given = getenv("HOME"), *runtime_given = getenv("XDG_RUNTIME_DIR");
+
+        if (choice->data && !dry)
+                nd_try(make_data(choice));
+        home = realpath(home_given ? home_given : "/nonexistent", nullptr);
+        runtime = runtime_given ? realpath(runtime_given, nullptr) : nullptr;
+        return nd_bindplan_make(&(struct nd_bindplan_facts) {.machine = "",
+                                                             .name = choice->name,
+                                                             .api = api,
+                                                             .data = choice->data,
+                                                             .home = home ? home : "/nonexistent",
+                                                             .runtime = runtime,
+                                                             .binds = choice->bind,
+                                                             .resolv = resolv,
+                                                             .own_network = choice->net != ND_NET_HOST},
+                                ret);
+}
+
+/* ---- IDs and cgroup */
+
+static struct nd_error *find_maps(nd_id_maps *uids, nd_id_maps *gids) {
+        nd_cleanup(nd_subids_done) nd_subids uid_ranges = {}, gid_ranges = {};
+        struct passwd entry, *found = nullptr;
+        char buffer[16 * 1024];
+
+        if (geteuid() == 0)
+                return nd_error_new(ND_PRECONDITION, 0,
+                                    "nothing is rootless about root; run this as the user who shall have the node");
+        if (getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &found) != 0 || !found)
+                return nd_error_new(ND_NOT_FOUND, 0, "user %u has no name, so it cannot have subordinate IDs", geteuid());
+        nd_try(nd_subids_of(entry.pw_name, ND_SUBUID, &uid_ranges));
+        nd_try(nd_subids_of(entry.pw_name, ND_SUBGID, &gid_ranges));
+        nd_delegation_maps(geteuid(), &uid_ranges, uids);
+        nd_delegation_maps(getegid(), &gid_ranges, gids);
+        return nullptr;
+}
+
+static bool alone_in(const char *cgroup) {
+        nd_autofree char *path = nd_format("%s/cgroup.procs", cgroup), *text = nullptr,
+                         *own = nd_format("%d\n", (int) getpid());
+        nd_autoerror struct nd_error *error = nd_file_read_kernel(path, 4096, &text);
+
+        return !error && nd_streq(text, own);
+}
+
+/* The cgroup that we are in, if it is ours to divide: somebody delegated it (systemd marks those), or nobody else is in it. A cgroup that
+ * the user merely may write, like that of a desktop's terminal, is not. */
+static char *find_delegated(void) {
+        nd_cleanup(nd_cgroup_done) struct nd_cgroup cgroup = {};
+        nd_autoerror struct nd_error *error = nd_cgroup_discover(&cgroup);
+        nd_autofree char *path = nullptr;
+        char mark[8] = "";
+
+        if (error || cgroup.layout != ND_CGROUP_UNIFIED || !cgroup.writable || nd_streq(cgroup.own, "/"))
+                return nullptr;
+        path = nd_format("/sys/fs/cgroup%s", cgroup.own);
+        if (access(path, W_OK) < 0)
+                return nullptr;
+        if ((getxattr(path, "user.delegate", mark, sizeof mark - 1) > 0 && nd_streq(mark, "1")) || alone_in(path))
+                return nd_take_ptr(cgroup.own);
+        return nullptr;
+}
+
+static uint64_t count_ids(const nd_id_maps *maps) {
+        uint64_t count = 0;
+
+        nd_vector_each (map, maps) {
+                count += map->count;
+        }
+        return count;
+}
+
+static struct nd_error *record(const struct nd_choice *choice, const struct nd_node *node, const struct nd_holder_plan *plan,
+                               pid_t pid, struct nd_node_record *ret) {
+        nd_cleanup(nd_node_record_done) struct nd_node_record r = {.pid = pid,
+                                                                   .mtu = plan->network->mtu,
+                                                                   .ids = count_ids(&plan->uids),
+                                                                   .net = nd_strdup(nd_net_driver_name(choice->net))};
+
+        nd_try(nd_process_started(pid, &r.started));
+        nd_try(nd_file_read_kernel("/proc/sys/kernel/random/boot_id", 64, &r.boot));
+        r.boot[strcspn(r.boot, "\n")] = '\0';
+        r.data = choice->data ? nd_strdup(choice->data) : nullptr;
+        r.cgroup = plan->cgroup ? nd_strdup(plan->cgroup) : nullptr;
+        nd_try(nd_node_save(node, &r));
+        *ret = nd_take(r, (struct nd_node_record) {});
+        return nullptr;
+}
+
+struct nd_error *nd_launch(struct nd_choice *choice, const struct nd_node *node, bool die_with_us,
+                           struct nd_node_record *ret_record, int *ret_pidfd) {
+        nd_cleanup(nd_bindplan_done) nd_bindplan binds = {};
+        nd_autofree char *resolv = nullptr, *socket = nd_format("%s/holder.sock", node->path), *cgroup = nullptr;
+        struct nd_netplan network;
+        struct nd_holder_plan plan = {
+                .name = choice->name, .binds = &binds, .network = &network, .socket = socket, .die_with_us = die_with_us};
+        nd_autoclose int pidfd = -EBADF;
+        struct nd_error *error;
+        pid_t pid = 0;
+
+        nd_node_clear(node);
+        nd_try(nd_launch_network(choice->name, choice->net, choice->mtu, &network, &resolv));
+        nd_try(nd_launch_binds(choice, node, resolv, false, &binds));
+        cgroup = find_delegated();
+        plan.cgroup = cgroup;
+        error = find_maps(&plan.uids, &plan.gids);
+        if (!error)
+                error = nd_holder_start(&plan, &pid, &pidfd);
+        if (!error) {
+                error = record(choice, node, &plan, pid, ret_record);
+                if (error)
+                        (void) nd_sys->pidfd_send_signal(pidfd, SIGKILL, 0);
+        }
+        nd_id_maps_done(&plan.uids);
+        nd_id_maps_done(&plan.gids);
+        nd_try(error);
+        *ret_pidfd = nd_take_fd(pidfd);
+        return nullptr;
+}

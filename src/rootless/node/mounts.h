@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mounts.h - makes the bind plan true, in two steps: the read-only binds in the builder's mount namespace, the rest in the holder's copy of it */
+#pragma once
+
+#include "rootless/node/bindplan.h"
+
+/* Runs in the builder, which is root of an outer user namespace: moves the machine's root aside and makes what the node must not be able to change. */
+[[nodiscard]] struct nd_error *nd_view_prepare(const nd_bindplan *plan);
+
+/* Runs in the holder, which the builder has cloned after that: makes the rest, and leaves nothing else to be seen. */
+[[nodiscard]] struct nd_error *nd_view_enter(const nd_bindplan *plan);
+
+/* Replaces a file of the node's /etc that the plan has written. */
+[[nodiscard]] struct nd_error *nd_view_write(const char *path, const char *text);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session.c - see session.h
+ *
+ * Theory of operation
+ *   The monitor leads a session whose controlling terminal, where there is one, is the given pseudoterminal. The command is in a process
+ *   group of its own. Since its parent is in the same session and another group, the kernel stops it as a shell's job (an orphaned group
+ *   would ignore SIGTSTP), and the monitor reports that, so that the program outside can stop as well.
+ *   A command that is not in the foreground at first (its output goes to a pipe, say) gets SIGTTIN or SIGTTOU when it touches the terminal. The
+ *   monitor reports it, and continues it when the order comes that gives it the terminal.
+ *   The pipe of orders may close, when the program outside has died; the command goes on, and a terminal that is gone ends it by SIGHUP.
+ * Invariant  no descriptor of the caller's but the three streams is open in the command. */
+#include "rootless/node/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "sys/calls.h"
+
+/* Where the monitor has its descriptors. */
+enum {
+        TERMINAL = ND_SESSION_STREAMS,
+        ORDERS,
+        REPORTS,
+        FAILURE,
+        NODE,
+        FIRST_UNUSED,
+};
+enum { ASIDE = 64 }; /* numbers from here on are free while descriptors are put in their places */
+static_assert((int) NODE == (int) ND_SESSION_NODE);
+
+struct monitor {
+        pid_t command;
+        bool terminal;
+        bool foreground;
+};
+
+/* First all move out of the way, since one may stand where another belongs. */
+int nd_session_prepare(const struct nd_session *s) {
+        const int from[FIRST_UNUSED] = {s->streams[0], s->streams[1], s->streams[2], s->terminal,
+                                        s->orders,     s->reports,    s->failure,    s->node};
+        int aside[FIRST_UNUSED];
+
+        for (int i = 0; i < FIRST_UNUSED; i++) {
+                aside[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, ASIDE);
+                if (from[i] >= 0 && aside[i] < 0)
+                        return -errno;
+        }
+        for (int i = 0; i < FIRST_UNUSED; i++)
+                if (aside[i] < 0)
+                        (void) close(i);
+                else if (dup3(aside[i], i, i < ND_SESSION_STREAMS ? 0 : O_CLOEXEC) < 0)
+                        return -errno;
+        return close_range(FIRST_UNUSED, ~0U, 0) < 0 ? -errno : 0;
+}
+
+static void say_failure(int number) {
+        (void) !write(FAILURE, &number, sizeof number);
+}
+
+static void reset_signals(void) {
+        sigset_t none;
+
+        (void) sigemptyset(&none);
+        for (int n = 1; n < NSIG; n++)
+                (void) signal(n, SIG_DFL);
+        (void) sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+[[noreturn]] static void execute(const struct nd_session *s, const struct monitor *m) {
+        (void) setpgid(0, 0);
+        if (m->foreground)
+                (void) tcsetpgrp(TERMINAL, getpid()); /* SIGTTOU is still blocked */
+        reset_signals();
+        if (s->directory && chdir(s->directory) < 0)
+                (void) !chdir("/");
+        if (close_range(ND_SESSION_STREAMS, ~0U, CLOSE_RANGE_CLOEXEC) == 0) {
+                environ = (char **) s->environment;
+                (void) execvp(s->argv[0], s->argv);
+        }
+        say_failure(errno);
+        _exit(127);
+}
+
+/* ---- the monitor */
+
+static void report(enum nd_session_report what) {
+        char byte = (char) what;
+
+        (void) !write(REPORTS, &byte, 1);
+}
+
+/* The group that the terminal's keys would reach; without a terminal, or before the command has it, the command's own. */
+static pid_t foreground_group(const struct monitor *m) {
+        pid_t group = m->terminal && m->foreground ? tcgetpgrp(TERMINAL) : -1;
+
+        return group > 1 ? group : m->command;
+}
+
+static void obey(struct monitor *m, unsigned char order) {
+        switch (order) {
+        case ND_SESSION_FOREGROUND:
+                if (!m->terminal)
+                        return;
+                m->foreground = true;
+                (void) tcsetpgrp(TERMINAL, m->command);
+                (void) kill(-m->command, SIGCONT);
+                return;
+        case SIGINT:
+        case SIGQUIT:
+        case SIGTSTP:
+        case SIGCONT:
+                (void) kill(-foreground_group(m), order);
+                return;
+        default:
+                if (order < NSIG)
+                        (void) kill(m->command, order);
+        }
+}
+
+/* Whether the command has ended; then *ret is what we end with. */
+static bool look(struct monitor *m, int *ret) {
+        siginfo_t info = {};
+
+        while (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG) == 0 && info.si_pid != 0) {
+                if (info.si_pid != m->command)
+                        continue;
+                if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED) {
+                        *ret = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+                        return true;
+                }
+                if (info.si_code == CLD_STOPPED)
+                        report(m->terminal && !m->foreground && (info.si_status == SIGTTIN || info.si_status == SIGTTOU)
+                                       ? ND_SESSION_TERMINAL
+                                       : ND_SESSION_STOPPED);
+                info = (siginfo_t) {};
+        }
+        return false;
+}
+
+/* The kernel tells the leader of the session alone that the terminal is gone. */
+static void hang_up(const struct monitor *m) {
+        (void) kill(-m->command, SIGHUP);
+        (void) kill(-m->command, SIGCONT);
+}
+
+static int watch(struct monitor *m, int signals) {
+        struct pollfd waits[] = {{.fd = signals, .events = POLLIN}, {.fd = ORDERS, .events = POLLIN}};
+        struct signalfd_siginfo signal;
+        unsigned char order;
+        int code = EXIT_FAILURE;
+
+        while (!look(m, &code)) {
+                if (poll(waits, nd_count_of(waits), -1) < 0 && errno != EINTR)
+                        return EXIT_FAILURE;
+                if (waits[0].revents && read(signals, &signal, sizeof signal) == sizeof signal && signal.ssi_signo == SIGHUP)
+                        hang_up(m);
+                if (!waits[1].revents)
+                        continue;
+                if (read(ORDERS, &order, 1) == 1)
+                        obey(m, order);
+                else
+                        waits[1].fd = -1;
+        }
+        return code;
+}
+
+/* The streams are the command's alone: a pipe must end when the command closes it. */
+static void let_go(void) {
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+        for (int i = 0; i < ND_SESSION_STREAMS; i++)
+                if (null < 0 || dup2(null, i) < 0)
+                        (void) close(i);
+        (void) close(null);
+        (void) close(FAILURE);
+}
+
+void nd_session_lead(const struct nd_session *s) {
+        struct clone_args arguments = {.exit_signal = SIGCHLD};
+        struct monitor m = {.terminal = s->terminal >= 0};
+        sigset_t mask;
+        int signals, code;
+
+        (void) setsid();
+        (void) close(NODE);
+        reset_signals();
+        (void) sigemptyset(&mask);
+        (void) sigaddset(&mask, SIGCHLD);
+        (void) sigaddset(&mask, SIGHUP);
+        (void) sigaddset(&mask, SIGTTOU); /* we hand the terminal on, be it ours or not */
+        (void) sigprocmask(SIG_BLOCK, &mask, nullptr);
+        (void) signal(SIGPIPE, SIG_IGN);
+        if (m.terminal && ioctl(TERMINAL, TIOCSCTTY, 0) < 0) {
+                say_failure(errno);
+                _exit(127);
+        }
+        m.foreground = m.terminal && s->foreground;
+        m.command = nd_sys->clone3(&arguments, sizeof arguments);
+        if (m.command == 0)
+                execute(s, &m);
+        if (m.command < 0) {
+                say_failure(errno);
+                _exit(127);
+        }
+        (void) setpgid(m.command, m.command); /* here as well: orders may come before the command has run */
+        if (m.foreground)
+                (void) tcsetpgrp(TERMINAL, m.command);
+        let_go();
+        (void) sigdelset(&mask, SIGTTOU);
+        signals = signalfd(-1, &mask, SFD_CLOEXEC);
+        code = signals < 0 ? EXIT_FAILURE : watch(&m, signals);
+        /* The kernel hangs up on the group in the foreground when the session's leader ends. What the command has left running lives on, as it does
+         * without a terminal. */
+        if (m.terminal)
+                (void) tcsetpgrp(TERMINAL, getpgrp());
+        _exit(code);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rootless/node/settings.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "rootless/core/node.h"
+
+void nd_choice_done(struct nd_choice *choice) {
+        free(choice->name);
+        free(choice->data);
+        free(choice->bind);
+        *choice = (struct nd_choice) {};
+}
+
+static struct nd_error *choose_mtu(const struct nd_settings *settings, const char *variable, uint32_t *ret) {
+        uint32_t mtu = settings->mtu;
+
+        if (mtu == 0 && variable && nd_parse_u32(variable, &mtu) < 0)
+                return nd_error_new(ND_INVALID, 0, "NODENS_MTU is '%s', not a number", variable);
+        if (mtu == 0)
+                mtu = ND_NET_MTU;
+        if (mtu < ND_NET_MTU_LEAST || mtu > ND_NET_MTU_MOST)
+                return nd_error_new(ND_INVALID, 0, "an MTU of %u does not work; %d to %d do", mtu, ND_NET_MTU_LEAST,
+                                    ND_NET_MTU_MOST);
+        *ret = mtu;
+        return nullptr;
+}
+
+static struct nd_error *choose_data(const char *given, bool lasting, nd_variable variable, void *userdata, const char *name,
+                                    char **ret) {
+        const char *home = variable("HOME", userdata), *top = variable("XDG_DATA_HOME", userdata);
+
+        if (given) {
+                if (given[0] != '/')
+                        return nd_error_new(ND_INVALID, 0, "the data directory '%s' must be an absolute path", given);
+                *ret = nd_strdup(given);
+        } else if (lasting && top && top[0] == '/') {
+                *ret = nd_format("%s/nodens/%s", top, name);
+        } else if (lasting && home && home[0] == '/') {
+                *ret = nd_format("%s/.local/share/nodens/%s", home, name);
+        } else if (lasting) {
+                return nd_error_new(ND_INVALID, 0, "HOME is not set; choose a data directory with --data");
+        }
+        return nullptr;
+}
+
+struct nd_error *nd_settings_choose(const struct nd_settings *settings, bool lasting, nd_variable variable, void *userdata,
+                                    struct nd_choice *ret) {
+        nd_cleanup(nd_choice_done) struct nd_choice choice = {};
+        const char *net = settings->net ? settings->net : variable("NODENS_NET", userdata),
+                   *data = settings->data ? settings->data : variable("NODENS_DATA", userdata),
+                   *binds = settings->bind ? settings->bind : variable("NODENS_BIND", userdata);
+
+        if (!settings->name || !nd_node_name_valid(settings->name))
+                return nd_error_new(ND_INVALID, 0, "'%s' cannot name a node: lower case letters, digits and '-'",
+                                    settings->name ? settings->name : "");
+        choice.name = nd_strdup(settings->name);
+        nd_try(nd_net_driver_parse(net ? net : "pasta", &choice.net));
+        nd_try(choose_mtu(settings, variable("NODENS_MTU", userdata), &choice.mtu));
+        nd_try(choose_data(data, lasting, variable, userdata, choice.name, &choice.data));
+        choice.bind = binds ? nd_strdup(binds) : nullptr;
+        *ret = nd_take(choice, (struct nd_choice) {});
+        return nullptr;
+}
+
+/* ---- the environment inside */
+
+static bool is_variable(const char *entry, const char *name) {
+        size_t length = strlen(name);
+
+        return strncmp(entry, name, length) == 0 && entry[length] == '=';
+}
+
+static bool stays_outside(const char *entry) {
+        static const char *const names[] = {
+                "HOME",
+                "USER",
+                "LOGNAME",
+                "PWD",
+                "OLDPWD",
+                "SHELL",
+                "MAIL",
+                "PATH",
+                "TMPDIR",
+                "XDG_RUNTIME_DIR",
+                "XDG_DATA_HOME",
+                "XDG_CONFIG_HOME",
+                "XDG_CACHE_HOME",
+                "XDG_STATE_HOME",
+                "DBUS_SESSION_BUS_ADDRESS",
+                "SSH_AUTH_SOCK",
+                "SSH_AGENT_PID",
+                "GPG_AGENT_INFO",
+                "GNUPGHOME",
+                "DISPLAY",
+                "WAYLAND_DISPLAY",
+                "XAUTHORITY",
+                "ICEAUTHORITY",
+                "SESSION_MANAGER",
+                "NOTIFY_SOCKET",
+                "LISTEN_FDS",
+                "LISTEN_PID",
+                "LISTEN_FDNAMES",
+                "WATCHDOG_USEC",
+                "WATCHDOG_PID",
+                "INVOCATION_ID",
+                "JOURNAL_STREAM",
+                "MANAGERPID",
+                "SYSTEMD_EXEC_PID",
+                "CREDENTIALS_DIRECTORY",
+        };
+        static const char *const ours[] = {"ROOTLESSKIT_STATE_DIR", "ROOTLESSKIT_PARENT_EUID", "ROOTLESSKIT_PARENT_EGID",
+                                           "NODENS_NODE"};
+
+        for (size_t i = 0; i < nd_count_of(names); i++)
+                if (is_variable(entry, names[i]))
+                        return true;
+        for (size_t i = 0; i < nd_count_of(ours); i++)
+                if (is_variable(entry, ours[i]))
+                        return true;
+        return false;
+}
+
+nd_words nd_settings_environment(char *const *ours, const char *name, const char *api, const char *uid, const char *gid) {
+        static const char *const fixed[] = {"HOME=/root",
+                                            "USER=root",
+                                            "LOGNAME=root",
+                                            "SHELL=/bin/sh",
+                                            "XDG_RUNTIME_DIR=/run/user/0",
+                                            "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"};
+        nd_words words = {};
+
+        for (; *ours; ours++)
+                if (!stays_outside(*ours))
+                        nd_vector_push(&words, nd_strdup(*ours));
+        for (size_t i = 0; i < nd_count_of(fixed); i++)
+                nd_vector_push(&words, nd_strdup(fixed[i]));
+        nd_vector_push(&words, nd_format("NODENS_NODE=%s", name));
+        nd_vector_push(&words, nd_format("ROOTLESSKIT_STATE_DIR=%s", api));
+        nd_vector_push(&words, nd_format("ROOTLESSKIT_PARENT_EUID=%s", uid));
+        nd_vector_push(&words, nd_format("ROOTLESSKIT_PARENT_EGID=%s", gid));
+        nd_vector_push(&words, (char *) nullptr);
+        return words;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings.h - what a node shall be: options first, then the environment, then what fits most
+ *
+ *      --net       NODENS_NET      pasta
+ *      --mtu       NODENS_MTU      65520
+ *      --data      NODENS_DATA     $XDG_DATA_HOME/nodens/NAME; `run` has none unless it is given
+ *      --bind      NODENS_BIND     nothing */
+#pragma once
+
+#include "base/option.h"
+#include "rootless/network/netplan.h"
+
+/* As given on the command line; what is not given is nullptr, 0 or false. */
+struct nd_settings {
+        const char *name;
+        const char *net;
+        const char *data;
+        const char *bind;
+        const char *publish;
+        uint32_t mtu;
+        bool dry_run;
+        bool foreground;
+        bool json;
+};
+
+/* Checked and complete. */
+struct nd_choice {
+        char *name;
+        enum nd_net_driver net;
+        uint32_t mtu;
+        char *data; /* canonical once it is made; nullptr = none */
+        char *bind; /* nullptr = none */
+};
+void nd_choice_done(struct nd_choice *choice);
+
+/* The environment is asked by a function, so that tests need not change their own. */
+typedef const char *(*nd_variable)(const char *name, void *userdata);
+[[nodiscard]] struct nd_error *nd_settings_choose(const struct nd_settings *settings, bool lasting, nd_variable variable,
+                                                  void *userdata, struct nd_choice *ret);
+
+/* The environment of things in the node: ours, without what names sockets or directories of the machine, and with RootlessKit's three
+ * variables. Ends with a nullptr, which it counts. */
+[[nodiscard]] nd_words nd_settings_environment(char *const *ours, const char *name, const char *api, const char *uid,
+                                               const char *gid);

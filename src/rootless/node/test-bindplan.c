@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unit/expect.h>
+
+#include <unistd.h>
+
+#include <unit/scratch.h>
+
+#include "base/text.h"
+#include "rootless/node/bindplan.h"
+
+/* A small machine: /usr merged, a few files in /etc, a home with a project and keys. */
+static char *machine(void) {
+        char *top = scratch_make();
+        nd_autofree char *bin = nd_format("%s/bin", top), *zone = nd_format("%s/etc/localtime", top);
+
+        scratch_mkdir(top, "usr/bin");
+        scratch_mkdir(top, "etc/ssl");
+        scratch_mkdir(top, "etc/cni");
+        scratch_mkdir(top, "home/u/project");
+        scratch_mkdir(top, "home/u/.ssh");
+        scratch_mkdir(top, "run/user/1000");
+        scratch_mkdir(top, "srv/models");
+        scratch_text(top, "etc/passwd", "root:x:0:0::/root:/bin/sh\n");
+        scratch_text(top, "etc/resolv.conf", "nameserver 127.0.0.53\n");
+        assert_int_equal(symlink("usr/bin", bin), 0);
+        assert_int_equal(symlink("../usr/share/zoneinfo/UTC", zone), 0);
+        return top;
+}
+
+static struct nd_bindplan_facts facts(const char *top) {
+        return (struct nd_bindplan_facts) {.machine = top,
+                                           .name = "n",
+                                           .api = "/run/user/1000/nodens/n/api",
+                                           .home = "/home/u",
+                                           .runtime = "/run/user/1000",
+                                           .resolv = "nameserver 169.254.1.1\n",
+                                           .own_network = true};
+}
+
+static const struct nd_bind *find(const nd_bindplan *plan, const char *target) {
+        nd_vector_each (bind, plan) {
+                if (nd_streq(bind->target, target))
+                        return bind;
+        }
+        return nullptr;
+}
+
+static void programs_are_read_only_and_keep_their_paths([[maybe_unused]] void **state) {
+        scratch_directory top = machine();
+        nd_cleanup(nd_bindplan_done) nd_bindplan plan = {};
+        struct nd_bindplan_facts f = facts(top);
+
+        expect_ok(nd_bindplan_make(&f, &plan));
+        assert_int_equal(find(&plan, "/usr")->kind, ND_BIND_TREE);
+        assert_true(find(&plan, "/usr")->read_only);
+        assert_int_equal(find(&plan, "/bin")->kind, ND_BIND_SYMLINK);
+        assert_string_equal(find(&plan, "/bin")->source, "usr/bin");
+        assert_null(find(&plan, "/lib64"));
+}
+
+static void etc_is_copied_but_for_what_a_node_writes_itself([[maybe_unused]] void **state) {
+        scratch_directory top = machine();
+        nd_cleanup(nd_bindplan_done) nd_bindplan plan = {};
+        struct nd_bindplan_facts f = facts(top);
+
+        expect_ok(nd_bindplan_make(&f, &plan));
+        assert_int_equal(find(&plan, "/etc/passwd")->kind, ND_BIND_COPY);
+        assert_true(find(&plan, "/etc/ssl")->read_only);
+        assert_int_equal(find(&plan, "/etc/localtime")->kind, ND_BIND_SYMLINK);
+        assert_null(find(&plan, "/etc/cni"));
+        assert_int_equal(find(&plan, "/etc/resolv.conf")->kind, ND_BIND_TEXT);
+        assert_string_equal(find(&plan, "/etc/resolv.conf")->source, "nameserver 169.254.1.1\n");
+        assert_string_equal(find(&plan, "/etc/hostname")->source, "n\n");
+}
+
+static void nothing_of_home_run_and_tmp_is_there_but_our_own([[maybe_unused]] void **state) {
+        scratch_directory top = machine();
+        nd_cleanup(nd_bindplan_done) nd_bindplan plan = {};
+        struct nd_bindplan_facts f = facts(top);
+
+        f.data = "/home/u/.local/share/nodens/n";
+        expect_ok(nd_bindplan_make(&f, &plan));
+        nd_vector_each (bind, &plan) {
+                bool of_machine = bind->kind == ND_BIND_TREE || bind->kind == ND_BIND_FILE || bind->kind == ND_BIND_COPY;
+
+                if (!of_machine)
+                        continue;
+                assert_true(nd_has_prefix(bind->source, "/usr") || nd_has_prefix(bind->source, "/etc/") ||
+                            nd_has_prefix(bind->source, "/dev/") || nd_has_prefix(bind->source, f.data) ||
+                            nd_has_prefix(bind->source, f.api));
+        }
+        assert_string_equal(find(&plan, "/var/lib")->source, "/home/u/.local/share/nodens/n/lib");
+        assert_int_equal(find(&plan, "/tmp")->kind, ND_BIND_TMPFS);
+        assert_true(find(&plan, f.api)->read_only);
+        assert_string_equal(find(&plan, "/dev/kmsg")->source, "/dev/null");
+}
+
+static void more_is_there_when_it_is_asked_for([[maybe_unused]] void **state) {
+        scratch_directory top = machine();
+        nd_cleanup(nd_bindplan_done) nd_bindplan plan = {};
+        struct nd_bindplan_facts f = facts(top);
+
+        f.binds = "/home/u/project,,/srv/models:ro";
+        expect_ok(nd_bindplan_make(&f, &plan));
+        assert_false(find(&plan, "/home/u/project")->read_only);
+        assert_true(find(&plan, "/srv/models")->read_only);
+}
+
+static void sockets_and_keys_are_refused_even_when_asked_for([[maybe_unused]] void **state) {
+        static const char *const refused[] = {"/",       "/run",         "/run/user/1000", "/run/user", "/tmp",    "/home",
+                                              "/home/u", "/home/u/.ssh", "/proc",          "relative",  "/dev/sda"};
+        scratch_directory top = machine();
+
+        for (size_t i = 0; i < nd_count_of(refused); i++) {
+                nd_cleanup(nd_bindplan_done) nd_bindplan plan = {};
+                struct nd_bindplan_facts f = facts(top);
+
+                f.binds = refused[i];
+                expect_error(nd_bindplan_make(&f, &plan), ND_DENIED, "is refused");
+        }
+}
+
+static void a_link_does_not_lead_where_a_path_may_not([[maybe_unused]] void **state) {
+        scratch_directory top = machine();
+        nd_cleanup(nd_bindplan_done) nd_bindplan plan = {};
+        nd_autofree char *link = nd_format("%s/srv/sly", top), *to = nd_format("%s/run/user/1000", top);
+        struct nd_bindplan_facts f = facts(top);
+
+        assert_int_equal(symlink(to, link), 0);
+        f.binds = "/srv/sly";
+        expect_error(nd_bindplan_make(&f, &plan), ND_DENIED, "is refused");
+        f.binds = "/srv/absent";
+        expect_error(nd_bindplan_make(&f, &plan), ND_NOT_FOUND, "/srv/absent");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(programs_are_read_only_and_keep_their_paths),
+                cmocka_unit_test(etc_is_copied_but_for_what_a_node_writes_itself),
+                cmocka_unit_test(nothing_of_home_run_and_tmp_is_there_but_our_own),
+                cmocka_unit_test(more_is_there_when_it_is_asked_for),
+                cmocka_unit_test(sockets_and_keys_are_refused_even_when_asked_for),
+                cmocka_unit_test(a_link_does_not_lead_where_a_path_may_not),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

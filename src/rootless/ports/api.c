@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rootless/ports/api.h"
+
+#include <string.h>
+
+#include "net/http-head.h"
+
+static const char *reason(unsigned status) {
+        switch (status) {
+        case 200:
+                return "OK";
+        case 201:
+                return "Created";
+        case 400:
+                return "Bad Request";
+        case 404:
+                return "Not Found";
+        case 405:
+                return "Method Not Allowed";
+        default:
+                return "Internal Server Error";
+        }
+}
+
+static void write_answer(struct nd_text *ret, unsigned status, const struct nd_text *body) {
+        nd_text_addf(ret,
+                     "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+                     status, reason(status), body->length, nd_text_get(body));
+}
+
+static void write_error(struct nd_text *ret, unsigned status, const char *words) {
+        nd_autotext body = ND_TEXT(ND_API_BODY);
+        struct nd_json_out out = {.text = &body};
+
+        nd_json_open(&out, nullptr, '{');
+        nd_json_string(&out, "message", words);
+        nd_json_close(&out, '}');
+        write_answer(ret, status, &body);
+}
+
+/* ---- what can be asked */
+
+static void write_counters(struct nd_json_out *out, const struct nd_port *port, bool kept) {
+        nd_json_bool(out, "clientAddressKept", kept);
+        nd_json_open(out, "counters", '{');
+        nd_json_number(out, "connections", port->connections);
+        nd_json_number(out, "active", port->active);
+        nd_json_number(out, "refused", port->refused);
+        nd_json_number(out, "bytesIn", port->bytes_in);
+        nd_json_number(out, "bytesOut", port->bytes_out);
+        nd_json_close(out, '}');
+        if (port->why)
+                nd_json_string(out, "error", port->why);
+}
+
+static unsigned get_ports(const struct nd_api_backend *backend, struct nd_text *body) {
+        struct nd_json_out out = {.text = body};
+        bool kept = false;
+        const nd_ports *ports = backend->list(backend->userdata, &kept);
+
+        nd_json_open(&out, nullptr, '[');
+        nd_vector_each (port, ports) {
+                nd_json_open(&out, nullptr, '{');
+                nd_json_number(&out, "id", port->id);
+                nd_port_write(&out, "spec", &port->spec);
+                write_counters(&out, port, kept);
+                nd_json_close(&out, '}');
+        }
+        nd_json_close(&out, ']');
+        return 200;
+}
+
+static struct nd_error *post_port(const struct nd_api_backend *backend, const char *bytes, size_t length,
+                                  struct nd_text *body) {
+        struct nd_json_out out = {.text = body};
+        nd_autojson doc = nullptr;
+        struct nd_port_spec spec;
+        const struct nd_port *port;
+
+        nd_try(nd_json_parse(bytes, length, ND_API_BODY, &doc));
+        nd_try(nd_port_read(yyjson_doc_get_root(doc), &spec));
+        nd_try(backend->add(backend->userdata, &spec, &port));
+        nd_json_open(&out, nullptr, '{');
+        nd_json_number(&out, "id", port->id);
+        nd_port_write(&out, "spec", &port->spec);
+        nd_json_close(&out, '}');
+        return nullptr;
+}
+
+static void get_info(const struct nd_api_backend *backend, struct nd_text *body) {
+        struct nd_json_out out = {.text = body};
+
+        nd_json_open(&out, nullptr, '{');
+        backend->info(backend->userdata, &out);
+        nd_json_close(&out, '}');
+}
+
+static struct nd_error *delete_port(const struct nd_api_backend *backend, const char *text) {
+        uint64_t id;
+
+        if (nd_parse_u64(text, UINT32_MAX, &id) < 0)
+                return nd_error_new(ND_INVALID, 0, "bad id '%.32s'", text);
+        return backend->remove(backend->userdata, id);
+}
+
+/* The status; RootlessKit answers every refusal with 400. */
+static struct nd_error *route(const struct nd_api_backend *backend, const struct nd_http_head *head, const char *bytes,
+                              size_t length, struct nd_text *body, unsigned *status) {
+        bool get = nd_streq(head->method, "GET");
+
+        *status = 200;
+        if (nd_streq(head->path, "/v1/info") && get) {
+                get_info(backend, body);
+                return nullptr;
+        }
+        if (nd_streq(head->path, "/v1/ports") && get) {
+                *status = get_ports(backend, body);
+                return nullptr;
+        }
+        if (nd_streq(head->path, "/v1/ports") && nd_streq(head->method, "POST")) {
+                *status = 201;
+                return post_port(backend, bytes, length, body);
+        }
+        if (nd_has_prefix(head->path, "/v1/ports/") && nd_streq(head->method, "DELETE"))
+                return delete_port(backend, head->path + strlen("/v1/ports/"));
+        *status = nd_streq(head->path, "/v1/info") || nd_has_prefix(head->path, "/v1/ports") ? 405 : 404;
+        return nullptr;
+}
+
+bool nd_api_answer(const struct nd_api_backend *backend, const char *bytes, size_t length, struct nd_text *ret) {
+        nd_autohead head = {};
+        nd_autotext body = ND_TEXT(ND_API_ANSWER - 4096);
+        nd_autoerror struct nd_error *error = nullptr;
+        const char *content = "";
+        size_t content_length = 0, used = 0;
+        unsigned status = 400;
+
+        error = nd_http_request_read(bytes, length, ND_API_BODY, &head, &content, &content_length, &used);
+        if (!error && used == 0)
+                return false;
+        if (!error)
+                error = route(backend, &head, content, content_length, &body, &status);
+        if (error)
+                write_error(ret, 400, nd_error_text(error));
+        else if (status >= 400)
+                write_error(ret, status, reason(status));
+        else
+                write_answer(ret, status, &body);
+        return true;
+}

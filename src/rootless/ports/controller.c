@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* controller.c - `nodens-rootless api`: keeps the list of published ports, listens for them and serves the API
+ *
+ * Theory of operation
+ *   It makes the listening sockets and hands them to the forwarder (forwarder.c), which does the work. Either may die: this process keeps the
+ *   sockets, and a new one takes them from the forwarder. sync_ports() makes the forwarder's list the same as ours, whatever that was: at
+ *   start, after the forwarder came back, after each change.
+ *   A port that cannot be listened on (somebody else has it) stays in the list with the reason, and is tried again every @RETRY_US.
+ *   The list is a file in the node's data directory, or in its runtime directory where there is none; it is written before
+ *   a change is acknowledged. At an end by SIGTERM nothing is closed: the forwarder goes on.
+ * Invariant  what the file lists is what ports lists. */
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/unix.h"
+#include "rootless/command/commands.h"
+#include "rootless/core/control.h"
+#include "rootless/core/node.h"
+#include "rootless/node/launch.h"
+#include "rootless/ports/api.h"
+#include "sys/calls.h"
+#include "sys/file.h"
+
+enum {
+        ASK_US = 5 * 1000000,
+        AGAIN_US = 20 * 1000, /* until the forwarder is there */
+        RETRY_US = 1000000,
+        REQUEST_US = 10 * 1000000,
+        CONNECTIONS = 64,
+        BACKLOG = 64,
+        FAMILIES = 2,
+};
+
+typedef nd_vector(uint64_t) nd_numbers;
+
+struct controller {
+        sd_event *loop;
+        struct nd_node node;
+        struct nd_node_record record;
+        int pidfd, lock, data, listener;
+        nd_ports ports;
+        uint64_t next;
+        int forwarder; /* -EBADF while there is none */
+        sd_event_source *forwarder_gone;
+        sd_event_source *again;
+        size_t connections;
+        bool kept; /* the forwarder's word */
+        struct nd_api_backend backend;
+};
+
+/* One client of the API. */
+struct request {
+        struct controller *controller;
+        int fd;
+        sd_event_source *source, *deadline;
+        struct nd_text bytes;
+        struct nd_text answer;
+        size_t sent;
+};
+
+static int family_of(int slot) {
+        return slot == 0 ? AF_INET : AF_INET6;
+}
+
+/* ---- the forwarder */
+
+static struct nd_error *tell_listen(struct controller *c, struct nd_port *port, int slot) {
+        nd_autofree char *id = nd_format("%llu", (unsigned long long) port->id),
+                         *child_port = nd_format("%u", port->spec.child_port);
+        nd_autotext text = ND_CONTROL_TEXT;
+        char spec[ND_PORT_TEXT], child[ND_ADDRESS_TEXT];
+
+        nd_control_begin(&text, "listen");
+        nd_control_add(&text, "id", id);
+        nd_control_add(&text, "spec", nd_port_text(&port->spec, spec));
+        nd_control_add(&text, "type", port->spec.stream ? "tcp" : "udp");
+        nd_control_add(&text, "family", slot == 0 ? "4" : "6");
+        nd_control_add(&text, "port", child_port);
+        if (port->spec.child.family)
+                nd_control_add(&text, "target", nd_address_text(&port->spec.child, child));
+        nd_try(nd_control_ask(c->forwarder, &text, &port->fds[slot], 1, ASK_US, nullptr));
+        port->served[slot] = true;
+        return nullptr;
+}
+
+static struct nd_error *tell_close(struct controller *c, uint64_t id) {
+        nd_autofree char *number = nd_format("%llu", (unsigned long long) id);
+        nd_autotext text = ND_CONTROL_TEXT;
+
+        nd_control_begin(&text, "close");
+        nd_control_add(&text, "id", number);
+        return nd_control_ask(c->forwarder, &text, nullptr, 0, ASK_US, nullptr);
+}
+
+static struct nd_port *find_port(struct controller *c, uint64_t id) {
+        nd_vector_each (port, &c->ports) {
+                if (port->id == id)
+                        return port;
+        }
+        return nullptr;
+}
+
+/* One listening socket that the forwarder has. */
+struct listed {
+        uint64_t id;
+        char spec[ND_PORT_TEXT];
+        int slot;
+        uint64_t connections, active, refused, in, out;
+};
+
+static void read_number(const struct nd_control_field *field, const char *key, uint64_t *ret) {
+        if (nd_streq(field->key, key))
+                (void) !nd_parse_u64(field->value, UINT64_MAX, ret);
+}
+
+/* Takes what the forwarder has: its sockets where we have none (an earlier controller made them), and counters. A port that we do not list
+ * is one that was being removed. */
+static void take_listed(struct controller *c, const struct listed *listed, int *fd, nd_numbers *strangers) {
+        struct nd_port *port = find_port(c, listed->id);
+        char text[ND_PORT_TEXT];
+
+        if (!port || !nd_streq(nd_port_text(&port->spec, text), listed->spec)) {
+                nd_vector_push(strangers, listed->id);
+                return;
+        }
+        if (port->fds[listed->slot] < 0)
+                port->fds[listed->slot] = nd_take_fd(*fd);
+        port->served[listed->slot] = true;
+        port->connections += listed->connections;
+        port->active += listed->active;
+        port->refused += listed->refused;
+        port->bytes_in += listed->in;
+        port->bytes_out += listed->out;
+}
+
+static void read_listed(struct controller *c, struct nd_control *answer, nd_numbers *strangers, uint64_t *ret_next) {
+        struct listed listed = {};
+        size_t seen = 0;
+
+        *ret_next = 0;
+        for (size_t i = 0; i <= answer->fields.count; i++) {
+                const struct nd_control_field *field = i < answer->fields.count ? &answer->fields.items[i] : nullptr;
+
+                /* An id begins the next one, and the end ends the last. */
+                if (listed.id > 0 && (!field || nd_streq(field->key, "id") || nd_streq(field->key, "next"))) {
+                        if (seen < answer->descriptor_count)
+                                take_listed(c, &listed, &answer->descriptors[seen++], strangers);
+                        listed = (struct listed) {};
+                }
+                if (!field)
+                        break;
+                if (nd_streq(field->key, "kept"))
+                        c->kept = nd_streq(field->value, "1");
+                if (nd_streq(field->key, "spec"))
+                        (void) snprintf(listed.spec, sizeof listed.spec, "%s", field->value);
+                if (nd_streq(field->key, "family"))
+                        listed.slot = nd_streq(field->value, "6");
+                read_number(field, "id", &listed.id);
+                read_number(field, "next", ret_next);
+                read_number(field, "connections", &listed.connections);
+                read_number(field, "active", &listed.active);
+                read_number(field, "refused", &listed.refused);
+                read_number(field, "in", &listed.in);
+                read_number(field, "out", &listed.out);
+        }
+}
+
+/* What the forwarder has and counts. */
+static struct nd_error *ask_list(struct controller *c, nd_numbers *strangers) {
+        uint64_t from = 0;
+
+        nd_vector_each (port, &c->ports) {
+                port->served[0] = port->served[1] = false;
+                port->connections = port->active = port->refused = port->bytes_in = port->bytes_out = 0;
+        }
+        do {
+                nd_cleanup(nd_control_done) struct nd_control answer = {};
+                nd_autofree char *number = nd_format("%llu", (unsigned long long) from);
+                nd_autotext text = ND_CONTROL_TEXT;
+
+                nd_control_begin(&text, "list");
+                nd_control_add(&text, "from", number);
+                nd_try(nd_control_ask(c->forwarder, &text, nullptr, 0, ASK_US, &answer));
+                read_listed(c, &answer, strangers, &from);
+        } while (from > 0);
+        return nullptr;
+}
+
+static struct nd_error *make_same(struct controller *c) {
+        nd_numbers strangers = {};
+        struct nd_error *error = ask_list(c, &strangers);
+
+        for (size_t i = 0; !error && i < strangers.count; i++)
+                error = tell_close(c, strangers.items[i]);
+        nd_vector_done(&strangers);
+        nd_try(error);
+        nd_vector_each (port, &c->ports) {
+                for (int slot = 0; slot < FAMILIES; slot++)
+                        if (port->fds[slot] >= 0 && !port->served[slot])
+                                nd_try(tell_listen(c, port, slot));
+        }
+        return nullptr;
+}
+
+static void forget_forwarder(struct controller *c) {
+        sd_event_source_disable_unref(c->forwarder_gone);
+        c->forwarder_gone = nullptr;
+        nd_close_fd(&c->forwarder);
+}
+
+static void look_later(struct controller *c, uint64_t usec);
+
+static int on_forwarder_gone([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd,
+                             [[maybe_unused]] uint32_t events, void *userdata) {
+        struct controller *c = userdata;
+
+        forget_forwarder(c);
+        look_later(c, AGAIN_US);
+        return 0;
+}
+
+static struct nd_error *find_forwarder(struct controller *c) {
+        nd_autofree char *path = nd_format("%s/forward.sock", c->node.path);
+        struct sockaddr_un address;
+
+        if (c->forwarder >= 0)
+                return nullptr;
+        nd_try(nd_unix_address(path, &address));
+        c->forwarder = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        if (c->forwarder < 0 || connect(c->forwarder, (struct sockaddr *) &address, sizeof address) < 0 ||
+            sd_event_add_io(c->loop, &c->forwarder_gone, c->forwarder, EPOLLIN, on_forwarder_gone, c) < 0)
+                return nd_error_new(ND_UNAVAILABLE, errno, "connect to the forwarder at '%s'", path);
+        return nullptr;
+}
+
+/* ---- listening */
+
+static void port_listen(struct controller *c, struct nd_port *port) {
+        for (int slot = 0; slot < FAMILIES; slot++) {
+                nd_autoerror struct nd_error *error = nullptr;
+
+                if (port->fds[slot] >= 0)
+                        continue;
+                error = nd_port_listen(&port->spec, family_of(slot), &port->fds[slot]);
+                if (error) {
+                        if (!port->why)
+                                nd_log(ND_LOG_WARNING, "a port is not published", nd_field("node", c->node.name),
+                                       nd_field("error", nd_error_text(error)));
+                        nd_strset(&port->why, nd_error_text(error));
+                        return;
+                }
+        }
+        free(nd_take_ptr(port->why));
+}
+
+/* Brings everything to where it should be; what is not there yet is tried again later. */
+static void sync_ports(struct controller *c) {
+        nd_autoerror struct nd_error *error = find_forwarder(c);
+        bool waiting = false;
+
+        if (!error)
+                error = make_same(c);
+        nd_vector_each (port, &c->ports) {
+                if (port->fds[0] < 0 || port->fds[1] < 0)
+                        port_listen(c, port);
+                waiting = waiting || port->why;
+        }
+        if (!error)
+                error = make_same(c);
+        if (error)
+                forget_forwarder(c);
+        if (error || waiting)
+                look_later(c, error ? AGAIN_US : RETRY_US);
+}
+
+static int on_again([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        sync_ports(userdata);
+        return 0;
+}
+
+static void look_later(struct controller *c, uint64_t usec) {
+        sd_event_source_disable_unref(c->again);
+        c->again = nullptr;
+        (void) sd_event_add_time_relative(c->loop, &c->again, CLOCK_MONOTONIC, usec, 1000, on_again, c);
+}
+
+/* ---- what the API asks for */
+
+static void on_info(void *userdata, struct nd_json_out *out) {
+        static const char *const protocols[] = {"tcp", "tcp4", "tcp6", "udp", "udp4", "udp6"};
+        struct controller *c = userdata;
+        nd_autofree char *state = nd_format("%s/api", c->node.path), *resolv = nullptr;
+        enum nd_net_driver driver;
+        struct nd_netplan plan = {};
+        char text[ND_ADDRESS_TEXT];
+        nd_autoerror struct nd_error *error = nd_net_driver_parse(c->record.net, &driver);
+
+        if (!error)
+                error = nd_launch_network(c->node.name, driver, c->record.mtu, &plan, &resolv);
+        nd_json_string(out, "apiVersion", "1.1.2");
+        nd_json_string(out, "version", "nodens");
+        nd_json_string(out, "stateDir", state);
+        nd_json_number(out, "childPID", (uint64_t) c->record.pid);
+        nd_json_open(out, "networkDriver", '{');
+        nd_json_string(out, "driver", c->record.net);
+        if (!error && plan.dns.family) {
+                nd_json_open(out, "dns", '[');
+                nd_json_string(out, nullptr, nd_address_text(&plan.dns, text));
+                nd_json_close(out, ']');
+        }
+        if (!error && plan.addresses[0].family)
+                nd_json_string(out, "childIP", nd_address_text(&plan.addresses[0], text));
+        nd_json_bool(out, "dynamicChildIP", true);
+        nd_json_bool(out, "ipv6", !error && plan.addresses[1].family != 0);
+        nd_json_close(out, '}');
+        nd_json_open(out, "portDriver", '{');
+        nd_json_string(out, "driver", "nodens");
+        nd_json_open(out, "protos", '[');
+        for (size_t i = 0; i < nd_count_of(protocols); i++)
+                nd_json_string(out, nullptr, protocols[i]);
+        nd_json_close(out, ']');
+        nd_json_close(out, '}');
+}
+
+static const nd_ports *on_list(void *userdata, bool *ret_kept) {
+        struct controller *c = userdata;
+
+        sync_ports(c);
+        *ret_kept = c->kept;
+        return &c->ports;
+}
+
+static struct nd_error *save(struct controller *c) {
+        return nd_ports_save(c->data >= 0 ? c->data : c->node.fd, &c->ports, c->next);
+}
+
+static void drop_last(struct controller *c) {
+        nd_port_done(&c->ports.items[--c->ports.count]);
+}
+
+static struct nd_error *on_add(void *userdata, const struct nd_port_spec *spec, const struct nd_port **ret) {
+        struct controller *c = userdata;
+        struct nd_port port = {.id = c->next, .spec = *spec, .fds = {-EBADF, -EBADF}};
+        struct nd_error *error;
+        char text[ND_PORT_TEXT];
+
+        nd_vector_each (other, &c->ports) {
+                if (nd_port_same(&other->spec, spec))
+                        return nd_error_new(ND_EXISTS, EEXIST, "%s is published already, with the id %llu",
+                                            nd_port_text(spec, text), (unsigned long long) other->id);
+        }
+        if (c->ports.count == ND_PORTS)
+                return nd_error_new(ND_EXHAUSTED, 0, "%d ports are published already", ND_PORTS);
+        for (int slot = 0; slot < FAMILIES; slot++) {
+                error = nd_port_listen(spec, family_of(slot), &port.fds[slot]);
+                if (error) {
+                        nd_port_done(&port);
+                        return error;
+                }
+        }
+        nd_vector_push(&c->ports, port);
+        c->next++;
+        error = save(c);
+        if (error) {
+                drop_last(c);
+                return error;
+        }
+        sync_ports(c);
+        *ret = &c->ports.items[c->ports.count - 1];
+        return nullptr;
+}
+
+static struct nd_error *on_remove(void *userdata, uint64_t id) {
+        struct controller *c = userdata;
+        struct nd_port *port = find_port(c, id);
+
+        if (!port)
+                return nd_error_new(ND_NOT_FOUND, ENOENT, "no port has the id %llu", (unsigned long long) id);
+        nd_port_done(port);
+        c->ports.count--;
+        memmove(port, port + 1, (size_t) (c->ports.items + c->ports.count - port) * sizeof *port);
+        nd_try(save(c));
+        sync_ports(c); /* the forwarder's is a stranger now, and closed */
+        return nullptr;
+}
+
+/* ---- HTTP */
+
+static void request_free(struct request *r) {
+        sd_event_source_disable_unref(r->source);
+        sd_event_source_disable_unref(r->deadline);
+        nd_close_fd(&r->fd);
+        nd_text_done(&r->bytes);
+        nd_text_done(&r->answer);
+        r->controller->connections--;
+        free(r);
+}
+
+static int on_late([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        request_free(userdata);
+        return 0;
+}
+
+static void send_answer(struct request *r) {
+        ssize_t n = send(r->fd, r->answer.bytes + r->sent, r->answer.length - r->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (n > 0)
+                r->sent += (size_t) n;
+        if (r->sent == r->answer.length || (n < 0 && errno != EAGAIN && errno != EINTR))
+                request_free(r);
+        else
+                (void) sd_event_source_set_io_events(r->source, EPOLLOUT);
+}
+
+static int on_request([[maybe_unused]] sd_event_source *source, int fd, [[maybe_unused]] uint32_t events, void *userdata) {
+        struct request *r = userdata;
+        char piece[8192];
+        ssize_t n;
+
+        if (r->answer.length > 0) {
+                send_answer(r);
+                return 0;
+        }
+        n = recv(fd, piece, sizeof piece, MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return 0;
+        if (n > 0)
+                nd_text_append(&r->bytes, piece, (size_t) n);
+        if (n <= 0 || r->bytes.overflow) {
+                request_free(r);
+                return 0;
+        }
+        if (nd_api_answer(&r->controller->backend, r->bytes.bytes, r->bytes.length, &r->answer))
+                send_answer(r);
+        return 0;
+}
+
+static int on_client([[maybe_unused]] sd_event_source *source, int listener, [[maybe_unused]] uint32_t events,
+                     void *userdata) {
+        struct controller *c = userdata;
+        nd_autoclose int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        struct request *r;
+
+        if (fd < 0 || c->connections == CONNECTIONS)
+                return 0;
+        r = nd_new(struct request);
+        *r = (struct request) {
+                .controller = c, .fd = nd_take_fd(fd), .bytes = ND_TEXT(ND_API_REQUEST), .answer = ND_TEXT(ND_API_ANSWER)};
+        c->connections++;
+        if (sd_event_add_io(c->loop, &r->source, r->fd, EPOLLIN, on_request, r) < 0 ||
+            sd_event_add_time_relative(c->loop, &r->deadline, CLOCK_MONOTONIC, REQUEST_US, 0, on_late, r) < 0)
+                request_free(r);
+        return 0;
+}
+
+static struct nd_error *listen_for_clients(struct controller *c) {
+        nd_autofree char *path = nd_format("%s/api/api.sock", c->node.path);
+        struct sockaddr_un address;
+
+        nd_try(nd_unix_address(path, &address));
+        (void) nd_sys->unlinkat(c->node.fd, "api/api.sock", 0); /* of a dead one: we hold the lock */
+        c->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (c->listener < 0 || bind(c->listener, (struct sockaddr *) &address, sizeof address) < 0 ||
+            listen(c->listener, BACKLOG) < 0 || sd_event_add_io(c->loop, nullptr, c->listener, EPOLLIN, on_client, c) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "listen at '%s'", path);
+        return nullptr;
+}
+
+/* ---- the process */
+
+static int on_end([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
+                  void *userdata) {
+        struct controller *c = userdata;
+
+        return sd_event_exit(c->loop, 0);
+}
+
+static struct nd_error *open_all(struct controller *c, const char *name) {
+        int r = sd_event_default(&c->loop);
+
+        if (r < 0)
+                return nd_error_new(ND_INTERNAL, -r, "make an event loop");
+        nd_try(nd_node_open(name, false, &c->node));
+        nd_try(nd_node_lock_part(&c->node, "api.lock", &c->lock));
+        nd_try(nd_node_holder(&c->node, &c->record, &c->pidfd));
+        if (c->record.data)
+                nd_try(nd_dir_open(AT_FDCWD, c->record.data, &c->data));
+        return nd_ports_load(c->data >= 0 ? c->data : c->node.fd, &c->ports, &c->next);
+}
+
+static struct nd_error *serve(struct controller *c, const char *name) {
+        int r;
+
+        nd_try(open_all(c, name));
+        sync_ports(c);
+        nd_try(listen_for_clients(c));
+        r = sd_event_add_io(c->loop, nullptr, c->pidfd, EPOLLIN, on_end, c);
+        if (r >= 0)
+                r = sd_event_set_signal_exit(c->loop, true);
+        if (r >= 0)
+                r = sd_event_set_watchdog(c->loop, true);
+        if (r >= 0)
+                r = sd_notify(0, "READY=1");
+        if (r >= 0)
+                r = sd_event_loop(c->loop);
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "serve the API") : nullptr;
+}
+
+static void controller_done(struct controller *c) {
+        forget_forwarder(c);
+        sd_event_source_disable_unref(c->again);
+        nd_ports_done(&c->ports);
+        nd_close_fd(&c->listener);
+        nd_close_fd(&c->data);
+        nd_close_fd(&c->lock);
+        nd_close_fd(&c->pidfd);
+        nd_node_record_done(&c->record);
+        nd_node_done(&c->node);
+        sd_event_unref(c->loop);
+}
+
+int rootless_api(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
+        const struct nd_settings *given = settings;
+        struct controller c = {
+                .node = ND_NODE_NONE,
+                .pidfd = -EBADF,
+                .lock = -EBADF,
+                .data = -EBADF,
+                .listener = -EBADF,
+                .forwarder = -EBADF,
+                .backend = {.userdata = &c, .info = on_info, .list = on_list, .add = on_add, .remove = on_remove}};
+        struct nd_error *error = serve(&c, given->name ? given->name : "default");
+
+        controller_done(&c);
+        return error ? rootless_fail(error) : EXIT_SUCCESS;
+}

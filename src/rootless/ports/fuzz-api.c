@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz-api.c - requests to a node's API, which root of the node can send: each gets one whole answer, whatever comes, and in whatever pieces */
+#include <string.h>
+
+#include <unit/fuzz.h>
+
+#include "rootless/ports/api.h"
+
+struct fake {
+        nd_ports ports;
+        size_t changes;
+};
+
+static void on_info([[maybe_unused]] void *userdata, struct nd_json_out *out) {
+        nd_json_string(out, "apiVersion", "1.1.2");
+}
+
+static const nd_ports *on_list(void *userdata, bool *ret_kept) {
+        *ret_kept = false;
+        return &((struct fake *) userdata)->ports;
+}
+
+static struct nd_error *on_add(void *userdata, const struct nd_port_spec *spec, const struct nd_port **ret) {
+        struct fake *f = userdata;
+        struct nd_port port = {.id = f->ports.count + 1, .spec = *spec, .fds = {-EBADF, -EBADF}};
+
+        fuzz_require(spec->parent_port > 0 && spec->child_port > 0);
+        f->changes++;
+        nd_vector_push(&f->ports, port);
+        *ret = &f->ports.items[f->ports.count - 1];
+        return nullptr;
+}
+
+static struct nd_error *on_remove(void *userdata, uint64_t id) {
+        ((struct fake *) userdata)->changes++;
+        return id % 2 == 0 ? nullptr : nd_error_new(ND_NOT_FOUND, 0, "no port has the id %llu", (unsigned long long) id);
+}
+
+static void check_answer(const struct nd_text *answer) {
+        const char *length = strstr(answer->bytes, "Content-Length: "), *body = strstr(answer->bytes, "\r\n\r\n");
+
+        fuzz_require(!answer->overflow && nd_has_prefix(answer->bytes, "HTTP/1.1 ") && length && body && length < body);
+        fuzz_require(strtoull(length + strlen("Content-Length: "), nullptr, 10) == strlen(body + 4));
+        if (body[4]) {
+                nd_autojson doc = nullptr;
+                nd_autoerror struct nd_error *error = nd_json_parse(body + 4, strlen(body + 4), ND_API_ANSWER, &doc);
+
+                fuzz_require(!error);
+        }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        struct fake f = {};
+        struct nd_api_backend backend = {.userdata = &f, .info = on_info, .list = on_list, .add = on_add, .remove = on_remove};
+        nd_autotext answer = ND_TEXT(ND_API_ANSWER), early = ND_TEXT(ND_API_ANSWER);
+
+        if (nd_api_answer(&backend, (const char *) data, size, &answer)) {
+                check_answer(&answer);
+                fuzz_require(f.changes <= 1);
+        } else {
+                fuzz_require(f.changes == 0 && answer.length == 0);
+                if (size > 0) /* what is not whole was not whole before */
+                        fuzz_require(!nd_api_answer(&backend, (const char *) data, size - 1, &early) || early.length > 0);
+        }
+        nd_ports_done(&f.ports);
+        return 0;
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rootless/ports/ports.h"
+
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "sys/file.h"
+
+#define FILE_NAME "ports.json"
+
+enum { BACKLOG = 4096 };
+
+void nd_port_done(struct nd_port *port) {
+        nd_close_fd(&port->fds[0]);
+        nd_close_fd(&port->fds[1]);
+        free(port->why);
+        *port = (struct nd_port) {.fds = {-EBADF, -EBADF}};
+}
+
+void nd_ports_done(nd_ports *ports) {
+        nd_vector_each (port, ports) {
+                nd_port_done(port);
+        }
+        nd_vector_done(ports);
+}
+
+/* ---- words */
+
+static const struct {
+        const char *name;
+        bool stream;
+        int only;
+} protocols[] = {{"tcp", true, 0},  {"tcp4", true, AF_INET},  {"tcp6", true, AF_INET6},
+                 {"udp", false, 0}, {"udp4", false, AF_INET}, {"udp6", false, AF_INET6}};
+
+static struct nd_error *set_protocol(const char *name, struct nd_port_spec *spec) {
+        for (size_t i = 0; i < nd_count_of(protocols); i++)
+                if (nd_streq(name, protocols[i].name)) {
+                        spec->stream = protocols[i].stream;
+                        spec->only = protocols[i].only;
+                        return nullptr;
+                }
+        return nd_error_new(ND_INVALID, 0, "no protocol '%.16s'; there are tcp, tcp4, tcp6, udp, udp4 and udp6", name);
+}
+
+const char *nd_port_protocol(const struct nd_port_spec *spec) {
+        for (size_t i = 0; i < nd_count_of(protocols); i++)
+                if (spec->stream == protocols[i].stream && spec->only == protocols[i].only)
+                        return protocols[i].name;
+        return "?";
+}
+
+static struct nd_error *set_address(const char *text, const char *whose, struct nd_address *ret) {
+        *ret = (struct nd_address) {};
+        if (text[0] == '\0')
+                return nullptr;
+        if (strchr(text, '/') || nd_address_parse(text, ret) < 0)
+                return nd_error_new(ND_INVALID, 0, "%s '%.64s' is no address", whose, text);
+        return nullptr;
+}
+
+static struct nd_error *check(const struct nd_port_spec *spec) {
+        if (spec->parent_port == 0 || spec->child_port == 0)
+                return nd_error_new(ND_INVALID, 0, "a port must be 1 to 65535, on the machine and in the node");
+        if (spec->parent.family && spec->only && spec->parent.family != spec->only)
+                return nd_error_new(ND_INVALID, 0, "the address and the protocol %s are of different families",
+                                    nd_port_protocol(spec));
+        return nullptr;
+}
+
+static struct nd_error *set_port(const char *text, uint16_t *ret) {
+        uint64_t number;
+
+        if (nd_parse_u64(text, UINT16_MAX, &number) < 0 || number == 0)
+                return nd_error_new(ND_INVALID, 0, "'%.16s' is no port", text);
+        *ret = (uint16_t) number;
+        return nullptr;
+}
+
+/* Cuts the next word before a ':' off; an address in brackets is one word. */
+static char *next_word(char **rest) {
+        char *word = *rest, *end;
+
+        if (!word)
+                return nullptr;
+        if (*word == '[') {
+                end = strchr(word, ']');
+                if (!end || (end[1] != ':' && end[1] != '\0'))
+                        return nullptr;
+                word++;
+                *rest = end[1] == ':' ? end + 2 : nullptr;
+                *end = '\0';
+                return word;
+        }
+        end = strchr(word, ':');
+        *rest = end ? end + 1 : nullptr;
+        if (end)
+                *end = '\0';
+        return word;
+}
+
+static bool is_number(const char *word) {
+        return word[0] != '\0' && strspn(word, "0123456789") == strlen(word);
+}
+
+static struct nd_error *set_words(char *const *words, size_t count, struct nd_port_spec *spec) {
+        size_t at = 0;
+
+        if (count > 1 && !is_number(words[0]))
+                nd_try(set_address(words[at++], "the machine's", &spec->parent));
+        nd_try(set_port(words[at++], &spec->parent_port));
+        spec->child_port = spec->parent_port;
+        if (at + 1 < count)
+                nd_try(set_address(words[at++], "the node's", &spec->child));
+        if (at < count)
+                nd_try(set_port(words[at++], &spec->child_port));
+        return at == count ? nullptr : nd_error_new(ND_INVALID, 0, "too many parts");
+}
+
+struct nd_error *nd_port_parse(const char *text, struct nd_port_spec *ret) {
+        enum { WORDS = 4, BYTES = 2 * INET6_ADDRSTRLEN + 32 };
+        struct nd_port_spec spec = {.stream = true};
+        char copy[BYTES], *words[WORDS], *rest = copy, *slash;
+        size_t count = 0;
+        struct nd_error *error = nullptr;
+
+        if (strlen(text) >= sizeof copy)
+                return nd_error_new(ND_INVALID, 0, "too long for a port: '%.64s'", text);
+        memcpy(copy, text, strlen(text) + 1);
+        slash = strrchr(copy, '/');
+        if (slash) {
+                *slash = '\0';
+                error = set_protocol(slash + 1, &spec);
+        }
+        while (!error && rest) {
+                char *word = count < WORDS ? next_word(&rest) : nullptr;
+
+                if (!word)
+                        error = nd_error_new(ND_INVALID, 0, "it has too many parts, or a bracket is not closed");
+                else
+                        words[count++] = word;
+        }
+        if (!error)
+                error = set_words(words, count, &spec);
+        if (!error)
+                error = check(&spec);
+        nd_try(nd_error_wrap(error, "port '%s' is not like 8080:80/tcp or 127.0.0.1:8080:10.0.2.100:80/udp", text));
+        *ret = spec;
+        return nullptr;
+}
+
+static size_t add_address(char *buffer, size_t size, const struct nd_address *address) {
+        char text[ND_ADDRESS_TEXT];
+
+        if (address->family == 0)
+                return 0;
+        return (size_t) snprintf(buffer, size, address->family == AF_INET6 ? "[%s]:" : "%s:", nd_address_text(address, text));
+}
+
+const char *nd_port_text(const struct nd_port_spec *spec, char buffer[static ND_PORT_TEXT]) {
+        size_t at = add_address(buffer, ND_PORT_TEXT, &spec->parent);
+
+        at += (size_t) snprintf(buffer + at, ND_PORT_TEXT - at, "%u:", spec->parent_port);
+        at += add_address(buffer + at, ND_PORT_TEXT - at, &spec->child);
+        (void) snprintf(buffer + at, ND_PORT_TEXT - at, "%u/%s", spec->child_port, nd_port_protocol(spec));
+        return buffer;
+}
+
+bool nd_port_same(const struct nd_port_spec *a, const struct nd_port_spec *b) {
+        char a_text[ND_PORT_TEXT], b_text[ND_PORT_TEXT];
+
+        return nd_streq(nd_port_text(a, a_text), nd_port_text(b, b_text));
+}
+
+/* ---- JSON */
+
+static struct nd_error *read_text(yyjson_val *object, const char *key, const char **ret) {
+        yyjson_val *value = yyjson_obj_get(object, key);
+
+        *ret = "";
+        if (!value || yyjson_is_null(value))
+                return nullptr;
+        if (!yyjson_is_str(value) || strlen(yyjson_get_str(value)) != yyjson_get_len(value))
+                return nd_error_new(ND_INVALID, 0, "'%s' is no text", key);
+        *ret = yyjson_get_str(value);
+        return nullptr;
+}
+
+static struct nd_error *read_port(yyjson_val *object, const char *key, uint16_t *ret) {
+        yyjson_val *value = yyjson_obj_get(object, key);
+
+        if (!yyjson_is_uint(value) || yyjson_get_uint(value) == 0 || yyjson_get_uint(value) > UINT16_MAX)
+                return nd_error_new(ND_INVALID, 0, "'%s' must be a port, 1 to 65535", key);
+        *ret = (uint16_t) yyjson_get_uint(value);
+        return nullptr;
+}
+
+struct nd_error *nd_port_read(yyjson_val *object, struct nd_port_spec *ret) {
+        struct nd_port_spec spec = {.stream = true};
+        const char *protocol, *parent, *child;
+
+        if (!yyjson_is_obj(object))
+                return nd_error_new(ND_INVALID, 0, "a port is an object");
+        nd_try(read_text(object, "proto", &protocol));
+        nd_try(read_text(object, "parentIP", &parent));
+        nd_try(read_text(object, "childIP", &child));
+        nd_try(set_protocol(protocol, &spec));
+        nd_try(set_address(parent, "parentIP", &spec.parent));
+        nd_try(set_address(child, "childIP", &spec.child));
+        nd_try(read_port(object, "parentPort", &spec.parent_port));
+        nd_try(read_port(object, "childPort", &spec.child_port));
+        nd_try(check(&spec));
+        *ret = spec;
+        return nullptr;
+}
+
+void nd_port_write(struct nd_json_out *out, const char *key, const struct nd_port_spec *spec) {
+        char text[ND_ADDRESS_TEXT];
+
+        nd_json_open(out, key, '{');
+        nd_json_string(out, "proto", nd_port_protocol(spec));
+        if (spec->parent.family)
+                nd_json_string(out, "parentIP", nd_address_text(&spec->parent, text));
+        nd_json_number(out, "parentPort", spec->parent_port);
+        nd_json_number(out, "childPort", spec->child_port);
+        if (spec->child.family)
+                nd_json_string(out, "childIP", nd_address_text(&spec->child, text));
+        nd_json_close(out, '}');
+}
+
+/* ---- the file */
+
+static struct nd_error *parse_list(yyjson_val *list, nd_ports *ports, uint64_t *highest) {
+        yyjson_arr_iter each = yyjson_arr_iter_with(list);
+        yyjson_val *item;
+
+        while ((item = yyjson_arr_iter_next(&each))) {
+                struct nd_port port = {.fds = {-EBADF, -EBADF}, .id = yyjson_get_uint(yyjson_obj_get(item, "id"))};
+
+                if (port.id == 0 || port.id > UINT32_MAX || ports->count == ND_PORTS)
+                        return nd_error_new(ND_INVALID, 0, "a port without an id, or more than %d ports", ND_PORTS);
+                nd_try(nd_port_read(yyjson_obj_get(item, "spec"), &port.spec));
+                if (port.id > *highest)
+                        *highest = port.id;
+                nd_vector_push(ports, port);
+        }
+        return nullptr;
+}
+
+struct nd_error *nd_ports_parse(const char *text, size_t length, nd_ports *ret, uint64_t *ret_next) {
+        nd_cleanup(nd_ports_done) nd_ports ports = {};
+        nd_autojson doc = nullptr;
+        uint64_t highest = 0, next;
+
+        nd_try(nd_json_parse(text, length, ND_PORTS_BYTES, &doc));
+        if (!yyjson_is_arr(yyjson_obj_get(yyjson_doc_get_root(doc), "ports")))
+                return nd_error_new(ND_INVALID, 0, "not a list of ports");
+        nd_try(parse_list(yyjson_obj_get(yyjson_doc_get_root(doc), "ports"), &ports, &highest));
+        next = yyjson_get_uint(yyjson_obj_get(yyjson_doc_get_root(doc), "next"));
+        *ret_next = next > highest && next < UINT32_MAX ? next : highest + 1;
+        memcpy(ret, &ports, sizeof ports);
+        ports = (typeof(ports)) {};
+        return nullptr;
+}
+
+char *nd_ports_text(const nd_ports *ports, uint64_t next) {
+        nd_autotext text = ND_TEXT(ND_PORTS_BYTES);
+        struct nd_json_out out = {.text = &text, .indent = 1};
+
+        nd_json_open(&out, nullptr, '{');
+        nd_json_number(&out, "next", next);
+        nd_json_open(&out, "ports", '[');
+        nd_vector_each (port, ports) {
+                nd_json_open(&out, nullptr, '{');
+                nd_json_number(&out, "id", port->id);
+                nd_port_write(&out, "spec", &port->spec);
+                nd_json_close(&out, '}');
+        }
+        nd_json_close(&out, ']');
+        nd_json_close(&out, '}');
+        nd_text_add(&text, "\n");
+        return nd_text_steal(&text);
+}
+
+struct nd_error *nd_ports_load(int dirfd, nd_ports *ret, uint64_t *ret_next) {
+        nd_autofree char *text = nullptr;
+        size_t length;
+        struct nd_error *error = nd_file_read(dirfd, FILE_NAME, ND_PORTS_BYTES, &text, &length);
+
+        if (nd_error_errno(error) == ENOENT) {
+                nd_error_free(error);
+                *ret_next = 1;
+                return nullptr;
+        }
+        nd_try(error);
+        return nd_error_wrap(nd_ports_parse(text, length, ret, ret_next), FILE_NAME);
+}
+
+struct nd_error *nd_ports_save(int dirfd, const nd_ports *ports, uint64_t next) {
+        nd_autofree char *text = nd_ports_text(ports, next);
+
+        return nd_file_replace(dirfd, FILE_NAME, text, strlen(text), 0600);
+}
+
+/* ---- listening */
+
+static int set_option(int fd, int level, int name, int value) {
+        return setsockopt(fd, level, name, &value, sizeof value);
+}
+
+/* What accepted sockets inherit is set here, once. */
+static int set_options(int fd, const struct nd_port_spec *spec, int family) {
+        int r = family == AF_INET6 ? set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) : 0;
+
+        if (r == 0 && spec->stream)
+                r = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+        if (r == 0 && spec->stream)
+                r = set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+        if (r == 0 && spec->stream)
+                r = set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+        if (r == 0 && !spec->stream) /* an answer must come from the address that was asked */
+                r = family == AF_INET ? set_option(fd, IPPROTO_IP, IP_PKTINFO, 1)
+                                      : set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+        return r;
+}
+
+static struct nd_error *listen_error(const struct nd_port_spec *spec, int number) {
+        char text[ND_PORT_TEXT];
+        const char *advice = number == EACCES
+                                     ? " (as root: sysctl net.ipv4.ip_unprivileged_port_start=N lets users have lower ports)"
+                             : number == EADDRINUSE ? " (ss -lptu shows who has it)"
+                                                    : "";
+
+        return nd_error_new(number == EADDRINUSE ? ND_EXISTS : nd_code_of_errno(number), number, "publish %s%s",
+                            nd_port_text(spec, text), advice);
+}
+
+struct nd_error *nd_port_listen(const struct nd_port_spec *spec, int family, int *ret_fd) {
+        nd_autoclose int fd = -EBADF;
+        struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(spec->parent_port), .sin_addr = spec->parent.v4};
+        struct sockaddr_in6 v6 = {
+                .sin6_family = AF_INET6, .sin6_port = htons(spec->parent_port), .sin6_addr = spec->parent.v6};
+        const struct sockaddr *address = family == AF_INET ? (const void *) &v4 : (const void *) &v6;
+        socklen_t length = family == AF_INET ? sizeof v4 : sizeof v6;
+
+        *ret_fd = -EBADF;
+        if ((spec->only && spec->only != family) || (spec->parent.family && spec->parent.family != family))
+                return nullptr;
+        fd = socket(family, (spec->stream ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd >= 0 && set_options(fd, spec, family) == 0 && bind(fd, address, length) == 0 &&
+            (!spec->stream || listen(fd, BACKLOG) == 0)) {
+                *ret_fd = nd_take_fd(fd);
+                return nullptr;
+        }
+        if (family == AF_INET6 && spec->parent.family == 0 && spec->only == 0 &&
+            (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL))
+                return nullptr; /* a machine without IPv6 has the other half */
+        return listen_error(spec, errno);
+}

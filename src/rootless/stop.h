@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* stop.h - ending a node */
-#pragma once
-
-#include "rootless/node.h"
-
-/* Asks the holder to end everything, waits for its grace, and ends it where it does not. */
-[[nodiscard]] struct nd_error *nd_stop_holder(const struct nd_node *node, int pidfd);
