@@ -7,6 +7,9 @@
 
 extern const struct nd_program rootless_program;
 
+/* The node that is meant when none is named. */
+#define NODE_DEFAULT_NAME "default"
+
 int rootless_run(void *settings, int operand_count, char **operands);
 int rootless_up(void *settings, int operand_count, char **operands);
 int rootless_hold(void *settings, int operand_count, char **operands);
@@ -25,11 +28,6 @@ int rootless_fail(struct nd_error *error);
 
 /* Prints what would be done: the bind plan, the network and the IDs. */
 [[nodiscard]] struct nd_error *rootless_explain(const struct nd_settings *settings, bool lasting);
-
-/* The console of a command in a node that runs; for run and shell. */
-struct nd_console;
-struct nd_node_record;
-[[nodiscard]] struct nd_error *rootless_console(const struct nd_node_record *record, struct nd_console **ret);
 
 /* The process's own environment, for nd_settings_choose(). */
 const char *rootless_variable(const char *name, void *userdata);

@@ -7,7 +7,7 @@
 
 int rootless_logs(void *settings, int operand_count, char **operands) {
         const struct nd_settings *given = settings;
-        const char *name = given->name ? given->name : "default";
+        const char *name = given->name ? given->name : NODE_DEFAULT_NAME;
         nd_autofree char *node = nd_format("--unit=nodens-node@%s.service", name),
                          *parts = nd_format("--unit=nodens-node-*@%s.service", name);
         nd_autofree const char **words = nd_calloc((size_t) operand_count + 5, sizeof *words);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "rootless/command/commands.h"
+#include "rootless/network/discover.h"
 #include "rootless/node/launch.h"
 
 #define FIELD(name) offsetof(struct nd_settings, name)

@@ -70,7 +70,7 @@ int rootless_purge(void *settings, [[maybe_unused]] int operand_count, [[maybe_u
         struct nd_error *error;
 
         if (!given.name)
-                given.name = "default";
+                given.name = NODE_DEFAULT_NAME;
         error = purge(&given);
         return error ? rootless_fail(error) : EXIT_SUCCESS;
 }

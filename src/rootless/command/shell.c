@@ -19,8 +19,8 @@
 #include "base/text.h"
 #include "rootless/command/commands.h"
 #include "rootless/core/node.h"
-#include "rootless/forward/confine.h"
 #include "rootless/node/console.h"
+#include "rootless/node/seccomp.h"
 #include "sys/calls.h"
 
 struct job {
@@ -37,13 +37,6 @@ static void job_done(struct job *job) {
         nd_close_fd(&job->child);
         nd_close_fd(&job->failure);
         sd_event_unref(job->loop);
-}
-
-struct nd_error *rootless_console(const struct nd_node_record *record, struct nd_console **ret) {
-        nd_autofree char *path = nd_format("/proc/%d/root", (int) record->pid);
-        nd_autoclose int root = nd_sys->openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-
-        return nd_console_new(root, ret);
 }
 
 /* ---- the child */
@@ -167,7 +160,7 @@ int rootless_shell(void *settings, int operand_count, char **operands) {
 
         if (words)
                 memcpy(words, operands, (size_t) operand_count * sizeof *words);
-        error = shell(given->name ? given->name : "default", words, &code);
+        error = shell(given->name ? given->name : NODE_DEFAULT_NAME, words, &code);
         if (!error)
                 return code;
         (void) rootless_fail(error);

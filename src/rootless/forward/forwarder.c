@@ -25,7 +25,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/unix.h"
-#include "rootless/command/commands.h"
 #include "rootless/core/node.h"
 #include "rootless/forward/confine.h"
 #include "sys/calls.h"
@@ -456,7 +455,7 @@ static void forwarder_done(struct nd_forwarder *f) {
         free(f->buffer);
 }
 
-static struct nd_error *forward(const char *name) {
+struct nd_error *rootless_forwarder_run(const char *name) {
         nd_cleanup(nd_node_done) struct nd_node node = ND_NODE_NONE;
         nd_autoclose int lock = -EBADF;
         nd_cleanup(forwarder_done) struct nd_forwarder f = {
@@ -471,11 +470,4 @@ static struct nd_error *forward(const char *name) {
         while (!f.over)
                 turn(&f);
         return nullptr;
-}
-
-int rootless_forward(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
-        const struct nd_settings *given = settings;
-        struct nd_error *error = forward(given->name ? given->name : "default");
-
-        return error ? rootless_fail(error) : EXIT_SUCCESS;
 }

@@ -18,6 +18,9 @@
 
 struct nd_forwarder;
 
+/* Serves a node that runs, until it ends. */
+[[nodiscard]] struct nd_error *rootless_forwarder_run(const char *name);
+
 /* First member of everything that epoll tells about. */
 struct nd_watch {
         void (*ready)(struct nd_forwarder *f, struct nd_watch *watch, uint32_t events);

@@ -410,6 +410,13 @@ struct nd_error *nd_console_new(int root, struct nd_console **ret) {
         return nullptr;
 }
 
+struct nd_error *rootless_console(const struct nd_node_record *record, struct nd_console **ret) {
+        nd_autofree char *path = nd_format("/proc/%d/root", (int) record->pid);
+        nd_autoclose int root = nd_sys->openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+
+        return nd_console_new(root, ret);
+}
+
 void nd_console_session(const struct nd_console *c, struct nd_session *ret) {
         memcpy(ret->streams, c->streams, sizeof ret->streams);
         ret->terminal = c->slave;

@@ -9,12 +9,15 @@
 #include <systemd/sd-event.h>
 
 #include "base/error.h"
+#include "rootless/core/node.h"
 #include "rootless/node/session.h"
 
 struct nd_console;
 
 /* Looks at our streams. root is the node's root directory, from where the pseudoterminal comes. ND_INVALID for a stream that would lead out of the node. */
 [[nodiscard]] struct nd_error *nd_console_new(int root, struct nd_console **ret);
+/* The same, of a node that runs. */
+[[nodiscard]] struct nd_error *rootless_console(const struct nd_node_record *record, struct nd_console **ret);
 
 /* Puts the terminal back and frees everything. */
 void nd_console_free(struct nd_console *console);

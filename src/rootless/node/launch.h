@@ -6,10 +6,6 @@
 #include "rootless/node/bindplan.h"
 #include "rootless/node/settings.h"
 
-/* What the machine's network gives the node now, and the text of its resolv.conf. */
-[[nodiscard]] struct nd_error *nd_launch_network(const char *name, enum nd_net_driver driver, uint32_t mtu,
-                                                 struct nd_netplan *ret, char **ret_resolv);
-
 /* The bind plan as it would be. Makes the data directory unless dry. */
 [[nodiscard]] struct nd_error *nd_launch_binds(struct nd_choice *choice, const struct nd_node *node, const char *resolv,
                                                bool dry, nd_bindplan *ret);

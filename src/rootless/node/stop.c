@@ -3,7 +3,6 @@
 
 #include <poll.h>
 
-#include "rootless/command/commands.h"
 #include "rootless/core/control.h"
 #include "sys/calls.h"
 
@@ -33,23 +32,4 @@ struct nd_error *nd_stop_holder(const struct nd_node *node, int pidfd) {
         if (nd_sys->pidfd_send_signal(pidfd, SIGKILL, 0) < 0 || poll(&wait, 1, KILL_MS) <= 0)
                 return nd_error_new(ND_DEADLINE, ETIMEDOUT, "node '%s' does not end", node->name);
         return nullptr;
-}
-
-static struct nd_error *down(const char *name) {
-        nd_cleanup(nd_node_done) struct nd_node node = ND_NODE_NONE;
-        nd_cleanup(nd_node_record_done) struct nd_node_record record = {};
-        nd_autoclose int pidfd = -EBADF;
-
-        nd_try(nd_node_open(name, false, &node));
-        nd_try(nd_node_holder(&node, &record, &pidfd));
-        nd_try(nd_stop_holder(&node, pidfd));
-        nd_node_clear(&node);
-        return nullptr;
-}
-
-int rootless_down(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
-        const struct nd_settings *given = settings;
-        struct nd_error *error = down(given->name ? given->name : "default");
-
-        return error ? rootless_fail(error) : EXIT_SUCCESS;
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api-client.c - `nodens-rootless ports`: shows, publishes and withdraws ports, by the node's own API */
-#include <stdio.h>
+#include "rootless/ports/api-client.h"
+
 #include <string.h>
 #include <sys/socket.h>
 
 #include "net/unix.h"
-#include "rootless/command/commands.h"
 #include "rootless/core/node.h"
-#include "rootless/ports/api-client.h"
 #include "rootless/ports/api.h"
 
 enum {
@@ -15,8 +13,6 @@ enum {
         WAIT_MS = 20,
         WAITS = 250, /* until the controller of a node that has just been started is there */
 };
-
-/* ---- asking */
 
 static struct nd_error *connect_api(const char *name, int *ret_fd) {
         nd_cleanup(nd_node_done) struct nd_node node = ND_NODE_NONE;
@@ -64,8 +60,8 @@ static struct nd_error *exchange(const char *name, const struct nd_text *request
         return nullptr;
 }
 
-/* The answer's body as JSON; an answer that is an error becomes one. */
-static struct nd_error *ask(const char *name, const char *method, const char *path, const char *body, yyjson_doc **ret) {
+struct nd_error *rootless_api_request(const char *name, const char *method, const char *path, const char *body,
+                                      yyjson_doc **ret) {
         nd_autotext request = ND_TEXT(ND_API_REQUEST), answer = ND_TEXT(ND_API_ANSWER);
         const char *content, *message;
         nd_autojson doc = nullptr;
@@ -97,7 +93,7 @@ struct nd_error *nd_publish(const char *name, const char *text, uint64_t *ret_id
 
         nd_try(nd_port_parse(text, &spec));
         nd_port_write(&out, nullptr, &spec);
-        nd_try(ask(name, "POST", "/v1/ports", body.bytes, &doc));
+        nd_try(rootless_api_request(name, "POST", "/v1/ports", body.bytes, &doc));
         *ret_id = yyjson_get_uint(yyjson_obj_get(yyjson_doc_get_root(doc), "id"));
         return nullptr;
 }
@@ -111,88 +107,4 @@ struct nd_error *nd_publish_list(const char *name, const char *list) {
                 if (*word)
                         nd_try(nd_publish(name, word, &id));
         return nullptr;
-}
-
-/* ---- the command */
-
-static struct nd_error *add(const char *name, int count, char **operands) {
-        for (int i = 0; i < count; i++) {
-                uint64_t id = 0;
-
-                nd_try(nd_publish(name, operands[i], &id));
-                printf("%llu\n", (unsigned long long) id);
-        }
-        return nullptr;
-}
-
-static struct nd_error *withdraw(const char *name, int count, char **operands) {
-        for (int i = 0; i < count; i++) {
-                nd_autofree char *path = nd_format("/v1/ports/%s", operands[i]);
-                nd_autojson doc = nullptr;
-                uint64_t id;
-
-                if (nd_parse_u64(operands[i], UINT32_MAX, &id) < 0)
-                        return nd_error_new(ND_INVALID, 0, "'%s' is no port's id; 'nodens-rootless ports' shows them",
-                                            operands[i]);
-                nd_try(ask(name, "DELETE", path, "", &doc));
-        }
-        return nullptr;
-}
-
-static void print_port(yyjson_val *port) {
-        yyjson_val *counters = yyjson_obj_get(port, "counters");
-        const char *why = yyjson_get_str(yyjson_obj_get(port, "error"));
-        struct nd_port_spec spec;
-        nd_autoerror struct nd_error *error = nd_port_read(yyjson_obj_get(port, "spec"), &spec);
-        char text[ND_PORT_TEXT];
-
-        printf("%4llu  %-32s %8llu %8llu %8llu %12llu %12llu  %s\n",
-               (unsigned long long) yyjson_get_uint(yyjson_obj_get(port, "id")), error ? "?" : nd_port_text(&spec, text),
-               (unsigned long long) yyjson_get_uint(yyjson_obj_get(counters, "connections")),
-               (unsigned long long) yyjson_get_uint(yyjson_obj_get(counters, "active")),
-               (unsigned long long) yyjson_get_uint(yyjson_obj_get(counters, "refused")),
-               (unsigned long long) yyjson_get_uint(yyjson_obj_get(counters, "bytesIn")),
-               (unsigned long long) yyjson_get_uint(yyjson_obj_get(counters, "bytesOut")),
-               why                                                         ? why
-               : yyjson_is_true(yyjson_obj_get(port, "clientAddressKept")) ? "client's address kept"
-                                                                           : "client's address not kept");
-}
-
-static struct nd_error *show(const char *name, bool json) {
-        nd_autojson doc = nullptr;
-        yyjson_arr_iter each;
-        yyjson_val *port;
-
-        nd_try(ask(name, "GET", "/v1/ports", "", &doc));
-        if (json) {
-                nd_autofree char *text = yyjson_write(doc, YYJSON_WRITE_PRETTY_TWO_SPACES, nullptr);
-
-                printf("%s\n", text);
-                return nullptr;
-        }
-        if (yyjson_arr_size(yyjson_doc_get_root(doc)) == 0) {
-                printf("no port is published\n");
-                return nullptr;
-        }
-        printf("%4s  %-32s %8s %8s %8s %12s %12s\n", "ID", "PORT", "CONNS", "ACTIVE", "REFUSED", "BYTES IN", "BYTES OUT");
-        each = yyjson_arr_iter_with(yyjson_doc_get_root(doc));
-        while ((port = yyjson_arr_iter_next(&each)))
-                print_port(port);
-        return nullptr;
-}
-
-int rootless_ports(void *settings, int operand_count, char **operands) {
-        const struct nd_settings *given = settings;
-        const char *name = given->name ? given->name : "default";
-        struct nd_error *error;
-
-        if (operand_count == 0)
-                error = show(name, given->json);
-        else if (nd_streq(operands[0], "add") && operand_count > 1)
-                error = add(name, operand_count - 1, operands + 1);
-        else if (nd_streq(operands[0], "remove") && operand_count > 1)
-                error = withdraw(name, operand_count - 1, operands + 1);
-        else
-                error = nd_error_new(ND_INVALID, 0, "ports takes nothing, 'add PORT...' or 'remove ID...'");
-        return error ? rootless_fail(error) : EXIT_SUCCESS;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* controller.c - `nodens-rootless api`: keeps the list of published ports, listens for them and serves the API
+/* controller.c - see controller.h
  *
  * Theory of operation
  *   It makes the listening sockets and hands them to the forwarder (forwarder.c), which does the work. Either may die: this process keeps the
@@ -9,6 +9,8 @@
  *   The list is a file in the node's data directory, or in its runtime directory where there is none; it is written before
  *   a change is acknowledged. At an end by SIGTERM nothing is closed: the forwarder goes on.
  * Invariant  what the file lists is what ports lists. */
+#include "rootless/ports/controller.h"
+
 #include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,10 +22,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/unix.h"
-#include "rootless/command/commands.h"
 #include "rootless/core/control.h"
 #include "rootless/core/node.h"
-#include "rootless/node/launch.h"
+#include "rootless/network/discover.h"
 #include "rootless/ports/api.h"
 #include "sys/calls.h"
 #include "sys/file.h"
@@ -526,8 +527,7 @@ static void controller_done(struct controller *c) {
         sd_event_unref(c->loop);
 }
 
-int rootless_api(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
-        const struct nd_settings *given = settings;
+struct nd_error *rootless_controller_run(const char *name) {
         struct controller c = {
                 .node = ND_NODE_NONE,
                 .pidfd = -EBADF,
@@ -536,8 +536,8 @@ int rootless_api(void *settings, [[maybe_unused]] int operand_count, [[maybe_unu
                 .listener = -EBADF,
                 .forwarder = -EBADF,
                 .backend = {.userdata = &c, .info = on_info, .list = on_list, .add = on_add, .remove = on_remove}};
-        struct nd_error *error = serve(&c, given->name ? given->name : "default");
+        struct nd_error *error = serve(&c, name);
 
         controller_done(&c);
-        return error ? rootless_fail(error) : EXIT_SUCCESS;
+        return error;
 }

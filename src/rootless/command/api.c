@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api.c - `nodens-rootless api`: keeps the published ports of a node that runs and serves its API */
+#include "rootless/command/commands.h"
+#include "rootless/ports/controller.h"
+
+int rootless_api(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
+        const struct nd_settings *given = settings;
+        struct nd_error *error = rootless_controller_run(given->name ? given->name : NODE_DEFAULT_NAME);
+
+        return error ? rootless_fail(error) : EXIT_SUCCESS;
+}

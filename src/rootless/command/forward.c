@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forward.c - `nodens-rootless forward`: carries connections to a node that runs */
+#include "rootless/command/commands.h"
+#include "rootless/forward/forwarder.h"
+
+int rootless_forward(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
+        const struct nd_settings *given = settings;
+        struct nd_error *error = rootless_forwarder_run(given->name ? given->name : NODE_DEFAULT_NAME);
+
+        return error ? rootless_fail(error) : EXIT_SUCCESS;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hold.c - `nodens-rootless hold`: launches the holder, hands it to the service manager as the unit's main process, and ends
+ *
+ * The unit (nodens-node@.service) has no Restart: the holder's end is the node's end. */
+#include <systemd/sd-daemon.h>
+
+#include "base/clock.h"
+#include "rootless/command/commands.h"
+#include "rootless/command/daemon.h"
+#include "rootless/node/launch.h"
+
+static struct nd_error *hold(struct rootless_daemon *d, const struct nd_settings *settings) {
+        nd_autoerror struct nd_error *absent = nullptr;
+        int r;
+
+        nd_try(rootless_daemon_prepare(d, settings));
+        nd_try(nd_node_lock(&d->node));
+        absent = nd_node_holder(&d->node, &d->record, &d->pidfd);
+        if (!absent)
+                return nd_error_new(ND_EXISTS, EEXIST, "node '%s' runs already, as process %d", d->choice.name,
+                                    (int) d->record.pid);
+        nd_try(nd_launch(&d->choice, &d->node, false, &d->record, &d->pidfd));
+        r = sd_notifyf(0, "MAINPID=%d\nREADY=1", (int) d->record.pid);
+        if (r > 0)
+                r = sd_notify_barrier(0,
+                                      5 * ND_SECOND_US); /* the manager must see who says this while we still are somebody */
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "hand the holder to the service manager") : nullptr;
+}
+
+int rootless_hold(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
+        struct nd_settings given = *(struct nd_settings *) settings;
+        struct rootless_daemon d = DAEMON_NONE;
+        struct nd_error *error;
+
+        if (!given.name)
+                given.name = NODE_DEFAULT_NAME;
+        error = hold(&d, &given);
+        rootless_daemon_done(&d);
+        return error ? rootless_fail(error) : EXIT_SUCCESS;
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* discover.h - the network plan that fits the machine as it is now */
+#pragma once
+
+#include "rootless/network/netplan.h"
+
+/* What the machine's network gives the node now, and the text of its resolv.conf. */
+[[nodiscard]] struct nd_error *nd_launch_network(const char *name, enum nd_net_driver driver, uint32_t mtu,
+                                                 struct nd_netplan *ret, char **ret_resolv);
