@@ -58,8 +58,8 @@ static int serve(int family, int type) {
 
 /* Whether a client of a foreign address gets an answer, and whose address the server saw. */
 static bool answered(int family, int type, bool kept) {
-        enum nd_socket_kind kind = type == SOCK_STREAM ? (family == AF_INET ? ND_SOCKET_TCP4 : ND_SOCKET_TCP6)
-                                                       : (family == AF_INET ? ND_SOCKET_UDP4 : ND_SOCKET_UDP6);
+        enum rootless_socket_kind kind = type == SOCK_STREAM ? (family == AF_INET ? SOCKET_TCP4 : SOCKET_TCP6)
+                                                             : (family == AF_INET ? SOCKET_UDP4 : SOCKET_UDP6);
         union any from = socket_address(family, family == AF_INET ? "203.0.113.7" : "2001:db8::7", CLIENT_PORT),
                   to = socket_address(family, family == AF_INET ? "10.9.0.2" : "fd09::2", PORT), seen = {};
         socklen_t length = family == AF_INET ? sizeof from.v4 : sizeof from.v6, seen_length = sizeof seen;
@@ -67,7 +67,7 @@ static bool answered(int family, int type, bool kept) {
         char byte = 'x';
         bool answer = false;
 
-        done(nd_socket_make(kind, kept, &client));
+        done(rootless_socket_open(kind, kept, &client));
         if (!kept) /* as it would be without rules */
                 step(family == AF_INET ? setsockopt(client, IPPROTO_IP, IP_TRANSPARENT, &one, sizeof one) == 0
                                        : setsockopt(client, IPPROTO_IPV6, IPV6_TRANSPARENT, &one, sizeof one) == 0);
@@ -113,11 +113,11 @@ static int tried(void *argument) {
         for (size_t i = 0; i < 4; i++)
                 expect(!answered(families[i / 2], types[i % 2], false), "without rules no answer: %s, %s",
                        i / 2 ? "IPv6" : "IPv4", i % 2 ? "UDP" : "TCP");
-        error = nd_sockets_prepare();
+        error = rootless_sockets_prepare();
         if (nd_error_code(error) == ND_UNIMPLEMENTED)
                 skip("no nf_tables");
         done(error);
-        done(nd_sockets_prepare()); /* again: the same */
+        done(rootless_sockets_prepare()); /* again: the same */
         for (size_t i = 0; i < 4; i++)
                 expect(answered(families[i / 2], types[i % 2], true),
                        "with them the answer comes, and the server saw the client's address: %s, %s", i / 2 ? "IPv6" : "IPv4",

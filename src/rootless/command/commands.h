@@ -10,24 +10,24 @@ extern const struct nd_program rootless_program;
 /* The node that is meant when none is named. */
 #define NODE_DEFAULT_NAME "default"
 
-int rootless_run(void *settings, int operand_count, char **operands);
-int rootless_up(void *settings, int operand_count, char **operands);
-int rootless_hold(void *settings, int operand_count, char **operands);
-int rootless_net(void *settings, int operand_count, char **operands);
-int rootless_forward(void *settings, int operand_count, char **operands);
-int rootless_api(void *settings, int operand_count, char **operands);
-int rootless_ports(void *settings, int operand_count, char **operands);
-int rootless_logs(void *settings, int operand_count, char **operands);
-int rootless_status(void *settings, int operand_count, char **operands);
-int rootless_shell(void *settings, int operand_count, char **operands);
-int rootless_purge(void *settings, int operand_count, char **operands);
-int rootless_down(void *settings, int operand_count, char **operands);
+int rootless_command_run(void *settings, int operand_count, char **operands);
+int rootless_command_up(void *settings, int operand_count, char **operands);
+int rootless_command_hold(void *settings, int operand_count, char **operands);
+int rootless_command_net(void *settings, int operand_count, char **operands);
+int rootless_command_forward(void *settings, int operand_count, char **operands);
+int rootless_command_api(void *settings, int operand_count, char **operands);
+int rootless_command_ports(void *settings, int operand_count, char **operands);
+int rootless_command_logs(void *settings, int operand_count, char **operands);
+int rootless_command_status(void *settings, int operand_count, char **operands);
+int rootless_command_shell(void *settings, int operand_count, char **operands);
+int rootless_command_purge(void *settings, int operand_count, char **operands);
+int rootless_command_down(void *settings, int operand_count, char **operands);
 
 /* Says an error to the person who typed, and gives the exit code for it. */
-int rootless_fail(struct nd_error *error);
+int rootless_command_fail(struct nd_error *error);
 
 /* Prints what would be done: the bind plan, the network and the IDs. */
-[[nodiscard]] struct nd_error *rootless_explain(const struct nd_settings *settings, bool lasting);
+[[nodiscard]] struct nd_error *rootless_command_explain(const struct rootless_settings *settings, bool lasting);
 
-/* The process's own environment, for nd_settings_choose(). */
-const char *rootless_variable(const char *name, void *userdata);
+/* The process's own environment, for rootless_config_resolve(). */
+const char *rootless_command_getenv(const char *name, void *userdata);

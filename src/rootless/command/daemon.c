@@ -7,13 +7,13 @@
 #include "rootless/command/commands.h"
 
 void rootless_daemon_done(struct rootless_daemon *d) {
-        nd_parts_free(d->parts);
-        nd_supervisor_free(d->supervisor);
+        rootless_services_free(d->parts);
+        rootless_supervisor_free(d->supervisor);
         nd_close_fd(&d->pidfd);
         sd_event_unref(d->loop);
-        nd_node_record_done(&d->record);
-        nd_node_done(&d->node);
-        nd_choice_done(&d->choice);
+        rootless_node_record_done(&d->record);
+        rootless_node_done(&d->node);
+        rootless_config_done(&d->config);
 }
 
 static int on_signal([[maybe_unused]] sd_event_source *source, [[maybe_unused]] const struct signalfd_siginfo *si,
@@ -53,11 +53,11 @@ struct nd_error *rootless_daemon_wait(struct rootless_daemon *d) {
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "wait for the node") : nullptr;
 }
 
-struct nd_error *rootless_daemon_prepare(struct rootless_daemon *d, const struct nd_settings *settings) {
+struct nd_error *rootless_daemon_prepare(struct rootless_daemon *d, const struct rootless_settings *settings) {
         int r = sd_event_new(&d->loop);
 
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "make an event loop");
-        nd_try(nd_settings_choose(settings, true, rootless_variable, nullptr, &d->choice));
-        return nd_node_open(d->choice.name, true, &d->node);
+        nd_try(rootless_config_resolve(settings, true, rootless_command_getenv, nullptr, &d->config));
+        return rootless_node_open(d->config.name, true, &d->node);
 }

@@ -10,21 +10,21 @@
 #include "rootless/node/settings.h"
 
 struct rootless_daemon {
-        struct nd_choice choice;
-        struct nd_node node;
-        struct nd_node_record record;
+        struct rootless_config config;
+        struct rootless_node node;
+        struct rootless_node_record record;
         sd_event *loop;
-        struct nd_supervisor *supervisor;
-        struct nd_parts *parts;
+        struct rootless_supervisor *supervisor;
+        struct rootless_services *parts;
         int pidfd;
         bool told; /* a signal has told us to end */
 };
-#define DAEMON_NONE ((struct rootless_daemon) {.node = ND_NODE_NONE, .pidfd = -EBADF})
+#define DAEMON_NONE ((struct rootless_daemon) {.node = NODE_NONE, .pidfd = -EBADF})
 
 void rootless_daemon_done(struct rootless_daemon *d);
 
-/* The loop, the choice that the settings make, and the node's directory. */
-[[nodiscard]] struct nd_error *rootless_daemon_prepare(struct rootless_daemon *d, const struct nd_settings *settings);
+/* The loop, the config that the settings make, and the node's directory. */
+[[nodiscard]] struct nd_error *rootless_daemon_prepare(struct rootless_daemon *d, const struct rootless_settings *settings);
 
 /* Runs until a signal comes or the holder ends. */
 [[nodiscard]] struct nd_error *rootless_daemon_wait(struct rootless_daemon *d);

@@ -3,9 +3,9 @@
 #include "rootless/command/commands.h"
 #include "rootless/forward/forwarder.h"
 
-int rootless_forward(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
-        const struct nd_settings *given = settings;
+int rootless_command_forward(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
+        const struct rootless_settings *given = settings;
         struct nd_error *error = rootless_forwarder_run(given->name ? given->name : NODE_DEFAULT_NAME);
 
-        return error ? rootless_fail(error) : EXIT_SUCCESS;
+        return error ? rootless_command_fail(error) : EXIT_SUCCESS;
 }

@@ -9,17 +9,17 @@
 #include "rootless/command/daemon.h"
 #include "rootless/node/launch.h"
 
-static struct nd_error *hold(struct rootless_daemon *d, const struct nd_settings *settings) {
+static struct nd_error *hold(struct rootless_daemon *d, const struct rootless_settings *settings) {
         nd_autoerror struct nd_error *absent = nullptr;
         int r;
 
         nd_try(rootless_daemon_prepare(d, settings));
-        nd_try(nd_node_lock(&d->node));
-        absent = nd_node_holder(&d->node, &d->record, &d->pidfd);
+        nd_try(rootless_node_lock(&d->node));
+        absent = rootless_node_open_init(&d->node, &d->record, &d->pidfd);
         if (!absent)
-                return nd_error_new(ND_EXISTS, EEXIST, "node '%s' runs already, as process %d", d->choice.name,
+                return nd_error_new(ND_EXISTS, EEXIST, "node '%s' runs already, as process %d", d->config.name,
                                     (int) d->record.pid);
-        nd_try(nd_launch(&d->choice, &d->node, false, &d->record, &d->pidfd));
+        nd_try(rootless_launch_node(&d->config, &d->node, false, &d->record, &d->pidfd));
         r = sd_notifyf(0, "MAINPID=%d\nREADY=1", (int) d->record.pid);
         if (r > 0)
                 r = sd_notify_barrier(0,
@@ -27,8 +27,8 @@ static struct nd_error *hold(struct rootless_daemon *d, const struct nd_settings
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "hand the holder to the service manager") : nullptr;
 }
 
-int rootless_hold(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
-        struct nd_settings given = *(struct nd_settings *) settings;
+int rootless_command_hold(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
+        struct rootless_settings given = *(struct rootless_settings *) settings;
         struct rootless_daemon d = DAEMON_NONE;
         struct nd_error *error;
 
@@ -36,5 +36,5 @@ int rootless_hold(void *settings, [[maybe_unused]] int operand_count, [[maybe_un
                 given.name = NODE_DEFAULT_NAME;
         error = hold(&d, &given);
         rootless_daemon_done(&d);
-        return error ? rootless_fail(error) : EXIT_SUCCESS;
+        return error ? rootless_command_fail(error) : EXIT_SUCCESS;
 }

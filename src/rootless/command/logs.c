@@ -5,16 +5,16 @@
 #include "rootless/command/commands.h"
 #include "rootless/core/node.h"
 
-int rootless_logs(void *settings, int operand_count, char **operands) {
-        const struct nd_settings *given = settings;
+int rootless_command_logs(void *settings, int operand_count, char **operands) {
+        const struct rootless_settings *given = settings;
         const char *name = given->name ? given->name : NODE_DEFAULT_NAME;
         nd_autofree char *node = nd_format("--unit=nodens-node@%s.service", name),
                          *parts = nd_format("--unit=nodens-node-*@%s.service", name);
         nd_autofree const char **words = nd_calloc((size_t) operand_count + 5, sizeof *words);
         size_t count = 0;
 
-        if (!nd_node_name_valid(name))
-                return rootless_fail(nd_error_new(ND_INVALID, 0, "'%s' cannot name a node", name));
+        if (!rootless_node_name_valid(name))
+                return rootless_command_fail(nd_error_new(ND_INVALID, 0, "'%s' cannot name a node", name));
         words[count++] = "journalctl";
         words[count++] = "--user";
         words[count++] = node;
@@ -22,6 +22,6 @@ int rootless_logs(void *settings, int operand_count, char **operands) {
         for (int i = 0; i < operand_count; i++)
                 words[count++] = operands[i];
         (void) execvp(words[0], (char *const *) words);
-        return rootless_fail(nd_error_new(ND_UNAVAILABLE, errno,
-                                          "run journalctl; a node by 'up --foreground' writes where that was started"));
+        return rootless_command_fail(nd_error_new(
+                ND_UNAVAILABLE, errno, "run journalctl; a node by 'up --foreground' writes where that was started"));
 }

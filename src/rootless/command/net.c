@@ -9,17 +9,17 @@ static struct nd_error *net(struct rootless_daemon *d, const char *name) {
 
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "make an event loop");
-        nd_try(nd_node_open(name, false, &d->node));
-        nd_try(nd_node_holder(&d->node, &d->record, &d->pidfd));
-        nd_try(nd_supervisor_start(d->loop, &d->node, &d->record, &d->supervisor));
+        nd_try(rootless_node_open(name, false, &d->node));
+        nd_try(rootless_node_open_init(&d->node, &d->record, &d->pidfd));
+        nd_try(rootless_supervisor_start(d->loop, &d->node, &d->record, &d->supervisor));
         return rootless_daemon_wait(d);
 }
 
-int rootless_net(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
-        const struct nd_settings *given = settings;
+int rootless_command_net(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
+        const struct rootless_settings *given = settings;
         struct rootless_daemon d = DAEMON_NONE;
         struct nd_error *error = net(&d, given->name ? given->name : NODE_DEFAULT_NAME);
 
         rootless_daemon_done(&d);
-        return error ? rootless_fail(error) : EXIT_SUCCESS;
+        return error ? rootless_command_fail(error) : EXIT_SUCCESS;
 }

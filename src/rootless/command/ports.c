@@ -10,7 +10,7 @@ static struct nd_error *add(const char *name, int count, char **operands) {
         for (int i = 0; i < count; i++) {
                 uint64_t id = 0;
 
-                nd_try(nd_publish(name, operands[i], &id));
+                nd_try(rootless_api_publish(name, operands[i], &id));
                 printf("%llu\n", (unsigned long long) id);
         }
         return nullptr;
@@ -33,12 +33,13 @@ static struct nd_error *withdraw(const char *name, int count, char **operands) {
 static void print_port(yyjson_val *port) {
         yyjson_val *counters = yyjson_obj_get(port, "counters");
         const char *why = yyjson_get_str(yyjson_obj_get(port, "error"));
-        struct nd_port_spec spec;
-        nd_autoerror struct nd_error *error = nd_port_read(yyjson_obj_get(port, "spec"), &spec);
-        char text[ND_PORT_TEXT];
+        struct rootless_port_spec spec;
+        nd_autoerror struct nd_error *error = rootless_port_read_json(yyjson_obj_get(port, "spec"), &spec);
+        char text[PORT_TEXT];
 
         printf("%4llu  %-32s %8llu %8llu %8llu %12llu %12llu  %s\n",
-               (unsigned long long) yyjson_get_uint(yyjson_obj_get(port, "id")), error ? "?" : nd_port_text(&spec, text),
+               (unsigned long long) yyjson_get_uint(yyjson_obj_get(port, "id")),
+               error ? "?" : rootless_port_format(&spec, text),
                (unsigned long long) yyjson_get_uint(yyjson_obj_get(counters, "connections")),
                (unsigned long long) yyjson_get_uint(yyjson_obj_get(counters, "active")),
                (unsigned long long) yyjson_get_uint(yyjson_obj_get(counters, "refused")),
@@ -72,8 +73,8 @@ static struct nd_error *show(const char *name, bool json) {
         return nullptr;
 }
 
-int rootless_ports(void *settings, int operand_count, char **operands) {
-        const struct nd_settings *given = settings;
+int rootless_command_ports(void *settings, int operand_count, char **operands) {
+        const struct rootless_settings *given = settings;
         const char *name = given->name ? given->name : NODE_DEFAULT_NAME;
         struct nd_error *error;
 
@@ -85,5 +86,5 @@ int rootless_ports(void *settings, int operand_count, char **operands) {
                 error = withdraw(name, operand_count - 1, operands + 1);
         else
                 error = nd_error_new(ND_INVALID, 0, "ports takes nothing, 'add PORT...' or 'remove ID...'");
-        return error ? rootless_fail(error) : EXIT_SUCCESS;
+        return error ? rootless_command_fail(error) : EXIT_SUCCESS;
 }

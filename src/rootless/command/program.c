@@ -5,7 +5,7 @@
 #include "rootless/network/discover.h"
 #include "rootless/node/launch.h"
 
-#define FIELD(name) offsetof(struct nd_settings, name)
+#define FIELD(name) offsetof(struct rootless_settings, name)
 
 #define NAME_OPTION                                                                                                           \
         {.name = "name",                                                                                                      \
@@ -76,66 +76,66 @@ static const struct nd_command commands[] = {
          .summary = "run a command in a node of its own, which ends with it",
          .operands = "[--] COMMAND [ARGUMENT...]",
          .options = run_options,
-         .settings_size = sizeof(struct nd_settings),
-         .run = rootless_run},
+         .settings_size = sizeof(struct rootless_settings),
+         .run = rootless_command_run},
         {.name = "up",
          .summary = "start a node",
          .options = up_options,
-         .settings_size = sizeof(struct nd_settings),
-         .run = rootless_up},
+         .settings_size = sizeof(struct rootless_settings),
+         .run = rootless_command_up},
         {.name = "status",
          .summary = "show the nodes that run",
          .options = status_options,
-         .settings_size = sizeof(struct nd_settings),
-         .run = rootless_status},
+         .settings_size = sizeof(struct rootless_settings),
+         .run = rootless_command_status},
         {.name = "ports",
          .summary = "show, publish and withdraw ports of a node that runs",
          .operands = "[add PORT... | remove ID...]",
          .options = ports_options,
-         .settings_size = sizeof(struct nd_settings),
-         .run = rootless_ports},
+         .settings_size = sizeof(struct rootless_settings),
+         .run = rootless_command_ports},
         {.name = "logs",
          .summary = "show what a node's units have said (journalctl)",
          .operands = "[[--] JOURNALCTL-OPTION...]",
          .options = name_options,
-         .settings_size = sizeof(struct nd_settings),
-         .run = rootless_logs},
+         .settings_size = sizeof(struct rootless_settings),
+         .run = rootless_command_logs},
         {.name = "shell",
          .summary = "run a shell or a command in a node that runs",
          .operands = "[[--] COMMAND [ARGUMENT...]]",
          .options = name_options,
-         .settings_size = sizeof(struct nd_settings),
-         .run = rootless_shell},
+         .settings_size = sizeof(struct rootless_settings),
+         .run = rootless_command_shell},
         {.name = "down",
          .summary = "end a node and everything in it",
          .options = name_options,
-         .settings_size = sizeof(struct nd_settings),
-         .run = rootless_down},
+         .settings_size = sizeof(struct rootless_settings),
+         .run = rootless_command_down},
         {.name = "purge",
          .summary = "remove what a node that does not run has kept",
          .options = purge_options,
-         .settings_size = sizeof(struct nd_settings),
-         .run = rootless_purge},
+         .settings_size = sizeof(struct rootless_settings),
+         .run = rootless_command_purge},
         {.name = "hold",
          .summary = "start a node's holder and leave it to the caller's unit (nodens-node@.service)",
          .options = up_options,
-         .settings_size = sizeof(struct nd_settings),
-         .run = rootless_hold},
+         .settings_size = sizeof(struct rootless_settings),
+         .run = rootless_command_hold},
         {.name = "net",
          .summary = "keep the network helper of a node that runs (nodens-node-net@.service)",
          .options = name_options,
-         .settings_size = sizeof(struct nd_settings),
-         .run = rootless_net},
+         .settings_size = sizeof(struct rootless_settings),
+         .run = rootless_command_net},
         {.name = "forward",
          .summary = "carry connections to a node that runs (nodens-node-forward@.service)",
          .options = name_options,
-         .settings_size = sizeof(struct nd_settings),
-         .run = rootless_forward},
+         .settings_size = sizeof(struct rootless_settings),
+         .run = rootless_command_forward},
         {.name = "api",
          .summary = "keep the published ports of a node that runs and serve its API (nodens-node-api@.service)",
          .options = name_options,
-         .settings_size = sizeof(struct nd_settings),
-         .run = rootless_api},
+         .settings_size = sizeof(struct rootless_settings),
+         .run = rootless_command_api},
         {},
 };
 
@@ -145,22 +145,22 @@ const struct nd_program rootless_program = {
         .commands = commands,
 };
 
-int rootless_fail(struct nd_error *error) {
+int rootless_command_fail(struct nd_error *error) {
         nd_autoerror struct nd_error *owned = error;
 
         (void) fprintf(stderr, "nodens-rootless: %s\n", nd_error_text(owned));
         return nd_error_code(owned) == ND_INVALID ? ND_EXIT_USAGE : EXIT_FAILURE;
 }
 
-const char *rootless_variable(const char *name, [[maybe_unused]] void *userdata) {
+const char *rootless_command_getenv(const char *name, [[maybe_unused]] void *userdata) {
         return getenv(name); /* NOLINT(concurrency-mt-unsafe): one thread */
 }
 
-static void print_network(const struct nd_netplan *plan) {
+static void print_network(const struct rootless_netplan *plan) {
         char text[ND_ADDRESS_TEXT];
         nd_cleanup(nd_words_done) nd_words words = {};
 
-        printf("network   %s, MTU %u\n", nd_net_driver_name(plan->driver), plan->mtu);
+        printf("network   %s, MTU %u\n", rootless_net_driver_name(plan->driver), plan->mtu);
         for (size_t i = 0; i < nd_count_of(plan->addresses); i++) {
                 if (plan->addresses[i].family)
                         printf("address   %s/%u\n", nd_address_text(&plan->addresses[i], text), plan->addresses[i].prefix);
@@ -169,7 +169,7 @@ static void print_network(const struct nd_netplan *plan) {
         }
         if (plan->dns.family)
                 printf("names     %s\n", nd_address_text(&plan->dns, text));
-        if (!nd_netplan_helper(plan, 1, &words))
+        if (!rootless_netplan_helper_argv(plan, 1, &words))
                 return;
         printf("helper   ");
         nd_vector_each (word, &words) {
@@ -179,17 +179,17 @@ static void print_network(const struct nd_netplan *plan) {
         printf("\n");
 }
 
-struct nd_error *rootless_explain(const struct nd_settings *settings, bool lasting) {
-        nd_cleanup(nd_choice_done) struct nd_choice choice = {};
-        nd_cleanup(nd_bindplan_done) nd_bindplan plan = {};
+struct nd_error *rootless_command_explain(const struct rootless_settings *settings, bool lasting) {
+        nd_cleanup(rootless_config_done) struct rootless_config config = {};
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
         nd_autofree char *resolv = nullptr;
-        struct nd_netplan network;
-        struct nd_node node = {.path = (char *) "/run/user/UID/nodens/NAME"};
+        struct rootless_netplan network;
+        struct rootless_node node = {.path = (char *) "/run/user/UID/nodens/NAME"};
 
-        nd_try(nd_settings_choose(settings, lasting, rootless_variable, nullptr, &choice));
-        nd_try(nd_launch_network(choice.name, choice.net, choice.mtu, &network, &resolv));
-        nd_try(nd_launch_binds(&choice, &node, resolv, true, &plan));
-        nd_bindplan_print(&plan, stdout);
+        nd_try(rootless_config_resolve(settings, lasting, rootless_command_getenv, nullptr, &config));
+        nd_try(rootless_network_discover(config.name, config.net, config.mtu, &network, &resolv));
+        nd_try(rootless_launch_bindplan(&config, &node, resolv, true, &plan));
+        rootless_bindplan_print(&plan, stdout);
         print_network(&network);
         return nullptr;
 }

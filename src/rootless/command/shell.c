@@ -25,7 +25,7 @@
 
 struct job {
         sd_event *loop;
-        struct nd_console *console;
+        struct rootless_console *console;
         int child;   /* its pidfd */
         int failure; /* says why the command could not be executed */
         int code;    /* what we end with */
@@ -33,7 +33,7 @@ struct job {
 };
 
 static void job_done(struct job *job) {
-        nd_console_free(job->console);
+        rootless_console_free(job->console);
         nd_close_fd(&job->child);
         nd_close_fd(&job->failure);
         sd_event_unref(job->loop);
@@ -41,38 +41,38 @@ static void job_done(struct job *job) {
 
 /* ---- the child */
 
-static struct nd_error *enter(const struct nd_node_record *record) {
+static struct nd_error *enter(const struct rootless_node_record *record) {
         int flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
 
         if (!nd_streq(record->net, "host"))
                 flags |= CLONE_NEWNET;
-        if (nd_sys->setns(ND_SESSION_NODE, flags) < 0)
+        if (nd_sys->setns(SESSION_NODE, flags) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "enter the node");
         (void) syscall(SYS_setgroups, 0, nullptr);
         if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0 ||
             prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "become root of the node");
-        return nd_confine_node();
+        return rootless_seccomp_load();
 }
 
 /* Only children are in the process namespace that is joined. */
-[[noreturn]] static void child_main(const struct nd_node_record *record, const struct nd_session *session) {
+[[noreturn]] static void child_main(const struct rootless_node_record *record, const struct rootless_session *session) {
         struct clone_args arguments = {.exit_signal = SIGCHLD};
         struct nd_error *error = nullptr;
         siginfo_t end = {};
         pid_t pid;
 
         (void) setsid();
-        if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || nd_session_prepare(session) < 0)
+        if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || rootless_session_prepare(session) < 0)
                 _exit(EXIT_FAILURE);
         error = enter(record);
         if (error)
-                _exit(rootless_fail(error));
+                _exit(rootless_command_fail(error));
         pid = nd_sys->clone3(&arguments, sizeof arguments);
         if (pid == 0)
-                nd_session_lead(session);
+                rootless_session_lead(session);
         if (pid < 0)
-                _exit(rootless_fail(nd_error_new(nd_code_of_errno(errno), errno, "start a process in the node")));
+                _exit(rootless_command_fail(nd_error_new(nd_code_of_errno(errno), errno, "start a process in the node")));
         (void) close_range(0, ~0U, 0); /* a pipe must end with the command */
         while (waitid(P_PID, (id_t) pid, &end, WEXITED) < 0 && errno == EINTR)
                 ;
@@ -94,7 +94,7 @@ static int on_ended([[maybe_unused]] sd_event_source *source, [[maybe_unused]] i
         return sd_event_exit(job->loop, 0);
 }
 
-static struct nd_error *start(struct job *job, const struct nd_node_record *record, struct nd_session *session) {
+static struct nd_error *start(struct job *job, const struct rootless_node_record *record, struct rootless_session *session) {
         struct clone_args arguments = {.flags = CLONE_PIDFD, .exit_signal = SIGCHLD, .pidfd = (uintptr_t) &job->child};
         nd_autoclose int failure_end = -EBADF;
         int fds[2];
@@ -105,7 +105,7 @@ static struct nd_error *start(struct job *job, const struct nd_node_record *reco
         job->failure = fds[0];
         failure_end = fds[1];
         session->failure = failure_end;
-        nd_console_hold_signals(job->console);
+        rootless_console_block_signals(job->console);
         pid = nd_sys->clone3(&arguments, sizeof arguments);
         if (pid < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "start a process");
@@ -119,32 +119,32 @@ static struct nd_error *follow(struct job *job) {
 
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "make an event loop");
-        nd_try(nd_console_start(job->console, job->loop));
+        nd_try(rootless_console_start(job->console, job->loop));
         r = sd_event_add_io(job->loop, nullptr, job->child, EPOLLIN, on_ended, job);
         if (r >= 0)
                 r = sd_event_loop(job->loop);
-        nd_console_drain(job->console);
+        rootless_console_drain(job->console);
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "wait for the command") : nullptr;
 }
 
 static struct nd_error *shell(const char *name, char **words, int *ret_code) {
         static char *const shell_words[] = {(char *) "/bin/sh", nullptr};
         nd_cleanup(job_done) struct job job = {.child = -EBADF, .failure = -EBADF};
-        nd_cleanup(nd_node_done) struct nd_node node = ND_NODE_NONE;
-        nd_cleanup(nd_node_record_done) struct nd_node_record record = {};
+        nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
+        nd_cleanup(rootless_node_record_done) struct rootless_node_record record = {};
         nd_cleanup(nd_words_done) nd_words environment = {};
         nd_autofree char *api = nullptr, *uid = nd_format("%u", geteuid()), *gid = nd_format("%u", getegid());
-        struct nd_session session = {.argv = words ? words : shell_words, .directory = "/root"};
+        struct rootless_session session = {.argv = words ? words : shell_words, .directory = "/root"};
         nd_autoclose int pidfd = -EBADF;
 
-        nd_try(nd_node_open(name, false, &node));
-        nd_try(nd_node_holder(&node, &record, &pidfd));
+        nd_try(rootless_node_open(name, false, &node));
+        nd_try(rootless_node_open_init(&node, &record, &pidfd));
         api = nd_format("%s/api", node.path);
-        environment = nd_settings_environment(environ, name, api, uid, gid);
+        environment = rootless_config_environment(environ, name, api, uid, gid);
         session.environment = environment.items;
         session.node = pidfd;
-        nd_try(rootless_console(&record, &job.console));
-        nd_console_session(job.console, &session);
+        nd_try(rootless_console_open(&record, &job.console));
+        rootless_console_session(job.console, &session);
         nd_try(start(&job, &record, &session));
         nd_try(follow(&job));
         *ret_code = job.code;
@@ -152,8 +152,8 @@ static struct nd_error *shell(const char *name, char **words, int *ret_code) {
                                : nd_error_new(nd_code_of_errno(job.status), job.status, "execute '%s'", session.argv[0]);
 }
 
-int rootless_shell(void *settings, int operand_count, char **operands) {
-        const struct nd_settings *given = settings;
+int rootless_command_shell(void *settings, int operand_count, char **operands) {
+        const struct rootless_settings *given = settings;
         nd_autofree char **words = operand_count > 0 ? nd_calloc((size_t) operand_count + 1, sizeof *words) : nullptr;
         struct nd_error *error;
         int code = EXIT_FAILURE;
@@ -163,6 +163,6 @@ int rootless_shell(void *settings, int operand_count, char **operands) {
         error = shell(given->name ? given->name : NODE_DEFAULT_NAME, words, &code);
         if (!error)
                 return code;
-        (void) rootless_fail(error);
+        (void) rootless_command_fail(error);
         return code;
 }

@@ -13,7 +13,7 @@ enum {
         NODES_CEILING = 1024,
 };
 
-static char *controllers_of(const struct nd_node_record *record) {
+static char *controllers_of(const struct rootless_node_record *record) {
         nd_autofree char *path = nd_format("/sys/fs/cgroup%s/cgroup.subtree_control", record->cgroup ? record->cgroup : "");
         char *text = nullptr;
 
@@ -25,7 +25,7 @@ static char *controllers_of(const struct nd_node_record *record) {
         return text;
 }
 
-static void tell_people(const struct nd_node *node, const struct nd_node_record *record, pid_t helper,
+static void tell_people(const struct rootless_node *node, const struct rootless_node_record *record, pid_t helper,
                         const char *controllers) {
         printf("%s\n", node->name);
         printf("  holder   process %d, %llu IDs\n", (int) record->pid, (unsigned long long) record->ids);
@@ -42,7 +42,7 @@ static void tell_people(const struct nd_node *node, const struct nd_node_record 
                 printf("  cgroup   not delegated, so pods have no limits (nodens check --rootless)\n");
 }
 
-static void tell_machines(struct nd_json_out *out, const struct nd_node *node, const struct nd_node_record *record,
+static void tell_machines(struct nd_json_out *out, const struct rootless_node *node, const struct rootless_node_record *record,
                           pid_t helper, const char *controllers) {
         nd_json_open(out, nullptr, '{');
         nd_json_string(out, "name", node->name);
@@ -59,26 +59,26 @@ static void tell_machines(struct nd_json_out *out, const struct nd_node *node, c
 
 /* One node; those that do not run are passed over. */
 static bool tell(const char *name, struct nd_json_out *out) {
-        nd_cleanup(nd_node_done) struct nd_node node = ND_NODE_NONE;
-        nd_cleanup(nd_node_record_done) struct nd_node_record record = {};
+        nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
+        nd_cleanup(rootless_node_record_done) struct rootless_node_record record = {};
         nd_autofree char *controllers = nullptr;
         nd_autoclose int pidfd = -EBADF;
-        nd_autoerror struct nd_error *error = nd_node_open(name, false, &node);
+        nd_autoerror struct nd_error *error = rootless_node_open(name, false, &node);
 
         if (!error)
-                error = nd_node_holder(&node, &record, &pidfd);
+                error = rootless_node_open_init(&node, &record, &pidfd);
         if (error)
                 return false;
         controllers = controllers_of(&record);
         if (out)
-                tell_machines(out, &node, &record, nd_supervisor_helper(&node), controllers);
+                tell_machines(out, &node, &record, rootless_supervisor_helper_pid(&node), controllers);
         else
-                tell_people(&node, &record, nd_supervisor_helper(&node), controllers);
+                tell_people(&node, &record, rootless_supervisor_helper_pid(&node), controllers);
         return true;
 }
 
 static size_t tell_all(const char *only, struct nd_json_out *out) {
-        nd_autofree char *top = nd_node_directory();
+        nd_autofree char *top = rootless_node_runtime_dir();
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
         size_t found = 0;
 
@@ -91,8 +91,8 @@ static size_t tell_all(const char *only, struct nd_json_out *out) {
         return found;
 }
 
-int rootless_status(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
-        const struct nd_settings *given = settings;
+int rootless_command_status(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
+        const struct rootless_settings *given = settings;
         nd_autotext text = ND_TEXT(STATUS_BYTES);
         struct nd_json_out out = {.text = &text, .indent = 1};
         size_t found;

@@ -12,26 +12,26 @@
 #include "rootless/node/stop.h"
 #include "rootless/ports/api-client.h"
 
-static struct nd_error *foreground(struct rootless_daemon *d, const struct nd_settings *settings) {
+static struct nd_error *foreground(struct rootless_daemon *d, const struct rootless_settings *settings) {
         nd_autoerror struct nd_error *absent = nullptr;
 
         nd_try(rootless_daemon_prepare(d, settings));
-        nd_try(nd_node_lock(&d->node));
-        absent = nd_node_holder(&d->node, &d->record, &d->pidfd);
+        nd_try(rootless_node_lock(&d->node));
+        absent = rootless_node_open_init(&d->node, &d->record, &d->pidfd);
         if (absent)
-                nd_try(nd_launch(&d->choice, &d->node, false, &d->record, &d->pidfd));
+                nd_try(rootless_launch_node(&d->config, &d->node, false, &d->record, &d->pidfd));
         else
-                nd_log(ND_LOG_NOTICE, "the node runs already; it is taken up again", nd_field("node", d->choice.name));
-        if (d->choice.net != ND_NET_HOST)
-                nd_try(nd_parts_start(d->loop, &d->node, &d->parts));
-        nd_try(nd_supervisor_start(d->loop, &d->node, &d->record, &d->supervisor));
+                nd_log(ND_LOG_NOTICE, "the node runs already; it is taken up again", nd_field("node", d->config.name));
+        if (d->config.net != NET_DRIVER_HOST)
+                nd_try(rootless_services_start(d->loop, &d->node, &d->parts));
+        nd_try(rootless_supervisor_start(d->loop, &d->node, &d->record, &d->supervisor));
         if (settings->publish)
-                nd_try(nd_publish_list(d->choice.name, settings->publish));
-        nd_log(ND_LOG_NOTICE, "the node is up", nd_field("node", d->choice.name));
+                nd_try(rootless_api_publish_list(d->config.name, settings->publish));
+        nd_log(ND_LOG_NOTICE, "the node is up", nd_field("node", d->config.name));
         nd_try(rootless_daemon_wait(d));
         if (d->told)
-                nd_try(nd_stop_holder(&d->node, d->pidfd));
-        nd_node_clear(&d->node);
+                nd_try(rootless_node_stop(&d->node, d->pidfd));
+        rootless_node_clear(&d->node);
         return nullptr;
 }
 
@@ -42,24 +42,24 @@ static int ask_manager(const char *name) {
                          *api = nd_format("nodens-node-api@%s.service", name);
 
         (void) execlp("systemctl", "systemctl", "--user", "start", node, net, forward, api, (char *) nullptr);
-        return rootless_fail(nd_error_new(
+        return rootless_command_fail(nd_error_new(
                 ND_UNAVAILABLE, errno, "run systemctl --user; without a user manager use 'nodens-rootless up --foreground'"));
 }
 
-int rootless_up(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
-        struct nd_settings given = *(struct nd_settings *) settings;
+int rootless_command_up(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
+        struct rootless_settings given = *(struct rootless_settings *) settings;
         struct rootless_daemon d = DAEMON_NONE;
         struct nd_error *error;
 
         if (!given.name)
                 given.name = NODE_DEFAULT_NAME;
         if (given.dry_run) {
-                error = rootless_explain(&given, true);
-                return error ? rootless_fail(error) : EXIT_SUCCESS;
+                error = rootless_command_explain(&given, true);
+                return error ? rootless_command_fail(error) : EXIT_SUCCESS;
         }
         if (!given.foreground)
                 return ask_manager(given.name);
         error = foreground(&d, &given);
         rootless_daemon_done(&d);
-        return error ? rootless_fail(error) : EXIT_SUCCESS;
+        return error ? rootless_command_fail(error) : EXIT_SUCCESS;
 }

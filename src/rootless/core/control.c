@@ -10,18 +10,18 @@
 
 #define GREETING "nodens/1 "
 
-void nd_control_done(struct nd_control *message) {
+void rootless_control_done(struct rootless_control *message) {
         for (size_t i = 0; i < message->descriptor_count; i++)
                 nd_close_fd(&message->descriptors[i]);
         nd_vector_done(&message->fields);
         free(message->bytes);
-        *message = (struct nd_control) {};
+        *message = (struct rootless_control) {};
 }
 
-struct nd_error *nd_control_parse(const char *bytes, size_t length, struct nd_control *ret) {
-        nd_cleanup(nd_control_done) struct nd_control message = {};
+struct nd_error *rootless_control_parse(const char *bytes, size_t length, struct rootless_control *ret) {
+        nd_cleanup(rootless_control_done) struct rootless_control message = {};
 
-        if (length == 0 || length > ND_CONTROL_BYTES || bytes[length - 1] != '\0' || !nd_has_prefix(bytes, GREETING) ||
+        if (length == 0 || length > CONTROL_BYTES || bytes[length - 1] != '\0' || !nd_has_prefix(bytes, GREETING) ||
             strlen(bytes) == strlen(GREETING))
                 return nd_error_new(ND_INVALID, 0, "not a message of this protocol");
         message.bytes = nd_malloc(length);
@@ -31,18 +31,18 @@ struct nd_error *nd_control_parse(const char *bytes, size_t length, struct nd_co
         for (char *at = message.bytes + strlen(message.bytes) + 1; at < message.bytes + length;) {
                 char *equals = strchr(at, '='), *next = at + strlen(at) + 1;
 
-                if (!equals || message.fields.count == ND_CONTROL_FIELDS)
+                if (!equals || message.fields.count == CONTROL_FIELDS)
                         return nd_error_new(ND_INVALID, 0, "field %zu of the message '%s' %s", message.fields.count + 1,
                                             message.verb, equals ? "is one too many" : "has no '='");
                 *equals = '\0';
-                nd_vector_push(&message.fields, ((struct nd_control_field) {.key = at, .value = equals + 1}));
+                nd_vector_push(&message.fields, ((struct rootless_control_field) {.key = at, .value = equals + 1}));
                 at = next;
         }
-        *ret = nd_take(message, (struct nd_control) {});
+        *ret = nd_take(message, (struct rootless_control) {});
         return nullptr;
 }
 
-const char *nd_control_get(const struct nd_control *message, const char *key) {
+const char *rootless_control_get(const struct rootless_control *message, const char *key) {
         nd_vector_each (field, &message->fields) {
                 if (nd_streq(field->key, key))
                         return field->value;
@@ -50,7 +50,7 @@ const char *nd_control_get(const struct nd_control *message, const char *key) {
         return nullptr;
 }
 
-const char **nd_control_all(const struct nd_control *message, const char *key) {
+const char **rootless_control_get_all(const struct rootless_control *message, const char *key) {
         const char **all = nd_calloc(message->fields.count + 1, sizeof *all);
         size_t count = 0;
 
@@ -61,30 +61,30 @@ const char **nd_control_all(const struct nd_control *message, const char *key) {
         return all;
 }
 
-void nd_control_begin(struct nd_text *text, const char *verb) {
+void rootless_control_begin(struct nd_text *text, const char *verb) {
         nd_text_add(text, GREETING);
         nd_text_append(text, verb, strlen(verb) + 1);
 }
 
-void nd_control_add(struct nd_text *text, const char *key, const char *value) {
+void rootless_control_add(struct nd_text *text, const char *key, const char *value) {
         nd_text_add(text, key);
         nd_text_add(text, "=");
         nd_text_append(text, value, strlen(value) + 1);
 }
 
-void nd_control_add_error(struct nd_text *text, const struct nd_error *error) {
+void rootless_control_add_error(struct nd_text *text, const struct nd_error *error) {
         nd_autofree char *code = nd_format("%u", (unsigned) nd_error_code(error)),
                          *number = nd_format("%d", nd_error_errno(error));
 
-        nd_control_begin(text, "error");
-        nd_control_add(text, "code", code);
-        nd_control_add(text, "errno", number);
-        nd_control_add(text, "text", nd_error_text(error));
+        rootless_control_begin(text, "error");
+        rootless_control_add(text, "code", code);
+        rootless_control_add(text, "errno", number);
+        rootless_control_add(text, "text", nd_error_text(error));
 }
 
-struct nd_error *nd_control_error(const struct nd_control *message) {
-        const char *code = nd_control_get(message, "code"), *number = nd_control_get(message, "errno"),
-                   *text = nd_control_get(message, "text");
+struct nd_error *rootless_control_error(const struct rootless_control *message) {
+        const char *code = rootless_control_get(message, "code"), *number = rootless_control_get(message, "errno"),
+                   *text = rootless_control_get(message, "text");
         uint64_t code_value = ND_INTERNAL, number_value = 0;
 
         if (code && (nd_parse_u64(code, ND_UNAUTHENTICATED, &code_value) < 0 || code_value == ND_OK))
@@ -96,14 +96,14 @@ struct nd_error *nd_control_error(const struct nd_control *message) {
 
 /* ---- sockets */
 
-static_assert((int) ND_CONTROL_DESCRIPTORS <= (int) ND_PARCEL_DESCRIPTORS);
+static_assert((int) CONTROL_DESCRIPTORS <= (int) ND_PARCEL_DESCRIPTORS);
 
-struct nd_error *nd_control_send(int fd, const struct nd_text *text, const int *descriptors, size_t count) {
+struct nd_error *rootless_control_send(int fd, const struct nd_text *text, const int *descriptors, size_t count) {
         ssize_t n;
 
-        if (text->overflow || count > ND_CONTROL_DESCRIPTORS)
-                return nd_error_new(ND_INVALID, E2BIG, "a message of more than %d bytes or %d descriptors", ND_CONTROL_BYTES,
-                                    ND_CONTROL_DESCRIPTORS);
+        if (text->overflow || count > CONTROL_DESCRIPTORS)
+                return nd_error_new(ND_INVALID, E2BIG, "a message of more than %d bytes or %d descriptors", CONTROL_BYTES,
+                                    CONTROL_DESCRIPTORS);
         n = nd_parcel_send(fd, text->bytes, text->length, descriptors, count, 0);
         if (n < 0)
                 return nd_error_new(n == -EPIPE || n == -ECONNRESET ? ND_CANCELLED : nd_code_of_errno((int) -n), (int) -n,
@@ -129,37 +129,37 @@ static struct nd_error *await(int fd, uint64_t deadline_us) {
         }
 }
 
-struct nd_error *nd_control_receive(int fd, uint64_t deadline_us, struct nd_control *ret) {
-        nd_autofree char *bytes = nd_malloc(ND_CONTROL_BYTES);
-        nd_cleanup(nd_control_done) struct nd_control message = {}, parsed = {};
+struct nd_error *rootless_control_receive(int fd, uint64_t deadline_us, struct rootless_control *ret) {
+        nd_autofree char *bytes = nd_malloc(CONTROL_BYTES);
+        nd_cleanup(rootless_control_done) struct rootless_control message = {}, parsed = {};
         ssize_t n;
 
         nd_try(await(fd, deadline_us));
-        n = nd_parcel_receive(fd, bytes, ND_CONTROL_BYTES, message.descriptors, ND_CONTROL_DESCRIPTORS, 0);
+        n = nd_parcel_receive(fd, bytes, CONTROL_BYTES, message.descriptors, CONTROL_DESCRIPTORS, 0);
         if (n == 0 || n == -ECONNRESET)
                 return nd_error_new(ND_CANCELLED, ECONNRESET, "the other side is gone");
         if (n == -EMSGSIZE)
                 return nd_error_new(ND_INVALID, EMSGSIZE, "a message that is too long");
         if (n < 0)
                 return nd_error_new(nd_code_of_errno((int) -n), (int) -n, "receive a message");
-        while (message.descriptor_count < ND_CONTROL_DESCRIPTORS && message.descriptors[message.descriptor_count] >= 0)
+        while (message.descriptor_count < CONTROL_DESCRIPTORS && message.descriptors[message.descriptor_count] >= 0)
                 message.descriptor_count++;
-        nd_try(nd_control_parse(bytes, (size_t) n, &parsed));
+        nd_try(rootless_control_parse(bytes, (size_t) n, &parsed));
         memcpy(parsed.descriptors, message.descriptors, sizeof parsed.descriptors);
         parsed.descriptor_count = nd_take(message.descriptor_count, 0);
-        *ret = nd_take(parsed, (struct nd_control) {});
+        *ret = nd_take(parsed, (struct rootless_control) {});
         return nullptr;
 }
 
-struct nd_error *nd_control_ask(int fd, const struct nd_text *text, const int *descriptors, size_t count, uint64_t deadline_us,
-                                struct nd_control *ret) {
-        nd_cleanup(nd_control_done) struct nd_control answer = {};
+struct nd_error *rootless_control_call(int fd, const struct nd_text *text, const int *descriptors, size_t count,
+                                       uint64_t deadline_us, struct rootless_control *ret) {
+        nd_cleanup(rootless_control_done) struct rootless_control answer = {};
 
-        nd_try(nd_control_send(fd, text, descriptors, count));
-        nd_try(nd_control_receive(fd, deadline_us, &answer));
+        nd_try(rootless_control_send(fd, text, descriptors, count));
+        nd_try(rootless_control_receive(fd, deadline_us, &answer));
         if (nd_streq(answer.verb, "error"))
-                return nd_control_error(&answer);
+                return rootless_control_error(&answer);
         if (ret)
-                *ret = nd_take(answer, (struct nd_control) {});
+                *ret = nd_take(answer, (struct rootless_control) {});
         return nullptr;
 }

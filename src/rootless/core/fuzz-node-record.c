@@ -8,21 +8,22 @@
 #include "rootless/core/node.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        nd_cleanup(nd_node_record_done) struct nd_node_record record = {}, again = {};
-        nd_autoerror struct nd_error *error = nd_node_record_parse((const char *) data, size, &record), *second = nullptr;
+        nd_cleanup(rootless_node_record_done) struct rootless_node_record record = {}, again = {};
+        nd_autoerror struct nd_error *error = rootless_node_record_parse((const char *) data, size, &record),
+                                     *second = nullptr;
         nd_autofree char *text = nullptr, *name = fuzz_text(data, size);
 
-        if (nd_node_name_valid(name)) {
+        if (rootless_node_name_valid(name)) {
                 fuzz_require(!strchr(name, '/') && name[0] != '.' && name[0] != '-' && strlen(name) <= 63);
                 fuzz_require(strlen(name) == strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-"));
         }
         if (error)
                 return 0;
         fuzz_require(record.pid > 1 && record.started > 0 && record.mtu <= 65535);
-        text = nd_node_record_text(&record);
-        if (strlen(text) > ND_NODE_RECORD_BYTES - 16)
+        text = rootless_node_record_format(&record);
+        if (strlen(text) > NODE_RECORD_BYTES - 16)
                 return 0; /* escapes may make a long one too long; ours never are */
-        second = nd_node_record_parse(text, strlen(text), &again);
+        second = rootless_node_record_parse(text, strlen(text), &again);
         fuzz_require(!second && again.pid == record.pid && again.started == record.started && again.ids == record.ids);
         fuzz_require(nd_streq(again.boot, record.boot) && nd_streq(again.net, record.net));
         fuzz_require(!again.data == !record.data && (!again.data || nd_streq(again.data, record.data)));

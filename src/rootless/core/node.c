@@ -19,23 +19,23 @@ enum {
         CONNECT_SECONDS = 5,
 };
 
-void nd_node_done(struct nd_node *node) {
+void rootless_node_done(struct rootless_node *node) {
         free(node->name);
         free(node->path);
         nd_close_fd(&node->fd);
         nd_close_fd(&node->lock_fd);
-        *node = ND_NODE_NONE;
+        *node = NODE_NONE;
 }
 
-void nd_node_record_done(struct nd_node_record *record) {
+void rootless_node_record_done(struct rootless_node_record *record) {
         free(record->boot);
         free(record->net);
         free(record->data);
         free(record->cgroup);
-        *record = (struct nd_node_record) {};
+        *record = (struct rootless_node_record) {};
 }
 
-bool nd_node_name_valid(const char *name) {
+bool rootless_node_name_valid(const char *name) {
         size_t length = strlen(name);
 
         if (length == 0 || length > NAME_CEILING || !isalnum((unsigned char) name[0]) ||
@@ -64,7 +64,7 @@ static struct nd_error *open_own(int dirfd, const char *path, bool make, int *re
         return nullptr;
 }
 
-char *nd_node_directory(void) {
+char *rootless_node_runtime_dir(void) {
         const char *given = getenv("XDG_RUNTIME_DIR");
 
         if (given && given[0] == '/')
@@ -72,13 +72,13 @@ char *nd_node_directory(void) {
         return nd_format("/tmp/nodens-%u", geteuid());
 }
 
-struct nd_error *nd_node_open(const char *name, bool make, struct nd_node *ret) {
-        nd_cleanup(nd_node_done) struct nd_node node = ND_NODE_NONE;
-        nd_autofree char *top = nd_node_directory();
+struct nd_error *rootless_node_open(const char *name, bool make, struct rootless_node *ret) {
+        nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
+        nd_autofree char *top = rootless_node_runtime_dir();
         nd_autoclose int top_fd = -EBADF, api_fd = -EBADF;
         struct nd_error *error;
 
-        if (!nd_node_name_valid(name))
+        if (!rootless_node_name_valid(name))
                 return nd_error_new(ND_INVALID, 0,
                                     "'%s' cannot name a node: lower case letters, digits and '-', at most %d of them", name,
                                     NAME_CEILING);
@@ -94,11 +94,11 @@ struct nd_error *nd_node_open(const char *name, bool make, struct nd_node *ret) 
                 nd_try(open_own(node.fd, "api", true, &api_fd));
         node.name = nd_strdup(name);
         node.path = nd_format("%s/%s", top, name);
-        *ret = nd_take(node, ND_NODE_NONE);
+        *ret = nd_take(node, NODE_NONE);
         return nullptr;
 }
 
-struct nd_error *nd_node_lock(struct nd_node *node) {
+struct nd_error *rootless_node_lock(struct rootless_node *node) {
         nd_autoclose int fd = nd_sys->openat(node->fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
         if (fd < 0)
@@ -111,7 +111,7 @@ struct nd_error *nd_node_lock(struct nd_node *node) {
         return nullptr;
 }
 
-struct nd_error *nd_node_lock_part(const struct nd_node *node, const char *file, int *ret_fd) {
+struct nd_error *rootless_node_lock_service(const struct rootless_node *node, const char *file, int *ret_fd) {
         nd_autoclose int fd = nd_sys->openat(node->fd, file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
         if (fd < 0)
@@ -131,13 +131,13 @@ static char *text_of(yyjson_val *object, const char *key) {
         return value && strlen(value) == yyjson_get_len(yyjson_obj_get(object, key)) ? nd_strdup(value) : nullptr;
 }
 
-struct nd_error *nd_node_record_parse(const char *text, size_t length, struct nd_node_record *ret) {
-        nd_cleanup(nd_node_record_done) struct nd_node_record record = {};
+struct nd_error *rootless_node_record_parse(const char *text, size_t length, struct rootless_node_record *ret) {
+        nd_cleanup(rootless_node_record_done) struct rootless_node_record record = {};
         nd_autojson doc = nullptr;
         yyjson_val *top;
         uint64_t pid, mtu;
 
-        nd_try(nd_json_parse(text, length, ND_NODE_RECORD_BYTES, &doc));
+        nd_try(nd_json_parse(text, length, NODE_RECORD_BYTES, &doc));
         top = yyjson_doc_get_root(doc);
         pid = yyjson_get_uint(yyjson_obj_get(top, "pid"));
         mtu = yyjson_get_uint(yyjson_obj_get(top, "mtu"));
@@ -151,12 +151,12 @@ struct nd_error *nd_node_record_parse(const char *text, size_t length, struct nd
                 return nd_error_new(ND_INVALID, 0, "not the record of a node");
         record.pid = (pid_t) pid;
         record.mtu = (uint32_t) mtu;
-        *ret = nd_take(record, (struct nd_node_record) {});
+        *ret = nd_take(record, (struct rootless_node_record) {});
         return nullptr;
 }
 
-char *nd_node_record_text(const struct nd_node_record *record) {
-        nd_autotext text = ND_TEXT(ND_NODE_RECORD_BYTES);
+char *rootless_node_record_format(const struct rootless_node_record *record) {
+        nd_autotext text = ND_TEXT(NODE_RECORD_BYTES);
         struct nd_json_out out = {.text = &text, .indent = 1};
 
         nd_json_open(&out, nullptr, '{');
@@ -173,8 +173,8 @@ char *nd_node_record_text(const struct nd_node_record *record) {
         return nd_text_steal(&text);
 }
 
-struct nd_error *nd_node_save(const struct nd_node *node, const struct nd_node_record *record) {
-        nd_autofree char *text = nd_node_record_text(record), *pid = nd_format("%d", (int) record->pid);
+struct nd_error *rootless_node_record_save(const struct rootless_node *node, const struct rootless_node_record *record) {
+        nd_autofree char *text = rootless_node_record_format(record), *pid = nd_format("%d", (int) record->pid);
 
         nd_try(nd_file_replace(node->fd, "api/child_pid", pid, strlen(pid), 0600));
         return nd_file_replace(node->fd, RECORD, text, strlen(text), 0600);
@@ -182,7 +182,7 @@ struct nd_error *nd_node_save(const struct nd_node *node, const struct nd_node_r
 
 /* ---- processes */
 
-struct nd_error *nd_process_started(pid_t pid, uint64_t *ret) {
+struct nd_error *rootless_process_start_time(pid_t pid, uint64_t *ret) {
         enum { BEFORE = 19 }; /* fields between the name's ')' and the start time */
         nd_autofree char *path = nd_format("/proc/%d/stat", (int) pid), *text = nullptr;
         const char *at;
@@ -197,30 +197,30 @@ struct nd_error *nd_process_started(pid_t pid, uint64_t *ret) {
         return nullptr;
 }
 
-struct nd_error *nd_process_open(pid_t pid, uint64_t started, int *ret_pidfd) {
+struct nd_error *rootless_process_open(pid_t pid, uint64_t started, int *ret_pidfd) {
         nd_autoclose int pidfd = pidfd_open(pid, 0);
         uint64_t now = 0;
 
         if (pidfd < 0)
                 return nd_error_new(ND_NOT_FOUND, errno, "process %d", (int) pid);
         /* The number may have gone to somebody else; the descriptor fixes whom we look at. */
-        nd_try(nd_error_recode(nd_process_started(pid, &now), ND_NOT_FOUND));
+        nd_try(nd_error_recode(rootless_process_start_time(pid, &now), ND_NOT_FOUND));
         if (now != started)
                 return nd_error_new(ND_NOT_FOUND, ESRCH, "process %d is another one by now", (int) pid);
         *ret_pidfd = nd_take_fd(pidfd);
         return nullptr;
 }
 
-static struct nd_error *load(const struct nd_node *node, struct nd_node_record *ret) {
+static struct nd_error *load(const struct rootless_node *node, struct rootless_node_record *ret) {
         nd_autofree char *text = nullptr;
         size_t length;
 
-        nd_try(nd_file_read(node->fd, RECORD, ND_NODE_RECORD_BYTES, &text, &length));
-        return nd_error_wrap(nd_node_record_parse(text, length, ret), "%s/" RECORD, node->path);
+        nd_try(nd_file_read(node->fd, RECORD, NODE_RECORD_BYTES, &text, &length));
+        return nd_error_wrap(rootless_node_record_parse(text, length, ret), "%s/" RECORD, node->path);
 }
 
-struct nd_error *nd_node_holder(const struct nd_node *node, struct nd_node_record *ret, int *ret_pidfd) {
-        nd_cleanup(nd_node_record_done) struct nd_node_record record = {};
+struct nd_error *rootless_node_open_init(const struct rootless_node *node, struct rootless_node_record *ret, int *ret_pidfd) {
+        nd_cleanup(rootless_node_record_done) struct rootless_node_record record = {};
         nd_autoerror struct nd_error *error = load(node, &record);
         nd_autofree char *boot = nullptr;
         nd_autoclose int pidfd = -EBADF;
@@ -233,15 +233,15 @@ struct nd_error *nd_node_holder(const struct nd_node *node, struct nd_node_recor
                         error = nd_error_new(ND_NOT_FOUND, ESRCH, "it was of an earlier boot");
         }
         if (!error)
-                error = nd_process_open(record.pid, record.started, &pidfd);
+                error = rootless_process_open(record.pid, record.started, &pidfd);
         if (error)
                 return nd_error_new(ND_NOT_FOUND, ESRCH, "node '%s' does not run (%s)", node->name, nd_error_text(error));
-        *ret = nd_take(record, (struct nd_node_record) {});
+        *ret = nd_take(record, (struct rootless_node_record) {});
         *ret_pidfd = nd_take_fd(pidfd);
         return nullptr;
 }
 
-struct nd_error *nd_node_connect(const struct nd_node *node, int *ret_fd) {
+struct nd_error *rootless_node_connect(const struct rootless_node *node, int *ret_fd) {
         nd_autofree char *path = nd_format("%s/holder.sock", node->path);
         struct timeval patience = {.tv_sec = CONNECT_SECONDS};
         nd_autoclose int fd = -EBADF;
@@ -257,7 +257,7 @@ struct nd_error *nd_node_connect(const struct nd_node *node, int *ret_fd) {
         return nullptr;
 }
 
-void nd_node_clear(const struct nd_node *node) {
+void rootless_node_clear(const struct rootless_node *node) {
         static const char *const files[] = {"api/child_pid", "api/api.sock", RECORD,     "holder.sock", "helper",
                                             "forward.sock",  "forward.lock", "api.lock", "ports.json",  "parts"};
 
@@ -265,7 +265,7 @@ void nd_node_clear(const struct nd_node *node) {
                 (void) nd_sys->unlinkat(node->fd, files[i], 0);
 }
 
-struct nd_error *nd_node_remove(const struct nd_node *node) {
+struct nd_error *rootless_node_remove(const struct rootless_node *node) {
         if (nd_sys->unlinkat(node->fd, "api", AT_REMOVEDIR) < 0 || nd_sys->unlinkat(node->fd, "lock", 0) < 0 ||
             nd_sys->unlinkat(AT_FDCWD, node->path, AT_REMOVEDIR) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "remove '%s'", node->path);

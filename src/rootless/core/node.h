@@ -19,15 +19,15 @@
 
 #include "base/error.h"
 
-struct nd_node {
+struct rootless_node {
         char *name;
         char *path;
         int fd;      /* of the directory */
         int lock_fd; /* -EBADF while not locked */
 };
-#define ND_NODE_NONE ((struct nd_node) {.fd = -EBADF, .lock_fd = -EBADF})
+#define NODE_NONE ((struct rootless_node) {.fd = -EBADF, .lock_fd = -EBADF})
 
-struct nd_node_record {
+struct rootless_node_record {
         pid_t pid;
         uint64_t started; /* as /proc/<pid>/stat has it */
         char *boot;
@@ -38,40 +38,42 @@ struct nd_node_record {
         uint64_t ids; /* how many IDs are mapped */
 };
 
-enum { ND_NODE_RECORD_BYTES = 64 * 1024 };
+enum { NODE_RECORD_BYTES = 64 * 1024 };
 
-void nd_node_done(struct nd_node *node);
-void nd_node_record_done(struct nd_node_record *record);
+void rootless_node_done(struct rootless_node *node);
+void rootless_node_record_done(struct rootless_node_record *record);
 
 /* Whether a name can be a node's: it is a directory's name, a host name and a unit's instance. */
-[[nodiscard]] bool nd_node_name_valid(const char *name);
+[[nodiscard]] bool rootless_node_name_valid(const char *name);
 
 /* Opens a node's directory; make it if it is not there, otherwise that is ND_NOT_FOUND. */
-[[nodiscard]] struct nd_error *nd_node_open(const char *name, bool make, struct nd_node *ret);
-[[nodiscard]] struct nd_error *nd_node_lock(struct nd_node *node); /* does not wait */
+[[nodiscard]] struct nd_error *rootless_node_open(const char *name, bool make, struct rootless_node *ret);
+[[nodiscard]] struct nd_error *rootless_node_lock(struct rootless_node *node); /* does not wait */
 /* The lock of one of the processes that serve a node, so that there is one of each. */
-[[nodiscard]] struct nd_error *nd_node_lock_part(const struct nd_node *node, const char *file, int *ret_fd);
+[[nodiscard]] struct nd_error *rootless_node_lock_service(const struct rootless_node *node, const char *file, int *ret_fd);
 
-[[nodiscard]] struct nd_error *nd_node_record_parse(const char *text, size_t length, struct nd_node_record *ret);
-[[nodiscard]] char *nd_node_record_text(const struct nd_node_record *record);
-[[nodiscard]] struct nd_error *nd_node_save(const struct nd_node *node, const struct nd_node_record *record);
+[[nodiscard]] struct nd_error *rootless_node_record_parse(const char *text, size_t length, struct rootless_node_record *ret);
+[[nodiscard]] char *rootless_node_record_format(const struct rootless_node_record *record);
+[[nodiscard]] struct nd_error *rootless_node_record_save(const struct rootless_node *node,
+                                                         const struct rootless_node_record *record);
 
 /* The record, and a descriptor of the living holder. ND_NOT_FOUND when nothing of that name lives. */
-[[nodiscard]] struct nd_error *nd_node_holder(const struct nd_node *node, struct nd_node_record *ret, int *ret_pidfd);
+[[nodiscard]] struct nd_error *rootless_node_open_init(const struct rootless_node *node, struct rootless_node_record *ret,
+                                                       int *ret_pidfd);
 
 /* A connection to the living holder. */
-[[nodiscard]] struct nd_error *nd_node_connect(const struct nd_node *node, int *ret_fd);
+[[nodiscard]] struct nd_error *rootless_node_connect(const struct rootless_node *node, int *ret_fd);
 
 /* Where nodes' directories are. */
-[[nodiscard]] char *nd_node_directory(void);
+[[nodiscard]] char *rootless_node_runtime_dir(void);
 
 /* Removes the directory of a node that was cleared; for nodes that do not last. */
-[[nodiscard]] struct nd_error *nd_node_remove(const struct nd_node *node);
+[[nodiscard]] struct nd_error *rootless_node_remove(const struct rootless_node *node);
 
 /* Removes what a dead node has left; the lock file stays, since somebody may hold it. */
-void nd_node_clear(const struct nd_node *node);
+void rootless_node_clear(const struct rootless_node *node);
 
 /* When a process was started, in the kernel's ticks. */
-[[nodiscard]] struct nd_error *nd_process_started(pid_t pid, uint64_t *ret);
+[[nodiscard]] struct nd_error *rootless_process_start_time(pid_t pid, uint64_t *ret);
 /* A descriptor of a process that was started then, and is not another with its number. */
-[[nodiscard]] struct nd_error *nd_process_open(pid_t pid, uint64_t started, int *ret_pidfd);
+[[nodiscard]] struct nd_error *rootless_process_open(pid_t pid, uint64_t started, int *ret_pidfd);

@@ -89,7 +89,7 @@ static struct nd_error *load_filter(void) {
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "load the system call filter") : nullptr;
 }
 
-struct nd_error *nd_confine(void) {
+struct nd_error *rootless_confine_forwarder(void) {
         struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
         struct __user_cap_data_struct none[2] = {};
 

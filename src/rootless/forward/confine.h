@@ -4,4 +4,4 @@
 
 #include "base/error.h"
 
-[[nodiscard]] struct nd_error *nd_confine(void);
+[[nodiscard]] struct nd_error *rootless_confine_forwarder(void);

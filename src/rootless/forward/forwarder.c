@@ -41,19 +41,19 @@ enum {
 };
 
 struct controller {
-        struct nd_watch watch;
+        struct rootless_watch watch;
         int fd;
         bool used;
 };
 
 /* ---- addresses */
 
-socklen_t nd_sockaddr_length(const union nd_sockaddr *address) {
+socklen_t rootless_sockaddr_length(const union rootless_sockaddr *address) {
         return address->any.sa_family == AF_INET ? sizeof address->v4 : sizeof address->v6;
 }
 
-void nd_sockaddr_make(const struct nd_address *address, uint16_t port, union nd_sockaddr *ret) {
-        *ret = (union nd_sockaddr) {};
+void rootless_sockaddr_make(const struct nd_address *address, uint16_t port, union rootless_sockaddr *ret) {
+        *ret = (union rootless_sockaddr) {};
         if (address->family == AF_INET)
                 ret->v4 = (struct sockaddr_in) {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = address->v4};
         else
@@ -62,7 +62,8 @@ void nd_sockaddr_make(const struct nd_address *address, uint16_t port, union nd_
 
 /* ---- listening sockets */
 
-struct nd_error *nd_forward_watch(struct nd_forwarder *f, int fd, uint32_t events, struct nd_watch *watch) {
+struct nd_error *rootless_forwarder_watch(struct rootless_forwarder *f, int fd, uint32_t events,
+                                          struct rootless_watch *watch) {
         struct epoll_event event = {.events = events, .data.ptr = watch};
 
         if (epoll_ctl(f->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
@@ -70,34 +71,34 @@ struct nd_error *nd_forward_watch(struct nd_forwarder *f, int fd, uint32_t event
         return nullptr;
 }
 
-void nd_forward_unwatch(const struct nd_forwarder *f, int *fd) {
+void rootless_forwarder_unwatch(const struct rootless_forwarder *f, int *fd) {
         if (*fd >= 0)
                 (void) epoll_ctl(f->epoll, EPOLL_CTL_DEL, *fd, nullptr);
         nd_close_fd(fd);
 }
 
-static void look_at(struct nd_forwarder *f, struct nd_listener *l, bool look) {
+static void look_at(struct rootless_forwarder *f, struct rootless_listener *l, bool look) {
         struct epoll_event event = {.events = look ? EPOLLIN : 0, .data.ptr = &l->watch};
 
         (void) epoll_ctl(f->epoll, EPOLL_CTL_MOD, l->fd, &event);
         l->paused = !look;
 }
 
-void nd_listener_pause(struct nd_forwarder *f, struct nd_listener *l) {
+void rootless_listener_pause(struct rootless_forwarder *f, struct rootless_listener *l) {
         look_at(f, l, false);
         f->paused_us = f->now_us;
         f->exhausted++;
 }
 
-void nd_listeners_resume(struct nd_forwarder *f) {
+void rootless_listener_resume_all(struct rootless_forwarder *f) {
         f->paused_us = 0;
-        for (struct nd_listener *l = f->listeners; l; l = l->next)
+        for (struct rootless_listener *l = f->listeners; l; l = l->next)
                 if (l->paused && !l->closed)
                         look_at(f, l, true);
 }
 
 /* The node's address of the client's family, so that the client's own can be kept; else the other one; a node without any has its loopback. */
-static struct nd_address target_address(const struct nd_forwarder *f, const struct nd_listener *l) {
+static struct nd_address target_address(const struct rootless_forwarder *f, const struct rootless_listener *l) {
         const struct nd_address *own = f->supply.addresses;
         struct nd_address loopback = {.family = l->family};
 
@@ -114,25 +115,25 @@ static struct nd_address target_address(const struct nd_forwarder *f, const stru
         return loopback;
 }
 
-void nd_listener_target(const struct nd_forwarder *f, const struct nd_listener *l, union nd_sockaddr *ret,
-                        enum nd_socket_kind *ret_kind) {
+void rootless_listener_target(const struct rootless_forwarder *f, const struct rootless_listener *l,
+                              union rootless_sockaddr *ret, enum rootless_socket_kind *ret_kind) {
         struct nd_address address = target_address(f, l);
         bool v6 = address.family == AF_INET6;
 
-        nd_sockaddr_make(&address, l->target_port, ret);
-        *ret_kind = l->stream ? (v6 ? ND_SOCKET_TCP6 : ND_SOCKET_TCP4) : (v6 ? ND_SOCKET_UDP6 : ND_SOCKET_UDP4);
+        rootless_sockaddr_make(&address, l->target_port, ret);
+        *ret_kind = l->stream ? (v6 ? SOCKET_TCP6 : SOCKET_TCP4) : (v6 ? SOCKET_UDP6 : SOCKET_UDP4);
 }
 
-static void listener_free(struct nd_listener *l) {
+static void listener_free(struct rootless_listener *l) {
         nd_close_fd(&l->fd);
         free(l->spec);
         free(l);
 }
 
 /* Closed ones go when the last who uses them is gone. */
-static void sweep_listeners(struct nd_forwarder *f) {
-        for (struct nd_listener **at = &f->listeners; *at;) {
-                struct nd_listener *l = *at;
+static void sweep_listeners(struct rootless_forwarder *f) {
+        for (struct rootless_listener **at = &f->listeners; *at;) {
+                struct rootless_listener *l = *at;
 
                 if (!l->closed || l->users > 0) {
                         at = &l->next;
@@ -143,27 +144,27 @@ static void sweep_listeners(struct nd_forwarder *f) {
         }
 }
 
-void nd_listener_unuse(struct nd_listener *l) {
+void rootless_listener_unref(struct rootless_listener *l) {
         l->users--;
 }
 
-static void on_listener(struct nd_forwarder *f, struct nd_watch *watch, [[maybe_unused]] uint32_t events) {
-        struct nd_listener *l = (struct nd_listener *) watch;
+static void on_listener(struct rootless_forwarder *f, struct rootless_watch *watch, [[maybe_unused]] uint32_t events) {
+        struct rootless_listener *l = (struct rootless_listener *) watch;
 
         if (l->closed)
                 return;
         if (l->stream)
-                nd_relay_accept(f, l);
+                rootless_relay_accept(f, l);
         else
-                nd_flows_receive(f, l);
+                rootless_flows_receive(f, l);
 }
 
 /* ---- what a controller says */
 
-static struct nd_error *parse_listener(const struct nd_control *message, struct nd_listener *ret) {
-        const char *id = nd_control_get(message, "id"), *type = nd_control_get(message, "type"),
-                   *family = nd_control_get(message, "family"), *target = nd_control_get(message, "target"),
-                   *port = nd_control_get(message, "port"), *spec = nd_control_get(message, "spec");
+static struct nd_error *parse_listener(const struct rootless_control *message, struct rootless_listener *ret) {
+        const char *id = rootless_control_get(message, "id"), *type = rootless_control_get(message, "type"),
+                   *family = rootless_control_get(message, "family"), *target = rootless_control_get(message, "target"),
+                   *port = rootless_control_get(message, "port"), *spec = rootless_control_get(message, "spec");
         uint64_t number;
 
         if (!id || nd_parse_u64(id, UINT32_MAX, &ret->id) < 0 || !spec || message->descriptor_count != 1)
@@ -180,47 +181,48 @@ static struct nd_error *parse_listener(const struct nd_control *message, struct 
         return nullptr;
 }
 
-static struct nd_error *on_listen(struct nd_forwarder *f, struct nd_control *message,
+static struct nd_error *on_listen(struct rootless_forwarder *f, struct rootless_control *message,
                                   [[maybe_unused]] struct nd_text *answer) {
-        struct nd_listener parsed = {.watch = {.ready = on_listener}, .fd = -EBADF}, *l;
-        union nd_sockaddr target;
-        enum nd_socket_kind kind;
+        struct rootless_listener parsed = {.watch = {.ready = on_listener}, .fd = -EBADF}, *l;
+        union rootless_sockaddr target;
+        enum rootless_socket_kind kind;
         size_t count = 0;
         struct nd_error *error;
 
-        for (const struct nd_listener *other = f->listeners; other; other = other->next)
+        for (const struct rootless_listener *other = f->listeners; other; other = other->next)
                 count++;
         if (count >= LISTENERS)
                 return nd_error_new(ND_EXHAUSTED, 0, "%d sockets are listened on already", LISTENERS);
         nd_try(parse_listener(message, &parsed));
-        l = nd_new(struct nd_listener);
+        l = nd_new(struct rootless_listener);
         *l = parsed;
         l->fd = nd_take_fd(message->descriptors[0]);
-        l->spec = nd_strdup(nd_control_get(message, "spec"));
-        error = nd_forward_watch(f, l->fd, EPOLLIN, &l->watch);
+        l->spec = nd_strdup(rootless_control_get(message, "spec"));
+        error = rootless_forwarder_watch(f, l->fd, EPOLLIN, &l->watch);
         if (error) {
                 listener_free(l);
                 return error;
         }
         l->next = f->listeners;
         f->listeners = l;
-        nd_listener_target(f, l, &target, &kind);
+        rootless_listener_target(f, l, &target, &kind);
         f->supply.used[kind] = true;
         return nullptr;
 }
 
-static struct nd_error *on_close(struct nd_forwarder *f, struct nd_control *message, [[maybe_unused]] struct nd_text *answer) {
-        const char *text = nd_control_get(message, "id");
+static struct nd_error *on_close(struct rootless_forwarder *f, struct rootless_control *message,
+                                 [[maybe_unused]] struct nd_text *answer) {
+        const char *text = rootless_control_get(message, "id");
         uint64_t id;
 
         if (!text || nd_parse_u64(text, UINT32_MAX, &id) < 0)
                 return nd_error_new(ND_INVALID, 0, "closing takes an id");
-        for (struct nd_listener *l = f->listeners; l; l = l->next)
+        for (struct rootless_listener *l = f->listeners; l; l = l->next)
                 if (l->id == id && !l->closed) {
-                        nd_forward_unwatch(f, &l->fd);
+                        rootless_forwarder_unwatch(f, &l->fd);
                         l->closed = true;
                         if (!l->stream)
-                                nd_flows_close(f, l);
+                                rootless_flows_close(f, l);
                 }
         return nullptr;
 }
@@ -228,13 +230,13 @@ static struct nd_error *on_close(struct nd_forwarder *f, struct nd_control *mess
 static void add_number(struct nd_text *text, const char *key, uint64_t value) {
         nd_autofree char *number = nd_format("%llu", (unsigned long long) value);
 
-        nd_control_add(text, key, number);
+        rootless_control_add(text, key, number);
 }
 
-static void add_listener(struct nd_text *answer, const struct nd_listener *l) {
+static void add_listener(struct nd_text *answer, const struct rootless_listener *l) {
         add_number(answer, "id", l->id);
-        nd_control_add(answer, "spec", l->spec);
-        nd_control_add(answer, "family", l->family == AF_INET6 ? "6" : "4");
+        rootless_control_add(answer, "spec", l->spec);
+        rootless_control_add(answer, "family", l->family == AF_INET6 ? "6" : "4");
         add_number(answer, "connections", l->connections);
         add_number(answer, "active", l->users);
         add_number(answer, "refused", l->refused);
@@ -243,17 +245,17 @@ static void add_listener(struct nd_text *answer, const struct nd_listener *l) {
 }
 
 /* The descriptors go with the answer, in order. */
-static struct nd_error *on_list(struct nd_forwarder *f, struct nd_control *message, struct nd_text *answer) {
-        const char *from_text = nd_control_get(message, "from");
+static struct nd_error *on_list(struct rootless_forwarder *f, struct rootless_control *message, struct nd_text *answer) {
+        const char *from_text = rootless_control_get(message, "from");
         uint64_t from = 0, at = 0;
 
         if (from_text && nd_parse_u64(from_text, UINT32_MAX, &from) < 0)
                 return nd_error_new(ND_INVALID, 0, "'%s' is no place in the list", from_text);
-        nd_control_add(answer, "kept", f->supply.kept ? "1" : "0");
+        rootless_control_add(answer, "kept", f->supply.kept ? "1" : "0");
         if (f->supply.why)
-                nd_control_add(answer, "why", f->supply.why);
+                rootless_control_add(answer, "why", f->supply.why);
         add_number(answer, "waits", f->exhausted);
-        for (const struct nd_listener *l = f->listeners; l; l = l->next) {
+        for (const struct rootless_listener *l = f->listeners; l; l = l->next) {
                 if (l->closed || at++ < from)
                         continue;
                 if (message->descriptor_count == LISTED) {
@@ -268,11 +270,11 @@ static struct nd_error *on_list(struct nd_forwarder *f, struct nd_control *messa
 
 static const struct {
         const char *verb;
-        struct nd_error *(*handle)(struct nd_forwarder *f, struct nd_control *message, struct nd_text *answer);
+        struct nd_error *(*handle)(struct rootless_forwarder *f, struct rootless_control *message, struct nd_text *answer);
 } handlers[] = {{"listen", on_listen}, {"close", on_close}, {"list", on_list}};
 
 /* The message's descriptors are those of the answer afterwards: only a list has some. */
-static struct nd_error *handle(struct nd_forwarder *f, struct nd_control *message, struct nd_text *answer) {
+static struct nd_error *handle(struct rootless_forwarder *f, struct rootless_control *message, struct nd_text *answer) {
         for (size_t i = 0; i < nd_count_of(handlers); i++)
                 if (nd_streq(message->verb, handlers[i].verb)) {
                         if (nd_streq(message->verb, "list") && message->descriptor_count > 0)
@@ -283,38 +285,39 @@ static struct nd_error *handle(struct nd_forwarder *f, struct nd_control *messag
                             message->verb);
 }
 
-static void on_message(struct nd_forwarder *f, struct nd_watch *watch, [[maybe_unused]] uint32_t events) {
+static void on_message(struct rootless_forwarder *f, struct rootless_watch *watch, [[maybe_unused]] uint32_t events) {
         struct controller *c = (struct controller *) watch;
-        nd_cleanup(nd_control_done) struct nd_control message = {};
+        nd_cleanup(rootless_control_done) struct rootless_control message = {};
         nd_autoerror struct nd_error *error = nullptr, *unsent = nullptr;
-        nd_autotext answer = ND_CONTROL_TEXT;
+        nd_autotext answer = CONTROL_TEXT;
 
         if (!c->used)
                 return;
-        error = nd_control_receive(c->fd, 1, &message);
+        error = rootless_control_receive(c->fd, 1, &message);
         if (nd_error_code(error) == ND_CANCELLED) {
-                nd_forward_unwatch(f, &c->fd);
+                rootless_forwarder_unwatch(f, &c->fd);
                 c->used = false;
                 return;
         }
-        nd_control_begin(&answer, "done");
+        rootless_control_begin(&answer, "done");
         if (!error)
                 error = handle(f, &message, &answer);
         if (error) {
                 nd_text_done(&answer);
-                answer = ND_CONTROL_TEXT;
-                nd_control_add_error(&answer, error);
+                answer = CONTROL_TEXT;
+                rootless_control_add_error(&answer, error);
         }
-        unsent = nd_control_send(c->fd, &answer, message.descriptors,
-                                 error || !nd_streq(message.verb, "list") ? 0 : message.descriptor_count);
+        unsent = rootless_control_send(c->fd, &answer, message.descriptors,
+                                       error || !nd_streq(message.verb, "list") ? 0 : message.descriptor_count);
         if (unsent) {
-                nd_forward_unwatch(f, &c->fd);
+                rootless_forwarder_unwatch(f, &c->fd);
                 c->used = false;
         }
-        nd_supply_refill(f);
+        rootless_socket_pool_refill(f);
 }
 
-static void on_controller(struct nd_forwarder *f, [[maybe_unused]] struct nd_watch *watch, [[maybe_unused]] uint32_t events) {
+static void on_controller(struct rootless_forwarder *f, [[maybe_unused]] struct rootless_watch *watch,
+                          [[maybe_unused]] uint32_t events) {
         static struct controller controllers[CONTROLLERS];
         nd_autoclose int fd = accept4(f->control_fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -323,7 +326,7 @@ static void on_controller(struct nd_forwarder *f, [[maybe_unused]] struct nd_wat
         for (size_t i = 0; i < CONTROLLERS; i++)
                 if (!controllers[i].used) {
                         controllers[i] = (struct controller) {.watch = {.ready = on_message}, .fd = fd};
-                        nd_autoerror struct nd_error *error = nd_forward_watch(f, fd, EPOLLIN, &controllers[i].watch);
+                        nd_autoerror struct nd_error *error = rootless_forwarder_watch(f, fd, EPOLLIN, &controllers[i].watch);
                         controllers[i].used = !error;
                         if (!error)
                                 (void) nd_take_fd(fd);
@@ -334,7 +337,7 @@ static void on_controller(struct nd_forwarder *f, [[maybe_unused]] struct nd_wat
 /* ---- the loop */
 
 /* The manager's watchdog. Its socket is opened before the confinement, after which there is no way to open one. */
-static void open_watchdog(struct nd_forwarder *f) {
+static void open_watchdog(struct rootless_forwarder *f) {
         const char *path = getenv("NOTIFY_SOCKET");
         struct sockaddr_un address = {.sun_family = AF_UNIX};
         nd_autoclose int fd = -EBADF;
@@ -357,44 +360,44 @@ static void open_watchdog(struct nd_forwarder *f) {
         f->watchdog_us = period_us / 3;
 }
 
-static void feed_watchdog(struct nd_forwarder *f) {
+static void feed_watchdog(struct rootless_forwarder *f) {
         if (f->watchdog_fd < 0 || f->now_us - f->fed_us < f->watchdog_us)
                 return;
         f->fed_us = f->now_us;
         (void) !send(f->watchdog_fd, "WATCHDOG=1", strlen("WATCHDOG=1"), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static int patience_ms(const struct nd_forwarder *f) {
+static int patience_ms(const struct rootless_forwarder *f) {
         if (f->relays_again)
                 return 0;
         if (f->paused_us > 0 || (f->supply.stale && !f->supply.asked))
                 return RESUME_MS;
-        if (nd_flows_any(f))
+        if (rootless_flows_any(f))
                 return EXPIRE_MS;
         return f->watchdog_fd >= 0 ? (int) (f->watchdog_us / ND_MS_US) : -1;
 }
 
-static void turn(struct nd_forwarder *f) {
+static void turn(struct rootless_forwarder *f) {
         struct epoll_event events[EVENTS];
         int n = epoll_wait(f->epoll, events, EVENTS, patience_ms(f));
 
         f->now_us = nd_clock_us();
         feed_watchdog(f);
         for (int i = 0; i < n; i++) {
-                struct nd_watch *watch = events[i].data.ptr;
+                struct rootless_watch *watch = events[i].data.ptr;
 
                 watch->ready(f, watch, events[i].events);
         }
-        nd_relays_turn(f);
-        nd_relays_bury(f);
+        rootless_relay_continue(f);
+        rootless_relay_free_closed(f);
         if (f->paused_us > 0 && f->now_us - f->paused_us >= RESUME_MS * ND_MS_US)
-                nd_listeners_resume(f);
-        nd_flows_expire(f);
-        nd_supply_refill(f);
+                rootless_listener_resume_all(f);
+        rootless_flows_expire(f);
+        rootless_socket_pool_refill(f);
         sweep_listeners(f);
 }
 
-static void raise_limit(struct nd_forwarder *f) {
+static void raise_limit(struct rootless_forwarder *f) {
         struct rlimit limit;
 
         if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
@@ -406,7 +409,7 @@ static void raise_limit(struct nd_forwarder *f) {
                 limit.rlim_cur > (rlim_t) 2 * RESERVE ? (size_t) (limit.rlim_cur - RESERVE) / 2 : (size_t) limit.rlim_cur / 4;
 }
 
-static struct nd_error *listen_for_controllers(struct nd_forwarder *f, const struct nd_node *node) {
+static struct nd_error *listen_for_controllers(struct rootless_forwarder *f, const struct rootless_node *node) {
         nd_autofree char *path = nd_format("%s/forward.sock", node->path);
         struct sockaddr_un address;
 
@@ -417,30 +420,30 @@ static struct nd_error *listen_for_controllers(struct nd_forwarder *f, const str
             listen(f->control_fd, BACKLOG) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "listen at '%s'", path);
         f->control_watch.ready = on_controller;
-        return nd_forward_watch(f, f->control_fd, EPOLLIN, &f->control_watch);
+        return rootless_forwarder_watch(f, f->control_fd, EPOLLIN, &f->control_watch);
 }
 
-static struct nd_error *prepare(struct nd_forwarder *f, const struct nd_node *node) {
+static struct nd_error *prepare(struct rootless_forwarder *f, const struct rootless_node *node) {
         nd_autoclose int holder = -EBADF;
 
         (void) signal(SIGPIPE, SIG_IGN); /* splice() into a connection that its client has reset tells so by an error, too */
-        nd_try(nd_node_connect(node, &holder));
+        nd_try(rootless_node_connect(node, &holder));
         raise_limit(f);
         f->epoll = epoll_create1(EPOLL_CLOEXEC);
         if (f->epoll < 0)
                 return nd_error_new(ND_INTERNAL, errno, "make an epoll");
-        f->flows = nd_flows_new();
-        f->buffer = nd_malloc(ND_BUFFER);
-        nd_try(nd_supply_open(f, nd_take_fd(holder)));
+        f->flows = rootless_flows_new();
+        f->buffer = nd_malloc(FORWARDER_BUFFER_BYTES);
+        nd_try(rootless_socket_pool_open(f, nd_take_fd(holder)));
         nd_try(listen_for_controllers(f, node));
         open_watchdog(f);
-        return nd_confine();
+        return rootless_confine_forwarder();
 }
 
-static void forwarder_done(struct nd_forwarder *f) {
-        nd_flows_free(f);
-        nd_relays_bury(f);
-        for (struct nd_listener *l = f->listeners, *next; l; l = next) {
+static void forwarder_done(struct rootless_forwarder *f) {
+        rootless_flows_free(f);
+        rootless_relay_free_closed(f);
+        for (struct rootless_listener *l = f->listeners, *next; l; l = next) {
                 next = l->next;
                 listener_free(l);
         }
@@ -448,7 +451,7 @@ static void forwarder_done(struct nd_forwarder *f) {
                 nd_close_fd(&f->pipes[i][0]);
                 nd_close_fd(&f->pipes[i][1]);
         }
-        nd_supply_done(&f->supply);
+        rootless_socket_pool_done(&f->supply);
         nd_close_fd(&f->watchdog_fd);
         nd_close_fd(&f->control_fd);
         nd_close_fd(&f->epoll);
@@ -456,13 +459,13 @@ static void forwarder_done(struct nd_forwarder *f) {
 }
 
 struct nd_error *rootless_forwarder_run(const char *name) {
-        nd_cleanup(nd_node_done) struct nd_node node = ND_NODE_NONE;
+        nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
         nd_autoclose int lock = -EBADF;
-        nd_cleanup(forwarder_done) struct nd_forwarder f = {
+        nd_cleanup(forwarder_done) struct rootless_forwarder f = {
                 .epoll = -EBADF, .control_fd = -EBADF, .watchdog_fd = -EBADF, .supply = {.fd = -EBADF, .watch_fd = -EBADF}};
 
-        nd_try(nd_node_open(name, false, &node));
-        nd_try(nd_node_lock_part(&node, "forward.lock", &lock));
+        nd_try(rootless_node_open(name, false, &node));
+        nd_try(rootless_node_lock_service(&node, "forward.lock", &lock));
         nd_try(prepare(&f, &node));
         if (!f.supply.kept)
                 nd_log(ND_LOG_WARNING, "servers in the node will not see their clients' addresses", nd_field("node", name),

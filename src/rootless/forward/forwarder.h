@@ -16,28 +16,28 @@
 
 #include "rootless/network/sockets.h"
 
-struct nd_forwarder;
+struct rootless_forwarder;
 
 /* Serves a node that runs, until it ends. */
 [[nodiscard]] struct nd_error *rootless_forwarder_run(const char *name);
 
 /* First member of everything that epoll tells about. */
-struct nd_watch {
-        void (*ready)(struct nd_forwarder *f, struct nd_watch *watch, uint32_t events);
+struct rootless_watch {
+        void (*ready)(struct rootless_forwarder *f, struct rootless_watch *watch, uint32_t events);
 };
 
-union nd_sockaddr {
+union rootless_sockaddr {
         struct sockaddr any;
         struct sockaddr_in v4;
         struct sockaddr_in6 v6;
 };
-[[nodiscard]] socklen_t nd_sockaddr_length(const union nd_sockaddr *address);
-void nd_sockaddr_make(const struct nd_address *address, uint16_t port, union nd_sockaddr *ret);
+[[nodiscard]] socklen_t rootless_sockaddr_length(const union rootless_sockaddr *address);
+void rootless_sockaddr_make(const struct nd_address *address, uint16_t port, union rootless_sockaddr *ret);
 
 /* One listening socket of a published port. Lives as long as it is published or has connections. */
-struct nd_listener {
-        struct nd_watch watch;
-        struct nd_listener *next;
+struct rootless_listener {
+        struct rootless_watch watch;
+        struct rootless_listener *next;
         int fd;
         bool stream;
         bool paused;              /* epoll does not look at it: something is used up */
@@ -53,14 +53,14 @@ struct nd_listener {
 };
 
 /* Sockets of the node's network that wait for a use. */
-struct nd_supply {
-        struct nd_watch watch;       /* of the connection to the holder */
-        struct nd_watch watch_watch; /* of what tells that the node's addresses have changed */
+struct rootless_socket_pool {
+        struct rootless_watch watch;       /* of the connection to the holder */
+        struct rootless_watch watch_watch; /* of what tells that the node's addresses have changed */
         int fd;
         int watch_fd;
-        int sockets[ND_SOCKET_WATCH][ND_CONTROL_DESCRIPTORS];
-        size_t counts[ND_SOCKET_WATCH];
-        bool used[ND_SOCKET_WATCH]; /* somebody listens for this kind */
+        int sockets[SOCKET_WATCH][CONTROL_DESCRIPTORS];
+        size_t counts[SOCKET_WATCH];
+        bool used[SOCKET_WATCH]; /* somebody listens for this kind */
         bool asked;
         bool stale; /* the addresses are to be asked for again */
         bool kept;  /* sockets may have clients' addresses */
@@ -68,27 +68,27 @@ struct nd_supply {
         struct nd_address addresses[2];
 };
 
-struct nd_relay;
-struct nd_flows;
+struct rootless_relay;
+struct rootless_flows;
 
 enum {
-        ND_PIPES = 32,         /* kept for the next who needs one */
-        ND_BUFFER = 64 * 1024, /* of what is copied rather than spliced */
-        ND_PIPE_BYTES = 1024 * 1024,
+        FORWARDER_PIPES = 32,               /* kept for the next who needs one */
+        FORWARDER_BUFFER_BYTES = 64 * 1024, /* of what is copied rather than spliced */
+        FORWARDER_PIPE_BYTES = 1024 * 1024,
 };
 
-struct nd_forwarder {
+struct rootless_forwarder {
         int epoll;
-        struct nd_supply supply;
-        struct nd_watch control_watch;
+        struct rootless_socket_pool supply;
+        struct rootless_watch control_watch;
         int control_fd; /* where controllers connect */
-        struct nd_listener *listeners;
-        struct nd_relay *relays_again; /* have more to do than one turn allows */
-        struct nd_relay *relays_dead;  /* freed when no event can name them any more */
+        struct rootless_listener *listeners;
+        struct rootless_relay *relays_again; /* have more to do than one turn allows */
+        struct rootless_relay *relays_dead;  /* freed when no event can name them any more */
         size_t relay_count, relay_most;
-        int pipes[ND_PIPES][2];
+        int pipes[FORWARDER_PIPES][2];
         size_t pipe_count;
-        struct nd_flows *flows;
+        struct rootless_flows *flows;
         int watchdog_fd;      /* the manager's, connected; -EBADF = it does not watch */
         uint64_t watchdog_us; /* how often we report to it */
         uint64_t fed_us;      /* when it was last */
@@ -99,39 +99,41 @@ struct nd_forwarder {
         bool over;
 };
 
-[[nodiscard]] struct nd_error *nd_forward_watch(struct nd_forwarder *f, int fd, uint32_t events, struct nd_watch *watch);
+[[nodiscard]] struct nd_error *rootless_forwarder_watch(struct rootless_forwarder *f, int fd, uint32_t events,
+                                                        struct rootless_watch *watch);
 /* Closes a descriptor that is watched: nothing is told of it any more. Closing alone would not do, since epoll knows files: one of which
  * somebody else still has a descriptor (the holder, that has just sent it) stays in there, and its events name what was freed. */
-void nd_forward_unwatch(const struct nd_forwarder *f, int *fd);
+void rootless_forwarder_unwatch(const struct rootless_forwarder *f, int *fd);
 
 /* Nothing more can be accepted for now; goes on when something is closed, or after a while. */
-void nd_listener_pause(struct nd_forwarder *f, struct nd_listener *l);
-void nd_listeners_resume(struct nd_forwarder *f);
-void nd_listener_unuse(struct nd_listener *l); /* a relay or flow of it is gone */
+void rootless_listener_pause(struct rootless_forwarder *f, struct rootless_listener *l);
+void rootless_listener_resume_all(struct rootless_forwarder *f);
+void rootless_listener_unref(struct rootless_listener *l); /* a relay or flow of it is gone */
 /* Where a connection goes, and with which kind of socket. */
-void nd_listener_target(const struct nd_forwarder *f, const struct nd_listener *l, union nd_sockaddr *ret,
-                        enum nd_socket_kind *ret_kind);
+void rootless_listener_target(const struct rootless_forwarder *f, const struct rootless_listener *l,
+                              union rootless_sockaddr *ret, enum rootless_socket_kind *ret_kind);
 
 /* socket-pool.c */
-[[nodiscard]] struct nd_error *nd_supply_open(struct nd_forwarder *f, int holder_fd);
-void nd_supply_done(struct nd_supply *s);
-void nd_supply_refill(struct nd_forwarder *f); /* asks, when it is time to */
+[[nodiscard]] struct nd_error *rootless_socket_pool_open(struct rootless_forwarder *f, int holder_fd);
+void rootless_socket_pool_done(struct rootless_socket_pool *s);
+void rootless_socket_pool_refill(struct rootless_forwarder *f); /* asks, when it is time to */
 /* Whether so many are there; from now on that kind is kept. */
-[[nodiscard]] bool nd_supply_has(struct nd_forwarder *f, enum nd_socket_kind kind, size_t count);
-[[nodiscard]] int nd_supply_take(struct nd_forwarder *f, enum nd_socket_kind kind); /* -EAGAIN when none is left */
+[[nodiscard]] bool rootless_socket_pool_has(struct rootless_forwarder *f, enum rootless_socket_kind kind, size_t count);
+[[nodiscard]] int rootless_socket_pool_take(struct rootless_forwarder *f,
+                                            enum rootless_socket_kind kind); /* -EAGAIN when none is left */
 /* Gives a socket the client's address, if that can be: not that of a loopback or a link. */
-void nd_supply_bind(const struct nd_forwarder *f, int fd, const union nd_sockaddr *client, const union nd_sockaddr *target,
-                    bool port);
+void rootless_socket_pool_bind_client(const struct rootless_forwarder *f, int fd, const union rootless_sockaddr *client,
+                                      const union rootless_sockaddr *target, bool port);
 
 /* tcp-relay.c */
-void nd_relay_accept(struct nd_forwarder *f, struct nd_listener *l);
-void nd_relays_turn(struct nd_forwarder *f); /* goes on with those that have more to do */
-void nd_relays_bury(struct nd_forwarder *f);
+void rootless_relay_accept(struct rootless_forwarder *f, struct rootless_listener *l);
+void rootless_relay_continue(struct rootless_forwarder *f); /* goes on with those that have more to do */
+void rootless_relay_free_closed(struct rootless_forwarder *f);
 
 /* udp-flows.c */
-[[nodiscard]] struct nd_flows *nd_flows_new(void);
-void nd_flows_free(struct nd_forwarder *f);
-void nd_flows_receive(struct nd_forwarder *f, struct nd_listener *l);
-void nd_flows_close(struct nd_forwarder *f, struct nd_listener *l); /* those of one listener */
-void nd_flows_expire(struct nd_forwarder *f);
-[[nodiscard]] bool nd_flows_any(const struct nd_forwarder *f);
+[[nodiscard]] struct rootless_flows *rootless_flows_new(void);
+void rootless_flows_free(struct rootless_forwarder *f);
+void rootless_flows_receive(struct rootless_forwarder *f, struct rootless_listener *l);
+void rootless_flows_close(struct rootless_forwarder *f, struct rootless_listener *l); /* those of one listener */
+void rootless_flows_expire(struct rootless_forwarder *f);
+[[nodiscard]] bool rootless_flows_any(const struct rootless_forwarder *f);

@@ -2,7 +2,7 @@
 /* socket-pool.c - sockets of the node's network, asked for before they are needed
  *
  * Theory of operation
- *   One request to the holder is under way at a time, and its answer brings up to @ND_CONTROL_DESCRIPTORS sockets; so a connection costs no
+ *   One request to the holder is under way at a time, and its answer brings up to @CONTROL_DESCRIPTORS sockets; so a connection costs no
  *   round trip. When a burst has used them up, listeners are paused until the answer is there; clients wait in the kernel's queue.
  *   A netlink socket of the node tells when its addresses change; then they are asked for again.
  * Invariant  only kinds that somebody listens for are kept. */
@@ -19,22 +19,22 @@ enum {
         LOW_UDP = 40, /* one batch of datagrams may be of that many new clients */
 };
 
-static void take_socket(struct nd_forwarder *f, const char *name, int *fd) {
-        struct nd_supply *s = &f->supply;
-        enum nd_socket_kind kind;
+static void take_socket(struct rootless_forwarder *f, const char *name, int *fd) {
+        struct rootless_socket_pool *s = &f->supply;
+        enum rootless_socket_kind kind;
 
-        if (nd_socket_kind_parse(name, &kind) < 0)
+        if (rootless_socket_kind_parse(name, &kind) < 0)
                 return;
-        if (kind == ND_SOCKET_WATCH && s->watch_fd < 0) {
+        if (kind == SOCKET_WATCH && s->watch_fd < 0) {
                 s->watch_fd = nd_take_fd(*fd);
-                nd_error_free(nd_forward_watch(f, s->watch_fd, EPOLLIN, &s->watch_watch));
-        } else if (kind != ND_SOCKET_WATCH && s->counts[kind] < ND_CONTROL_DESCRIPTORS) {
+                nd_error_free(rootless_forwarder_watch(f, s->watch_fd, EPOLLIN, &s->watch_watch));
+        } else if (kind != SOCKET_WATCH && s->counts[kind] < CONTROL_DESCRIPTORS) {
                 s->sockets[kind][s->counts[kind]++] = nd_take_fd(*fd);
         }
 }
 
-static void read_answer(struct nd_forwarder *f, struct nd_control *answer) {
-        struct nd_supply *s = &f->supply;
+static void read_answer(struct rootless_forwarder *f, struct rootless_control *answer) {
+        struct rootless_socket_pool *s = &f->supply;
         struct nd_address addresses[2] = {};
         size_t next = 0;
 
@@ -54,9 +54,10 @@ static void read_answer(struct nd_forwarder *f, struct nd_control *answer) {
         memcpy(s->addresses, addresses, sizeof addresses);
 }
 
-static void on_answer(struct nd_forwarder *f, [[maybe_unused]] struct nd_watch *watch, [[maybe_unused]] uint32_t events) {
-        nd_cleanup(nd_control_done) struct nd_control answer = {};
-        nd_autoerror struct nd_error *error = nd_control_receive(f->supply.fd, ANSWER_US, &answer);
+static void on_answer(struct rootless_forwarder *f, [[maybe_unused]] struct rootless_watch *watch,
+                      [[maybe_unused]] uint32_t events) {
+        nd_cleanup(rootless_control_done) struct rootless_control answer = {};
+        nd_autoerror struct nd_error *error = rootless_control_receive(f->supply.fd, ANSWER_US, &answer);
 
         f->supply.asked = false;
         if (nd_error_code(error) == ND_CANCELLED) {
@@ -67,10 +68,11 @@ static void on_answer(struct nd_forwarder *f, [[maybe_unused]] struct nd_watch *
                 read_answer(f, &answer);
         /* An answer that did not get through whole (no descriptors left) is asked for again when listeners are resumed. */
         if (!error)
-                nd_listeners_resume(f);
+                rootless_listener_resume_all(f);
 }
 
-static void on_addresses(struct nd_forwarder *f, [[maybe_unused]] struct nd_watch *watch, [[maybe_unused]] uint32_t events) {
+static void on_addresses(struct rootless_forwarder *f, [[maybe_unused]] struct rootless_watch *watch,
+                         [[maybe_unused]] uint32_t events) {
         char piece[4096];
 
         while (recv(f->supply.watch_fd, piece, sizeof piece, MSG_DONTWAIT) > 0)
@@ -78,58 +80,58 @@ static void on_addresses(struct nd_forwarder *f, [[maybe_unused]] struct nd_watc
         f->supply.stale = true;
 }
 
-static size_t wanted(const struct nd_supply *s, size_t kind) {
-        size_t low = kind == ND_SOCKET_UDP4 || kind == ND_SOCKET_UDP6 ? LOW_UDP : LOW;
+static size_t wanted(const struct rootless_socket_pool *s, size_t kind) {
+        size_t low = kind == SOCKET_UDP4 || kind == SOCKET_UDP6 ? LOW_UDP : LOW;
 
         return s->used[kind] && s->counts[kind] < low ? FULL - s->counts[kind] : 0;
 }
 
-void nd_supply_refill(struct nd_forwarder *f) {
-        struct nd_supply *s = &f->supply;
-        nd_autotext question = ND_CONTROL_TEXT;
+void rootless_socket_pool_refill(struct rootless_forwarder *f) {
+        struct rootless_socket_pool *s = &f->supply;
+        nd_autotext question = CONTROL_TEXT;
         nd_autoerror struct nd_error *error = nullptr;
-        size_t left = ND_CONTROL_DESCRIPTORS;
+        size_t left = CONTROL_DESCRIPTORS;
         bool any = s->stale;
 
         if (s->asked)
                 return;
-        nd_control_begin(&question, "sockets");
-        for (size_t kind = 0; kind < ND_SOCKET_WATCH; kind++) {
+        rootless_control_begin(&question, "sockets");
+        for (size_t kind = 0; kind < SOCKET_WATCH; kind++) {
                 size_t count = wanted(s, kind) < left ? wanted(s, kind) : left;
                 nd_autofree char *number = nullptr;
 
                 if (count == 0)
                         continue;
                 number = nd_format("%zu", count);
-                nd_control_add(&question, nd_socket_kind_name((enum nd_socket_kind) kind), number);
+                rootless_control_add(&question, rootless_socket_kind_name((enum rootless_socket_kind) kind), number);
                 left -= count;
                 any = true;
         }
         if (!any)
                 return;
-        error = nd_control_send(s->fd, &question, nullptr, 0);
+        error = rootless_control_send(s->fd, &question, nullptr, 0);
         s->asked = !error;
         s->stale = false;
         f->over = f->over || nd_error_code(error) == ND_CANCELLED;
 }
 
-struct nd_error *nd_supply_open(struct nd_forwarder *f, int holder_fd) {
-        nd_cleanup(nd_control_done) struct nd_control answer = {};
-        nd_autotext question = ND_CONTROL_TEXT;
+struct nd_error *rootless_socket_pool_open(struct rootless_forwarder *f, int holder_fd) {
+        nd_cleanup(rootless_control_done) struct rootless_control answer = {};
+        nd_autotext question = CONTROL_TEXT;
 
         f->supply.fd = holder_fd;
         f->supply.watch.ready = on_answer;
         f->supply.watch_watch.ready = on_addresses;
-        nd_control_begin(&question, "sockets");
-        nd_control_add(&question, "prepare", "1");
-        nd_control_add(&question, "watch", "1");
-        nd_try(nd_control_ask(holder_fd, &question, nullptr, 0, ANSWER_US, &answer));
+        rootless_control_begin(&question, "sockets");
+        rootless_control_add(&question, "prepare", "1");
+        rootless_control_add(&question, "watch", "1");
+        nd_try(rootless_control_call(holder_fd, &question, nullptr, 0, ANSWER_US, &answer));
         read_answer(f, &answer);
-        return nd_forward_watch(f, holder_fd, EPOLLIN, &f->supply.watch);
+        return rootless_forwarder_watch(f, holder_fd, EPOLLIN, &f->supply.watch);
 }
 
-void nd_supply_done(struct nd_supply *s) {
-        for (size_t kind = 0; kind < ND_SOCKET_WATCH; kind++)
+void rootless_socket_pool_done(struct rootless_socket_pool *s) {
+        for (size_t kind = 0; kind < SOCKET_WATCH; kind++)
                 for (size_t i = 0; i < s->counts[kind]; i++)
                         nd_close_fd(&s->sockets[kind][i]);
         nd_close_fd(&s->fd);
@@ -137,13 +139,13 @@ void nd_supply_done(struct nd_supply *s) {
         free(s->why);
 }
 
-bool nd_supply_has(struct nd_forwarder *f, enum nd_socket_kind kind, size_t count) {
+bool rootless_socket_pool_has(struct rootless_forwarder *f, enum rootless_socket_kind kind, size_t count) {
         f->supply.used[kind] = true; /* the node may have got an address of another family since somebody listens */
         return f->supply.counts[kind] >= count;
 }
 
-int nd_supply_take(struct nd_forwarder *f, enum nd_socket_kind kind) {
-        struct nd_supply *s = &f->supply;
+int rootless_socket_pool_take(struct rootless_forwarder *f, enum rootless_socket_kind kind) {
+        struct rootless_socket_pool *s = &f->supply;
 
         if (s->counts[kind] == 0)
                 return -EAGAIN;
@@ -152,28 +154,28 @@ int nd_supply_take(struct nd_forwarder *f, enum nd_socket_kind kind) {
 
 /* ---- clients' addresses */
 
-static bool can_be_kept(const union nd_sockaddr *client) {
+static bool can_be_kept(const union rootless_sockaddr *client) {
         if (client->any.sa_family == AF_INET)
                 return (ntohl(client->v4.sin_addr.s_addr) >> 24) != IN_LOOPBACKNET;
         return !IN6_IS_ADDR_LOOPBACK(&client->v6.sin6_addr) && !IN6_IS_ADDR_LINKLOCAL(&client->v6.sin6_addr);
 }
 
-static bool is_loopback(const union nd_sockaddr *target) {
+static bool is_loopback(const union rootless_sockaddr *target) {
         return !can_be_kept(target); /* what serves only the node itself does not answer others */
 }
 
-void nd_supply_bind(const struct nd_forwarder *f, int fd, const union nd_sockaddr *client, const union nd_sockaddr *target,
-                    bool port) {
-        union nd_sockaddr from = *client;
+void rootless_socket_pool_bind_client(const struct rootless_forwarder *f, int fd, const union rootless_sockaddr *client,
+                                      const union rootless_sockaddr *target, bool port) {
+        union rootless_sockaddr from = *client;
 
         if (!f->supply.kept || client->any.sa_family != target->any.sa_family || !can_be_kept(client) || is_loopback(target))
                 return;
-        if (port && bind(fd, &from.any, nd_sockaddr_length(&from)) == 0)
+        if (port && bind(fd, &from.any, rootless_sockaddr_length(&from)) == 0)
                 return;
         /* The port is taken (the client is the machine itself, whose address the node has) or too low for us: the address counts more. */
         if (from.any.sa_family == AF_INET)
                 from.v4.sin_port = 0;
         else
                 from.v6.sin6_port = 0;
-        (void) !bind(fd, &from.any, nd_sockaddr_length(&from));
+        (void) !bind(fd, &from.any, rootless_sockaddr_length(&from));
 }

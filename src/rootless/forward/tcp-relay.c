@@ -37,16 +37,16 @@ struct way {
 enum { CLIENT, SERVER };
 
 struct end {
-        struct nd_watch watch;
-        struct nd_relay *relay;
+        struct rootless_watch watch;
+        struct rootless_relay *relay;
         int fd;
 };
 
-struct nd_relay {
+struct rootless_relay {
         struct end ends[NODES];
-        struct way ways[NODES]; /* by who sends */
-        struct nd_relay *next;  /* in relays_again or relays_dead */
-        struct nd_listener *listener;
+        struct way ways[NODES];      /* by who sends */
+        struct rootless_relay *next; /* in relays_again or relays_dead */
+        struct rootless_listener *listener;
         bool connected;
         bool again;
         bool dead;
@@ -54,7 +54,7 @@ struct nd_relay {
 
 /* ---- pipes */
 
-static bool pipe_get(struct nd_forwarder *f, struct way *way) {
+static bool pipe_get(struct rootless_forwarder *f, struct way *way) {
         if (way->pipe[0] >= 0)
                 return true;
         if (f->pipe_count > 0) {
@@ -65,15 +65,16 @@ static bool pipe_get(struct nd_forwarder *f, struct way *way) {
                 way->pipe[0] = way->pipe[1] = -1;
                 return false;
         }
-        (void) fcntl(way->pipe[1], F_SETPIPE_SZ, ND_PIPE_BYTES); /* a user has only so much of it; a smaller one works, too */
+        (void) fcntl(way->pipe[1], F_SETPIPE_SZ,
+                     FORWARDER_PIPE_BYTES); /* a user has only so much of it; a smaller one works, too */
         return true;
 }
 
 /* One that holds something cannot be given to the next. */
-static void pipe_put(struct nd_forwarder *f, struct way *way) {
+static void pipe_put(struct rootless_forwarder *f, struct way *way) {
         if (way->pipe[0] < 0)
                 return;
-        if (way->bytes == 0 && f->pipe_count < ND_PIPES) {
+        if (way->bytes == 0 && f->pipe_count < FORWARDER_PIPES) {
                 memcpy(f->pipes[f->pipe_count++], way->pipe, sizeof way->pipe);
         } else {
                 (void) close(way->pipe[0]);
@@ -90,7 +91,7 @@ static void reset(int fd) {
         (void) setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
 
-static void finish(struct nd_forwarder *f, struct nd_relay *r, bool broken) {
+static void finish(struct rootless_forwarder *f, struct rootless_relay *r, bool broken) {
         if (r->dead)
                 return;
         r->dead = true;
@@ -98,9 +99,9 @@ static void finish(struct nd_forwarder *f, struct nd_relay *r, bool broken) {
                 pipe_put(f, &r->ways[i]);
                 if (broken)
                         reset(r->ends[i].fd);
-                nd_forward_unwatch(f, &r->ends[i].fd);
+                rootless_forwarder_unwatch(f, &r->ends[i].fd);
         }
-        nd_listener_unuse(r->listener);
+        rootless_listener_unref(r->listener);
         r->listener = nullptr;
         f->relay_count--;
         if (!r->again) { /* otherwise the turn that it waits for buries it */
@@ -108,11 +109,11 @@ static void finish(struct nd_forwarder *f, struct nd_relay *r, bool broken) {
                 f->relays_dead = r;
         }
         if (f->paused_us > 0)
-                nd_listeners_resume(f);
+                rootless_listener_resume_all(f);
 }
 
-void nd_relays_bury(struct nd_forwarder *f) {
-        for (struct nd_relay *r = nd_take_ptr(f->relays_dead), *next; r; r = next) {
+void rootless_relay_free_closed(struct rootless_forwarder *f) {
+        for (struct rootless_relay *r = nd_take_ptr(f->relays_dead), *next; r; r = next) {
                 next = r->next;
                 free(r);
         }
@@ -122,11 +123,11 @@ void nd_relays_bury(struct nd_forwarder *f) {
 
 enum outcome { MORE, WAIT, BROKEN };
 
-static void count(struct nd_relay *r, int from, size_t bytes) {
+static void count(struct rootless_relay *r, int from, size_t bytes) {
         *(from == CLIENT ? &r->listener->bytes_in : &r->listener->bytes_out) += bytes;
 }
 
-static enum outcome drain(struct nd_relay *r, int from) {
+static enum outcome drain(struct rootless_relay *r, int from) {
         struct way *way = &r->ways[from];
         ssize_t n = splice(way->pipe[0], nullptr, r->ends[!from].fd, nullptr, way->bytes, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
@@ -138,9 +139,10 @@ static enum outcome drain(struct nd_relay *r, int from) {
         return MORE;
 }
 
-static enum outcome fill(struct nd_relay *r, int from) {
+static enum outcome fill(struct rootless_relay *r, int from) {
         struct way *way = &r->ways[from];
-        ssize_t n = splice(r->ends[from].fd, nullptr, way->pipe[1], nullptr, ND_PIPE_BYTES, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        ssize_t n = splice(r->ends[from].fd, nullptr, way->pipe[1], nullptr, FORWARDER_PIPE_BYTES,
+                           SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
         if (n < 0 && errno == EINTR)
                 return MORE;
@@ -155,7 +157,8 @@ static enum outcome fill(struct nd_relay *r, int from) {
 }
 
 /* What the receiver does not take goes to the pipe, which is empty and holds more than the buffer does. */
-static enum outcome copy_rest(struct nd_forwarder *f, struct nd_relay *r, int from, const char *rest, size_t length) {
+static enum outcome copy_rest(struct rootless_forwarder *f, struct rootless_relay *r, int from, const char *rest,
+                              size_t length) {
         struct way *way = &r->ways[from];
 
         if (!pipe_get(f, way) || write(way->pipe[1], rest, length) != (ssize_t) length)
@@ -164,7 +167,7 @@ static enum outcome copy_rest(struct nd_forwarder *f, struct nd_relay *r, int fr
         return MORE;
 }
 
-static enum outcome copy(struct nd_forwarder *f, struct nd_relay *r, int from) {
+static enum outcome copy(struct rootless_forwarder *f, struct rootless_relay *r, int from) {
         struct way *way = &r->ways[from];
         ssize_t n = recv(r->ends[from].fd, f->buffer, BULK, MSG_DONTWAIT), sent;
 
@@ -188,7 +191,7 @@ static enum outcome copy(struct nd_forwarder *f, struct nd_relay *r, int from) {
         return way->bulk || way->last ? MORE : WAIT; /* less than asked for: that was all, and more will be told */
 }
 
-static enum outcome step(struct nd_forwarder *f, struct nd_relay *r, int from) {
+static enum outcome step(struct rootless_forwarder *f, struct rootless_relay *r, int from) {
         struct way *way = &r->ways[from];
 
         if (way->bytes > 0)
@@ -205,7 +208,7 @@ static enum outcome step(struct nd_forwarder *f, struct nd_relay *r, int from) {
 }
 
 /* Moves what can be moved. */
-static enum outcome move(struct nd_forwarder *f, struct nd_relay *r, int from) {
+static enum outcome move(struct rootless_forwarder *f, struct rootless_relay *r, int from) {
         struct way *way = &r->ways[from];
         enum outcome outcome = MORE;
 
@@ -218,7 +221,7 @@ static enum outcome move(struct nd_forwarder *f, struct nd_relay *r, int from) {
 
 /* ---- both */
 
-static void run(struct nd_forwarder *f, struct nd_relay *r, bool from_client, bool from_server) {
+static void run(struct rootless_forwarder *f, struct rootless_relay *r, bool from_client, bool from_server) {
         enum outcome client = from_client ? move(f, r, CLIENT) : WAIT,
                      server = client != BROKEN && from_server ? move(f, r, SERVER) : WAIT;
 
@@ -233,8 +236,8 @@ static void run(struct nd_forwarder *f, struct nd_relay *r, bool from_client, bo
         }
 }
 
-void nd_relays_turn(struct nd_forwarder *f) {
-        for (struct nd_relay *r = nd_take_ptr(f->relays_again), *next; r; r = next) {
+void rootless_relay_continue(struct rootless_forwarder *f) {
+        for (struct rootless_relay *r = nd_take_ptr(f->relays_again), *next; r; r = next) {
                 next = r->next;
                 r->again = false;
                 if (r->dead) {
@@ -246,9 +249,9 @@ void nd_relays_turn(struct nd_forwarder *f) {
         }
 }
 
-static void on_event(struct nd_forwarder *f, struct nd_watch *watch, uint32_t events) {
+static void on_event(struct rootless_forwarder *f, struct rootless_watch *watch, uint32_t events) {
         struct end *end = (struct end *) watch;
-        struct nd_relay *r = end->relay;
+        struct rootless_relay *r = end->relay;
         bool client = end == &r->ends[CLIENT];
         bool reads = events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
 
@@ -282,17 +285,17 @@ static void on_event(struct nd_forwarder *f, struct nd_watch *watch, uint32_t ev
 
 /* ---- the beginning */
 
-static int dial(struct nd_forwarder *f, struct nd_listener *l, const union nd_sockaddr *client, bool port) {
-        union nd_sockaddr target;
-        enum nd_socket_kind kind;
+static int dial(struct rootless_forwarder *f, struct rootless_listener *l, const union rootless_sockaddr *client, bool port) {
+        union rootless_sockaddr target;
+        enum rootless_socket_kind kind;
         int fd, saved;
 
-        nd_listener_target(f, l, &target, &kind);
-        fd = nd_supply_take(f, kind);
+        rootless_listener_target(f, l, &target, &kind);
+        fd = rootless_socket_pool_take(f, kind);
         if (fd < 0)
                 return fd;
-        nd_supply_bind(f, fd, client, &target, port);
-        if (connect(fd, &target.any, nd_sockaddr_length(&target)) == 0 || errno == EINPROGRESS)
+        rootless_socket_pool_bind_client(f, fd, client, &target, port);
+        if (connect(fd, &target.any, rootless_sockaddr_length(&target)) == 0 || errno == EINPROGRESS)
                 return fd;
         saved = errno;
         (void) close(fd);
@@ -300,8 +303,8 @@ static int dial(struct nd_forwarder *f, struct nd_listener *l, const union nd_so
         return saved == EADDRNOTAVAIL && port ? dial(f, l, client, false) : -saved;
 }
 
-static void begin(struct nd_forwarder *f, struct nd_listener *l, int client_fd, int server_fd) {
-        struct nd_relay *r = nd_new(struct nd_relay);
+static void begin(struct rootless_forwarder *f, struct rootless_listener *l, int client_fd, int server_fd) {
+        struct rootless_relay *r = nd_new(struct rootless_relay);
         const int fds[NODES] = {client_fd, server_fd};
         struct nd_error *error = nullptr;
 
@@ -314,28 +317,28 @@ static void begin(struct nd_forwarder *f, struct nd_listener *l, int client_fd, 
                 r->ways[i] = (struct way) {.pipe = {-1, -1}};
         }
         for (int i = 0; i < NODES && !error; i++)
-                error = nd_forward_watch(f, fds[i], EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, &r->ends[i].watch);
+                error = rootless_forwarder_watch(f, fds[i], EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, &r->ends[i].watch);
         if (error)
                 finish(f, r, true);
         nd_error_free(error);
 }
 
 /* One client; false when no more can be taken now. */
-static bool accept_one(struct nd_forwarder *f, struct nd_listener *l) {
-        union nd_sockaddr client = {};
+static bool accept_one(struct rootless_forwarder *f, struct rootless_listener *l) {
+        union rootless_sockaddr client = {};
         socklen_t length = sizeof client;
-        union nd_sockaddr target;
-        enum nd_socket_kind kind;
+        union rootless_sockaddr target;
+        enum rootless_socket_kind kind;
         int fd, server;
 
-        nd_listener_target(f, l, &target, &kind);
-        if (f->relay_count >= f->relay_most || !nd_supply_has(f, kind, 2)) {
-                nd_listener_pause(f, l);
+        rootless_listener_target(f, l, &target, &kind);
+        if (f->relay_count >= f->relay_most || !rootless_socket_pool_has(f, kind, 2)) {
+                rootless_listener_pause(f, l);
                 return false;
         }
         fd = accept4(l->fd, &client.any, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
-                nd_listener_pause(f, l); /* it stays ours: clients wait in the kernel's queue */
+                rootless_listener_pause(f, l); /* it stays ours: clients wait in the kernel's queue */
         if (fd < 0)
                 return errno == EINTR || errno == ECONNABORTED; /* that client is gone; the next may not be */
         server = dial(f, l, &client, true);
@@ -349,8 +352,8 @@ static bool accept_one(struct nd_forwarder *f, struct nd_listener *l) {
         return true;
 }
 
-void nd_relay_accept(struct nd_forwarder *f, struct nd_listener *l) {
+void rootless_relay_accept(struct rootless_forwarder *f, struct rootless_listener *l) {
         for (int i = 0; i < ACCEPTS && accept_one(f, l); i++)
                 ;
-        nd_supply_refill(f);
+        rootless_socket_pool_refill(f);
 }

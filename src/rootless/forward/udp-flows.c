@@ -25,18 +25,18 @@ enum {
 };
 
 struct flow {
-        struct nd_watch watch;
+        struct rootless_watch watch;
         struct flow *bucket_next;
         struct flow *newer, *older;
-        struct nd_listener *listener;
-        union nd_sockaddr client;
+        struct rootless_listener *listener;
+        union rootless_sockaddr client;
         struct nd_address local; /* ours, as the client knows it */
         int fd;
         uint64_t used_us;
         bool dead;
 };
 
-struct nd_flows {
+struct rootless_flows {
         struct flow *buckets[BUCKETS];
         struct flow *newest, *oldest;
         struct flow *dead; /* by older */
@@ -44,7 +44,7 @@ struct nd_flows {
         uint64_t key[2];
         struct mmsghdr messages[BATCH];
         struct iovec vectors[BATCH];
-        union nd_sockaddr addresses[BATCH];
+        union rootless_sockaddr addresses[BATCH];
         union {
                 struct cmsghdr header;
                 char bytes[CONTROL];
@@ -52,8 +52,8 @@ struct nd_flows {
         char bytes[BATCH][DATAGRAM];
 };
 
-struct nd_flows *nd_flows_new(void) {
-        struct nd_flows *flows = nd_new(struct nd_flows);
+struct rootless_flows *rootless_flows_new(void) {
+        struct rootless_flows *flows = nd_new(struct rootless_flows);
 
         if (getrandom(flows->key, sizeof flows->key, 0) != (ssize_t) sizeof flows->key)
                 abort(); /* the kernel gives 256 bytes or less at once, always */
@@ -67,7 +67,8 @@ static uint64_t mix(uint64_t h, uint64_t value) {
         return h ^ (h >> 29);
 }
 
-static size_t bucket_of(const struct nd_flows *flows, const struct nd_listener *l, const union nd_sockaddr *client) {
+static size_t bucket_of(const struct rootless_flows *flows, const struct rootless_listener *l,
+                        const union rootless_sockaddr *client) {
         uint64_t h = mix(flows->key[0], (uint64_t) (uintptr_t) l), words[2] = {};
 
         if (client->any.sa_family == AF_INET) {
@@ -79,7 +80,7 @@ static size_t bucket_of(const struct nd_flows *flows, const struct nd_listener *
         return (size_t) (mix(mix(mix(h, words[0]), words[1]), flows->key[1]) >> 20) & (BUCKETS - 1);
 }
 
-static bool same_client(const union nd_sockaddr *a, const union nd_sockaddr *b) {
+static bool same_client(const union rootless_sockaddr *a, const union rootless_sockaddr *b) {
         if (a->any.sa_family != b->any.sa_family)
                 return false;
         if (a->any.sa_family == AF_INET)
@@ -90,19 +91,19 @@ static bool same_client(const union nd_sockaddr *a, const union nd_sockaddr *b) 
 
 /* ---- the list by use */
 
-static void unlink_use(struct nd_flows *flows, struct flow *flow) {
+static void unlink_use(struct rootless_flows *flows, struct flow *flow) {
         *(flow->newer ? &flow->newer->older : &flows->newest) = flow->older;
         *(flow->older ? &flow->older->newer : &flows->oldest) = flow->newer;
         flow->newer = flow->older = nullptr;
 }
 
-static void link_newest(struct nd_flows *flows, struct flow *flow) {
+static void link_newest(struct rootless_flows *flows, struct flow *flow) {
         flow->older = flows->newest;
         *(flows->newest ? &flows->newest->newer : &flows->oldest) = flow;
         flows->newest = flow;
 }
 
-static void use(struct nd_forwarder *f, struct flow *flow) {
+static void use(struct rootless_forwarder *f, struct flow *flow) {
         flow->used_us = f->now_us;
         if (f->flows->newest == flow)
                 return;
@@ -110,8 +111,8 @@ static void use(struct nd_forwarder *f, struct flow *flow) {
         link_newest(f->flows, flow);
 }
 
-static void close_flow(struct nd_forwarder *f, struct flow *flow) {
-        struct nd_flows *flows = f->flows;
+static void close_flow(struct rootless_forwarder *f, struct flow *flow) {
+        struct rootless_flows *flows = f->flows;
 
         for (struct flow **at = &flows->buckets[bucket_of(flows, flow->listener, &flow->client)]; *at;
              at = &(*at)->bucket_next)
@@ -120,26 +121,26 @@ static void close_flow(struct nd_forwarder *f, struct flow *flow) {
                         break;
                 }
         unlink_use(flows, flow);
-        nd_forward_unwatch(f, &flow->fd);
-        nd_listener_unuse(flow->listener);
+        rootless_forwarder_unwatch(f, &flow->fd);
+        rootless_listener_unref(flow->listener);
         flow->dead = true;
         flow->older = flows->dead;
         flows->dead = flow;
         flows->count--;
 }
 
-static void bury(struct nd_flows *flows) {
+static void bury(struct rootless_flows *flows) {
         for (struct flow *flow = nd_take_ptr(flows->dead), *next; flow; flow = next) {
                 next = flow->older;
                 free(flow);
         }
 }
 
-bool nd_flows_any(const struct nd_forwarder *f) {
+bool rootless_flows_any(const struct rootless_forwarder *f) {
         return f->flows->count > 0;
 }
 
-void nd_flows_expire(struct nd_forwarder *f) {
+void rootless_flows_expire(struct rootless_forwarder *f) {
         for (struct flow *flow = f->flows->oldest, *next; flow && flow->used_us + IDLE_US < f->now_us; flow = next) {
                 next = flow->newer;
                 close_flow(f, flow);
@@ -147,7 +148,7 @@ void nd_flows_expire(struct nd_forwarder *f) {
         bury(f->flows);
 }
 
-void nd_flows_close(struct nd_forwarder *f, struct nd_listener *l) {
+void rootless_flows_close(struct rootless_forwarder *f, struct rootless_listener *l) {
         for (struct flow *flow = f->flows->oldest, *next; flow; flow = next) {
                 next = flow->newer;
                 if (flow->listener == l)
@@ -155,7 +156,7 @@ void nd_flows_close(struct nd_forwarder *f, struct nd_listener *l) {
         }
 }
 
-void nd_flows_free(struct nd_forwarder *f) {
+void rootless_flows_free(struct rootless_forwarder *f) {
         if (!f->flows)
                 return;
         for (struct flow *flow = f->flows->oldest, *next; flow; flow = next) {
@@ -169,7 +170,7 @@ void nd_flows_free(struct nd_forwarder *f) {
 
 /* ---- batches */
 
-static void prepare(struct nd_flows *flows, bool control) {
+static void prepare(struct rootless_flows *flows, bool control) {
         for (size_t i = 0; i < BATCH; i++) {
                 flows->vectors[i] = (struct iovec) {.iov_base = flows->bytes[i], .iov_len = DATAGRAM};
                 flows->messages[i] = (struct mmsghdr) {.msg_hdr = {.msg_iov = &flows->vectors[i],
@@ -215,8 +216,8 @@ static void name_source(struct msghdr *message, const struct nd_address *local) 
         }
 }
 
-static bool answer_batch(struct nd_forwarder *f, struct flow *flow) {
-        struct nd_flows *flows = f->flows;
+static bool answer_batch(struct rootless_forwarder *f, struct flow *flow) {
+        struct rootless_flows *flows = f->flows;
         int n;
 
         prepare(flows, false);
@@ -229,7 +230,7 @@ static bool answer_batch(struct nd_forwarder *f, struct flow *flow) {
                 flows->vectors[i].iov_len = flows->messages[i].msg_len;
                 flow->listener->bytes_out += flows->messages[i].msg_len;
                 m->msg_name = &flow->client;
-                m->msg_namelen = nd_sockaddr_length(&flow->client);
+                m->msg_namelen = rootless_sockaddr_length(&flow->client);
                 m->msg_control = &flows->controls[i];
                 m->msg_flags = 0;
                 name_source(m, &flow->local);
@@ -240,7 +241,7 @@ static bool answer_batch(struct nd_forwarder *f, struct flow *flow) {
         return n == BATCH;
 }
 
-static void on_answer(struct nd_forwarder *f, struct nd_watch *watch, [[maybe_unused]] uint32_t events) {
+static void on_answer(struct rootless_forwarder *f, struct rootless_watch *watch, [[maybe_unused]] uint32_t events) {
         struct flow *flow = (struct flow *) watch;
 
         if (flow->dead)
@@ -271,24 +272,24 @@ static struct nd_address read_local(const struct msghdr *message) {
         return local;
 }
 
-static int dial(struct nd_forwarder *f, struct nd_listener *l, const union nd_sockaddr *client) {
-        union nd_sockaddr target;
-        enum nd_socket_kind kind;
+static int dial(struct rootless_forwarder *f, struct rootless_listener *l, const union rootless_sockaddr *client) {
+        union rootless_sockaddr target;
+        enum rootless_socket_kind kind;
         int fd;
 
-        nd_listener_target(f, l, &target, &kind);
-        fd = nd_supply_take(f, kind);
+        rootless_listener_target(f, l, &target, &kind);
+        fd = rootless_socket_pool_take(f, kind);
         if (fd < 0)
                 return fd;
-        nd_supply_bind(f, fd, client, &target, true);
-        if (connect(fd, &target.any, nd_sockaddr_length(&target)) < 0)
+        rootless_socket_pool_bind_client(f, fd, client, &target, true);
+        if (connect(fd, &target.any, rootless_sockaddr_length(&target)) < 0)
                 nd_close_fd(&fd);
         return fd;
 }
 
-static struct flow *open_flow(struct nd_forwarder *f, struct nd_listener *l, const union nd_sockaddr *client,
+static struct flow *open_flow(struct rootless_forwarder *f, struct rootless_listener *l, const union rootless_sockaddr *client,
                               const struct nd_address *local, size_t bucket) {
-        struct nd_flows *flows = f->flows;
+        struct rootless_flows *flows = f->flows;
         struct flow *flow;
         int fd = dial(f, l, client);
 
@@ -309,11 +310,12 @@ static struct flow *open_flow(struct nd_forwarder *f, struct nd_listener *l, con
         flows->count++;
         l->users++;
         l->connections++;
-        nd_error_free(nd_forward_watch(f, fd, EPOLLIN, &flow->watch)); /* without it there are no answers, and it expires */
+        nd_error_free(
+                rootless_forwarder_watch(f, fd, EPOLLIN, &flow->watch)); /* without it there are no answers, and it expires */
         return flow;
 }
 
-static struct flow *flow_of(struct nd_forwarder *f, struct nd_listener *l, const union nd_sockaddr *client,
+static struct flow *flow_of(struct rootless_forwarder *f, struct rootless_listener *l, const union rootless_sockaddr *client,
                             const struct nd_address *local) {
         size_t bucket = bucket_of(f->flows, l, client);
 
@@ -324,8 +326,8 @@ static struct flow *flow_of(struct nd_forwarder *f, struct nd_listener *l, const
 }
 
 /* Sends a run of datagrams of one flow. */
-static void forward(struct nd_forwarder *f, struct flow *flow, size_t from, size_t to) {
-        struct nd_flows *flows = f->flows;
+static void forward(struct rootless_forwarder *f, struct flow *flow, size_t from, size_t to) {
+        struct rootless_flows *flows = f->flows;
 
         for (size_t i = from; i < to; i++) {
                 flows->vectors[i].iov_len = flows->messages[i].msg_len;
@@ -336,15 +338,16 @@ static void forward(struct nd_forwarder *f, struct flow *flow, size_t from, size
         send_batch(flow->fd, flows->messages + from, to - from);
 }
 
-static bool receive_batch(struct nd_forwarder *f, struct nd_listener *l) {
-        struct nd_flows *flows = f->flows;
-        union nd_sockaddr target;
-        enum nd_socket_kind kind;
+static bool receive_batch(struct rootless_forwarder *f, struct rootless_listener *l) {
+        struct rootless_flows *flows = f->flows;
+        union rootless_sockaddr target;
+        enum rootless_socket_kind kind;
         int n;
 
-        nd_listener_target(f, l, &target, &kind);
-        if (!nd_supply_has(f, kind, BATCH)) {
-                nd_listener_pause(f, l); /* each datagram may be of a new client; meanwhile they wait in the kernel's queue */
+        rootless_listener_target(f, l, &target, &kind);
+        if (!rootless_socket_pool_has(f, kind, BATCH)) {
+                rootless_listener_pause(
+                        f, l); /* each datagram may be of a new client; meanwhile they wait in the kernel's queue */
                 return false;
         }
         prepare(flows, true);
@@ -367,8 +370,8 @@ static bool receive_batch(struct nd_forwarder *f, struct nd_listener *l) {
         return n == BATCH;
 }
 
-void nd_flows_receive(struct nd_forwarder *f, struct nd_listener *l) {
+void rootless_flows_receive(struct rootless_forwarder *f, struct rootless_listener *l) {
         for (int i = 0; i < BATCHES && receive_batch(f, l); i++)
                 ;
-        nd_supply_refill(f);
+        rootless_socket_pool_refill(f);
 }

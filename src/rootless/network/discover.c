@@ -14,38 +14,38 @@ static const char *link_name(unsigned link, char *buffer) {
         return if_indextoname(link, buffer);
 }
 
-struct nd_error *nd_launch_network(const char *name, enum nd_net_driver driver, uint32_t mtu, struct nd_netplan *ret,
-                                   char **ret_resolv) {
+struct nd_error *rootless_network_discover(const char *name, enum rootless_net_driver driver, uint32_t mtu,
+                                           struct rootless_netplan *ret, char **ret_resolv) {
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
         nd_link_addresses addresses = {};
         nd_routes routes = {};
         nd_autofree char *machine = nullptr, *owner = nd_format("%u/%s", geteuid(), name);
-        char bridge[ND_NET_LINK];
+        char bridge[NET_LINK_BYTES];
         uint32_t bridge_mtu = 0;
         struct nd_error *error = nd_netlink_open(&netlink);
 
-        if (!error && driver == ND_NET_LXC)
-                error = nd_usernet_bridge(bridge, &bridge_mtu);
+        if (!error && driver == NET_DRIVER_LXC)
+                error = rootless_lxc_bridge_find(bridge, &bridge_mtu);
         if (!error)
                 error = nd_netlink_addresses(&netlink, &addresses);
         if (!error)
                 error = nd_netlink_routes(&netlink, &routes);
         if (!error)
-                nd_netplan_make(driver, mtu,
-                                &(struct nd_net_facts) {.addresses = &addresses,
-                                                        .routes = &routes,
-                                                        .loopback = if_nametoindex("lo"),
-                                                        .link_name = link_name,
-                                                        .bridge = driver == ND_NET_LXC ? bridge : nullptr,
-                                                        .bridge_mtu = bridge_mtu,
-                                                        .owner = owner},
-                                ret);
+                rootless_netplan_make(driver, mtu,
+                                      &(struct rootless_netplan_facts) {.addresses = &addresses,
+                                                                        .routes = &routes,
+                                                                        .loopback = if_nametoindex("lo"),
+                                                                        .link_name = link_name,
+                                                                        .bridge = driver == NET_DRIVER_LXC ? bridge : nullptr,
+                                                                        .bridge_mtu = bridge_mtu,
+                                                                        .owner = owner},
+                                      ret);
         nd_vector_done(&addresses);
         nd_vector_done(&routes);
         nd_try(nd_error_wrap(error, "look at the machine's network"));
 
         nd_error_free(
                 nd_file_read_kernel("/etc/resolv.conf", RESOLV_BYTES, &machine)); /* a machine without names has none for us */
-        *ret_resolv = nd_netplan_resolv(ret, machine ? machine : "");
+        *ret_resolv = rootless_netplan_resolv_conf(ret, machine ? machine : "");
         return nullptr;
 }

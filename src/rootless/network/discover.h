@@ -5,5 +5,5 @@
 #include "rootless/network/netplan.h"
 
 /* What the machine's network gives the node now, and the text of its resolv.conf. */
-[[nodiscard]] struct nd_error *nd_launch_network(const char *name, enum nd_net_driver driver, uint32_t mtu,
-                                                 struct nd_netplan *ret, char **ret_resolv);
+[[nodiscard]] struct nd_error *rootless_network_discover(const char *name, enum rootless_net_driver driver, uint32_t mtu,
+                                                         struct rootless_netplan *ret, char **ret_resolv);

@@ -8,25 +8,25 @@
 #include "rootless/network/network.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        nd_cleanup(nd_control_done) struct nd_control message = {};
-        nd_autoerror struct nd_error *error = nd_control_parse((const char *) data, size, &message), *refused = nullptr,
+        nd_cleanup(rootless_control_done) struct rootless_control message = {};
+        nd_autoerror struct nd_error *error = rootless_control_parse((const char *) data, size, &message), *refused = nullptr,
                                      *told = nullptr;
-        nd_autotext text = ND_CONTROL_TEXT;
-        struct nd_netplan plan = {};
+        nd_autotext text = CONTROL_TEXT;
+        struct rootless_netplan plan = {};
 
         if (error)
                 return 0;
-        nd_control_begin(&text, message.verb);
+        rootless_control_begin(&text, message.verb);
         nd_vector_each (field, &message.fields) {
-                nd_control_add(&text, field->key, field->value);
+                rootless_control_add(&text, field->key, field->value);
         }
         fuzz_require(text.length == size && memcmp(text.bytes, data, size) == 0);
-        told = nd_control_error(&message);
+        told = rootless_control_error(&message);
         fuzz_require(nd_error_code(told) != ND_OK);
 
-        refused = nd_network_parse(&message, &plan);
+        refused = rootless_network_parse(&message, &plan);
         if (!refused) {
-                fuzz_require(plan.mtu >= ND_NET_MTU_LEAST && plan.mtu <= ND_NET_MTU_MOST);
+                fuzz_require(plan.mtu >= NET_MTU_MIN && plan.mtu <= NET_MTU_MAX);
                 fuzz_require(plan.addresses[0].family != AF_INET6 && plan.addresses[1].family != AF_INET);
                 fuzz_require(plan.addresses[0].prefix <= 32 && plan.addresses[1].prefix <= 128);
         }

@@ -14,12 +14,12 @@ static bool is_mine(const char *who, [[maybe_unused]] void *userdata) {
 
 /* On a bridge: only servers that a neighbour can ask, at least one, and still nothing that the machine's does not have. */
 static void on_a_bridge(const char *machine) {
-        struct nd_netplan plan = {.driver = ND_NET_LXC};
+        struct rootless_netplan plan = {.driver = NET_DRIVER_LXC};
         nd_autofree char *ours = nullptr;
-        char bridge[ND_NET_LINK];
+        char bridge[NET_LINK_BYTES];
 
         fuzz_require(nd_address_parse("10.0.3.1", &plan.gateways[0]) == 0);
-        ours = nd_netplan_resolv(&plan, machine);
+        ours = rootless_netplan_resolv_conf(&plan, machine);
         fuzz_require(nd_has_prefix(ours, "nameserver"));
         for (const char *line = ours; *line;) {
                 size_t length = strcspn(line, "\n");
@@ -28,18 +28,18 @@ static void on_a_bridge(const char *machine) {
                 fuzz_require(nd_has_prefix(line, "nameserver 10.0.3.1\n") || memmem(machine, strlen(machine), line, length));
                 line += length + 1;
         }
-        if (nd_usernet_parse(machine, is_mine, nullptr, bridge))
-                fuzz_require(strlen(bridge) > 0 && strlen(bridge) < ND_NET_LINK && !strpbrk(bridge, "/ \t\n"));
+        if (rootless_lxc_usernet_parse(machine, is_mine, nullptr, bridge))
+                fuzz_require(strlen(bridge) > 0 && strlen(bridge) < NET_LINK_BYTES && !strpbrk(bridge, "/ \t\n"));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autofree char *machine = fuzz_text(data, size), *ours = nullptr;
-        struct nd_netplan plan = {.driver = ND_NET_PASTA};
+        struct rootless_netplan plan = {.driver = NET_DRIVER_PASTA};
         struct nd_address address;
         char text[ND_ADDRESS_TEXT];
 
         fuzz_require(nd_address_parse("169.254.1.1", &plan.dns) == 0);
-        ours = nd_netplan_resolv(&plan, machine);
+        ours = rootless_netplan_resolv_conf(&plan, machine);
         fuzz_require(nd_has_prefix(ours, "nameserver 169.254.1.1\n"));
         for (const char *line = ours; *line;) {
                 size_t length = strcspn(line, "\n");

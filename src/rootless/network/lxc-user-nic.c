@@ -34,7 +34,7 @@ static size_t next_word(const char **at, const char **ret) {
         return length;
 }
 
-static bool parse_line(const char *line, nd_usernet_mine mine, void *userdata, char ret_bridge[ND_NET_LINK]) {
+static bool parse_line(const char *line, rootless_lxc_match mine, void *userdata, char ret_bridge[NET_LINK_BYTES]) {
         const char *who, *type, *bridge;
         size_t who_length = next_word(&line, &who), type_length = next_word(&line, &type),
                bridge_length = next_word(&line, &bridge);
@@ -42,7 +42,7 @@ static bool parse_line(const char *line, nd_usernet_mine mine, void *userdata, c
 
         if (who_length == 0 || who[0] == '#' || type_length != 4 || strncmp(type, "veth", 4) != 0)
                 return false;
-        if (bridge_length == 0 || bridge_length >= ND_NET_LINK || memchr(bridge, '/', bridge_length) || bridge[0] == '.')
+        if (bridge_length == 0 || bridge_length >= NET_LINK_BYTES || memchr(bridge, '/', bridge_length) || bridge[0] == '.')
                 return false;
         name = nd_format("%.*s", (int) who_length, who);
         if (!mine(name, userdata))
@@ -52,7 +52,7 @@ static bool parse_line(const char *line, nd_usernet_mine mine, void *userdata, c
         return true;
 }
 
-bool nd_usernet_parse(const char *text, nd_usernet_mine mine, void *userdata, char ret_bridge[ND_NET_LINK]) {
+bool rootless_lxc_usernet_parse(const char *text, rootless_lxc_match mine, void *userdata, char ret_bridge[NET_LINK_BYTES]) {
         for (const char *line = text; *line;) {
                 if (parse_line(line, mine, userdata, ret_bridge))
                         return true;
@@ -89,7 +89,7 @@ static uint32_t mtu_of(const char *bridge) {
         return fd < 0 || ioctl(fd, SIOCGIFMTU, &request) < 0 ? 0 : (uint32_t) request.ifr_mtu;
 }
 
-struct nd_error *nd_usernet_bridge(char ret_bridge[ND_NET_LINK], uint32_t *ret_mtu) {
+struct nd_error *rootless_lxc_bridge_find(char ret_bridge[NET_LINK_BYTES], uint32_t *ret_mtu) {
         struct passwd entry, *found = nullptr;
         nd_autofree char *text = nullptr;
         char buffer[16 * 1024];
@@ -98,7 +98,7 @@ struct nd_error *nd_usernet_bridge(char ret_bridge[ND_NET_LINK], uint32_t *ret_m
         if (getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &found) != 0 || !found)
                 return nd_error_new(ND_NOT_FOUND, 0, "user %u has no name, so '" USERNET "' cannot name it", geteuid());
         nd_error_free(nd_file_read(AT_FDCWD, USERNET, USERNET_BYTES, &text, &length));
-        if (!text || !nd_usernet_parse(text, is_us, entry.pw_name, ret_bridge))
+        if (!text || !rootless_lxc_usernet_parse(text, is_us, entry.pw_name, ret_bridge))
                 return nd_error_new(ND_PRECONDITION, 0,
                                     "'" USERNET "' gives %s no bridge (as root: echo '%s veth lxcbr0 10' >>" USERNET ")",
                                     entry.pw_name, entry.pw_name);
@@ -124,10 +124,10 @@ static const char *find_program(void) {
         return nullptr;
 }
 
-struct nd_error *nd_usernet_attach(const char *node, const struct nd_netplan *plan, pid_t holder) {
+struct nd_error *rootless_lxc_link_attach(const char *node, const struct rootless_netplan *plan, pid_t holder) {
         nd_autofree char *pid = nd_format("%d", (int) holder), *name = nd_format("nodens-%s", node);
         const char *program = find_program(), *const words[] = {program, "create",   "/var/lib/lxc", name,   pid,
-                                                                "veth",  plan->link, ND_NET_TAP,     nullptr};
+                                                                "veth",  plan->link, NET_TAP,        nullptr};
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
         struct nd_child_plan child = {.argv = words, .deadline_us = DEADLINE_US, .output_ceiling = WORDS};
 

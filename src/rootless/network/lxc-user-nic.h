@@ -9,11 +9,12 @@
 #include "rootless/network/netplan.h"
 
 /* The first bridge that a text like /etc/lxc/lxc-usernet gives somebody ("USER veth BRIDGE COUNT", or a group after an @). */
-typedef bool (*nd_usernet_mine)(const char *who, void *userdata);
-[[nodiscard]] bool nd_usernet_parse(const char *text, nd_usernet_mine mine, void *userdata, char ret_bridge[ND_NET_LINK]);
+typedef bool (*rootless_lxc_match)(const char *who, void *userdata);
+[[nodiscard]] bool rootless_lxc_usernet_parse(const char *text, rootless_lxc_match mine, void *userdata,
+                                              char ret_bridge[NET_LINK_BYTES]);
 
 /* That of the calling user, with its MTU. An error says what the administrator has to do. */
-[[nodiscard]] struct nd_error *nd_usernet_bridge(char ret_bridge[ND_NET_LINK], uint32_t *ret_mtu);
+[[nodiscard]] struct nd_error *rootless_lxc_bridge_find(char ret_bridge[NET_LINK_BYTES], uint32_t *ret_mtu);
 
 /* Makes the link of a node that has none yet. */
-[[nodiscard]] struct nd_error *nd_usernet_attach(const char *node, const struct nd_netplan *plan, pid_t holder);
+[[nodiscard]] struct nd_error *rootless_lxc_link_attach(const char *node, const struct rootless_netplan *plan, pid_t holder);

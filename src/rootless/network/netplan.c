@@ -21,14 +21,14 @@ enum {
 
 static const struct {
         const char *name;
-        enum nd_net_driver driver;
-} drivers[] = {{"pasta", ND_NET_PASTA},
-               {"slirp4netns", ND_NET_SLIRP},
-               {"lxc-user-nic", ND_NET_LXC},
-               {"none", ND_NET_NONE},
-               {"host", ND_NET_HOST}};
+        enum rootless_net_driver driver;
+} drivers[] = {{"pasta", NET_DRIVER_PASTA},
+               {"slirp4netns", NET_DRIVER_SLIRP},
+               {"lxc-user-nic", NET_DRIVER_LXC},
+               {"none", NET_DRIVER_NONE},
+               {"host", NET_DRIVER_HOST}};
 
-struct nd_error *nd_net_driver_parse(const char *text, enum nd_net_driver *ret) {
+struct nd_error *rootless_net_driver_parse(const char *text, enum rootless_net_driver *ret) {
         for (size_t i = 0; i < nd_count_of(drivers); i++)
                 if (nd_streq(text, drivers[i].name)) {
                         *ret = drivers[i].driver;
@@ -38,7 +38,7 @@ struct nd_error *nd_net_driver_parse(const char *text, enum nd_net_driver *ret) 
                             text);
 }
 
-const char *nd_net_driver_name(enum nd_net_driver driver) {
+const char *rootless_net_driver_name(enum rootless_net_driver driver) {
         for (size_t i = 0; i < nd_count_of(drivers); i++)
                 if (driver == drivers[i].driver)
                         return drivers[i].name;
@@ -63,7 +63,7 @@ static bool covers(const struct nd_address *network, const struct nd_address *ad
 }
 
 /* The default route that the kernel would take, or nullptr. */
-static const struct nd_route *default_route(const struct nd_net_facts *facts, int family) {
+static const struct nd_route *default_route(const struct rootless_netplan_facts *facts, int family) {
         const struct nd_route *best = nullptr;
 
         nd_vector_each (route, facts->routes) {
@@ -74,7 +74,7 @@ static const struct nd_route *default_route(const struct nd_net_facts *facts, in
         return best;
 }
 
-static const struct nd_link_address *usable_address(const struct nd_net_facts *facts, int family, unsigned link) {
+static const struct nd_link_address *usable_address(const struct rootless_netplan_facts *facts, int family, unsigned link) {
         nd_vector_each (a, facts->addresses) {
                 if (a->address.family == family && a->global && !a->temporary && a->link != facts->loopback &&
                     (link == 0 || a->link == link))
@@ -84,7 +84,7 @@ static const struct nd_link_address *usable_address(const struct nd_net_facts *f
 }
 
 /* One family of pasta's plan: the machine's address and gateway. */
-static void copy_family(struct nd_netplan *plan, const struct nd_net_facts *facts, int family, int slot) {
+static void copy_family(struct rootless_netplan *plan, const struct rootless_netplan_facts *facts, int family, int slot) {
         const struct nd_route *route = default_route(facts, family);
         const struct nd_link_address *found = usable_address(facts, family, route ? route->link : 0);
         char name[IF_NAMESIZE] = "";
@@ -98,7 +98,7 @@ static void copy_family(struct nd_netplan *plan, const struct nd_net_facts *fact
                 memcpy(plan->link, name, strnlen(name, sizeof plan->link - 1) + 1);
 }
 
-static void make_pasta(struct nd_netplan *plan, const struct nd_net_facts *facts) {
+static void make_pasta(struct rootless_netplan *plan, const struct rootless_netplan_facts *facts) {
         copy_family(plan, facts, AF_INET, V4);
         copy_family(plan, facts, AF_INET6, V6);
         if (plan->addresses[V4].family == 0 && plan->addresses[V6].family == 0) {
@@ -108,7 +108,7 @@ static void make_pasta(struct nd_netplan *plan, const struct nd_net_facts *facts
         plan->dns = fixed(PASTA_DNS);
 }
 
-static bool network_is_free(const struct nd_address *network, const struct nd_net_facts *facts) {
+static bool network_is_free(const struct nd_address *network, const struct rootless_netplan_facts *facts) {
         nd_vector_each (a, facts->addresses) {
                 if (covers(network, &a->address))
                         return false;
@@ -127,7 +127,7 @@ static struct nd_address host_of(const struct nd_address *network, uint8_t numbe
         return address;
 }
 
-static void make_slirp(struct nd_netplan *plan, const struct nd_net_facts *facts) {
+static void make_slirp(struct rootless_netplan *plan, const struct rootless_netplan_facts *facts) {
         static const char *const candidates[] = {"10.0.2.0/24", "10.213.2.0/24", "172.29.213.0/24", "192.168.213.0/24"};
         struct nd_address v6 = fixed("fd00::/64");
 
@@ -178,13 +178,13 @@ static struct nd_address neighbour_of(const struct nd_address *bridge, uint32_t 
         return address;
 }
 
-static void make_lxc(struct nd_netplan *plan, const struct nd_net_facts *facts) {
+static void make_lxc(struct rootless_netplan *plan, const struct rootless_netplan_facts *facts) {
         uint32_t number = number_of(facts->owner);
 
         if (!facts->bridge)
                 return;
         memcpy(plan->link, facts->bridge, strnlen(facts->bridge, sizeof plan->link - 1) + 1);
-        if (facts->bridge_mtu >= ND_NET_MTU_LEAST && facts->bridge_mtu < plan->mtu)
+        if (facts->bridge_mtu >= NET_MTU_MIN && facts->bridge_mtu < plan->mtu)
                 plan->mtu = facts->bridge_mtu;
         nd_vector_each (a, facts->addresses) {
                 int slot = a->address.family == AF_INET6;
@@ -198,17 +198,18 @@ static void make_lxc(struct nd_netplan *plan, const struct nd_net_facts *facts) 
         }
 }
 
-void nd_netplan_make(enum nd_net_driver driver, uint32_t mtu, const struct nd_net_facts *facts, struct nd_netplan *ret) {
-        *ret = (struct nd_netplan) {.driver = driver, .mtu = mtu};
-        if (driver == ND_NET_PASTA)
+void rootless_netplan_make(enum rootless_net_driver driver, uint32_t mtu, const struct rootless_netplan_facts *facts,
+                           struct rootless_netplan *ret) {
+        *ret = (struct rootless_netplan) {.driver = driver, .mtu = mtu};
+        if (driver == NET_DRIVER_PASTA)
                 make_pasta(ret, facts);
-        if (driver == ND_NET_SLIRP)
+        if (driver == NET_DRIVER_SLIRP)
                 make_slirp(ret, facts);
-        if (driver == ND_NET_LXC)
+        if (driver == NET_DRIVER_LXC)
                 make_lxc(ret, facts);
 }
 
-bool nd_netplan_equal(const struct nd_netplan *a, const struct nd_netplan *b) {
+bool rootless_netplan_equal(const struct rootless_netplan *a, const struct rootless_netplan *b) {
         for (int i = V4; i <= V6; i++)
                 if (!nd_address_equal(&a->addresses[i], &b->addresses[i]) ||
                     !nd_address_equal(&a->gateways[i], &b->gateways[i]))
@@ -244,12 +245,12 @@ static void add_address(nd_words *words, const char *option, const struct nd_add
         add_word(words, nd_address_text(address, text));
 }
 
-static void pasta_words(const struct nd_netplan *plan, int pid, nd_words *words) {
+static void pasta_words(const struct rootless_netplan *plan, int pid, nd_words *words) {
         /* The tap and its routes are the holder's: nothing is configured (a second pasta would find everything there and fail), nothing
          * is published, and the machine's loopback is not reachable by the gateway's address. */
-        static const char *const always[] = {"pasta",     "--foreground", "--quiet", "--no-map-gw", "-t",      "none",
-                                             "-u",        "none",         "-T",      "none",        "-U",      "none",
-                                             "--no-dhcp", "--no-dhcpv6",  "--no-ra", "-I",          ND_NET_TAP};
+        static const char *const always[] = {"pasta",     "--foreground", "--quiet", "--no-map-gw", "-t",   "none",
+                                             "-u",        "none",         "-T",      "none",        "-U",   "none",
+                                             "--no-dhcp", "--no-dhcpv6",  "--no-ra", "-I",          NET_TAP};
 
         add_words(words, always, nd_count_of(always));
         if (plan->link[0]) {
@@ -277,7 +278,7 @@ static void pasta_words(const struct nd_netplan *plan, int pid, nd_words *words)
         nd_vector_push(words, nd_format("/proc/%d/ns/net", pid));
 }
 
-static void slirp_words(const struct nd_netplan *plan, int pid, nd_words *words) {
+static void slirp_words(const struct rootless_netplan *plan, int pid, nd_words *words) {
         static const char *const always[] = {"slirp4netns", "--disable-host-loopback", "--enable-sandbox", "--enable-seccomp"};
         char text[ND_ADDRESS_TEXT];
 
@@ -287,13 +288,13 @@ static void slirp_words(const struct nd_netplan *plan, int pid, nd_words *words)
         if (plan->addresses[V6].family)
                 add_word(words, "--enable-ipv6");
         nd_vector_push(words, nd_format("%d", pid)); /* given by paths, its sandbox does not find the user namespace */
-        add_word(words, ND_NET_TAP);
+        add_word(words, NET_TAP);
 }
 
-bool nd_netplan_helper(const struct nd_netplan *plan, int pid, nd_words *ret) {
-        if (plan->driver == ND_NET_PASTA)
+bool rootless_netplan_helper_argv(const struct rootless_netplan *plan, int pid, nd_words *ret) {
+        if (plan->driver == NET_DRIVER_PASTA)
                 pasta_words(plan, pid, ret);
-        else if (plan->driver == ND_NET_SLIRP)
+        else if (plan->driver == NET_DRIVER_SLIRP)
                 slirp_words(plan, pid, ret);
         else
                 return false;
@@ -333,7 +334,7 @@ static bool serves_neighbours(const char *line, size_t length) {
 }
 
 /* On a bridge the machine's servers are asked directly; where it asks itself, somebody answers at the bridge (as dnsmasq of lxc-net does). */
-static void add_neighbours_servers(struct nd_text *text, const struct nd_netplan *plan, const char *machine) {
+static void add_neighbours_servers(struct nd_text *text, const struct rootless_netplan *plan, const char *machine) {
         char gateway[ND_ADDRESS_TEXT];
         size_t before = text->length;
 
@@ -350,13 +351,13 @@ static void add_neighbours_servers(struct nd_text *text, const struct nd_netplan
                 nd_text_addf(text, "nameserver %s\n", nd_address_text(&plan->gateways[V4], gateway));
 }
 
-char *nd_netplan_resolv(const struct nd_netplan *plan, const char *machine) {
+char *rootless_netplan_resolv_conf(const struct rootless_netplan *plan, const char *machine) {
         nd_autotext text = ND_TEXT(RESOLV_BYTES);
         char dns[ND_ADDRESS_TEXT];
 
-        if (plan->driver == ND_NET_HOST)
+        if (plan->driver == NET_DRIVER_HOST)
                 return nd_strdup(machine);
-        if (plan->driver == ND_NET_LXC)
+        if (plan->driver == NET_DRIVER_LXC)
                 add_neighbours_servers(&text, plan, machine);
         if (plan->dns.family)
                 nd_text_addf(&text, "nameserver %s\n", nd_address_text(&plan->dns, dns));

@@ -9,28 +9,28 @@
 
 #include "sys/netlink.h"
 
-enum nd_net_driver {
-        ND_NET_PASTA,
-        ND_NET_SLIRP,
-        ND_NET_LXC,  /* a link on one of the machine's bridges, see lxc-user-nic.h */
-        ND_NET_NONE, /* only lo */
-        ND_NET_HOST, /* the machine's own network namespace */
+enum rootless_net_driver {
+        NET_DRIVER_PASTA,
+        NET_DRIVER_SLIRP,
+        NET_DRIVER_LXC,  /* a link on one of the machine's bridges, see lxc-user-nic.h */
+        NET_DRIVER_NONE, /* only lo */
+        NET_DRIVER_HOST, /* the machine's own network namespace */
 };
 
 /* Whatever makes it: the node's own link to the world. */
-#define ND_NET_TAP "tap0"
+#define NET_TAP "tap0"
 
 enum {
-        ND_NET_MTU = 65520,
-        ND_NET_MTU_LEAST = 1280, /* IPv6's own floor */
-        ND_NET_MTU_MOST = 65520,
-        ND_NET_LINK = 16, /* bytes of a link's name */
+        NET_MTU = 65520,
+        NET_MTU_MIN = 1280, /* IPv6's own floor */
+        NET_MTU_MAX = 65520,
+        NET_LINK_BYTES = 16, /* bytes of a link's name */
 };
 
-struct nd_netplan {
-        enum nd_net_driver driver;
+struct rootless_netplan {
+        enum rootless_net_driver driver;
         uint32_t mtu;
-        char link[ND_NET_LINK];         /* the machine's, which the helper looks at, or the bridge; "" = none */
+        char link[NET_LINK_BYTES];      /* the machine's, which the helper looks at, or the bridge; "" = none */
         struct nd_address addresses[2]; /* IPv4, IPv6; family 0 = none */
         struct nd_address gateways[2];
         struct nd_address network; /* slirp4netns' own */
@@ -38,7 +38,7 @@ struct nd_netplan {
 };
 
 /* The machine, as far as the plan depends on it. */
-struct nd_net_facts {
+struct rootless_netplan_facts {
         const nd_link_addresses *addresses;
         const nd_routes *routes;
         unsigned loopback;                               /* index of lo */
@@ -48,17 +48,18 @@ struct nd_net_facts {
         const char *owner; /* whose address on the bridge it is to be */
 };
 
-[[nodiscard]] struct nd_error *nd_net_driver_parse(const char *text, enum nd_net_driver *ret);
-const char *nd_net_driver_name(enum nd_net_driver driver);
+[[nodiscard]] struct nd_error *rootless_net_driver_parse(const char *text, enum rootless_net_driver *ret);
+const char *rootless_net_driver_name(enum rootless_net_driver driver);
 
-void nd_netplan_make(enum nd_net_driver driver, uint32_t mtu, const struct nd_net_facts *facts, struct nd_netplan *ret);
-[[nodiscard]] bool nd_netplan_equal(const struct nd_netplan *a, const struct nd_netplan *b);
+void rootless_netplan_make(enum rootless_net_driver driver, uint32_t mtu, const struct rootless_netplan_facts *facts,
+                           struct rootless_netplan *ret);
+[[nodiscard]] bool rootless_netplan_equal(const struct rootless_netplan *a, const struct rootless_netplan *b);
 
 /* Words of the helper's command line, for the namespaces of that process; nullptr for drivers without a helper. The vector ends with
  * a nullptr, which it counts. */
 typedef nd_vector(char *) nd_words;
 void nd_words_done(nd_words *words);
-[[nodiscard]] bool nd_netplan_helper(const struct nd_netplan *plan, int pid, nd_words *ret);
+[[nodiscard]] bool rootless_netplan_helper_argv(const struct rootless_netplan *plan, int pid, nd_words *ret);
 
 /* The node's resolv.conf: the helper's address as server, the rest as the machine has it. Without a helper the machine's own text. */
-[[nodiscard]] char *nd_netplan_resolv(const struct nd_netplan *plan, const char *machine);
+[[nodiscard]] char *rootless_netplan_resolv_conf(const struct rootless_netplan *plan, const char *machine);

@@ -15,7 +15,7 @@ static void set_switch(const char *path, const char *value) {
                 (void) !nd_sys->write(fd, value, strlen(value));
 }
 
-struct nd_error *nd_network_prepare(void) {
+struct nd_error *rootless_network_prepare(void) {
         static const char *const switches[][2] = {
                 {"/proc/sys/net/ipv4/ip_forward", "1"},
                 {"/proc/sys/net/ipv6/conf/all/forwarding", "1"},
@@ -40,7 +40,7 @@ static bool wanted(const struct nd_address *address, const struct nd_address lis
 }
 
 /* Addresses that were ours and are not any more. Those that others gave the tap (link-local ones) stay. */
-static struct nd_error *drop_addresses(struct nd_netlink *netlink, unsigned link, const struct nd_netplan *plan) {
+static struct nd_error *drop_addresses(struct nd_netlink *netlink, unsigned link, const struct rootless_netplan *plan) {
         nd_link_addresses list = {};
         struct nd_error *error = nd_netlink_addresses(netlink, &list);
 
@@ -51,7 +51,7 @@ static struct nd_error *drop_addresses(struct nd_netlink *netlink, unsigned link
         return error;
 }
 
-static struct nd_error *drop_defaults(struct nd_netlink *netlink, unsigned link, const struct nd_netplan *plan) {
+static struct nd_error *drop_defaults(struct nd_netlink *netlink, unsigned link, const struct rootless_netplan *plan) {
         nd_routes list = {};
         struct nd_error *error = nd_netlink_routes(netlink, &list);
 
@@ -63,7 +63,7 @@ static struct nd_error *drop_defaults(struct nd_netlink *netlink, unsigned link,
         return error;
 }
 
-static struct nd_error *add_routes(struct nd_netlink *netlink, unsigned link, const struct nd_netplan *plan) {
+static struct nd_error *add_routes(struct nd_netlink *netlink, unsigned link, const struct rootless_netplan *plan) {
         if (plan->dns.family) { /* even a machine without a default route has names */
                 struct nd_address to = plan->dns;
 
@@ -78,15 +78,15 @@ static struct nd_error *add_routes(struct nd_netlink *netlink, unsigned link, co
         return nullptr;
 }
 
-struct nd_error *nd_network_apply(const struct nd_netplan *plan) {
+struct nd_error *rootless_network_apply(const struct rootless_netplan *plan) {
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
         unsigned link;
 
-        if (plan->driver == ND_NET_NONE || plan->driver == ND_NET_HOST)
+        if (plan->driver == NET_DRIVER_NONE || plan->driver == NET_DRIVER_HOST)
                 return nullptr;
-        if (plan->driver != ND_NET_LXC)
-                nd_try(nd_tap_make(ND_NET_TAP));
-        link = if_nametoindex(ND_NET_TAP);
+        if (plan->driver != NET_DRIVER_LXC)
+                nd_try(nd_tap_make(NET_TAP));
+        link = if_nametoindex(NET_TAP);
         if (link == 0) /* the supervisor has it made when the node lives, and comes back */
                 return nullptr;
         nd_try(nd_netlink_open(&netlink));
@@ -108,25 +108,25 @@ static void add_address(struct nd_text *text, const char *key, const struct nd_a
         if (address->family == 0)
                 return;
         value = nd_format("%s/%u", nd_address_text(address, buffer), address->prefix);
-        nd_control_add(text, key, value);
+        rootless_control_add(text, key, value);
 }
 
-void nd_network_message(struct nd_text *text, const struct nd_netplan *plan, const char *resolv) {
+void rootless_network_format(struct nd_text *text, const struct rootless_netplan *plan, const char *resolv) {
         nd_autofree char *mtu = nd_format("%u", plan->mtu);
 
-        nd_control_begin(text, "network");
-        nd_control_add(text, "driver", nd_net_driver_name(plan->driver));
-        nd_control_add(text, "mtu", mtu);
+        rootless_control_begin(text, "network");
+        rootless_control_add(text, "driver", rootless_net_driver_name(plan->driver));
+        rootless_control_add(text, "mtu", mtu);
         for (size_t i = 0; i < nd_count_of(plan->addresses); i++) {
                 add_address(text, "address", &plan->addresses[i]);
                 add_address(text, "gateway", &plan->gateways[i]);
         }
         add_address(text, "dns", &plan->dns);
         if (resolv)
-                nd_control_add(text, "resolv", resolv);
+                rootless_control_add(text, "resolv", resolv);
 }
 
-static struct nd_error *take_address(const struct nd_control_field *field, struct nd_address list[2]) {
+static struct nd_error *take_address(const struct rootless_control_field *field, struct nd_address list[2]) {
         struct nd_address address;
 
         if (nd_address_parse(field->value, &address) < 0)
@@ -135,14 +135,14 @@ static struct nd_error *take_address(const struct nd_control_field *field, struc
         return nullptr;
 }
 
-struct nd_error *nd_network_parse(const struct nd_control *message, struct nd_netplan *ret) {
-        struct nd_netplan plan = {};
-        const char *driver = nd_control_get(message, "driver"), *mtu = nd_control_get(message, "mtu");
+struct nd_error *rootless_network_parse(const struct rootless_control *message, struct rootless_netplan *ret) {
+        struct rootless_netplan plan = {};
+        const char *driver = rootless_control_get(message, "driver"), *mtu = rootless_control_get(message, "mtu");
         struct nd_address dns[2] = {};
 
-        nd_try(nd_net_driver_parse(driver ? driver : "", &plan.driver));
-        if (!mtu || nd_parse_u32(mtu, &plan.mtu) < 0 || plan.mtu < ND_NET_MTU_LEAST || plan.mtu > ND_NET_MTU_MOST)
-                return nd_error_new(ND_INVALID, 0, "the MTU must be %d to %d", ND_NET_MTU_LEAST, ND_NET_MTU_MOST);
+        nd_try(rootless_net_driver_parse(driver ? driver : "", &plan.driver));
+        if (!mtu || nd_parse_u32(mtu, &plan.mtu) < 0 || plan.mtu < NET_MTU_MIN || plan.mtu > NET_MTU_MAX)
+                return nd_error_new(ND_INVALID, 0, "the MTU must be %d to %d", NET_MTU_MIN, NET_MTU_MAX);
         nd_vector_each (field, &message->fields) {
                 if (nd_streq(field->key, "address"))
                         nd_try(take_address(field, plan.addresses));

@@ -8,11 +8,11 @@
 #include "rootless/network/netplan.h"
 
 /* lo, and the switches of the node's own network namespace that a node needs and nobody else has to set. */
-[[nodiscard]] struct nd_error *nd_network_prepare(void);
+[[nodiscard]] struct nd_error *rootless_network_prepare(void);
 
 /* Makes the tap what the plan says, whatever it was before. */
-[[nodiscard]] struct nd_error *nd_network_apply(const struct nd_netplan *plan);
+[[nodiscard]] struct nd_error *rootless_network_apply(const struct rootless_netplan *plan);
 
 /* The plan as a message, and back. */
-void nd_network_message(struct nd_text *text, const struct nd_netplan *plan, const char *resolv);
-[[nodiscard]] struct nd_error *nd_network_parse(const struct nd_control *message, struct nd_netplan *ret);
+void rootless_network_format(struct nd_text *text, const struct rootless_netplan *plan, const char *resolv);
+[[nodiscard]] struct nd_error *rootless_network_parse(const struct rootless_control *message, struct rootless_netplan *ret);

@@ -20,16 +20,16 @@ enum {
 
 #define TABLE "nodens-ports"
 
-static const char *const names[ND_SOCKET_KINDS] = {"tcp4", "tcp6", "udp4", "udp6", "watch"};
+static const char *const names[SOCKET_KINDS] = {"tcp4", "tcp6", "udp4", "udp6", "watch"};
 
-const char *nd_socket_kind_name(enum nd_socket_kind kind) {
+const char *rootless_socket_kind_name(enum rootless_socket_kind kind) {
         return names[kind];
 }
 
-int nd_socket_kind_parse(const char *name, enum nd_socket_kind *ret) {
-        for (unsigned i = 0; i < ND_SOCKET_KINDS; i++)
+int rootless_socket_kind_parse(const char *name, enum rootless_socket_kind *ret) {
+        for (unsigned i = 0; i < SOCKET_KINDS; i++)
                 if (nd_streq(name, names[i])) {
-                        *ret = (enum nd_socket_kind) i;
+                        *ret = (enum rootless_socket_kind) i;
                         return 0;
                 }
         return -EINVAL;
@@ -66,7 +66,7 @@ static const struct nd_nft_chain chains[] = {
         {},
 };
 
-struct nd_error *nd_sockets_prepare(void) {
+struct nd_error *rootless_sockets_prepare(void) {
         static const int families[] = {AF_INET, AF_INET6};
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
 
@@ -83,11 +83,11 @@ static int set_option(int fd, int level, int name, int value) {
         return setsockopt(fd, level, name, &value, sizeof value);
 }
 
-struct nd_error *nd_socket_make(enum nd_socket_kind kind, bool kept, int *ret_fd) {
-        bool v6 = kind == ND_SOCKET_TCP6 || kind == ND_SOCKET_UDP6, stream = kind == ND_SOCKET_TCP4 || kind == ND_SOCKET_TCP6;
+struct nd_error *rootless_socket_open(enum rootless_socket_kind kind, bool kept, int *ret_fd) {
+        bool v6 = kind == SOCKET_TCP6 || kind == SOCKET_UDP6, stream = kind == SOCKET_TCP4 || kind == SOCKET_TCP6;
         nd_autoclose int fd = -EBADF;
 
-        if (kind == ND_SOCKET_WATCH)
+        if (kind == SOCKET_WATCH)
                 return nd_netlink_watch(ret_fd);
         fd = socket(v6 ? AF_INET6 : AF_INET, (stream ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         /* Two clients' sockets may have one address and port, when they are on their way to different servers. */
@@ -106,7 +106,7 @@ struct nd_error *nd_socket_make(enum nd_socket_kind kind, bool kept, int *ret_fd
 
 /* ---- the request */
 
-void nd_sockets_answer_done(struct nd_sockets_answer *answer) {
+void rootless_sockets_response_done(struct rootless_sockets_response *answer) {
         for (size_t i = 0; i < answer->count; i++)
                 nd_close_fd(&answer->descriptors[i]);
         answer->count = 0;
@@ -116,7 +116,7 @@ void nd_sockets_answer_done(struct nd_sockets_answer *answer) {
 static struct nd_error *add_addresses(struct nd_text *text) {
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
         nd_link_addresses list = {};
-        unsigned link = if_nametoindex(ND_NET_TAP);
+        unsigned link = if_nametoindex(NET_TAP);
 
         if (link == 0)
                 return nullptr;
@@ -126,38 +126,38 @@ static struct nd_error *add_addresses(struct nd_text *text) {
                 char address[ND_ADDRESS_TEXT];
 
                 if (found->link == link && found->global)
-                        nd_control_add(text, "address", nd_address_text(&found->address, address));
+                        rootless_control_add(text, "address", nd_address_text(&found->address, address));
         }
         nd_vector_done(&list);
         return nullptr;
 }
 
-static struct nd_error *make_some(enum nd_socket_kind kind, uint64_t count, bool kept, struct nd_text *text,
-                                  struct nd_sockets_answer *answer) {
-        for (uint64_t i = 0; i < count && answer->count < ND_CONTROL_DESCRIPTORS; i++) {
-                nd_try(nd_socket_make(kind, kept, &answer->descriptors[answer->count]));
+static struct nd_error *make_some(enum rootless_socket_kind kind, uint64_t count, bool kept, struct nd_text *text,
+                                  struct rootless_sockets_response *answer) {
+        for (uint64_t i = 0; i < count && answer->count < CONTROL_DESCRIPTORS; i++) {
+                nd_try(rootless_socket_open(kind, kept, &answer->descriptors[answer->count]));
                 answer->count++;
-                nd_control_add(text, "socket", names[kind]);
+                rootless_control_add(text, "socket", names[kind]);
         }
         return nullptr;
 }
 
-struct nd_error *nd_sockets_serve(const struct nd_control *request, bool kept, struct nd_text *text,
-                                  struct nd_sockets_answer *ret) {
-        nd_cleanup(nd_sockets_answer_done) struct nd_sockets_answer answer = {};
+struct nd_error *rootless_sockets_serve(const struct rootless_control *request, bool kept, struct nd_text *text,
+                                        struct rootless_sockets_response *ret) {
+        nd_cleanup(rootless_sockets_response_done) struct rootless_sockets_response answer = {};
 
-        nd_control_add(text, "kept", kept ? "1" : "0");
+        rootless_control_add(text, "kept", kept ? "1" : "0");
         nd_try(add_addresses(text));
         nd_vector_each (field, &request->fields) {
-                enum nd_socket_kind kind;
+                enum rootless_socket_kind kind;
                 uint64_t count;
 
-                if (nd_socket_kind_parse(field->key, &kind) < 0)
+                if (rootless_socket_kind_parse(field->key, &kind) < 0)
                         continue;
-                if (nd_parse_u64(field->value, ND_CONTROL_DESCRIPTORS, &count) < 0)
+                if (nd_parse_u64(field->value, CONTROL_DESCRIPTORS, &count) < 0)
                         return nd_error_new(ND_INVALID, 0, "'%s' sockets are too many for one answer, or none", field->value);
                 nd_try(make_some(kind, count, kept, text, &answer));
         }
-        *ret = nd_take(answer, (struct nd_sockets_answer) {});
+        *ret = nd_take(answer, (struct rootless_sockets_response) {});
         return nullptr;
 }

@@ -19,32 +19,32 @@
 #include "rootless/core/control.h"
 #include "sys/netlink.h"
 
-enum nd_socket_kind {
-        ND_SOCKET_TCP4,
-        ND_SOCKET_TCP6,
-        ND_SOCKET_UDP4,
-        ND_SOCKET_UDP6,
-        ND_SOCKET_WATCH, /* readable when the node's addresses change */
-        ND_SOCKET_KINDS,
+enum rootless_socket_kind {
+        SOCKET_TCP4,
+        SOCKET_TCP6,
+        SOCKET_UDP4,
+        SOCKET_UDP6,
+        SOCKET_WATCH, /* readable when the node's addresses change */
+        SOCKET_KINDS,
 };
-const char *nd_socket_kind_name(enum nd_socket_kind kind);
-[[nodiscard]] int nd_socket_kind_parse(const char *name, enum nd_socket_kind *ret);
+const char *rootless_socket_kind_name(enum rootless_socket_kind kind);
+[[nodiscard]] int rootless_socket_kind_parse(const char *name, enum rootless_socket_kind *ret);
 
 /* ---- in the node */
 
 /* Rules and routes that keep clients' addresses. Without nf_tables in the kernel they cannot be kept, which is an error of the code
  * ND_UNIMPLEMENTED; sockets work without. */
-[[nodiscard]] struct nd_error *nd_sockets_prepare(void);
+[[nodiscard]] struct nd_error *rootless_sockets_prepare(void);
 
-/* Makes one socket; kept as nd_sockets_prepare() came out. */
-[[nodiscard]] struct nd_error *nd_socket_make(enum nd_socket_kind kind, bool kept, int *ret_fd);
+/* Makes one socket; kept as rootless_sockets_prepare() came out. */
+[[nodiscard]] struct nd_error *rootless_socket_open(enum rootless_socket_kind kind, bool kept, int *ret_fd);
 
 /* The answer to a request "sockets" with fields like "tcp4=16": the node's addresses, whether clients' addresses are kept, and the
  * sockets as descriptors, in the order of the fields "socket". */
-struct nd_sockets_answer {
-        int descriptors[ND_CONTROL_DESCRIPTORS];
+struct rootless_sockets_response {
+        int descriptors[CONTROL_DESCRIPTORS];
         size_t count;
 };
-void nd_sockets_answer_done(struct nd_sockets_answer *answer);
-[[nodiscard]] struct nd_error *nd_sockets_serve(const struct nd_control *request, bool kept, struct nd_text *text,
-                                                struct nd_sockets_answer *ret);
+void rootless_sockets_response_done(struct rootless_sockets_response *answer);
+[[nodiscard]] struct nd_error *rootless_sockets_serve(const struct rootless_control *request, bool kept, struct nd_text *text,
+                                                      struct rootless_sockets_response *ret);

@@ -44,12 +44,12 @@ enum {
         WORDS = 4096,            /* of the helper's complaints */
 };
 
-struct nd_supervisor {
+struct rootless_supervisor {
         sd_event *loop;
-        const struct nd_node *node;
-        const struct nd_node_record *record;
+        const struct rootless_node *node;
+        const struct rootless_node_record *record;
         int holder_fd;
-        struct nd_netplan plan;
+        struct rootless_netplan plan;
         char *resolv;
         bool untold;             /* the holder does not have this plan yet: it could not be asked */
         struct nd_child *helper; /* nullptr while there is none */
@@ -65,7 +65,7 @@ struct nd_supervisor {
 
 /* ---- the record of the helper */
 
-static struct nd_error *find_recorded(const struct nd_node *node, pid_t *ret_pid, int *ret_pidfd) {
+static struct nd_error *find_recorded(const struct rootless_node *node, pid_t *ret_pid, int *ret_pidfd) {
         nd_autofree char *text = nullptr;
         nd_autojson doc = nullptr;
         yyjson_val *top;
@@ -79,12 +79,12 @@ static struct nd_error *find_recorded(const struct nd_node *node, pid_t *ret_pid
         started = yyjson_get_uint(yyjson_obj_get(top, "started"));
         if (pid < 2 || pid > INT32_MAX)
                 return nd_error_new(ND_INVALID, 0, "not the record of a helper");
-        nd_try(nd_process_open((pid_t) pid, started, ret_pidfd));
+        nd_try(rootless_process_open((pid_t) pid, started, ret_pidfd));
         *ret_pid = (pid_t) pid;
         return nullptr;
 }
 
-pid_t nd_supervisor_helper(const struct nd_node *node) {
+pid_t rootless_supervisor_helper_pid(const struct rootless_node *node) {
         nd_autoclose int pidfd = -EBADF;
         pid_t pid = 0;
         nd_autoerror struct nd_error *error = find_recorded(node, &pid, &pidfd);
@@ -98,7 +98,7 @@ static void end_group(int pidfd) {
                 (void) nd_sys->pidfd_send_signal(pidfd, SIGKILL, PIDFD_SIGNAL_PROCESS_GROUP);
 }
 
-static void end_recorded(const struct nd_node *node) {
+static void end_recorded(const struct rootless_node *node) {
         nd_autoclose int pidfd = -EBADF;
         pid_t pid = 0;
         nd_autoerror struct nd_error *error = find_recorded(node, &pid, &pidfd);
@@ -110,21 +110,21 @@ static void end_recorded(const struct nd_node *node) {
         (void) poll(&wait, 1, ASK_US / ND_MS_US);
 }
 
-static struct nd_error *record_helper(const struct nd_node *node, pid_t pid) {
+static struct nd_error *record_helper(const struct rootless_node *node, pid_t pid) {
         nd_autofree char *text = nullptr;
         uint64_t started;
 
-        nd_try(nd_process_started(pid, &started));
+        nd_try(rootless_process_start_time(pid, &started));
         text = nd_format("{\"pid\": %d, \"started\": %llu}\n", (int) pid, (unsigned long long) started);
         return nd_file_replace(node->fd, "helper", text, strlen(text), 0600);
 }
 
 /* ---- the helper */
 
-static struct nd_error *start_helper(struct nd_supervisor *s);
+static struct nd_error *start_helper(struct rootless_supervisor *s);
 
 static int on_again(sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
-        struct nd_supervisor *s = userdata;
+        struct rootless_supervisor *s = userdata;
         nd_autoerror struct nd_error *error = start_helper(s);
 
         (void) source;
@@ -134,7 +134,7 @@ static int on_again(sd_event_source *source, [[maybe_unused]] uint64_t usec, voi
         return 0;
 }
 
-static void start_later(struct nd_supervisor *s) {
+static void start_later(struct rootless_supervisor *s) {
         sd_event_source_disable_unref(s->again);
         s->again = nullptr;
         (void) sd_event_add_time_relative(s->loop, &s->again, CLOCK_MONOTONIC, s->delay_us, 1000, on_again, s);
@@ -142,8 +142,8 @@ static void start_later(struct nd_supervisor *s) {
 }
 
 static void on_helper_ended(struct nd_child_result *result, void *userdata) {
-        struct nd_supervisor *s = userdata;
-        nd_autoerror struct nd_error *error = nd_child_result_error(result, nd_net_driver_name(s->plan.driver));
+        struct rootless_supervisor *s = userdata;
+        nd_autoerror struct nd_error *error = nd_child_result_error(result, rootless_net_driver_name(s->plan.driver));
 
         s->helper = nullptr;
         end_group(s->helper_pidfd);
@@ -157,12 +157,12 @@ static void on_helper_ended(struct nd_child_result *result, void *userdata) {
         start_later(s);
 }
 
-static struct nd_error *start_helper(struct nd_supervisor *s) {
+static struct nd_error *start_helper(struct rootless_supervisor *s) {
         nd_cleanup(nd_words_done) nd_words words = {};
         struct nd_child_plan plan = {.output_ceiling = WORDS};
         struct nd_error *error;
 
-        if (s->helper || !nd_netplan_helper(&s->plan, s->record->pid, &words))
+        if (s->helper || !rootless_netplan_helper_argv(&s->plan, s->record->pid, &words))
                 return nullptr;
         plan.argv = (const char *const *) words.items;
         error = nd_child_start(s->loop, &plan, on_helper_ended, s, &s->helper);
@@ -176,20 +176,20 @@ static struct nd_error *start_helper(struct nd_supervisor *s) {
         return record_helper(s->node, nd_child_pid(s->helper));
 }
 
-static struct nd_error *ask_carrier(struct nd_supervisor *s, bool *ret_up) {
-        nd_cleanup(nd_control_done) struct nd_control answer = {};
-        nd_autotext question = ND_CONTROL_TEXT;
+static struct nd_error *ask_carrier(struct rootless_supervisor *s, bool *ret_up) {
+        nd_cleanup(rootless_control_done) struct rootless_control answer = {};
+        nd_autotext question = CONTROL_TEXT;
         const char *up;
 
-        nd_control_begin(&question, "carrier");
-        nd_try(nd_control_ask(s->holder_fd, &question, nullptr, 0, ASK_US, &answer));
-        up = nd_control_get(&answer, "up");
+        rootless_control_begin(&question, "carrier");
+        nd_try(rootless_control_call(s->holder_fd, &question, nullptr, 0, ASK_US, &answer));
+        up = rootless_control_get(&answer, "up");
         *ret_up = up && nd_streq(up, "1");
         return nullptr;
 }
 
 /* A helper that ends at once must be seen while we wait for the carrier, so the loop runs meanwhile. */
-static struct nd_error *await_carrier(struct nd_supervisor *s) {
+static struct nd_error *await_carrier(struct rootless_supervisor *s) {
         uint64_t end = nd_clock_us() + READY_US;
 
         while (nd_clock_us() < end) {
@@ -202,44 +202,44 @@ static struct nd_error *await_carrier(struct nd_supervisor *s) {
         }
         return nd_error_new(ND_DEADLINE, ETIMEDOUT,
                             "%s did not take the node's tap within %u s; is it installed and allowed to run?",
-                            nd_net_driver_name(s->plan.driver), (unsigned) (READY_US / ND_SECOND_US));
+                            rootless_net_driver_name(s->plan.driver), (unsigned) (READY_US / ND_SECOND_US));
 }
 
 /* ---- following the machine */
 
-static struct nd_error *tell_holder(struct nd_supervisor *s) {
-        nd_autotext text = ND_CONTROL_TEXT;
+static struct nd_error *tell_holder(struct rootless_supervisor *s) {
+        nd_autotext text = CONTROL_TEXT;
 
-        nd_network_message(&text, &s->plan, s->resolv);
-        return nd_control_ask(s->holder_fd, &text, nullptr, 0, ASK_US, nullptr);
+        rootless_network_format(&text, &s->plan, s->resolv);
+        return rootless_control_call(s->holder_fd, &text, nullptr, 0, ASK_US, nullptr);
 }
 
 /* A bridge's link is made once, when there is none; it has a carrier from then on. One that a killed supervisor had made and not told
  * about gets its carrier by being configured. */
-static struct nd_error *attach_link(struct nd_supervisor *s) {
+static struct nd_error *attach_link(struct rootless_supervisor *s) {
         bool up = false;
 
-        if (s->plan.driver != ND_NET_LXC)
+        if (s->plan.driver != NET_DRIVER_LXC)
                 return nullptr;
         nd_try(tell_holder(s));
         nd_try(ask_carrier(s, &up));
-        return up ? nullptr : nd_usernet_attach(s->node->name, &s->plan, s->record->pid);
+        return up ? nullptr : rootless_lxc_link_attach(s->node->name, &s->plan, s->record->pid);
 }
 
 /* Looks at the machine again; whether there is something new. */
-static struct nd_error *look(struct nd_supervisor *s, bool *ret_changed) {
+static struct nd_error *look(struct rootless_supervisor *s, bool *ret_changed) {
         nd_autofree char *resolv = nullptr;
-        struct nd_netplan plan;
+        struct rootless_netplan plan;
 
-        nd_try(nd_launch_network(s->node->name, s->plan.driver, s->record->mtu, &plan, &resolv));
-        *ret_changed = !s->resolv || !nd_netplan_equal(&plan, &s->plan) || !nd_streq(resolv, s->resolv);
+        nd_try(rootless_network_discover(s->node->name, s->plan.driver, s->record->mtu, &plan, &resolv));
+        *ret_changed = !s->resolv || !rootless_netplan_equal(&plan, &s->plan) || !nd_streq(resolv, s->resolv);
         s->plan = plan;
         free(s->resolv);
         s->resolv = nd_take_ptr(resolv);
         return nullptr;
 }
 
-static void follow(struct nd_supervisor *s) {
+static void follow(struct rootless_supervisor *s) {
         bool changed = false;
         nd_autoerror struct nd_error *error = look(s, &changed);
 
@@ -255,7 +255,7 @@ static void follow(struct nd_supervisor *s) {
                 return;
         }
         nd_log(ND_LOG_NOTICE, "the machine's network has changed; the node's follows", nd_field("node", s->node->name));
-        if (s->plan.driver == ND_NET_LXC)
+        if (s->plan.driver == NET_DRIVER_LXC)
                 return;
         nd_child_cancel(nd_take_ptr(s->helper));
         s->delay_us = SOONEST_US;
@@ -270,7 +270,7 @@ static int on_settled([[maybe_unused]] sd_event_source *source, [[maybe_unused]]
 
 static int on_network_changed([[maybe_unused]] sd_event_source *source, int fd, [[maybe_unused]] uint32_t events,
                               void *userdata) {
-        struct nd_supervisor *s = userdata;
+        struct rootless_supervisor *s = userdata;
         char piece[8192];
 
         while (recv(fd, piece, sizeof piece, MSG_DONTWAIT) > 0)
@@ -287,7 +287,7 @@ static int on_names_due(sd_event_source *source, [[maybe_unused]] uint64_t usec,
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-static struct nd_error *watch_machine(struct nd_supervisor *s) {
+static struct nd_error *watch_machine(struct rootless_supervisor *s) {
         int r;
 
         nd_try(nd_netlink_watch(&s->watch_fd));
@@ -297,30 +297,30 @@ static struct nd_error *watch_machine(struct nd_supervisor *s) {
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "watch the machine's network") : nullptr;
 }
 
-static void supervisor_done(struct nd_supervisor **s) {
-        nd_supervisor_free(*s);
+static void supervisor_done(struct rootless_supervisor **s) {
+        rootless_supervisor_free(*s);
 }
 
-struct nd_error *nd_supervisor_start(sd_event *loop, const struct nd_node *node, const struct nd_node_record *record,
-                                     struct nd_supervisor **ret) {
-        nd_cleanup(supervisor_done) struct nd_supervisor *s = nd_new(struct nd_supervisor);
+struct nd_error *rootless_supervisor_start(sd_event *loop, const struct rootless_node *node,
+                                           const struct rootless_node_record *record, struct rootless_supervisor **ret) {
+        nd_cleanup(supervisor_done) struct rootless_supervisor *s = nd_new(struct rootless_supervisor);
         bool changed;
 
-        *s = (struct nd_supervisor) {.loop = sd_event_ref(loop),
-                                     .node = node,
-                                     .record = record,
-                                     .holder_fd = -EBADF,
-                                     .watch_fd = -EBADF,
-                                     .helper_pidfd = -EBADF,
-                                     .delay_us = SOONEST_US,
-                                     .plan = {.mtu = record->mtu}};
-        nd_try(nd_net_driver_parse(record->net, &s->plan.driver));
-        if (s->plan.driver == ND_NET_NONE || s->plan.driver == ND_NET_HOST) {
+        *s = (struct rootless_supervisor) {.loop = sd_event_ref(loop),
+                                           .node = node,
+                                           .record = record,
+                                           .holder_fd = -EBADF,
+                                           .watch_fd = -EBADF,
+                                           .helper_pidfd = -EBADF,
+                                           .delay_us = SOONEST_US,
+                                           .plan = {.mtu = record->mtu}};
+        nd_try(rootless_net_driver_parse(record->net, &s->plan.driver));
+        if (s->plan.driver == NET_DRIVER_NONE || s->plan.driver == NET_DRIVER_HOST) {
                 *ret = nd_take_ptr(s);
                 return nullptr;
         }
         end_recorded(node);
-        nd_try(nd_node_connect(node, &s->holder_fd));
+        nd_try(rootless_node_connect(node, &s->holder_fd));
         nd_try(look(s, &changed));
         nd_try(attach_link(s));
         nd_try(tell_holder(s));
@@ -331,7 +331,7 @@ struct nd_error *nd_supervisor_start(sd_event *loop, const struct nd_node *node,
         return nullptr;
 }
 
-void nd_supervisor_free(struct nd_supervisor *s) {
+void rootless_supervisor_free(struct rootless_supervisor *s) {
         if (!s)
                 return;
         sd_event_source_disable_unref(s->again);

@@ -11,9 +11,9 @@ static bool mine(const char *who, [[maybe_unused]] void *userdata) {
 }
 
 static const char *bridge_of(const char *text) {
-        static char bridge[ND_NET_LINK];
+        static char bridge[NET_LINK_BYTES];
 
-        return nd_usernet_parse(text, mine, nullptr, bridge) ? bridge : "";
+        return rootless_lxc_usernet_parse(text, mine, nullptr, bridge) ? bridge : "";
 }
 
 static void the_first_bridge_of_the_user_or_of_a_group_is_taken([[maybe_unused]] void **state) {

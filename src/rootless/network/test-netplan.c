@@ -25,7 +25,7 @@ static const char *link_name(unsigned link, char *buffer) {
 struct fixture {
         nd_link_addresses addresses;
         nd_routes routes;
-        struct nd_net_facts facts;
+        struct rootless_netplan_facts facts;
 };
 
 static void fixture_done(struct fixture *f) {
@@ -35,7 +35,7 @@ static void fixture_done(struct fixture *f) {
 
 static void has(struct fixture *f, unsigned link, const char *text, bool global) {
         nd_vector_push(&f->addresses, ((struct nd_link_address) {.link = link, .address = address(text), .global = global}));
-        f->facts = (struct nd_net_facts) {
+        f->facts = (struct rootless_netplan_facts) {
                 .addresses = &f->addresses, .routes = &f->routes, .loopback = LO, .link_name = link_name};
 }
 
@@ -46,11 +46,11 @@ static void leads(struct fixture *f, unsigned link, const char *to, const char *
                                                        .metric = metric}));
 }
 
-static char *joined(const struct nd_netplan *plan) {
+static char *joined(const struct rootless_netplan *plan) {
         nd_cleanup(nd_words_done) nd_words words = {};
         nd_autotext text = ND_TEXT(4096);
 
-        if (!nd_netplan_helper(plan, 42, &words))
+        if (!rootless_netplan_helper_argv(plan, 42, &words))
                 return nd_strdup("");
         nd_vector_each (word, &words) {
                 if (*word)
@@ -62,7 +62,7 @@ static char *joined(const struct nd_netplan *plan) {
 static void pasta_s_tap_carries_what_the_default_route_s_link_has([[maybe_unused]] void **state) {
         nd_cleanup(fixture_done) struct fixture f = {};
         nd_autofree char *words = nullptr;
-        struct nd_netplan plan;
+        struct rootless_netplan plan;
         char text[ND_ADDRESS_TEXT];
 
         has(&f, LO, "127.0.0.1/8", false);
@@ -73,7 +73,7 @@ static void pasta_s_tap_carries_what_the_default_route_s_link_has([[maybe_unused
         leads(&f, ETH, "0.0.0.0/0", "192.168.1.1", 100);
         leads(&f, VPN, "0.0.0.0/0", "10.9.0.1", 50);
         leads(&f, ETH, "::/0", "fe80::1", 0);
-        nd_netplan_make(ND_NET_PASTA, 65520, &f.facts, &plan);
+        rootless_netplan_make(NET_DRIVER_PASTA, 65520, &f.facts, &plan);
         assert_string_equal(nd_address_text(&plan.addresses[0], text), "10.9.0.7"); /* the smaller metric wins */
         assert_int_equal(plan.addresses[0].prefix, 32);
         assert_string_equal(nd_address_text(&plan.gateways[1], text), "fe80::1");
@@ -86,11 +86,11 @@ static void pasta_s_tap_carries_what_the_default_route_s_link_has([[maybe_unused
 
 static void a_machine_without_a_network_still_has_nodes([[maybe_unused]] void **state) {
         nd_cleanup(fixture_done) struct fixture f = {};
-        struct nd_netplan plan;
+        struct rootless_netplan plan;
         char text[ND_ADDRESS_TEXT];
 
         has(&f, LO, "127.0.0.1/8", false);
-        nd_netplan_make(ND_NET_PASTA, 65520, &f.facts, &plan);
+        rootless_netplan_make(NET_DRIVER_PASTA, 65520, &f.facts, &plan);
         assert_string_equal(nd_address_text(&plan.addresses[0], text), "169.254.2.1");
         assert_int_equal(plan.addresses[1].family, 0);
         assert_string_equal(plan.link, "");
@@ -98,14 +98,14 @@ static void a_machine_without_a_network_still_has_nodes([[maybe_unused]] void **
 
 static void addresses_that_do_not_last_are_not_taken([[maybe_unused]] void **state) {
         nd_cleanup(fixture_done) struct fixture f = {};
-        struct nd_netplan plan;
+        struct rootless_netplan plan;
         char text[ND_ADDRESS_TEXT];
 
         has(&f, ETH, "2001:db8::dead/64", true);
         f.addresses.items[0].temporary = true;
         has(&f, ETH, "2001:db8::5/64", true);
         leads(&f, ETH, "::/0", "fe80::1", 0);
-        nd_netplan_make(ND_NET_PASTA, 65520, &f.facts, &plan);
+        rootless_netplan_make(NET_DRIVER_PASTA, 65520, &f.facts, &plan);
         assert_string_equal(nd_address_text(&plan.addresses[1], text), "2001:db8::5");
         assert_int_equal(plan.addresses[0].family, 0);
 }
@@ -113,14 +113,14 @@ static void addresses_that_do_not_last_are_not_taken([[maybe_unused]] void **sta
 static void slirp_s_network_is_one_that_the_machine_does_not_use([[maybe_unused]] void **state) {
         nd_cleanup(fixture_done) struct fixture f = {};
         nd_autofree char *words = nullptr;
-        struct nd_netplan plan;
+        struct rootless_netplan plan;
         char text[ND_ADDRESS_TEXT];
 
         has(&f, ETH, "10.0.2.15/24", true);
         leads(&f, ETH, "0.0.0.0/0", "10.0.2.2", 0);
         leads(&f, ETH, "10.0.2.0/24", nullptr, 0);
         leads(&f, VPN, "10.213.0.0/16", nullptr, 0);
-        nd_netplan_make(ND_NET_SLIRP, 1500, &f.facts, &plan);
+        rootless_netplan_make(NET_DRIVER_SLIRP, 1500, &f.facts, &plan);
         assert_string_equal(nd_address_text(&plan.addresses[0], text), "172.29.213.100");
         assert_string_equal(nd_address_text(&plan.dns, text), "172.29.213.3");
         words = joined(&plan);
@@ -131,7 +131,7 @@ static void slirp_s_network_is_one_that_the_machine_does_not_use([[maybe_unused]
 
 static void on_a_bridge_a_node_has_an_address_of_its_own([[maybe_unused]] void **state) {
         nd_cleanup(fixture_done) struct fixture f = {};
-        struct nd_netplan plan, other;
+        struct rootless_netplan plan, other;
         char text[ND_ADDRESS_TEXT];
 
         has(&f, ETH, "192.168.1.5/24", true);
@@ -140,7 +140,7 @@ static void on_a_bridge_a_node_has_an_address_of_its_own([[maybe_unused]] void *
         f.facts.bridge = "lxcbr0";
         f.facts.bridge_mtu = 1500;
         f.facts.owner = "1000/default";
-        nd_netplan_make(ND_NET_LXC, 65520, &f.facts, &plan);
+        rootless_netplan_make(NET_DRIVER_LXC, 65520, &f.facts, &plan);
         assert_int_equal(plan.mtu, 1500);
         assert_string_equal(plan.link, "lxcbr0");
         assert_string_equal(nd_address_text(&plan.gateways[0], text), "10.0.3.1");
@@ -149,7 +149,7 @@ static void on_a_bridge_a_node_has_an_address_of_its_own([[maybe_unused]] void *
         expect_contains(nd_address_text(&plan.addresses[1], text), "fd03::");
         expect_text(joined(&plan), "");
         f.facts.owner = "1000/second";
-        nd_netplan_make(ND_NET_LXC, 65520, &f.facts, &other);
+        rootless_netplan_make(NET_DRIVER_LXC, 65520, &f.facts, &other);
         assert_false(nd_address_equal(&plan.addresses[0], &other.addresses[0]));
 }
 
@@ -160,62 +160,62 @@ static void that_address_is_never_the_bridge_s_nor_of_the_whole_network([[maybe_
         f.facts.bridge = "lxcbr0";
         for (int i = 0; i < 100; i++) {
                 nd_autofree char *owner = nd_format("1000/node-%d", i);
-                struct nd_netplan plan;
+                struct rootless_netplan plan;
                 char text[ND_ADDRESS_TEXT];
 
                 f.facts.owner = owner;
-                nd_netplan_make(ND_NET_LXC, 1500, &f.facts, &plan);
+                rootless_netplan_make(NET_DRIVER_LXC, 1500, &f.facts, &plan);
                 assert_string_equal(nd_address_text(&plan.addresses[0], text), "10.0.3.1");
         }
         f.facts.owner = "1000/node";
         f.addresses.items[0].address = address("10.0.3.2/31"); /* no room for anybody */
-        nd_netplan_make(ND_NET_LXC, 1500, &f.facts, &(struct nd_netplan) {});
+        rootless_netplan_make(NET_DRIVER_LXC, 1500, &f.facts, &(struct rootless_netplan) {});
 }
 
 static void on_a_bridge_names_come_from_whom_a_neighbour_can_ask([[maybe_unused]] void **state) {
-        struct nd_netplan plan = {.driver = ND_NET_LXC, .gateways = {address("10.0.3.1")}};
+        struct rootless_netplan plan = {.driver = NET_DRIVER_LXC, .gateways = {address("10.0.3.1")}};
 
-        expect_text(nd_netplan_resolv(&plan, "nameserver 127.0.0.53\nsearch a.example\n"),
+        expect_text(rootless_netplan_resolv_conf(&plan, "nameserver 127.0.0.53\nsearch a.example\n"),
                     "nameserver 10.0.3.1\nsearch a.example\n");
-        expect_text(nd_netplan_resolv(&plan, "nameserver 9.9.9.9\nnameserver ::1\noptions edns0"),
+        expect_text(rootless_netplan_resolv_conf(&plan, "nameserver 9.9.9.9\nnameserver ::1\noptions edns0"),
                     "nameserver 9.9.9.9\noptions edns0\n");
-        expect_text(nd_netplan_resolv(&plan, "nameserver \nnameserver x\nnameserver"), "nameserver 10.0.3.1\n");
+        expect_text(rootless_netplan_resolv_conf(&plan, "nameserver \nnameserver x\nnameserver"), "nameserver 10.0.3.1\n");
 }
 
 static void drivers_without_a_helper_have_no_command_line([[maybe_unused]] void **state) {
         nd_cleanup(fixture_done) struct fixture f = {};
-        struct nd_netplan plan;
+        struct rootless_netplan plan;
 
         has(&f, ETH, "10.0.2.15/24", true);
-        nd_netplan_make(ND_NET_NONE, 1500, &f.facts, &plan);
+        rootless_netplan_make(NET_DRIVER_NONE, 1500, &f.facts, &plan);
         expect_text(joined(&plan), "");
-        nd_netplan_make(ND_NET_HOST, 1500, &f.facts, &plan);
+        rootless_netplan_make(NET_DRIVER_HOST, 1500, &f.facts, &plan);
         expect_text(joined(&plan), "");
-        expect_text(nd_netplan_resolv(&plan, "nameserver 9.9.9.9\n"), "nameserver 9.9.9.9\n");
+        expect_text(rootless_netplan_resolv_conf(&plan, "nameserver 9.9.9.9\n"), "nameserver 9.9.9.9\n");
 }
 
 static void names_come_from_the_helper_and_their_rules_from_the_machine([[maybe_unused]] void **state) {
-        struct nd_netplan plan = {.driver = ND_NET_PASTA, .dns = address("169.254.1.1")};
+        struct rootless_netplan plan = {.driver = NET_DRIVER_PASTA, .dns = address("169.254.1.1")};
 
-        expect_text(nd_netplan_resolv(
+        expect_text(rootless_netplan_resolv_conf(
                             &plan, "# comment\nnameserver 127.0.0.53\nsearch a.example b.example\noptions edns0\nsearching x"),
                     "nameserver 169.254.1.1\nsearch a.example b.example\noptions edns0\n");
-        expect_text(nd_netplan_resolv(&plan, ""), "nameserver 169.254.1.1\n");
+        expect_text(rootless_netplan_resolv_conf(&plan, ""), "nameserver 169.254.1.1\n");
 }
 
 static void only_a_real_change_is_one([[maybe_unused]] void **state) {
         nd_cleanup(fixture_done) struct fixture f = {};
-        struct nd_netplan a, b;
+        struct rootless_netplan a, b;
 
         has(&f, ETH, "192.168.1.5/24", true);
         leads(&f, ETH, "0.0.0.0/0", "192.168.1.1", 100);
-        nd_netplan_make(ND_NET_PASTA, 65520, &f.facts, &a);
+        rootless_netplan_make(NET_DRIVER_PASTA, 65520, &f.facts, &a);
         leads(&f, ETH, "172.16.0.0/12", "192.168.1.9", 0);
-        nd_netplan_make(ND_NET_PASTA, 65520, &f.facts, &b);
-        assert_true(nd_netplan_equal(&a, &b));
+        rootless_netplan_make(NET_DRIVER_PASTA, 65520, &f.facts, &b);
+        assert_true(rootless_netplan_equal(&a, &b));
         f.addresses.items[0].address = address("192.168.1.6/24");
-        nd_netplan_make(ND_NET_PASTA, 65520, &f.facts, &b);
-        assert_false(nd_netplan_equal(&a, &b));
+        rootless_netplan_make(NET_DRIVER_PASTA, 65520, &f.facts, &b);
+        assert_false(rootless_netplan_equal(&a, &b));
 }
 
 int main(void) {

@@ -16,38 +16,39 @@ enum {
         BINDS_CEILING = 64,
 };
 
-static void bind_done(struct nd_bind *bind) {
+static void bind_done(struct rootless_bind *bind) {
         free(bind->target);
         free(bind->source);
 }
 
-void nd_bindplan_done(nd_bindplan *plan) {
+void rootless_bindplan_done(struct rootless_bindplan *plan) {
         nd_vector_each (bind, plan) {
                 bind_done(bind);
         }
         nd_vector_done(plan);
 }
 
-static struct nd_bind *add(nd_bindplan *plan, enum nd_bind_kind kind, const char *target, const char *source) {
+static struct rootless_bind *add(struct rootless_bindplan *plan, enum rootless_bind_kind kind, const char *target,
+                                 const char *source) {
         nd_vector_push(plan,
-                       ((struct nd_bind) {
+                       ((struct rootless_bind) {
                                .kind = kind, .target = nd_strdup(target), .source = source ? nd_strdup(source) : nullptr}));
         return &plan->items[plan->count - 1];
 }
 
-static void add_tmpfs(nd_bindplan *plan, const char *target, unsigned mode) {
-        add(plan, ND_BIND_TMPFS, target, nullptr)->mode = mode;
+static void add_tmpfs(struct rootless_bindplan *plan, const char *target, unsigned mode) {
+        add(plan, BIND_TMPFS, target, nullptr)->mode = mode;
 }
 
-static void add_read_only(nd_bindplan *plan, const char *path) {
-        struct nd_bind *bind = add(plan, ND_BIND_TREE, path, path);
+static void add_read_only(struct rootless_bindplan *plan, const char *path) {
+        struct rootless_bind *bind = add(plan, BIND_TREE, path, path);
 
         bind->read_only = true;
         bind->optional = true;
 }
 
 /* A top directory of programs: read-only, or the symbolic link that it is since /usr was merged. */
-static void add_programs(nd_bindplan *plan, const struct nd_bindplan_facts *facts, const char *path) {
+static void add_programs(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts, const char *path) {
         nd_autofree char *real = nd_format("%s%s", facts->machine, path);
         char target[PATH_MAX];
         struct stat st;
@@ -60,7 +61,7 @@ static void add_programs(nd_bindplan *plan, const struct nd_bindplan_facts *fact
         n = S_ISLNK(st.st_mode) ? readlink(real, target, sizeof target - 1) : -1;
         if (n > 0) {
                 target[n] = '\0';
-                add(plan, ND_BIND_SYMLINK, path, target);
+                add(plan, BIND_SYMLINK, path, target);
         }
 }
 
@@ -78,7 +79,7 @@ static bool etc_hidden(const char *name) {
         return name[0] == '.';
 }
 
-static void add_etc_entry(nd_bindplan *plan, const struct nd_bindplan_facts *facts, const char *name) {
+static void add_etc_entry(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts, const char *name) {
         nd_autofree char *path = nd_format("/etc/%s", name), *real = nd_format("%s%s", facts->machine, path);
         struct stat st;
 
@@ -90,14 +91,14 @@ static void add_etc_entry(nd_bindplan *plan, const struct nd_bindplan_facts *fac
 
                 if (n > 0) {
                         target[n] = '\0';
-                        add(plan, ND_BIND_SYMLINK, path, target);
+                        add(plan, BIND_SYMLINK, path, target);
                 }
         } else if (access(real, R_OK) < 0) {
                 return; /* shadow and the like: the node has no business there */
         } else if (S_ISDIR(st.st_mode)) {
                 add_read_only(plan, path);
         } else if (S_ISREG(st.st_mode) && st.st_size <= ETC_FILE_BYTES) {
-                struct nd_bind *copy = add(plan, ND_BIND_COPY, path, path);
+                struct rootless_bind *copy = add(plan, BIND_COPY, path, path);
 
                 copy->optional = true;
                 copy->mode = st.st_mode & 0755;
@@ -108,7 +109,7 @@ static int by_name(const void *a, const void *b) {
         return strcmp(*(char *const *) a, *(char *const *) b);
 }
 
-static struct nd_error *add_etc(nd_bindplan *plan, const struct nd_bindplan_facts *facts) {
+static struct nd_error *add_etc(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts) {
         nd_autofree char *path = nd_format("%s/etc", facts->machine), *hosts = nullptr, *hostname = nullptr;
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
         DIR *directory = opendir(path);
@@ -123,22 +124,22 @@ static struct nd_error *add_etc(nd_bindplan *plan, const struct nd_bindplan_fact
         if (names.count > 0)
                 qsort(names.items, names.count, sizeof *names.items, by_name);
 
-        add(plan, ND_BIND_DIRECTORY, "/etc", nullptr);
+        add(plan, BIND_DIRECTORY, "/etc", nullptr);
         nd_vector_each (name, &names) {
                 add_etc_entry(plan, facts, *name);
         }
         hosts = nd_format("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 %s\n", facts->name);
         hostname = nd_format("%s\n", facts->name);
-        add(plan, ND_BIND_TEXT, "/etc/hosts", hosts);
-        add(plan, ND_BIND_TEXT, "/etc/hostname", hostname);
-        add(plan, ND_BIND_TEXT, "/etc/resolv.conf", facts->resolv ? facts->resolv : "");
-        add(plan, ND_BIND_SYMLINK, "/etc/mtab", "../proc/self/mounts");
+        add(plan, BIND_TEXT, "/etc/hosts", hosts);
+        add(plan, BIND_TEXT, "/etc/hostname", hostname);
+        add(plan, BIND_TEXT, "/etc/resolv.conf", facts->resolv ? facts->resolv : "");
+        add(plan, BIND_SYMLINK, "/etc/mtab", "../proc/self/mounts");
         return nullptr;
 }
 
 /* ---- /dev */
 
-static void add_devices(nd_bindplan *plan) {
+static void add_devices(struct rootless_bindplan *plan) {
         static const char *const devices[] = {"/dev/null",    "/dev/zero", "/dev/full",    "/dev/random",
                                               "/dev/urandom", "/dev/tty",  "/dev/net/tun", "/dev/fuse"};
         static const char *const links[][2] = {{"/dev/fd", "/proc/self/fd"},       {"/dev/stdin", "/proc/self/fd/0"},
@@ -147,14 +148,14 @@ static void add_devices(nd_bindplan *plan) {
 
         add_tmpfs(plan, "/dev", 0755);
         for (size_t i = 0; i < nd_count_of(devices); i++)
-                add(plan, ND_BIND_FILE, devices[i], devices[i])->optional = true;
+                add(plan, BIND_FILE, devices[i], devices[i])->optional = true;
         /* A kubelet follows the kernel's log. The machine's is not the node's to read. */
-        add(plan, ND_BIND_FILE, "/dev/kmsg", "/dev/null")->optional = true;
+        add(plan, BIND_FILE, "/dev/kmsg", "/dev/null")->optional = true;
         for (size_t i = 0; i < nd_count_of(links); i++)
-                add(plan, ND_BIND_SYMLINK, links[i][0], links[i][1]);
-        add(plan, ND_BIND_DEVPTS, "/dev/pts", nullptr);
+                add(plan, BIND_SYMLINK, links[i][0], links[i][1]);
+        add(plan, BIND_DEVPTS, "/dev/pts", nullptr);
         add_tmpfs(plan, "/dev/shm", 01777);
-        add(plan, ND_BIND_MQUEUE, "/dev/mqueue", nullptr);
+        add(plan, BIND_MQUEUE, "/dev/mqueue", nullptr);
 }
 
 /* ---- what the user asks for */
@@ -171,7 +172,7 @@ static struct nd_error *refuse(const char *path, const char *why) {
 }
 
 /* The same rules that the plan keeps by omission. */
-static struct nd_error *check_bind(const struct nd_bindplan_facts *facts, const char *path) {
+static struct nd_error *check_bind(const struct rootless_bindplan_facts *facts, const char *path) {
         static const char *const closed[] = {"/run", "/var/run", "/proc", "/sys", "/dev", "/tmp", "/var/tmp"};
         nd_autofree char *ssh = nd_format("%s/.ssh", facts->home), *gnupg = nd_format("%s/.gnupg", facts->home);
 
@@ -189,14 +190,15 @@ static struct nd_error *check_bind(const struct nd_bindplan_facts *facts, const 
         return nullptr;
 }
 
-static struct nd_error *add_bind(nd_bindplan *plan, const struct nd_bindplan_facts *facts, const char *word) {
+static struct nd_error *add_bind(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts,
+                                 const char *word) {
         size_t length = strlen(word);
         bool read_only = length > 3 && nd_streq(word + length - 3, ":ro");
         nd_autofree char *path = nd_strndup(word, read_only ? length - 3 : length),
                          *real = nd_format("%s%s", facts->machine, path), *canonical = nullptr;
         const char *seen;
         struct stat st;
-        struct nd_bind *bind;
+        struct rootless_bind *bind;
 
         nd_try(check_bind(facts, path));
         canonical = realpath(real, nullptr);
@@ -204,12 +206,12 @@ static struct nd_error *add_bind(nd_bindplan *plan, const struct nd_bindplan_fac
                 return nd_error_new(nd_code_of_errno(errno), errno, "--bind %s", path);
         seen = canonical + strlen(facts->machine);
         nd_try(check_bind(facts, seen)); /* a symbolic link may lead where we do not go */
-        bind = add(plan, S_ISDIR(st.st_mode) ? ND_BIND_TREE : ND_BIND_FILE, seen, seen);
+        bind = add(plan, S_ISDIR(st.st_mode) ? BIND_TREE : BIND_FILE, seen, seen);
         bind->read_only = read_only;
         return nullptr;
 }
 
-static struct nd_error *add_binds(nd_bindplan *plan, const struct nd_bindplan_facts *facts) {
+static struct nd_error *add_binds(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts) {
         nd_autofree char *list = nd_strdup(facts->binds ? facts->binds : "");
         size_t count = 0;
 
@@ -229,67 +231,66 @@ static struct nd_error *add_binds(nd_bindplan *plan, const struct nd_bindplan_fa
 
 /* ---- all of it */
 
-static void add_var(nd_bindplan *plan, const struct nd_bindplan_facts *facts) {
+static void add_var(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts) {
         static const char *const kept[] = {"lib", "log", "cache"};
 
-        add(plan, ND_BIND_DIRECTORY, "/var", nullptr);
+        add(plan, BIND_DIRECTORY, "/var", nullptr);
         for (size_t i = 0; i < nd_count_of(kept); i++) {
                 nd_autofree char *target = nd_format("/var/%s", kept[i]), *source = nullptr;
 
                 if (!facts->data) {
-                        add(plan, ND_BIND_DIRECTORY, target, nullptr);
+                        add(plan, BIND_DIRECTORY, target, nullptr);
                         continue;
                 }
                 source = nd_format("%s/%s", facts->data, kept[i]);
-                (void) add(plan, ND_BIND_TREE, target, source);
+                (void) add(plan, BIND_TREE, target, source);
         }
         add_tmpfs(plan, "/var/tmp", 01777);
-        add(plan, ND_BIND_SYMLINK, "/var/run", "../run");
+        add(plan, BIND_SYMLINK, "/var/run", "../run");
 }
 
-struct nd_error *nd_bindplan_make(const struct nd_bindplan_facts *facts, nd_bindplan *ret) {
+struct nd_error *rootless_bindplan_make(const struct rootless_bindplan_facts *facts, struct rootless_bindplan *ret) {
         static const char *const programs[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt"};
-        nd_cleanup(nd_bindplan_done) nd_bindplan plan = {};
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
 
         for (size_t i = 0; i < nd_count_of(programs); i++)
                 add_programs(&plan, facts, programs[i]);
         nd_try(add_etc(&plan, facts));
         add_devices(&plan);
-        add(&plan, ND_BIND_PROC, "/proc", nullptr);
+        add(&plan, BIND_PROC, "/proc", nullptr);
         if (facts->own_network)
-                add(&plan, ND_BIND_SYSFS, "/sys", nullptr);
+                add(&plan, BIND_SYSFS, "/sys", nullptr);
         else
                 add_read_only(&plan, "/sys");
-        add(&plan, ND_BIND_CGROUP, "/sys/fs/cgroup", nullptr);
+        add(&plan, BIND_CGROUP, "/sys/fs/cgroup", nullptr);
         add_var(&plan, facts);
         add_tmpfs(&plan, "/run", 0755);
-        add(&plan, ND_BIND_DIRECTORY, "/run/user/0", nullptr)->mode = 0700;
+        add(&plan, BIND_DIRECTORY, "/run/user/0", nullptr)->mode = 0700;
         add_tmpfs(&plan, "/tmp", 01777);
         add_tmpfs(&plan, "/root", 0700);
-        add(&plan, ND_BIND_DIRECTORY, "/home", nullptr);
-        add(&plan, ND_BIND_TREE, facts->api, facts->api)->read_only = true;
+        add(&plan, BIND_DIRECTORY, "/home", nullptr);
+        add(&plan, BIND_TREE, facts->api, facts->api)->read_only = true;
         nd_try(add_binds(&plan, facts));
-        *ret = nd_take(plan, (nd_bindplan) {});
+        *ret = nd_take(plan, (struct rootless_bindplan) {});
         return nullptr;
 }
 
-void nd_bindplan_print(const nd_bindplan *plan, FILE *to) {
+void rootless_bindplan_print(const struct rootless_bindplan *plan, FILE *to) {
         static const char *const kinds[] = {
-                [ND_BIND_DIRECTORY] = "directory", [ND_BIND_TMPFS] = "tmpfs",   [ND_BIND_TREE] = "tree",
-                [ND_BIND_FILE] = "file",           [ND_BIND_COPY] = "copy",     [ND_BIND_TEXT] = "written",
-                [ND_BIND_SYMLINK] = "link",        [ND_BIND_PROC] = "proc",     [ND_BIND_SYSFS] = "sysfs",
-                [ND_BIND_CGROUP] = "cgroup2",      [ND_BIND_DEVPTS] = "devpts", [ND_BIND_MQUEUE] = "mqueue",
+                [BIND_DIRECTORY] = "directory", [BIND_TMPFS] = "tmpfs",    [BIND_TREE] = "tree",     [BIND_FILE] = "file",
+                [BIND_COPY] = "copy",           [BIND_TEXT] = "written",   [BIND_SYMLINK] = "link",  [BIND_PROC] = "proc",
+                [BIND_SYSFS] = "sysfs",         [BIND_CGROUP] = "cgroup2", [BIND_DEVPTS] = "devpts", [BIND_MQUEUE] = "mqueue",
         };
 
         nd_vector_each (bind, plan) {
-                bool from = bind->source && bind->kind != ND_BIND_TEXT && !nd_streq(bind->source, bind->target);
+                bool from = bind->source && bind->kind != BIND_TEXT && !nd_streq(bind->source, bind->target);
 
                 (void) fprintf(to, "%-9s %-2s %s%s%s\n", kinds[bind->kind], bind->read_only ? "ro" : "", bind->target,
-                               from ? (bind->kind == ND_BIND_SYMLINK ? " -> " : " from ") : "", from ? bind->source : "");
+                               from ? (bind->kind == BIND_SYMLINK ? " -> " : " from ") : "", from ? bind->source : "");
         }
 }
 
-struct nd_error *nd_bindplan_check_data(const char *path) {
+struct nd_error *rootless_bindplan_check_data(const char *path) {
         static const char *const remote[] = {"nfs", "cifs", "9p", "ceph"};
         nd_autoclose int fd = -EBADF;
         const char *name;

@@ -18,23 +18,23 @@
 #include "base/error.h"
 #include "base/vector.h"
 
-enum nd_bind_kind {
-        ND_BIND_DIRECTORY, /* make it */
-        ND_BIND_TMPFS,
-        ND_BIND_TREE,    /* a directory of the machine with what is mounted below it */
-        ND_BIND_FILE,    /* a file or device of the machine */
-        ND_BIND_COPY,    /* of a file of the machine */
-        ND_BIND_TEXT,    /* a file of ours */
-        ND_BIND_SYMLINK, /* source is where it points to */
-        ND_BIND_PROC,
-        ND_BIND_SYSFS,
-        ND_BIND_CGROUP,
-        ND_BIND_DEVPTS,
-        ND_BIND_MQUEUE,
+enum rootless_bind_kind {
+        BIND_DIRECTORY, /* make it */
+        BIND_TMPFS,
+        BIND_TREE,    /* a directory of the machine with what is mounted below it */
+        BIND_FILE,    /* a file or device of the machine */
+        BIND_COPY,    /* of a file of the machine */
+        BIND_TEXT,    /* a file of ours */
+        BIND_SYMLINK, /* source is where it points to */
+        BIND_PROC,
+        BIND_SYSFS,
+        BIND_CGROUP,
+        BIND_DEVPTS,
+        BIND_MQUEUE,
 };
 
-struct nd_bind {
-        enum nd_bind_kind kind;
+struct rootless_bind {
+        enum rootless_bind_kind kind;
         char *target; /* in the node */
         char *source; /* on the machine, or the text, or nullptr */
         bool read_only;
@@ -42,11 +42,15 @@ struct nd_bind {
         unsigned mode; /* of a directory, a tmpfs, a file; 0 = 0755 or 0644 */
 };
 
-typedef nd_vector(struct nd_bind) nd_bindplan;
-void nd_bindplan_done(nd_bindplan *plan);
+struct rootless_bindplan {
+        struct rootless_bind *items;
+        size_t count;
+        size_t capacity;
+};
+void rootless_bindplan_done(struct rootless_bindplan *plan);
 
 /* What the plan depends on. Paths are canonical but for machine, which is "" or, in tests, a directory that plays the machine's root. */
-struct nd_bindplan_facts {
+struct rootless_bindplan_facts {
         const char *machine;
         const char *name;    /* of the node: its host name */
         const char *api;     /* our own directory in the runtime directory */
@@ -58,10 +62,11 @@ struct nd_bindplan_facts {
         bool own_network;    /* sysfs can be mounted only for a network namespace of ours */
 };
 
-[[nodiscard]] struct nd_error *nd_bindplan_make(const struct nd_bindplan_facts *facts, nd_bindplan *ret);
+[[nodiscard]] struct nd_error *rootless_bindplan_make(const struct rootless_bindplan_facts *facts,
+                                                      struct rootless_bindplan *ret);
 
 /* For --dry-run: one line per entry. */
-void nd_bindplan_print(const nd_bindplan *plan, FILE *to);
+void rootless_bindplan_print(const struct rootless_bindplan *plan, FILE *to);
 
 /* A data directory on a network filesystem cannot work; says so, and what to do. */
-[[nodiscard]] struct nd_error *nd_bindplan_check_data(const char *path);
+[[nodiscard]] struct nd_error *rootless_bindplan_check_data(const char *path);

@@ -38,8 +38,8 @@ enum {
         PTMX_MINOR = 2,
 };
 
-struct nd_console {
-        int streams[ND_SESSION_STREAMS];
+struct rootless_console {
+        int streams[SESSION_STREAMS];
         int master, slave;             /* -EBADF = none of the streams is a terminal */
         int terminal;                  /* the caller's, for its settings and keys */
         int screen;                    /* the caller's, for output */
@@ -67,7 +67,7 @@ static void on_crash(int number) {
         (void) raise(number); /* SA_RESETHAND: this ends us */
 }
 
-static void prepare_crash(const struct nd_console *c) {
+static void prepare_crash(const struct rootless_console *c) {
         static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
         struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int) SA_RESETHAND | SA_NODEFER};
 
@@ -80,7 +80,7 @@ static void prepare_crash(const struct nd_console *c) {
 /* ---- settings of the terminals */
 
 /* A terminal that is not our controlling one has no foreground that we could be outside of. */
-static bool in_foreground(const struct nd_console *c) {
+static bool in_foreground(const struct rootless_console *c) {
         pid_t group = tcgetpgrp(c->terminal);
 
         return group < 0 || group == getpgrp();
@@ -98,13 +98,13 @@ static void set_terminal(int fd, const struct termios *settings) {
 }
 
 /* In the background the terminal is as the job in the foreground wants it. */
-static void put_back(struct nd_console *c) {
+static void put_back(struct rootless_console *c) {
         if (c->raw && in_foreground(c))
                 set_terminal(c->terminal, &c->before);
         c->raw = false;
 }
 
-static void take_size(struct nd_console *c) {
+static void take_size(struct rootless_console *c) {
         struct winsize size;
 
         if (c->master >= 0 && ioctl(c->screen, TIOCGWINSZ, &size) == 0)
@@ -114,7 +114,7 @@ static void take_size(struct nd_console *c) {
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata);
 
 /* Takes the terminal if the command has it and we are in the foreground; else looks again soon. A shell may have put it back while we were stopped. */
-static void take_terminal(struct nd_console *c) {
+static void take_terminal(struct rootless_console *c) {
         struct termios raw;
 
         if (!c->foreground)
@@ -136,7 +136,7 @@ static void take_terminal(struct nd_console *c) {
 }
 
 static int on_look([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
-        struct nd_console *c = userdata;
+        struct rootless_console *c = userdata;
 
         c->look = sd_event_source_disable_unref(c->look);
         take_terminal(c);
@@ -145,7 +145,7 @@ static int on_look([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
 
 /* ---- copying */
 
-static void flush(struct nd_console *c) {
+static void flush(struct rootless_console *c) {
         ssize_t n = c->queued > 0 ? write(c->master, c->queue, c->queued) : 0;
 
         if (n > 0) {
@@ -158,7 +158,7 @@ static void flush(struct nd_console *c) {
 }
 
 static int on_input(sd_event_source *source, int fd, [[maybe_unused]] uint32_t events, void *userdata) {
-        struct nd_console *c = userdata;
+        struct rootless_console *c = userdata;
         ssize_t n;
 
         if (!c->raw || !in_foreground(c)) { /* reading would stop us, though the command may not even want to read */
@@ -177,7 +177,7 @@ static int on_input(sd_event_source *source, int fd, [[maybe_unused]] uint32_t e
 }
 
 /* Blocks while the terminal does. One that is gone takes nothing, and the command goes on. */
-static void write_screen(const struct nd_console *c, const char *bytes, size_t length) {
+static void write_screen(const struct rootless_console *c, const char *bytes, size_t length) {
         while (length > 0) {
                 ssize_t n = write(c->screen, bytes, length);
 
@@ -192,7 +192,7 @@ static void write_screen(const struct nd_console *c, const char *bytes, size_t l
         }
 }
 
-static bool copy_output(const struct nd_console *c) {
+static bool copy_output(const struct rootless_console *c) {
         char piece[PIECE];
         ssize_t n = read(c->master, piece, sizeof piece);
 
@@ -202,7 +202,7 @@ static bool copy_output(const struct nd_console *c) {
 }
 
 static int on_output([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, uint32_t events, void *userdata) {
-        struct nd_console *c = userdata;
+        struct rootless_console *c = userdata;
 
         if (events & EPOLLIN)
                 (void) copy_output(c);
@@ -211,14 +211,14 @@ static int on_output([[maybe_unused]] sd_event_source *source, [[maybe_unused]] 
         return 0;
 }
 
-void nd_console_drain(struct nd_console *c) {
+void rootless_console_drain(struct rootless_console *c) {
         for (int i = 0; c->master >= 0 && i < DRAIN_PIECES && copy_output(c); i++)
                 ;
 }
 
 /* ---- jobs */
 
-static void order(const struct nd_console *c, unsigned char byte) {
+static void order(const struct rootless_console *c, unsigned char byte) {
         (void) !write(c->orders[1], &byte, 1); /* a monitor that is gone has told, or will */
 }
 
@@ -233,7 +233,7 @@ static void stop_here(pid_t whom) {
         (void) sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
-static void stop_with_command(struct nd_console *c) {
+static void stop_with_command(struct rootless_console *c) {
         bool whole = c->raw; /* where the terminal is not ours, its keys have reached the rest of the job already */
 
         c->late = sd_event_source_disable_unref(c->late);
@@ -249,35 +249,35 @@ static int on_late([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
 }
 
 /* We are to stop, and so is the command. Its report stops us; a command that ignores this signal does not keep us from it. */
-static void stop_both(struct nd_console *c) {
+static void stop_both(struct rootless_console *c) {
         order(c, SIGTSTP);
         if (!c->late)
                 (void) sd_event_add_time_relative(c->loop, &c->late, CLOCK_MONOTONIC, LATE_US, 0, on_late, c);
 }
 
-static void give_terminal(struct nd_console *c) {
+static void give_terminal(struct rootless_console *c) {
         c->foreground = true;
         (void) tcsetattr(c->slave, TCSANOW, &c->before);
         take_terminal(c);
-        order(c, ND_SESSION_FOREGROUND);
+        order(c, SESSION_FOREGROUND);
 }
 
 static int on_report([[maybe_unused]] sd_event_source *source, int fd, [[maybe_unused]] uint32_t events, void *userdata) {
-        struct nd_console *c = userdata;
+        struct rootless_console *c = userdata;
         char what = 0;
         ssize_t n = read(fd, &what, 1);
 
         if (n == 0)
                 c->report = sd_event_source_disable_unref(c->report);
-        else if (n == 1 && what == ND_SESSION_STOPPED)
+        else if (n == 1 && what == SESSION_STOPPED)
                 stop_with_command(c);
-        else if (n == 1 && what == ND_SESSION_TERMINAL && c->master >= 0)
+        else if (n == 1 && what == SESSION_TERMINAL && c->master >= 0)
                 give_terminal(c);
         return 0;
 }
 
 static int on_signal([[maybe_unused]] sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
-        struct nd_console *c = userdata;
+        struct rootless_console *c = userdata;
 
         switch (si->ssi_signo) {
         case SIGWINCH:
@@ -298,7 +298,7 @@ static int on_signal([[maybe_unused]] sd_event_source *source, const struct sign
 
 static const int watched[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
 
-void nd_console_hold_signals(struct nd_console *c) {
+void rootless_console_block_signals(struct rootless_console *c) {
         sigset_t set;
 
         (void) sigemptyset(&set);
@@ -345,7 +345,7 @@ static int open_master(int root) {
         return fd;
 }
 
-static struct nd_error *make_terminal(struct nd_console *c, int root) {
+static struct nd_error *make_terminal(struct rootless_console *c, int root) {
         c->master = open_master(root);
         if (c->master < 0 || ioctl(c->master, TIOCSPTLCK, &(int) {0}) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "make a pseudoterminal for the node");
@@ -356,8 +356,8 @@ static struct nd_error *make_terminal(struct nd_console *c, int root) {
 }
 
 /* Which descriptor stands for the caller's terminal: one that can be read, and one that can be written. */
-static void find_terminal(struct nd_console *c, const bool terminals[ND_SESSION_STREAMS]) {
-        for (int i = ND_SESSION_STREAMS - 1; i >= 0; i--) {
+static void find_terminal(struct rootless_console *c, const bool terminals[SESSION_STREAMS]) {
+        for (int i = SESSION_STREAMS - 1; i >= 0; i--) {
                 int access_mode = terminals[i] ? fcntl(i, F_GETFL) & O_ACCMODE : -1;
 
                 if (access_mode == O_RDWR || access_mode == O_RDONLY)
@@ -373,7 +373,7 @@ static void find_terminal(struct nd_console *c, const bool terminals[ND_SESSION_
 }
 
 /* Until the command has the terminal, ours does the echo and the ends of lines: they must not be done twice. */
-static void set_inside(struct nd_console *c) {
+static void set_inside(struct rootless_console *c) {
         (void) tcgetattr(c->terminal, &c->before);
         c->inside = c->before;
         if (!c->foreground) {
@@ -384,13 +384,13 @@ static void set_inside(struct nd_console *c) {
         take_size(c);
 }
 
-struct nd_error *nd_console_new(int root, struct nd_console **ret) {
-        nd_cleanup(nd_console_done) struct nd_console *c = nd_new(struct nd_console);
-        bool terminals[ND_SESSION_STREAMS];
+struct nd_error *rootless_console_new(int root, struct rootless_console **ret) {
+        nd_cleanup(rootless_console_done) struct rootless_console *c = nd_new(struct rootless_console);
+        bool terminals[SESSION_STREAMS];
 
         c->master = c->slave = c->terminal = -EBADF;
         c->orders[0] = c->orders[1] = c->reports[0] = c->reports[1] = -EBADF;
-        for (int i = 0; i < ND_SESSION_STREAMS; i++) {
+        for (int i = 0; i < SESSION_STREAMS; i++) {
                 nd_try(check_stream(i));
                 terminals[i] = isatty(i);
                 c->streams[i] = i;
@@ -402,7 +402,7 @@ struct nd_error *nd_console_new(int root, struct nd_console **ret) {
                 find_terminal(c, terminals);
                 c->foreground = terminals[0] && terminals[1];
                 set_inside(c);
-                for (int i = 0; i < ND_SESSION_STREAMS; i++)
+                for (int i = 0; i < SESSION_STREAMS; i++)
                         if (terminals[i])
                                 c->streams[i] = c->slave;
         }
@@ -410,14 +410,14 @@ struct nd_error *nd_console_new(int root, struct nd_console **ret) {
         return nullptr;
 }
 
-struct nd_error *rootless_console(const struct nd_node_record *record, struct nd_console **ret) {
+struct nd_error *rootless_console_open(const struct rootless_node_record *record, struct rootless_console **ret) {
         nd_autofree char *path = nd_format("/proc/%d/root", (int) record->pid);
         nd_autoclose int root = nd_sys->openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 
-        return nd_console_new(root, ret);
+        return rootless_console_new(root, ret);
 }
 
-void nd_console_session(const struct nd_console *c, struct nd_session *ret) {
+void rootless_console_session(const struct rootless_console *c, struct rootless_session *ret) {
         memcpy(ret->streams, c->streams, sizeof ret->streams);
         ret->terminal = c->slave;
         ret->foreground = c->foreground;
@@ -425,7 +425,7 @@ void nd_console_session(const struct nd_console *c, struct nd_session *ret) {
         ret->reports = c->reports[1];
 }
 
-struct nd_error *nd_console_start(struct nd_console *c, sd_event *loop) {
+struct nd_error *rootless_console_start(struct rootless_console *c, sd_event *loop) {
         int r;
 
         c->loop = sd_event_ref(loop);
@@ -434,7 +434,7 @@ struct nd_error *nd_console_start(struct nd_console *c, sd_event *loop) {
         (void) fcntl(c->orders[1], F_SETFL, O_NONBLOCK);
         (void) fcntl(c->reports[0], F_SETFL, O_NONBLOCK);
         (void) signal(SIGPIPE, SIG_IGN);
-        nd_console_hold_signals(c);
+        rootless_console_block_signals(c);
         r = sd_event_add_io(loop, &c->report, c->reports[0], EPOLLIN, on_report, c);
         for (size_t i = 0; r >= 0 && i < nd_count_of(watched); i++)
                 r = sd_event_add_signal(loop, nullptr, watched[i], on_signal, c);
@@ -449,7 +449,7 @@ struct nd_error *nd_console_start(struct nd_console *c, sd_event *loop) {
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "watch the terminal") : nullptr;
 }
 
-void nd_console_free(struct nd_console *c) {
+void rootless_console_free(struct rootless_console *c) {
         if (!c)
                 return;
         put_back(c);

@@ -12,28 +12,28 @@
 #include "rootless/core/node.h"
 #include "rootless/node/session.h"
 
-struct nd_console;
+struct rootless_console;
 
 /* Looks at our streams. root is the node's root directory, from where the pseudoterminal comes. ND_INVALID for a stream that would lead out of the node. */
-[[nodiscard]] struct nd_error *nd_console_new(int root, struct nd_console **ret);
+[[nodiscard]] struct nd_error *rootless_console_new(int root, struct rootless_console **ret);
 /* The same, of a node that runs. */
-[[nodiscard]] struct nd_error *rootless_console(const struct nd_node_record *record, struct nd_console **ret);
+[[nodiscard]] struct nd_error *rootless_console_open(const struct rootless_node_record *record, struct rootless_console **ret);
 
 /* Puts the terminal back and frees everything. */
-void nd_console_free(struct nd_console *console);
-static inline void nd_console_done(struct nd_console **console) {
-        nd_console_free(*console);
+void rootless_console_free(struct rootless_console *console);
+static inline void rootless_console_done(struct rootless_console **console) {
+        rootless_console_free(*console);
 }
 
 /* The part of a session that is the console's: streams, terminal, foreground, orders and reports. The descriptors stay ours. */
-void nd_console_session(const struct nd_console *console, struct nd_session *ret);
+void rootless_console_session(const struct rootless_console *console, struct rootless_session *ret);
 
-/* Blocks the signals that nd_console_start() watches, so that none that comes before it is lost. Processes that are cloned from here on, and are not the
+/* Blocks the signals that rootless_console_start() watches, so that none that comes before it is lost. Processes that are cloned from here on, and are not the
  * command, have to undo that. */
-void nd_console_hold_signals(struct nd_console *console);
+void rootless_console_block_signals(struct rootless_console *console);
 
 /* The session runs: takes the terminal and copies until the loop ends. */
-[[nodiscard]] struct nd_error *nd_console_start(struct nd_console *console, sd_event *loop);
+[[nodiscard]] struct nd_error *rootless_console_start(struct rootless_console *console, sd_event *loop);
 
 /* The command has ended: writes what is left of its output. */
-void nd_console_drain(struct nd_console *console);
+void rootless_console_drain(struct rootless_console *console);

@@ -26,7 +26,7 @@ static const char *lookup(const char *name, void *userdata) {
 }
 
 static void check_environment(struct lines *lines) {
-        nd_cleanup(nd_words_done) nd_words words = nd_settings_environment(lines->items, "n", "/api", "1000", "1000");
+        nd_cleanup(nd_words_done) nd_words words = rootless_config_environment(lines->items, "n", "/api", "1000", "1000");
         size_t homes = 0, directories = 0;
 
         fuzz_require(words.count > 0 && !words.items[words.count - 1]);
@@ -43,10 +43,10 @@ static void check_environment(struct lines *lines) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autofree char *text = fuzz_text(data, size);
-        nd_cleanup(nd_choice_done) struct nd_choice choice = {};
+        nd_cleanup(rootless_config_done) struct rootless_config config = {};
         nd_autoerror struct nd_error *error = nullptr;
         struct lines lines = {};
-        struct nd_settings settings = {};
+        struct rootless_settings settings = {};
 
         for (char *line = text; *line && lines.count < LINES;) {
                 size_t length = strcspn(line, "\n");
@@ -60,10 +60,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         settings.name = lookup("name", &lines);
         settings.net = lookup("net", &lines);
         settings.data = lookup("data", &lines);
-        error = nd_settings_choose(&settings, lookup("lasting", &lines) != nullptr, lookup, &lines, &choice);
+        error = rootless_config_resolve(&settings, lookup("lasting", &lines) != nullptr, lookup, &lines, &config);
         if (error)
                 return 0;
-        fuzz_require(choice.name && choice.mtu >= ND_NET_MTU_LEAST && choice.mtu <= ND_NET_MTU_MOST);
-        fuzz_require(!choice.data || choice.data[0] == '/');
+        fuzz_require(config.name && config.mtu >= NET_MTU_MIN && config.mtu <= NET_MTU_MAX);
+        fuzz_require(!config.data || config.data[0] == '/');
         return 0;
 }

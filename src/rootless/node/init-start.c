@@ -50,19 +50,19 @@ enum {
 /* ---- the holder */
 
 static struct nd_error *say(int fd, const char *verb, const char *name) {
-        nd_autotext text = ND_CONTROL_TEXT;
+        nd_autotext text = CONTROL_TEXT;
 
-        nd_control_begin(&text, verb);
+        rootless_control_begin(&text, verb);
         if (name)
-                nd_control_add(&text, "name", name);
-        return nd_control_send(fd, &text, nullptr, 0);
+                rootless_control_add(&text, "name", name);
+        return rootless_control_send(fd, &text, nullptr, 0);
 }
 
 /* Waits until the maps are written. */
 static struct nd_error *become_root(int fd) {
-        nd_cleanup(nd_control_done) struct nd_control go = {};
+        nd_cleanup(rootless_control_done) struct rootless_control go = {};
 
-        nd_try(nd_control_receive(fd, 0, &go));
+        nd_try(rootless_control_receive(fd, 0, &go));
         /* Raw calls: libc's wrappers signal other threads through state that a clone without libc does not have. Groups go first,
          * while we may still drop them; where the kernel denies that (no subordinate group IDs) they stay. */
         (void) syscall(SYS_setgroups, 0, nullptr);
@@ -74,7 +74,7 @@ static struct nd_error *become_root(int fd) {
         return nullptr;
 }
 
-static struct nd_error *set_names(const struct nd_holder_plan *plan) {
+static struct nd_error *set_names(const struct rootless_init_plan *plan) {
         if (sethostname(plan->name, strlen(plan->name)) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "set the node's host name");
         return nullptr;
@@ -92,7 +92,7 @@ static struct nd_error *write_cgroup(const char *file, const char *text) {
 
 /* Moves us to our leaf and hands every controller on to leaves that will come. One that cannot be handed on (a v1 hierarchy or
  * a realtime process has it) is missing for pods, and `status` shows which there are; it does not stop the node. */
-static struct nd_error *enter_leaf(const struct nd_holder_plan *plan) {
+static struct nd_error *enter_leaf(const struct rootless_init_plan *plan) {
         nd_autofree char *controllers = nullptr;
 
         if (!plan->cgroup)
@@ -110,31 +110,31 @@ static struct nd_error *enter_leaf(const struct nd_holder_plan *plan) {
         return nullptr;
 }
 
-static struct nd_error *set_network(const struct nd_holder_plan *plan) {
-        if (plan->network->driver == ND_NET_HOST)
+static struct nd_error *set_network(const struct rootless_init_plan *plan) {
+        if (plan->network->driver == NET_DRIVER_HOST)
                 return nullptr;
-        nd_try(nd_network_prepare());
-        return nd_network_apply(plan->network);
+        nd_try(rootless_network_prepare());
+        return rootless_network_apply(plan->network);
 }
 
-static struct nd_error *set_view(const struct nd_holder_plan *plan) {
-        return nd_view_enter(plan->binds);
+static struct nd_error *set_view(const struct rootless_init_plan *plan) {
+        return rootless_mounts_enter(plan->binds);
 }
 
-static struct nd_error *confine([[maybe_unused]] const struct nd_holder_plan *plan) {
-        return nd_confine_node();
+static struct nd_error *confine([[maybe_unused]] const struct rootless_init_plan *plan) {
+        return rootless_seccomp_load();
 }
 
 /* What the phases need no socket for. */
 static const struct {
         const char *name;
-        struct nd_error *(*run)(const struct nd_holder_plan *plan);
+        struct nd_error *(*run)(const struct rootless_init_plan *plan);
 } phases[] = {
         {"host name", set_names},        {"mounts", set_view}, {"cgroup", enter_leaf}, {"network", set_network},
         {"system call filter", confine},
 };
 
-static struct nd_error *build(const struct nd_holder_plan *plan, int fd) {
+static struct nd_error *build(const struct rootless_init_plan *plan, int fd) {
         nd_try(become_root(fd));
         if (plan->die_with_us && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "bind the node to its launcher");
@@ -166,14 +166,14 @@ static void keep_only(int *fd, int *listener) {
 }
 
 [[noreturn]] static void fail(struct nd_error *error, int fd) {
-        nd_autotext text = ND_CONTROL_TEXT;
+        nd_autotext text = CONTROL_TEXT;
 
-        nd_control_add_error(&text, error);
-        nd_error_free(nd_control_send(fd, &text, nullptr, 0)); /* a launcher that is gone hears nothing */
+        rootless_control_add_error(&text, error);
+        nd_error_free(rootless_control_send(fd, &text, nullptr, 0)); /* a launcher that is gone hears nothing */
         _exit(EXIT_FAILURE);
 }
 
-[[noreturn]] static void holder_main(const struct nd_holder_plan *plan, int fd, int listener) {
+[[noreturn]] static void holder_main(const struct rootless_init_plan *plan, int fd, int listener) {
         struct nd_error *error;
 
         (void) setsid();
@@ -182,14 +182,14 @@ static void keep_only(int *fd, int *listener) {
         if (error)
                 fail(error, fd);
         (void) close(fd);
-        error = nd_init_serve(listener, plan->cgroup != nullptr);
+        error = rootless_init_serve(listener, plan->cgroup != nullptr);
         _exit(error ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 /* ---- the builder */
 
 /* Every ID of the builder's user namespace is itself in the holder's; in the same extents, since the kernel maps none across two. */
-static struct nd_error *map_same(const struct nd_holder_plan *plan, int procfd) {
+static struct nd_error *map_same(const struct rootless_init_plan *plan, int procfd) {
         nd_cleanup(nd_id_maps_done) nd_id_maps uids = {}, gids = {};
 
         nd_vector_each (map, &plan->uids) {
@@ -205,10 +205,10 @@ static struct nd_error *map_same(const struct nd_holder_plan *plan, int procfd) 
 }
 
 /* Returns in the builder only; the holder goes its own way. */
-static struct nd_error *clone_holder(const struct nd_holder_plan *plan, int fd, int listener, pid_t *ret) {
+static struct nd_error *clone_holder(const struct rootless_init_plan *plan, int fd, int listener, pid_t *ret) {
         struct clone_args arguments = {.flags = CLONE_PARENT | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
                                                 CLONE_NEWUTS | CLONE_NEWCGROUP |
-                                                (plan->network->driver == ND_NET_HOST ? 0 : CLONE_NEWNET)};
+                                                (plan->network->driver == NET_DRIVER_HOST ? 0 : CLONE_NEWNET)};
         pid_t pid = nd_sys->clone3(&arguments, sizeof arguments);
 
         if (pid < 0)
@@ -219,24 +219,24 @@ static struct nd_error *clone_holder(const struct nd_holder_plan *plan, int fd, 
         return nullptr;
 }
 
-static struct nd_error *prepare(const struct nd_holder_plan *plan, int fd, int listener, int proc) {
+static struct nd_error *prepare(const struct rootless_init_plan *plan, int fd, int listener, int proc) {
         nd_autoclose int procfd = -EBADF;
         nd_autofree char *number = nullptr;
-        nd_autotext text = ND_CONTROL_TEXT;
+        nd_autotext text = CONTROL_TEXT;
         pid_t pid = 0;
 
         nd_try(say(fd, "phase", "ID maps"));
         nd_try(become_root(fd));
         nd_try(say(fd, "phase", "read-only mounts"));
-        nd_try(nd_view_prepare(plan->binds));
+        nd_try(rootless_mounts_prepare(plan->binds));
         nd_try(say(fd, "phase", "namespaces"));
         nd_try(clone_holder(plan, fd, listener, &pid));
         number = nd_format("%d", (int) pid);
         nd_try(nd_dir_open(proc, number, &procfd));
         nd_try(map_same(plan, procfd));
-        nd_control_begin(&text, "holder");
-        nd_control_add(&text, "pid", number);
-        return nd_control_send(fd, &text, nullptr, 0);
+        rootless_control_begin(&text, "holder");
+        rootless_control_add(&text, "pid", number);
+        return rootless_control_send(fd, &text, nullptr, 0);
 }
 
 /* Root of the node can read the holder's memory, and /proc/1/environ for as long as the node lives. Each command is given its own environment. */
@@ -246,7 +246,7 @@ static void forget_environment(void) {
         environ[0] = nullptr;
 }
 
-[[noreturn]] static void builder_main(const struct nd_holder_plan *plan, int fd, int listener) {
+[[noreturn]] static void builder_main(const struct rootless_init_plan *plan, int fd, int listener) {
         nd_autoclose int proc = -EBADF;
         struct nd_error *error;
 
@@ -298,21 +298,21 @@ static struct nd_error *leave_root(const char *cgroup) {
 }
 
 /* Reads what the other side says until it says the awaited verb, and returns that message. */
-static struct nd_error *follow(int fd, const char *awaited, struct nd_control *ret) {
+static struct nd_error *follow(int fd, const char *awaited, struct rootless_control *ret) {
         char phase[64] = "start";
 
         for (;;) {
-                nd_cleanup(nd_control_done) struct nd_control message = {};
-                struct nd_error *error = nd_control_receive(fd, PHASE_DEADLINE_US, &message);
+                nd_cleanup(rootless_control_done) struct rootless_control message = {};
+                struct nd_error *error = rootless_control_receive(fd, PHASE_DEADLINE_US, &message);
                 const char *name;
 
                 if (error || nd_streq(message.verb, "error"))
-                        return nd_error_wrap(error ? error : nd_control_error(&message), "the node's phase '%s'", phase);
+                        return nd_error_wrap(error ? error : rootless_control_error(&message), "the node's phase '%s'", phase);
                 if (nd_streq(message.verb, awaited)) {
-                        *ret = nd_take(message, (struct nd_control) {});
+                        *ret = nd_take(message, (struct rootless_control) {});
                         return nullptr;
                 }
-                name = nd_control_get(&message, "name");
+                name = rootless_control_get(&message, "name");
                 (void) snprintf(phase, sizeof phase, "%s", name ? name : "?");
         }
 }
@@ -332,13 +332,13 @@ static void end_child(int pidfd) {
 
 /* The builder says who the holder is: a child of ours that is not reaped yet, so the number is still its own. */
 static struct nd_error *take_holder(int fd, pid_t *ret_pid, int *ret_pidfd) {
-        nd_cleanup(nd_control_done) struct nd_control message = {};
+        nd_cleanup(rootless_control_done) struct rootless_control message = {};
         const char *text;
         uint64_t pid;
         int pidfd;
 
         nd_try(follow(fd, "holder", &message));
-        text = nd_control_get(&message, "pid");
+        text = rootless_control_get(&message, "pid");
         if (!text || nd_parse_u64(text, INT32_MAX, &pid) < 0 || pid < 2)
                 return nd_error_new(ND_INTERNAL, EPROTO, "the node's builder names no holder");
         pidfd = pidfd_open((pid_t) pid, 0);
@@ -350,7 +350,7 @@ static struct nd_error *take_holder(int fd, pid_t *ret_pid, int *ret_pidfd) {
 }
 
 /* From the builder's clone to the holder's pidfd. The builder ends by itself; the kernel takes a while to take its mounts apart. */
-static struct nd_error *guide_builder(const struct nd_holder_plan *plan, pid_t builder, int builder_pidfd, int fd,
+static struct nd_error *guide_builder(const struct rootless_init_plan *plan, pid_t builder, int builder_pidfd, int fd,
                                       pid_t *ret_pid, int *ret_pidfd) {
         struct nd_error *error = plan->cgroup ? leave_root(plan->cgroup) : nullptr;
 
@@ -370,7 +370,7 @@ static struct nd_error *guide_builder(const struct nd_holder_plan *plan, pid_t b
 }
 
 static struct nd_error *guide_holder(int fd) {
-        nd_cleanup(nd_control_done) struct nd_control message = {};
+        nd_cleanup(rootless_control_done) struct rootless_control message = {};
 
         nd_try(say(fd, "go", nullptr));
         return follow(fd, "ready", &message);
@@ -406,7 +406,7 @@ static const char *why_no_namespaces(void) {
         return "'nodens check --rootless' says what withholds them";
 }
 
-struct nd_error *nd_holder_start(const struct nd_holder_plan *plan, pid_t *ret_pid, int *ret_pidfd) {
+struct nd_error *rootless_init_start(const struct rootless_init_plan *plan, pid_t *ret_pid, int *ret_pidfd) {
         nd_autoclose int ours = -EBADF, theirs = -EBADF, builder_pidfd = -EBADF, pidfd = -EBADF, listener = -EBADF;
         struct clone_args arguments = {.flags = CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS,
                                        .exit_signal = SIGCHLD,

@@ -8,10 +8,10 @@
 #include "rootless/node/bindplan.h"
 #include "sys/userns.h"
 
-struct nd_holder_plan {
+struct rootless_init_plan {
         const char *name;
-        const nd_bindplan *binds;
-        const struct nd_netplan *network;
+        const struct rootless_bindplan *binds;
+        const struct rootless_netplan *network;
         const char *socket; /* where it shall listen */
         nd_id_maps uids, gids;
         const char *cgroup; /* the delegated cgroup that we are in, as a path of the machine; nullptr = none */
@@ -19,4 +19,4 @@ struct nd_holder_plan {
 };
 
 /* Returns when the node is ready to start things. On an error nothing is left. */
-[[nodiscard]] struct nd_error *nd_holder_start(const struct nd_holder_plan *plan, pid_t *ret_pid, int *ret_pidfd);
+[[nodiscard]] struct nd_error *rootless_init_start(const struct rootless_init_plan *plan, pid_t *ret_pid, int *ret_pidfd);

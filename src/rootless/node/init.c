@@ -37,8 +37,8 @@ struct connection {
         struct init *init;
         int fd;
         sd_event_source *source;
-        pid_t pid;                        /* 0 = none */
-        struct nd_sockets_answer sockets; /* descriptors of the answer that is being made */
+        pid_t pid;                                /* 0 = none */
+        struct rootless_sockets_response sockets; /* descriptors of the answer that is being made */
 };
 
 struct init {
@@ -59,7 +59,7 @@ static void connection_free(struct connection *c) {
                         break;
                 }
         sd_event_source_disable_unref(c->source);
-        nd_sockets_answer_done(&c->sockets);
+        rootless_sockets_response_done(&c->sockets);
         nd_close_fd(&c->fd);
         free(c);
 }
@@ -77,9 +77,9 @@ static struct nd_error *open_leaf(const char *name, int *ret_fd) {
 }
 
 /* What a "start" brings: three streams, the monitor's two pipes and, where the command has one, its terminal. */
-static struct nd_error *take_session(const struct nd_control *message, struct nd_session *ret) {
-        enum { ORDERS = ND_SESSION_STREAMS, REPORTS, TERMINAL };
-        bool terminal = nd_control_get(message, "terminal") != nullptr;
+static struct nd_error *take_session(const struct rootless_control *message, struct rootless_session *ret) {
+        enum { ORDERS = SESSION_STREAMS, REPORTS, TERMINAL };
+        bool terminal = rootless_control_get(message, "terminal") != nullptr;
 
         if (message->descriptor_count != TERMINAL + (terminal ? 1u : 0u))
                 return nd_error_new(ND_INVALID, 0, "starting takes three streams, two pipes and at most one terminal");
@@ -87,26 +87,28 @@ static struct nd_error *take_session(const struct nd_control *message, struct nd
         ret->orders = message->descriptors[ORDERS];
         ret->reports = message->descriptors[REPORTS];
         ret->terminal = terminal ? message->descriptors[TERMINAL] : -EBADF;
-        ret->foreground = nd_control_get(message, "foreground") != nullptr;
-        ret->directory = nd_control_get(message, "directory");
+        ret->foreground = rootless_control_get(message, "foreground") != nullptr;
+        ret->directory = rootless_control_get(message, "directory");
         return nullptr;
 }
 
-[[noreturn]] static void become_monitor(const struct nd_session *session) {
-        int r = nd_session_prepare(session);
+[[noreturn]] static void become_monitor(const struct rootless_session *session) {
+        int r = rootless_session_prepare(session);
 
         if (r == 0)
-                nd_session_lead(session);
+                rootless_session_lead(session);
         r = -r;
         (void) !write(session->failure, &r, sizeof r);
         _exit(127);
 }
 
-static struct nd_error *start_process(struct init *init, const struct nd_control *message, pid_t *ret_pid) {
-        nd_autofree const char **argv = nd_control_all(message, "arg"), **environment = nd_control_all(message, "env");
-        const char *leaf = nd_control_get(message, "leaf");
+static struct nd_error *start_process(struct init *init, const struct rootless_control *message, pid_t *ret_pid) {
+        nd_autofree const char **argv = rootless_control_get_all(message, "arg"),
+                               **environment = rootless_control_get_all(message, "env");
+        const char *leaf = rootless_control_get(message, "leaf");
         nd_autoclose int failure = -EBADF, failure_end = -EBADF, cgroup = -EBADF;
-        struct nd_session session = {.argv = (char *const *) argv, .environment = (char *const *) environment, .node = -EBADF};
+        struct rootless_session session = {
+                .argv = (char *const *) argv, .environment = (char *const *) environment, .node = -EBADF};
         struct clone_args arguments = {.exit_signal = SIGCHLD};
         int fds[2], status = 0;
         ssize_t n;
@@ -141,9 +143,9 @@ static struct nd_error *start_process(struct init *init, const struct nd_control
 
 /* ---- requests: each takes the message and adds its answer's fields */
 
-typedef struct nd_error *(*handler)(struct connection *c, const struct nd_control *message, struct nd_text *answer);
+typedef struct nd_error *(*handler)(struct connection *c, const struct rootless_control *message, struct nd_text *answer);
 
-static struct nd_error *on_start(struct connection *c, const struct nd_control *message, struct nd_text *answer) {
+static struct nd_error *on_start(struct connection *c, const struct rootless_control *message, struct nd_text *answer) {
         nd_autofree char *pid = nullptr;
 
         if (c->pid > 0)
@@ -152,39 +154,39 @@ static struct nd_error *on_start(struct connection *c, const struct nd_control *
                 return nd_error_new(ND_UNAVAILABLE, 0, "the node is being stopped");
         nd_try(start_process(c->init, message, &c->pid));
         pid = nd_format("%d", (int) c->pid);
-        nd_control_add(answer, "pid", pid);
+        rootless_control_add(answer, "pid", pid);
         return nullptr;
 }
 
-static struct nd_error *on_network([[maybe_unused]] struct connection *c, const struct nd_control *message,
+static struct nd_error *on_network([[maybe_unused]] struct connection *c, const struct rootless_control *message,
                                    [[maybe_unused]] struct nd_text *answer) {
-        const char *resolv = nd_control_get(message, "resolv");
-        struct nd_netplan plan;
+        const char *resolv = rootless_control_get(message, "resolv");
+        struct rootless_netplan plan;
 
-        nd_try(nd_network_parse(message, &plan));
-        nd_try(nd_network_apply(&plan));
-        return resolv ? nd_view_write("/etc/resolv.conf", resolv) : nullptr;
+        nd_try(rootless_network_parse(message, &plan));
+        nd_try(rootless_network_apply(&plan));
+        return resolv ? rootless_mounts_write_file("/etc/resolv.conf", resolv) : nullptr;
 }
 
-static struct nd_error *on_carrier([[maybe_unused]] struct connection *c, [[maybe_unused]] const struct nd_control *message,
-                                   struct nd_text *answer) {
-        nd_control_add(answer, "up", nd_link_has_carrier(ND_NET_TAP) ? "1" : "0");
+static struct nd_error *on_carrier([[maybe_unused]] struct connection *c,
+                                   [[maybe_unused]] const struct rootless_control *message, struct nd_text *answer) {
+        rootless_control_add(answer, "up", nd_link_has_carrier(NET_TAP) ? "1" : "0");
         return nullptr;
 }
 
 /* Rules and routes are made when the first socket is asked for: a node without ports does without them. */
-static struct nd_error *on_sockets(struct connection *c, const struct nd_control *message, struct nd_text *answer) {
+static struct nd_error *on_sockets(struct connection *c, const struct rootless_control *message, struct nd_text *answer) {
         struct init *init = c->init;
 
-        if (!init->sockets_tried || nd_control_get(message, "prepare")) {
-                nd_autoerror struct nd_error *error = nd_sockets_prepare();
+        if (!init->sockets_tried || rootless_control_get(message, "prepare")) {
+                nd_autoerror struct nd_error *error = rootless_sockets_prepare();
 
                 init->sockets_tried = true;
                 init->sockets_keep = !error;
                 if (error)
-                        nd_control_add(answer, "why", nd_error_text(error));
+                        rootless_control_add(answer, "why", nd_error_text(error));
         }
-        return nd_sockets_serve(message, init->sockets_keep, answer, &c->sockets);
+        return rootless_sockets_serve(message, init->sockets_keep, answer, &c->sockets);
 }
 
 static int on_grace_over([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec,
@@ -210,7 +212,7 @@ static void stop(struct init *init) {
         check_empty(init);
 }
 
-static struct nd_error *on_stop(struct connection *c, [[maybe_unused]] const struct nd_control *message,
+static struct nd_error *on_stop(struct connection *c, [[maybe_unused]] const struct rootless_control *message,
                                 [[maybe_unused]] struct nd_text *answer) {
         stop(c->init);
         return nullptr;
@@ -223,7 +225,7 @@ static const struct {
         {"start", on_start}, {"network", on_network}, {"carrier", on_carrier}, {"sockets", on_sockets}, {"stop", on_stop},
 };
 
-static struct nd_error *handle(struct connection *c, const struct nd_control *message, struct nd_text *answer) {
+static struct nd_error *handle(struct connection *c, const struct rootless_control *message, struct nd_text *answer) {
         for (size_t i = 0; i < nd_count_of(handlers); i++)
                 if (nd_streq(message->verb, handlers[i].verb))
                         return handlers[i].handle(c, message, answer);
@@ -233,25 +235,25 @@ static struct nd_error *handle(struct connection *c, const struct nd_control *me
 
 static int on_message([[maybe_unused]] sd_event_source *source, int fd, [[maybe_unused]] uint32_t events, void *userdata) {
         struct connection *c = userdata;
-        nd_cleanup(nd_control_done) struct nd_control message = {};
+        nd_cleanup(rootless_control_done) struct rootless_control message = {};
         nd_autoerror struct nd_error *error = nullptr, *unsent = nullptr;
-        nd_autotext answer = ND_CONTROL_TEXT;
+        nd_autotext answer = CONTROL_TEXT;
 
-        error = nd_control_receive(fd, 1, &message);
+        error = rootless_control_receive(fd, 1, &message);
         if (nd_error_code(error) == ND_CANCELLED) {
                 connection_free(c);
                 return 0;
         }
-        nd_control_begin(&answer, "done");
+        rootless_control_begin(&answer, "done");
         if (!error)
                 error = handle(c, &message, &answer);
         if (error) {
                 nd_text_done(&answer);
-                answer = ND_CONTROL_TEXT;
-                nd_control_add_error(&answer, error);
+                answer = CONTROL_TEXT;
+                rootless_control_add_error(&answer, error);
         }
-        unsent = nd_control_send(fd, &answer, c->sockets.descriptors, error ? 0 : c->sockets.count);
-        nd_sockets_answer_done(&c->sockets);
+        unsent = rootless_control_send(fd, &answer, c->sockets.descriptors, error ? 0 : c->sockets.count);
+        rootless_sockets_response_done(&c->sockets);
         if (unsent)
                 connection_free(c);
         return 0;
@@ -289,16 +291,16 @@ static int on_connection([[maybe_unused]] sd_event_source *source, int listener,
 
 static void tell_end(struct init *init, const siginfo_t *end) {
         for (struct connection *c = init->connections; c; c = c->next) {
-                nd_autotext text = ND_CONTROL_TEXT;
+                nd_autotext text = CONTROL_TEXT;
                 nd_autofree char *number = nullptr;
 
                 if (c->pid != end->si_pid)
                         continue;
                 c->pid = 0;
                 number = nd_format("%d", end->si_status);
-                nd_control_begin(&text, "ended");
-                nd_control_add(&text, end->si_code == CLD_EXITED ? "code" : "signal", number);
-                nd_error_free(nd_control_send(c->fd, &text, nullptr, 0)); /* who is gone does not want to know */
+                rootless_control_begin(&text, "ended");
+                rootless_control_add(&text, end->si_code == CLD_EXITED ? "code" : "signal", number);
+                nd_error_free(rootless_control_send(c->fd, &text, nullptr, 0)); /* who is gone does not want to know */
                 return;
         }
 }
@@ -340,7 +342,7 @@ static int serve(struct init *init, int listener_fd) {
         return r >= 0 ? sd_event_loop(init->loop) : r;
 }
 
-struct nd_error *nd_init_serve(int listener_fd, bool has_cgroup) {
+struct nd_error *rootless_init_serve(int listener_fd, bool has_cgroup) {
         struct init init = {.has_cgroup = has_cgroup};
         int r = sd_event_new(&init.loop);
 

@@ -5,4 +5,4 @@
 #include "base/error.h"
 
 /* Serves the listener until the node is told to stop. Returns when all its processes are gone, or with an error when it cannot serve. */
-[[nodiscard]] struct nd_error *nd_init_serve(int listener_fd, bool has_cgroup);
+[[nodiscard]] struct nd_error *rootless_init_serve(int listener_fd, bool has_cgroup);

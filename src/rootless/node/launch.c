@@ -29,43 +29,43 @@ static struct nd_error *make_path(const char *path) {
         return access(path, F_OK) == 0 ? nullptr : nd_dir_make(AT_FDCWD, path, 0700);
 }
 
-static struct nd_error *make_data(struct nd_choice *choice) {
+static struct nd_error *make_data(struct rootless_config *config) {
         static const char *const parts[] = {"lib", "log", "cache"};
         nd_autoclose int fd = -EBADF;
         char *canonical;
 
-        nd_try(nd_error_wrap(make_path(choice->data), "the data directory '%s'", choice->data));
-        canonical = realpath(choice->data, nullptr);
+        nd_try(nd_error_wrap(make_path(config->data), "the data directory '%s'", config->data));
+        canonical = realpath(config->data, nullptr);
         if (!canonical)
-                return nd_error_new(nd_code_of_errno(errno), errno, "the data directory '%s'", choice->data);
-        free(choice->data);
-        choice->data = canonical;
-        nd_try(nd_bindplan_check_data(choice->data));
-        nd_try(nd_dir_open(AT_FDCWD, choice->data, &fd));
+                return nd_error_new(nd_code_of_errno(errno), errno, "the data directory '%s'", config->data);
+        free(config->data);
+        config->data = canonical;
+        nd_try(rootless_bindplan_check_data(config->data));
+        nd_try(nd_dir_open(AT_FDCWD, config->data, &fd));
         for (size_t i = 0; i < nd_count_of(parts); i++)
                 nd_try(nd_dir_make(fd, parts[i], 0755));
         return nullptr;
 }
 
-struct nd_error *nd_launch_binds(struct nd_choice *choice, const struct nd_node *node, const char *resolv, bool dry,
-                                 nd_bindplan *ret) {
+struct nd_error *rootless_launch_bindplan(struct rootless_config *config, const struct rootless_node *node, const char *resolv,
+                                          bool dry, struct rootless_bindplan *ret) {
         nd_autofree char *api = nd_format("%s/api", node->path), *home = nullptr, *runtime = nullptr;
         const char *home_given = getenv("HOME"), *runtime_given = getenv("XDG_RUNTIME_DIR");
 
-        if (choice->data && !dry)
-                nd_try(make_data(choice));
+        if (config->data && !dry)
+                nd_try(make_data(config));
         home = realpath(home_given ? home_given : "/nonexistent", nullptr);
         runtime = runtime_given ? realpath(runtime_given, nullptr) : nullptr;
-        return nd_bindplan_make(&(struct nd_bindplan_facts) {.machine = "",
-                                                             .name = choice->name,
-                                                             .api = api,
-                                                             .data = choice->data,
-                                                             .home = home ? home : "/nonexistent",
-                                                             .runtime = runtime,
-                                                             .binds = choice->bind,
-                                                             .resolv = resolv,
-                                                             .own_network = choice->net != ND_NET_HOST},
-                                ret);
+        return rootless_bindplan_make(&(struct rootless_bindplan_facts) {.machine = "",
+                                                                         .name = config->name,
+                                                                         .api = api,
+                                                                         .data = config->data,
+                                                                         .home = home ? home : "/nonexistent",
+                                                                         .runtime = runtime,
+                                                                         .binds = config->bind,
+                                                                         .resolv = resolv,
+                                                                         .own_network = config->net != NET_DRIVER_HOST},
+                                      ret);
 }
 
 /* ---- IDs and cgroup */
@@ -122,44 +122,45 @@ static uint64_t count_ids(const nd_id_maps *maps) {
         return count;
 }
 
-static struct nd_error *record(const struct nd_choice *choice, const struct nd_node *node, const struct nd_holder_plan *plan,
-                               pid_t pid, struct nd_node_record *ret) {
-        nd_cleanup(nd_node_record_done) struct nd_node_record r = {.pid = pid,
-                                                                   .mtu = plan->network->mtu,
-                                                                   .ids = count_ids(&plan->uids),
-                                                                   .net = nd_strdup(nd_net_driver_name(choice->net))};
+static struct nd_error *record(const struct rootless_config *config, const struct rootless_node *node,
+                               const struct rootless_init_plan *plan, pid_t pid, struct rootless_node_record *ret) {
+        nd_cleanup(rootless_node_record_done) struct rootless_node_record r = {
+                .pid = pid,
+                .mtu = plan->network->mtu,
+                .ids = count_ids(&plan->uids),
+                .net = nd_strdup(rootless_net_driver_name(config->net))};
 
-        nd_try(nd_process_started(pid, &r.started));
+        nd_try(rootless_process_start_time(pid, &r.started));
         nd_try(nd_file_read_kernel("/proc/sys/kernel/random/boot_id", 64, &r.boot));
         r.boot[strcspn(r.boot, "\n")] = '\0';
-        r.data = choice->data ? nd_strdup(choice->data) : nullptr;
+        r.data = config->data ? nd_strdup(config->data) : nullptr;
         r.cgroup = plan->cgroup ? nd_strdup(plan->cgroup) : nullptr;
-        nd_try(nd_node_save(node, &r));
-        *ret = nd_take(r, (struct nd_node_record) {});
+        nd_try(rootless_node_record_save(node, &r));
+        *ret = nd_take(r, (struct rootless_node_record) {});
         return nullptr;
 }
 
-struct nd_error *nd_launch(struct nd_choice *choice, const struct nd_node *node, bool die_with_us,
-                           struct nd_node_record *ret_record, int *ret_pidfd) {
-        nd_cleanup(nd_bindplan_done) nd_bindplan binds = {};
+struct nd_error *rootless_launch_node(struct rootless_config *config, const struct rootless_node *node, bool die_with_us,
+                                      struct rootless_node_record *ret_record, int *ret_pidfd) {
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan binds = {};
         nd_autofree char *resolv = nullptr, *socket = nd_format("%s/holder.sock", node->path), *cgroup = nullptr;
-        struct nd_netplan network;
-        struct nd_holder_plan plan = {
-                .name = choice->name, .binds = &binds, .network = &network, .socket = socket, .die_with_us = die_with_us};
+        struct rootless_netplan network;
+        struct rootless_init_plan plan = {
+                .name = config->name, .binds = &binds, .network = &network, .socket = socket, .die_with_us = die_with_us};
         nd_autoclose int pidfd = -EBADF;
         struct nd_error *error;
         pid_t pid = 0;
 
-        nd_node_clear(node);
-        nd_try(nd_launch_network(choice->name, choice->net, choice->mtu, &network, &resolv));
-        nd_try(nd_launch_binds(choice, node, resolv, false, &binds));
+        rootless_node_clear(node);
+        nd_try(rootless_network_discover(config->name, config->net, config->mtu, &network, &resolv));
+        nd_try(rootless_launch_bindplan(config, node, resolv, false, &binds));
         cgroup = find_delegated();
         plan.cgroup = cgroup;
         error = find_maps(&plan.uids, &plan.gids);
         if (!error)
-                error = nd_holder_start(&plan, &pid, &pidfd);
+                error = rootless_init_start(&plan, &pid, &pidfd);
         if (!error) {
-                error = record(choice, node, &plan, pid, ret_record);
+                error = record(config, node, &plan, pid, ret_record);
                 if (error)
                         (void) nd_sys->pidfd_send_signal(pidfd, SIGKILL, 0);
         }

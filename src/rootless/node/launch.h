@@ -7,9 +7,9 @@
 #include "rootless/node/settings.h"
 
 /* The bind plan as it would be. Makes the data directory unless dry. */
-[[nodiscard]] struct nd_error *nd_launch_binds(struct nd_choice *choice, const struct nd_node *node, const char *resolv,
-                                               bool dry, nd_bindplan *ret);
+[[nodiscard]] struct nd_error *rootless_launch_bindplan(struct rootless_config *config, const struct rootless_node *node,
+                                                        const char *resolv, bool dry, struct rootless_bindplan *ret);
 
 /* Starts the holder of a node whose lock we have, and records it. die_with_us: the node ends with the calling process. */
-[[nodiscard]] struct nd_error *nd_launch(struct nd_choice *choice, const struct nd_node *node, bool die_with_us,
-                                         struct nd_node_record *ret_record, int *ret_pidfd);
+[[nodiscard]] struct nd_error *rootless_launch_node(struct rootless_config *config, const struct rootless_node *node,
+                                                    bool die_with_us, struct rootless_node_record *ret_record, int *ret_pidfd);

@@ -72,7 +72,7 @@ static struct nd_error *write_file(const char *path, const char *bytes, size_t l
         return nullptr;
 }
 
-struct nd_error *nd_view_write(const char *path, const char *text) {
+struct nd_error *rootless_mounts_write_file(const char *path, const char *text) {
         return write_file(path, text, strlen(text), 0644);
 }
 
@@ -84,7 +84,7 @@ static struct nd_error *copy_file(const char *source, const char *target, unsign
         return write_file(target, bytes, length, mode);
 }
 
-static struct nd_error *attach(const struct nd_bind *bind, const char *source, const char *target) {
+static struct nd_error *attach(const struct rootless_bind *bind, const char *source, const char *target) {
         struct mount_attr attributes = {.attr_set = bind->read_only ? MOUNT_ATTR_RDONLY : 0, .propagation = MS_PRIVATE};
         nd_autoclose int tree = -EBADF;
 
@@ -95,49 +95,49 @@ static struct nd_error *attach(const struct nd_bind *bind, const char *source, c
 }
 
 /* One entry. ENOENT of the source is the caller's to judge. */
-static struct nd_error *put(const struct nd_bind *bind, const char *source, const char *target) {
+static struct nd_error *put(const struct rootless_bind *bind, const char *source, const char *target) {
         constexpr unsigned long quiet = MS_NOSUID | MS_NODEV | MS_NOEXEC;
         const char *text = bind->source ? bind->source : "";
         nd_autofree char *options = nullptr;
 
         nd_try(make_parents(target));
         switch (bind->kind) {
-        case ND_BIND_DIRECTORY:
+        case BIND_DIRECTORY:
                 return make_directory(target, bind->mode);
-        case ND_BIND_TMPFS:
+        case BIND_TMPFS:
                 nd_try(make_directory(target, bind->mode));
                 options = nd_format("mode=%04o", bind->mode);
                 /* Not nodev: devices are put into /dev one by one, and nobody in a user namespace can make more. */
                 return mount_at("tmpfs", "tmpfs", target, MS_NOSUID, options);
-        case ND_BIND_TREE:
+        case BIND_TREE:
                 nd_try(make_directory(target, 0));
                 return attach(bind, source, target);
-        case ND_BIND_FILE:
+        case BIND_FILE:
                 nd_try(write_file(target, "", 0, 0));
                 return attach(bind, source, target);
-        case ND_BIND_COPY:
+        case BIND_COPY:
                 return copy_file(source, target, bind->mode);
-        case ND_BIND_TEXT:
+        case BIND_TEXT:
                 return write_file(target, text, strlen(text), bind->mode);
-        case ND_BIND_SYMLINK:
+        case BIND_SYMLINK:
                 if (nd_sys->symlinkat(text, AT_FDCWD, target) < 0)
                         return nd_error_new(nd_code_of_errno(errno), errno, "make the link '%s'", bind->target);
                 return nullptr;
-        case ND_BIND_PROC:
+        case BIND_PROC:
                 nd_try(make_directory(target, 0));
                 return mount_at("proc", "proc", target, quiet, nullptr);
-        case ND_BIND_SYSFS:
+        case BIND_SYSFS:
                 nd_try(make_directory(target, 0));
                 return mount_at("sysfs", "sysfs", target, quiet, nullptr);
-        case ND_BIND_CGROUP:
+        case BIND_CGROUP:
                 if (nd_sys->mount("cgroup2", target, "cgroup2", quiet, nullptr) < 0 &&
                     errno != EBUSY) /* EBUSY: it is there already */
                         return nd_error_new(nd_code_of_errno(errno), errno, "mount cgroup2 at '%s'", target);
                 return nullptr;
-        case ND_BIND_DEVPTS:
+        case BIND_DEVPTS:
                 nd_try(make_directory(target, 0));
                 return mount_at("devpts", "devpts", target, MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620");
-        case ND_BIND_MQUEUE:
+        case BIND_MQUEUE:
                 nd_try(make_directory(target, 0));
                 return mount_at("mqueue", "mqueue", target, quiet, nullptr);
         }
@@ -145,13 +145,13 @@ static struct nd_error *put(const struct nd_bind *bind, const char *source, cons
 }
 
 /* Where an entry comes from: the builder has made the read-only ones, the others are the machine's. */
-static char *source_of(const nd_bindplan *plan, const struct nd_bind *bind) {
+static char *source_of(const struct rootless_bindplan *plan, const struct rootless_bind *bind) {
         if (bind->read_only)
                 return nd_format(LOCKED "/%zu", (size_t) (bind - plan->items));
         return nd_format(OLD "%s", bind->source ? bind->source : "");
 }
 
-static struct nd_error *put_all(const nd_bindplan *plan) {
+static struct nd_error *put_all(const struct rootless_bindplan *plan) {
         nd_vector_each (bind, plan) {
                 nd_autofree char *source = source_of(plan, bind), *target = nd_format(NEW "%s", bind->target);
                 struct nd_error *error;
@@ -178,7 +178,7 @@ static struct nd_error *step_aside(void) {
         return nullptr;
 }
 
-static struct nd_error *put_read_only(const nd_bindplan *plan) {
+static struct nd_error *put_read_only(const struct rootless_bindplan *plan) {
         nd_vector_each (bind, plan) {
                 nd_autofree char *source = nd_format(OLD "%s", bind->source ? bind->source : ""), *target = nullptr;
                 struct nd_error *error;
@@ -193,7 +193,7 @@ static struct nd_error *put_read_only(const nd_bindplan *plan) {
         return nullptr;
 }
 
-struct nd_error *nd_view_prepare(const nd_bindplan *plan) {
+struct nd_error *rootless_mounts_prepare(const struct rootless_bindplan *plan) {
         mode_t mask = umask(0);
         struct nd_error *error = step_aside();
 
@@ -212,7 +212,7 @@ static struct nd_error *step_in(void) {
         return mount_at("/", nullptr, "/", MS_REC | MS_SHARED, nullptr);
 }
 
-struct nd_error *nd_view_enter(const nd_bindplan *plan) {
+struct nd_error *rootless_mounts_enter(const struct rootless_bindplan *plan) {
         mode_t mask = umask(0);
         struct nd_error *error = mount_at("tmpfs", "tmpfs", NEW, MS_NOSUID, "mode=0755");
 

@@ -23,7 +23,7 @@ static const uint32_t other_tables[] = {
         0,
 };
 
-struct nd_error *nd_confine_node(void) {
+struct nd_error *rootless_seccomp_load(void) {
         static const int refused[] = {SCMP_SYS(add_key), SCMP_SYS(request_key), SCMP_SYS(keyctl)};
         nd_cleanup(filter_done) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
         int r = filter ? 0 : -ENOMEM;

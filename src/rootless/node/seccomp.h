@@ -6,4 +6,4 @@
 
 /* Loaded by the holder and by what enters the node later: keeps the user's kernel keyrings out of reach. Takes CAP_SYS_ADMIN over the node's
  * user namespace. */
-[[nodiscard]] struct nd_error *nd_confine_node(void);
+[[nodiscard]] struct nd_error *rootless_seccomp_load(void);

@@ -29,7 +29,7 @@ enum {
 
 struct part {
         const char *command;
-        struct nd_parts *parts;
+        struct rootless_services *parts;
         pid_t pid;
         uint64_t started;
         int pidfd;
@@ -37,9 +37,9 @@ struct part {
         uint64_t since_us, delay_us;
 };
 
-struct nd_parts {
+struct rootless_services {
         sd_event *loop;
-        const struct nd_node *node;
+        const struct rootless_node *node;
         struct part all[PARTS];
 };
 
@@ -47,7 +47,7 @@ static const char *const commands[PARTS] = {"forward", "api"};
 
 /* ---- the record */
 
-static void save(const struct nd_parts *parts) {
+static void save(const struct rootless_services *parts) {
         nd_autotext text = ND_TEXT(4096);
         struct nd_json_out out = {.text = &text};
         nd_autoerror struct nd_error *error = nullptr;
@@ -66,7 +66,7 @@ static void save(const struct nd_parts *parts) {
 }
 
 /* Takes up what lives of the record. */
-static void load(struct nd_parts *parts) {
+static void load(struct rootless_services *parts) {
         nd_autofree char *text = nullptr;
         nd_autojson doc = nullptr;
         size_t length;
@@ -82,7 +82,7 @@ static void load(struct nd_parts *parts) {
 
                 if (pid < 2 || pid > INT32_MAX)
                         continue;
-                gone = nd_process_open((pid_t) pid, started, &parts->all[i].pidfd);
+                gone = rootless_process_open((pid_t) pid, started, &parts->all[i].pidfd);
                 if (!gone) {
                         parts->all[i].pid = (pid_t) pid;
                         parts->all[i].started = started;
@@ -160,17 +160,17 @@ static void start(struct part *part) {
                                                   part);
                 return;
         }
-        error = nd_process_started(part->pid, &part->started);
+        error = rootless_process_start_time(part->pid, &part->started);
         if (error)
                 part->started = 0; /* it has ended already; nobody will take it up */
         save(part->parts);
         watch(part);
 }
 
-struct nd_error *nd_parts_start(sd_event *loop, const struct nd_node *node, struct nd_parts **ret) {
-        struct nd_parts *parts = nd_new(struct nd_parts);
+struct nd_error *rootless_services_start(sd_event *loop, const struct rootless_node *node, struct rootless_services **ret) {
+        struct rootless_services *parts = nd_new(struct rootless_services);
 
-        *parts = (struct nd_parts) {.loop = sd_event_ref(loop), .node = node};
+        *parts = (struct rootless_services) {.loop = sd_event_ref(loop), .node = node};
         for (size_t i = 0; i < PARTS; i++)
                 parts->all[i] =
                         (struct part) {.command = commands[i], .parts = parts, .pidfd = -EBADF, .delay_us = SOONEST_US};
@@ -185,7 +185,7 @@ struct nd_error *nd_parts_start(sd_event *loop, const struct nd_node *node, stru
         return nullptr;
 }
 
-void nd_parts_end(struct nd_parts *parts) {
+void rootless_services_end(struct rootless_services *parts) {
         siginfo_t end;
 
         if (!parts)
@@ -195,10 +195,10 @@ void nd_parts_end(struct nd_parts *parts) {
                         (void) nd_sys->pidfd_send_signal(parts->all[i].pidfd, SIGKILL, 0);
                         (void) waitid(P_PIDFD, (id_t) parts->all[i].pidfd, &end, WEXITED);
                 }
-        nd_parts_free(parts);
+        rootless_services_free(parts);
 }
 
-void nd_parts_free(struct nd_parts *parts) {
+void rootless_services_free(struct rootless_services *parts) {
         if (!parts)
                 return;
         for (size_t i = 0; i < PARTS; i++) {

@@ -6,9 +6,10 @@
 
 #include "rootless/core/node.h"
 
-struct nd_parts;
+struct rootless_services;
 
 /* Starts them, or takes up those that an earlier launcher has left. They end by themselves when the node does. The node must live as long. */
-[[nodiscard]] struct nd_error *nd_parts_start(sd_event *loop, const struct nd_node *node, struct nd_parts **ret);
-void nd_parts_free(struct nd_parts *parts); /* they go on */
-void nd_parts_end(struct nd_parts *parts);  /* ends them, and frees */
+[[nodiscard]] struct nd_error *rootless_services_start(sd_event *loop, const struct rootless_node *node,
+                                                       struct rootless_services **ret);
+void rootless_services_free(struct rootless_services *parts); /* they go on */
+void rootless_services_end(struct rootless_services *parts);  /* ends them, and frees */

@@ -27,7 +27,7 @@
 
 /* Where the monitor has its descriptors. */
 enum {
-        TERMINAL = ND_SESSION_STREAMS,
+        TERMINAL = SESSION_STREAMS,
         ORDERS,
         REPORTS,
         FAILURE,
@@ -35,7 +35,7 @@ enum {
         FIRST_UNUSED,
 };
 enum { ASIDE = 64 }; /* numbers from here on are free while descriptors are put in their places */
-static_assert((int) NODE == (int) ND_SESSION_NODE);
+static_assert((int) NODE == (int) SESSION_NODE);
 
 struct monitor {
         pid_t command;
@@ -44,7 +44,7 @@ struct monitor {
 };
 
 /* First all move out of the way, since one may stand where another belongs. */
-int nd_session_prepare(const struct nd_session *s) {
+int rootless_session_prepare(const struct rootless_session *s) {
         const int from[FIRST_UNUSED] = {s->streams[0], s->streams[1], s->streams[2], s->terminal,
                                         s->orders,     s->reports,    s->failure,    s->node};
         int aside[FIRST_UNUSED];
@@ -57,7 +57,7 @@ int nd_session_prepare(const struct nd_session *s) {
         for (int i = 0; i < FIRST_UNUSED; i++)
                 if (aside[i] < 0)
                         (void) close(i);
-                else if (dup3(aside[i], i, i < ND_SESSION_STREAMS ? 0 : O_CLOEXEC) < 0)
+                else if (dup3(aside[i], i, i < SESSION_STREAMS ? 0 : O_CLOEXEC) < 0)
                         return -errno;
         return close_range(FIRST_UNUSED, ~0U, 0) < 0 ? -errno : 0;
 }
@@ -75,14 +75,14 @@ static void reset_signals(void) {
         (void) sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-[[noreturn]] static void execute(const struct nd_session *s, const struct monitor *m) {
+[[noreturn]] static void execute(const struct rootless_session *s, const struct monitor *m) {
         (void) setpgid(0, 0);
         if (m->foreground)
                 (void) tcsetpgrp(TERMINAL, getpid()); /* SIGTTOU is still blocked */
         reset_signals();
         if (s->directory && chdir(s->directory) < 0)
                 (void) !chdir("/");
-        if (close_range(ND_SESSION_STREAMS, ~0U, CLOSE_RANGE_CLOEXEC) == 0) {
+        if (close_range(SESSION_STREAMS, ~0U, CLOSE_RANGE_CLOEXEC) == 0) {
                 environ = (char **) s->environment;
                 (void) execvp(s->argv[0], s->argv);
         }
@@ -92,7 +92,7 @@ static void reset_signals(void) {
 
 /* ---- the monitor */
 
-static void report(enum nd_session_report what) {
+static void report(enum rootless_session_report what) {
         char byte = (char) what;
 
         (void) !write(REPORTS, &byte, 1);
@@ -107,7 +107,7 @@ static pid_t foreground_group(const struct monitor *m) {
 
 static void obey(struct monitor *m, unsigned char order) {
         switch (order) {
-        case ND_SESSION_FOREGROUND:
+        case SESSION_FOREGROUND:
                 if (!m->terminal)
                         return;
                 m->foreground = true;
@@ -139,8 +139,8 @@ static bool look(struct monitor *m, int *ret) {
                 }
                 if (info.si_code == CLD_STOPPED)
                         report(m->terminal && !m->foreground && (info.si_status == SIGTTIN || info.si_status == SIGTTOU)
-                                       ? ND_SESSION_TERMINAL
-                                       : ND_SESSION_STOPPED);
+                                       ? SESSION_TERMINAL
+                                       : SESSION_STOPPED);
                 info = (siginfo_t) {};
         }
         return false;
@@ -177,14 +177,14 @@ static int watch(struct monitor *m, int signals) {
 static void let_go(void) {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-        for (int i = 0; i < ND_SESSION_STREAMS; i++)
+        for (int i = 0; i < SESSION_STREAMS; i++)
                 if (null < 0 || dup2(null, i) < 0)
                         (void) close(i);
         (void) close(null);
         (void) close(FAILURE);
 }
 
-void nd_session_lead(const struct nd_session *s) {
+void rootless_session_lead(const struct rootless_session *s) {
         struct clone_args arguments = {.exit_signal = SIGCHLD};
         struct monitor m = {.terminal = s->terminal >= 0};
         sigset_t mask;

@@ -6,29 +6,28 @@
 #include "base/text.h"
 #include "rootless/core/node.h"
 
-void nd_choice_done(struct nd_choice *choice) {
-        free(choice->name);
-        free(choice->data);
-        free(choice->bind);
-        *choice = (struct nd_choice) {};
+void rootless_config_done(struct rootless_config *config) {
+        free(config->name);
+        free(config->data);
+        free(config->bind);
+        *config = (struct rootless_config) {};
 }
 
-static struct nd_error *choose_mtu(const struct nd_settings *settings, const char *variable, uint32_t *ret) {
+static struct nd_error *choose_mtu(const struct rootless_settings *settings, const char *variable, uint32_t *ret) {
         uint32_t mtu = settings->mtu;
 
         if (mtu == 0 && variable && nd_parse_u32(variable, &mtu) < 0)
                 return nd_error_new(ND_INVALID, 0, "NODENS_MTU is '%s', not a number", variable);
         if (mtu == 0)
-                mtu = ND_NET_MTU;
-        if (mtu < ND_NET_MTU_LEAST || mtu > ND_NET_MTU_MOST)
-                return nd_error_new(ND_INVALID, 0, "an MTU of %u does not work; %d to %d do", mtu, ND_NET_MTU_LEAST,
-                                    ND_NET_MTU_MOST);
+                mtu = NET_MTU;
+        if (mtu < NET_MTU_MIN || mtu > NET_MTU_MAX)
+                return nd_error_new(ND_INVALID, 0, "an MTU of %u does not work; %d to %d do", mtu, NET_MTU_MIN, NET_MTU_MAX);
         *ret = mtu;
         return nullptr;
 }
 
-static struct nd_error *choose_data(const char *given, bool lasting, nd_variable variable, void *userdata, const char *name,
-                                    char **ret) {
+static struct nd_error *choose_data(const char *given, bool lasting, rootless_getenv variable, void *userdata,
+                                    const char *name, char **ret) {
         const char *home = variable("HOME", userdata), *top = variable("XDG_DATA_HOME", userdata);
 
         if (given) {
@@ -45,22 +44,22 @@ static struct nd_error *choose_data(const char *given, bool lasting, nd_variable
         return nullptr;
 }
 
-struct nd_error *nd_settings_choose(const struct nd_settings *settings, bool lasting, nd_variable variable, void *userdata,
-                                    struct nd_choice *ret) {
-        nd_cleanup(nd_choice_done) struct nd_choice choice = {};
+struct nd_error *rootless_config_resolve(const struct rootless_settings *settings, bool lasting, rootless_getenv variable,
+                                         void *userdata, struct rootless_config *ret) {
+        nd_cleanup(rootless_config_done) struct rootless_config config = {};
         const char *net = settings->net ? settings->net : variable("NODENS_NET", userdata),
                    *data = settings->data ? settings->data : variable("NODENS_DATA", userdata),
                    *binds = settings->bind ? settings->bind : variable("NODENS_BIND", userdata);
 
-        if (!settings->name || !nd_node_name_valid(settings->name))
+        if (!settings->name || !rootless_node_name_valid(settings->name))
                 return nd_error_new(ND_INVALID, 0, "'%s' cannot name a node: lower case letters, digits and '-'",
                                     settings->name ? settings->name : "");
-        choice.name = nd_strdup(settings->name);
-        nd_try(nd_net_driver_parse(net ? net : "pasta", &choice.net));
-        nd_try(choose_mtu(settings, variable("NODENS_MTU", userdata), &choice.mtu));
-        nd_try(choose_data(data, lasting, variable, userdata, choice.name, &choice.data));
-        choice.bind = binds ? nd_strdup(binds) : nullptr;
-        *ret = nd_take(choice, (struct nd_choice) {});
+        config.name = nd_strdup(settings->name);
+        nd_try(rootless_net_driver_parse(net ? net : "pasta", &config.net));
+        nd_try(choose_mtu(settings, variable("NODENS_MTU", userdata), &config.mtu));
+        nd_try(choose_data(data, lasting, variable, userdata, config.name, &config.data));
+        config.bind = binds ? nd_strdup(binds) : nullptr;
+        *ret = nd_take(config, (struct rootless_config) {});
         return nullptr;
 }
 
@@ -122,7 +121,7 @@ static bool stays_outside(const char *entry) {
         return false;
 }
 
-nd_words nd_settings_environment(char *const *ours, const char *name, const char *api, const char *uid, const char *gid) {
+nd_words rootless_config_environment(char *const *ours, const char *name, const char *api, const char *uid, const char *gid) {
         static const char *const fixed[] = {"HOME=/root",
                                             "USER=root",
                                             "LOGNAME=root",

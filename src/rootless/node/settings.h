@@ -11,7 +11,7 @@
 #include "rootless/network/netplan.h"
 
 /* As given on the command line; what is not given is nullptr, 0 or false. */
-struct nd_settings {
+struct rootless_settings {
         const char *name;
         const char *net;
         const char *data;
@@ -24,21 +24,21 @@ struct nd_settings {
 };
 
 /* Checked and complete. */
-struct nd_choice {
+struct rootless_config {
         char *name;
-        enum nd_net_driver net;
+        enum rootless_net_driver net;
         uint32_t mtu;
         char *data; /* canonical once it is made; nullptr = none */
         char *bind; /* nullptr = none */
 };
-void nd_choice_done(struct nd_choice *choice);
+void rootless_config_done(struct rootless_config *config);
 
 /* The environment is asked by a function, so that tests need not change their own. */
-typedef const char *(*nd_variable)(const char *name, void *userdata);
-[[nodiscard]] struct nd_error *nd_settings_choose(const struct nd_settings *settings, bool lasting, nd_variable variable,
-                                                  void *userdata, struct nd_choice *ret);
+typedef const char *(*rootless_getenv)(const char *name, void *userdata);
+[[nodiscard]] struct nd_error *rootless_config_resolve(const struct rootless_settings *settings, bool lasting,
+                                                       rootless_getenv variable, void *userdata, struct rootless_config *ret);
 
 /* The environment of things in the node: ours, without what names sockets or directories of the machine, and with RootlessKit's three
  * variables. Ends with a nullptr, which it counts. */
-[[nodiscard]] nd_words nd_settings_environment(char *const *ours, const char *name, const char *api, const char *uid,
-                                               const char *gid);
+[[nodiscard]] nd_words rootless_config_environment(char *const *ours, const char *name, const char *api, const char *uid,
+                                                   const char *gid);

@@ -12,16 +12,16 @@ enum {
         KILL_MS = 5 * 1000,
 };
 
-static struct nd_error *ask(const struct nd_node *node) {
-        nd_autotext text = ND_CONTROL_TEXT;
+static struct nd_error *ask(const struct rootless_node *node) {
+        nd_autotext text = CONTROL_TEXT;
         nd_autoclose int fd = -EBADF;
 
-        nd_try(nd_node_connect(node, &fd));
-        nd_control_begin(&text, "stop");
-        return nd_control_ask(fd, &text, nullptr, 0, ASK_US, nullptr);
+        nd_try(rootless_node_connect(node, &fd));
+        rootless_control_begin(&text, "stop");
+        return rootless_control_call(fd, &text, nullptr, 0, ASK_US, nullptr);
 }
 
-struct nd_error *nd_stop_holder(const struct nd_node *node, int pidfd) {
+struct nd_error *rootless_node_stop(const struct rootless_node *node, int pidfd) {
         struct pollfd wait = {.fd = pidfd, .events = POLLIN};
         nd_autoerror struct nd_error *unasked = ask(node);
 

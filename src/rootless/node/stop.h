@@ -5,4 +5,4 @@
 #include "rootless/core/node.h"
 
 /* Asks the holder to end everything, waits for its grace, and ends it where it does not. */
-[[nodiscard]] struct nd_error *nd_stop_holder(const struct nd_node *node, int pidfd);
+[[nodiscard]] struct nd_error *rootless_node_stop(const struct rootless_node *node, int pidfd);

@@ -27,17 +27,17 @@ static char *machine(void) {
         return top;
 }
 
-static struct nd_bindplan_facts facts(const char *top) {
-        return (struct nd_bindplan_facts) {.machine = top,
-                                           .name = "n",
-                                           .api = "/run/user/1000/nodens/n/api",
-                                           .home = "/home/u",
-                                           .runtime = "/run/user/1000",
-                                           .resolv = "nameserver 169.254.1.1\n",
-                                           .own_network = true};
+static struct rootless_bindplan_facts facts(const char *top) {
+        return (struct rootless_bindplan_facts) {.machine = top,
+                                                 .name = "n",
+                                                 .api = "/run/user/1000/nodens/n/api",
+                                                 .home = "/home/u",
+                                                 .runtime = "/run/user/1000",
+                                                 .resolv = "nameserver 169.254.1.1\n",
+                                                 .own_network = true};
 }
 
-static const struct nd_bind *find(const nd_bindplan *plan, const char *target) {
+static const struct rootless_bind *find(const struct rootless_bindplan *plan, const char *target) {
         nd_vector_each (bind, plan) {
                 if (nd_streq(bind->target, target))
                         return bind;
@@ -47,41 +47,41 @@ static const struct nd_bind *find(const nd_bindplan *plan, const char *target) {
 
 static void programs_are_read_only_and_keep_their_paths([[maybe_unused]] void **state) {
         scratch_directory top = machine();
-        nd_cleanup(nd_bindplan_done) nd_bindplan plan = {};
-        struct nd_bindplan_facts f = facts(top);
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+        struct rootless_bindplan_facts f = facts(top);
 
-        expect_ok(nd_bindplan_make(&f, &plan));
-        assert_int_equal(find(&plan, "/usr")->kind, ND_BIND_TREE);
+        expect_ok(rootless_bindplan_make(&f, &plan));
+        assert_int_equal(find(&plan, "/usr")->kind, BIND_TREE);
         assert_true(find(&plan, "/usr")->read_only);
-        assert_int_equal(find(&plan, "/bin")->kind, ND_BIND_SYMLINK);
+        assert_int_equal(find(&plan, "/bin")->kind, BIND_SYMLINK);
         assert_string_equal(find(&plan, "/bin")->source, "usr/bin");
         assert_null(find(&plan, "/lib64"));
 }
 
 static void etc_is_copied_but_for_what_a_node_writes_itself([[maybe_unused]] void **state) {
         scratch_directory top = machine();
-        nd_cleanup(nd_bindplan_done) nd_bindplan plan = {};
-        struct nd_bindplan_facts f = facts(top);
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+        struct rootless_bindplan_facts f = facts(top);
 
-        expect_ok(nd_bindplan_make(&f, &plan));
-        assert_int_equal(find(&plan, "/etc/passwd")->kind, ND_BIND_COPY);
+        expect_ok(rootless_bindplan_make(&f, &plan));
+        assert_int_equal(find(&plan, "/etc/passwd")->kind, BIND_COPY);
         assert_true(find(&plan, "/etc/ssl")->read_only);
-        assert_int_equal(find(&plan, "/etc/localtime")->kind, ND_BIND_SYMLINK);
+        assert_int_equal(find(&plan, "/etc/localtime")->kind, BIND_SYMLINK);
         assert_null(find(&plan, "/etc/cni"));
-        assert_int_equal(find(&plan, "/etc/resolv.conf")->kind, ND_BIND_TEXT);
+        assert_int_equal(find(&plan, "/etc/resolv.conf")->kind, BIND_TEXT);
         assert_string_equal(find(&plan, "/etc/resolv.conf")->source, "nameserver 169.254.1.1\n");
         assert_string_equal(find(&plan, "/etc/hostname")->source, "n\n");
 }
 
 static void nothing_of_home_run_and_tmp_is_there_but_our_own([[maybe_unused]] void **state) {
         scratch_directory top = machine();
-        nd_cleanup(nd_bindplan_done) nd_bindplan plan = {};
-        struct nd_bindplan_facts f = facts(top);
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+        struct rootless_bindplan_facts f = facts(top);
 
         f.data = "/home/u/.local/share/nodens/n";
-        expect_ok(nd_bindplan_make(&f, &plan));
+        expect_ok(rootless_bindplan_make(&f, &plan));
         nd_vector_each (bind, &plan) {
-                bool of_machine = bind->kind == ND_BIND_TREE || bind->kind == ND_BIND_FILE || bind->kind == ND_BIND_COPY;
+                bool of_machine = bind->kind == BIND_TREE || bind->kind == BIND_FILE || bind->kind == BIND_COPY;
 
                 if (!of_machine)
                         continue;
@@ -90,18 +90,18 @@ static void nothing_of_home_run_and_tmp_is_there_but_our_own([[maybe_unused]] vo
                             nd_has_prefix(bind->source, f.api));
         }
         assert_string_equal(find(&plan, "/var/lib")->source, "/home/u/.local/share/nodens/n/lib");
-        assert_int_equal(find(&plan, "/tmp")->kind, ND_BIND_TMPFS);
+        assert_int_equal(find(&plan, "/tmp")->kind, BIND_TMPFS);
         assert_true(find(&plan, f.api)->read_only);
         assert_string_equal(find(&plan, "/dev/kmsg")->source, "/dev/null");
 }
 
 static void more_is_there_when_it_is_asked_for([[maybe_unused]] void **state) {
         scratch_directory top = machine();
-        nd_cleanup(nd_bindplan_done) nd_bindplan plan = {};
-        struct nd_bindplan_facts f = facts(top);
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+        struct rootless_bindplan_facts f = facts(top);
 
         f.binds = "/home/u/project,,/srv/models:ro";
-        expect_ok(nd_bindplan_make(&f, &plan));
+        expect_ok(rootless_bindplan_make(&f, &plan));
         assert_false(find(&plan, "/home/u/project")->read_only);
         assert_true(find(&plan, "/srv/models")->read_only);
 }
@@ -112,25 +112,25 @@ static void sockets_and_keys_are_refused_even_when_asked_for([[maybe_unused]] vo
         scratch_directory top = machine();
 
         for (size_t i = 0; i < nd_count_of(refused); i++) {
-                nd_cleanup(nd_bindplan_done) nd_bindplan plan = {};
-                struct nd_bindplan_facts f = facts(top);
+                nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+                struct rootless_bindplan_facts f = facts(top);
 
                 f.binds = refused[i];
-                expect_error(nd_bindplan_make(&f, &plan), ND_DENIED, "is refused");
+                expect_error(rootless_bindplan_make(&f, &plan), ND_DENIED, "is refused");
         }
 }
 
 static void a_link_does_not_lead_where_a_path_may_not([[maybe_unused]] void **state) {
         scratch_directory top = machine();
-        nd_cleanup(nd_bindplan_done) nd_bindplan plan = {};
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
         nd_autofree char *link = nd_format("%s/srv/sly", top), *to = nd_format("%s/run/user/1000", top);
-        struct nd_bindplan_facts f = facts(top);
+        struct rootless_bindplan_facts f = facts(top);
 
         assert_int_equal(symlink(to, link), 0);
         f.binds = "/srv/sly";
-        expect_error(nd_bindplan_make(&f, &plan), ND_DENIED, "is refused");
+        expect_error(rootless_bindplan_make(&f, &plan), ND_DENIED, "is refused");
         f.binds = "/srv/absent";
-        expect_error(nd_bindplan_make(&f, &plan), ND_NOT_FOUND, "/srv/absent");
+        expect_error(rootless_bindplan_make(&f, &plan), ND_NOT_FOUND, "/srv/absent");
 }
 
 int main(void) {

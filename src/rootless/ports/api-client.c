@@ -15,15 +15,15 @@ enum {
 };
 
 static struct nd_error *connect_api(const char *name, int *ret_fd) {
-        nd_cleanup(nd_node_done) struct nd_node node = ND_NODE_NONE;
-        nd_cleanup(nd_node_record_done) struct nd_node_record record = {};
+        nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
+        nd_cleanup(rootless_node_record_done) struct rootless_node_record record = {};
         nd_autofree char *path = nullptr;
         nd_autoclose int pidfd = -EBADF, fd = -EBADF;
         struct timeval patience = {.tv_sec = PATIENCE_S};
         struct sockaddr_un address;
 
-        nd_try(nd_node_open(name, false, &node));
-        nd_try(nd_node_holder(&node, &record, &pidfd));
+        nd_try(rootless_node_open(name, false, &node));
+        nd_try(rootless_node_open_init(&node, &record, &pidfd));
         path = nd_format("%s/api/api.sock", node.path);
         nd_try(nd_unix_address(path, &address));
         for (int i = 0; i < WAITS; i++) {
@@ -62,7 +62,7 @@ static struct nd_error *exchange(const char *name, const struct nd_text *request
 
 struct nd_error *rootless_api_request(const char *name, const char *method, const char *path, const char *body,
                                       yyjson_doc **ret) {
-        nd_autotext request = ND_TEXT(ND_API_REQUEST), answer = ND_TEXT(ND_API_ANSWER);
+        nd_autotext request = ND_TEXT(API_REQUEST_BYTES), answer = ND_TEXT(API_RESPONSE_BYTES);
         const char *content, *message;
         nd_autojson doc = nullptr;
         bool good;
@@ -77,7 +77,7 @@ struct nd_error *rootless_api_request(const char *name, const char *method, cons
         content += strlen("\r\n\r\n");
         if (good && *content == '\0')
                 return nullptr;
-        nd_try(nd_json_parse(content, strlen(content), ND_API_ANSWER, &doc));
+        nd_try(nd_json_parse(content, strlen(content), API_RESPONSE_BYTES, &doc));
         message = yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(doc), "message"));
         if (!good)
                 return nd_error_received(ND_INTERNAL, 0, message ? message : "an error without a text");
@@ -85,26 +85,26 @@ struct nd_error *rootless_api_request(const char *name, const char *method, cons
         return nullptr;
 }
 
-struct nd_error *nd_publish(const char *name, const char *text, uint64_t *ret_id) {
+struct nd_error *rootless_api_publish(const char *name, const char *text, uint64_t *ret_id) {
         nd_autotext body = ND_TEXT(4096);
         struct nd_json_out out = {.text = &body};
         nd_autojson doc = nullptr;
-        struct nd_port_spec spec;
+        struct rootless_port_spec spec;
 
-        nd_try(nd_port_parse(text, &spec));
-        nd_port_write(&out, nullptr, &spec);
+        nd_try(rootless_port_parse(text, &spec));
+        rootless_port_write_json(&out, nullptr, &spec);
         nd_try(rootless_api_request(name, "POST", "/v1/ports", body.bytes, &doc));
         *ret_id = yyjson_get_uint(yyjson_obj_get(yyjson_doc_get_root(doc), "id"));
         return nullptr;
 }
 
-struct nd_error *nd_publish_list(const char *name, const char *list) {
+struct nd_error *rootless_api_publish_list(const char *name, const char *list) {
         nd_autofree char *copy = nd_strdup(list);
         char *rest = copy, *word;
         uint64_t id;
 
         while ((word = strsep(&rest, ",")))
                 if (*word)
-                        nd_try(nd_publish(name, word, &id));
+                        nd_try(rootless_api_publish(name, word, &id));
         return nullptr;
 }

@@ -10,5 +10,5 @@
                                                     yyjson_doc **ret);
 
 /* Publishes one port, and ports between commas. */
-[[nodiscard]] struct nd_error *nd_publish(const char *name, const char *text, uint64_t *ret_id);
-[[nodiscard]] struct nd_error *nd_publish_list(const char *name, const char *list);
+[[nodiscard]] struct nd_error *rootless_api_publish(const char *name, const char *text, uint64_t *ret_id);
+[[nodiscard]] struct nd_error *rootless_api_publish_list(const char *name, const char *list);

@@ -29,7 +29,7 @@ static void write_answer(struct nd_text *ret, unsigned status, const struct nd_t
 }
 
 static void write_error(struct nd_text *ret, unsigned status, const char *words) {
-        nd_autotext body = ND_TEXT(ND_API_BODY);
+        nd_autotext body = ND_TEXT(API_BODY_BYTES);
         struct nd_json_out out = {.text = &body};
 
         nd_json_open(&out, nullptr, '{');
@@ -40,7 +40,7 @@ static void write_error(struct nd_text *ret, unsigned status, const char *words)
 
 /* ---- what can be asked */
 
-static void write_counters(struct nd_json_out *out, const struct nd_port *port, bool kept) {
+static void write_counters(struct nd_json_out *out, const struct rootless_port *port, bool kept) {
         nd_json_bool(out, "clientAddressKept", kept);
         nd_json_open(out, "counters", '{');
         nd_json_number(out, "connections", port->connections);
@@ -53,16 +53,16 @@ static void write_counters(struct nd_json_out *out, const struct nd_port *port, 
                 nd_json_string(out, "error", port->why);
 }
 
-static unsigned get_ports(const struct nd_api_backend *backend, struct nd_text *body) {
+static unsigned get_ports(const struct rootless_api_backend *backend, struct nd_text *body) {
         struct nd_json_out out = {.text = body};
         bool kept = false;
-        const nd_ports *ports = backend->list(backend->userdata, &kept);
+        const struct rootless_ports *ports = backend->list(backend->userdata, &kept);
 
         nd_json_open(&out, nullptr, '[');
         nd_vector_each (port, ports) {
                 nd_json_open(&out, nullptr, '{');
                 nd_json_number(&out, "id", port->id);
-                nd_port_write(&out, "spec", &port->spec);
+                rootless_port_write_json(&out, "spec", &port->spec);
                 write_counters(&out, port, kept);
                 nd_json_close(&out, '}');
         }
@@ -70,24 +70,24 @@ static unsigned get_ports(const struct nd_api_backend *backend, struct nd_text *
         return 200;
 }
 
-static struct nd_error *post_port(const struct nd_api_backend *backend, const char *bytes, size_t length,
+static struct nd_error *post_port(const struct rootless_api_backend *backend, const char *bytes, size_t length,
                                   struct nd_text *body) {
         struct nd_json_out out = {.text = body};
         nd_autojson doc = nullptr;
-        struct nd_port_spec spec;
-        const struct nd_port *port;
+        struct rootless_port_spec spec;
+        const struct rootless_port *port;
 
-        nd_try(nd_json_parse(bytes, length, ND_API_BODY, &doc));
-        nd_try(nd_port_read(yyjson_doc_get_root(doc), &spec));
+        nd_try(nd_json_parse(bytes, length, API_BODY_BYTES, &doc));
+        nd_try(rootless_port_read_json(yyjson_doc_get_root(doc), &spec));
         nd_try(backend->add(backend->userdata, &spec, &port));
         nd_json_open(&out, nullptr, '{');
         nd_json_number(&out, "id", port->id);
-        nd_port_write(&out, "spec", &port->spec);
+        rootless_port_write_json(&out, "spec", &port->spec);
         nd_json_close(&out, '}');
         return nullptr;
 }
 
-static void get_info(const struct nd_api_backend *backend, struct nd_text *body) {
+static void get_info(const struct rootless_api_backend *backend, struct nd_text *body) {
         struct nd_json_out out = {.text = body};
 
         nd_json_open(&out, nullptr, '{');
@@ -95,7 +95,7 @@ static void get_info(const struct nd_api_backend *backend, struct nd_text *body)
         nd_json_close(&out, '}');
 }
 
-static struct nd_error *delete_port(const struct nd_api_backend *backend, const char *text) {
+static struct nd_error *delete_port(const struct rootless_api_backend *backend, const char *text) {
         uint64_t id;
 
         if (nd_parse_u64(text, UINT32_MAX, &id) < 0)
@@ -104,7 +104,7 @@ static struct nd_error *delete_port(const struct nd_api_backend *backend, const 
 }
 
 /* The status; RootlessKit answers every refusal with 400. */
-static struct nd_error *route(const struct nd_api_backend *backend, const struct nd_http_head *head, const char *bytes,
+static struct nd_error *route(const struct rootless_api_backend *backend, const struct nd_http_head *head, const char *bytes,
                               size_t length, struct nd_text *body, unsigned *status) {
         bool get = nd_streq(head->method, "GET");
 
@@ -127,15 +127,15 @@ static struct nd_error *route(const struct nd_api_backend *backend, const struct
         return nullptr;
 }
 
-bool nd_api_answer(const struct nd_api_backend *backend, const char *bytes, size_t length, struct nd_text *ret) {
+bool rootless_api_respond(const struct rootless_api_backend *backend, const char *bytes, size_t length, struct nd_text *ret) {
         nd_autohead head = {};
-        nd_autotext body = ND_TEXT(ND_API_ANSWER - 4096);
+        nd_autotext body = ND_TEXT(API_RESPONSE_BYTES - 4096);
         nd_autoerror struct nd_error *error = nullptr;
         const char *content = "";
         size_t content_length = 0, used = 0;
         unsigned status = 400;
 
-        error = nd_http_request_read(bytes, length, ND_API_BODY, &head, &content, &content_length, &used);
+        error = nd_http_request_read(bytes, length, API_BODY_BYTES, &head, &content, &content_length, &used);
         if (!error && used == 0)
                 return false;
         if (!error)

@@ -12,18 +12,19 @@
 #include "rootless/ports/ports.h"
 
 enum {
-        ND_API_BODY = 64 * 1024,
-        ND_API_REQUEST = 128 * 1024, /* most of a request, its head included */
-        ND_API_ANSWER = 4 * 1024 * 1024,
+        API_BODY_BYTES = 64 * 1024,
+        API_REQUEST_BYTES = 128 * 1024, /* most of a request, its head included */
+        API_RESPONSE_BYTES = 4 * 1024 * 1024,
 };
 
-struct nd_api_backend {
+struct rootless_api_backend {
         void *userdata;
         void (*info)(void *userdata, struct nd_json_out *out); /* adds the fields of an open object */
-        const nd_ports *(*list)(void *userdata, bool *ret_kept);
-        struct nd_error *(*add)(void *userdata, const struct nd_port_spec *spec, const struct nd_port **ret);
+        const struct rootless_ports *(*list)(void *userdata, bool *ret_kept);
+        struct nd_error *(*add)(void *userdata, const struct rootless_port_spec *spec, const struct rootless_port **ret);
         struct nd_error *(*remove)(void *userdata, uint64_t id);
 };
 
 /* Answers what has come so far; false while the request is not whole. */
-[[nodiscard]] bool nd_api_answer(const struct nd_api_backend *backend, const char *bytes, size_t length, struct nd_text *ret);
+[[nodiscard]] bool rootless_api_respond(const struct rootless_api_backend *backend, const char *bytes, size_t length,
+                                        struct nd_text *ret);

@@ -43,17 +43,17 @@ typedef nd_vector(uint64_t) nd_numbers;
 
 struct controller {
         sd_event *loop;
-        struct nd_node node;
-        struct nd_node_record record;
+        struct rootless_node node;
+        struct rootless_node_record record;
         int pidfd, lock, data, listener;
-        nd_ports ports;
+        struct rootless_ports ports;
         uint64_t next;
         int forwarder; /* -EBADF while there is none */
         sd_event_source *forwarder_gone;
         sd_event_source *again;
         size_t connections;
         bool kept; /* the forwarder's word */
-        struct nd_api_backend backend;
+        struct rootless_api_backend backend;
 };
 
 /* One client of the API. */
@@ -72,35 +72,35 @@ static int family_of(int slot) {
 
 /* ---- the forwarder */
 
-static struct nd_error *tell_listen(struct controller *c, struct nd_port *port, int slot) {
+static struct nd_error *tell_listen(struct controller *c, struct rootless_port *port, int slot) {
         nd_autofree char *id = nd_format("%llu", (unsigned long long) port->id),
                          *child_port = nd_format("%u", port->spec.child_port);
-        nd_autotext text = ND_CONTROL_TEXT;
-        char spec[ND_PORT_TEXT], child[ND_ADDRESS_TEXT];
+        nd_autotext text = CONTROL_TEXT;
+        char spec[PORT_TEXT], child[ND_ADDRESS_TEXT];
 
-        nd_control_begin(&text, "listen");
-        nd_control_add(&text, "id", id);
-        nd_control_add(&text, "spec", nd_port_text(&port->spec, spec));
-        nd_control_add(&text, "type", port->spec.stream ? "tcp" : "udp");
-        nd_control_add(&text, "family", slot == 0 ? "4" : "6");
-        nd_control_add(&text, "port", child_port);
+        rootless_control_begin(&text, "listen");
+        rootless_control_add(&text, "id", id);
+        rootless_control_add(&text, "spec", rootless_port_format(&port->spec, spec));
+        rootless_control_add(&text, "type", port->spec.stream ? "tcp" : "udp");
+        rootless_control_add(&text, "family", slot == 0 ? "4" : "6");
+        rootless_control_add(&text, "port", child_port);
         if (port->spec.child.family)
-                nd_control_add(&text, "target", nd_address_text(&port->spec.child, child));
-        nd_try(nd_control_ask(c->forwarder, &text, &port->fds[slot], 1, ASK_US, nullptr));
+                rootless_control_add(&text, "target", nd_address_text(&port->spec.child, child));
+        nd_try(rootless_control_call(c->forwarder, &text, &port->fds[slot], 1, ASK_US, nullptr));
         port->served[slot] = true;
         return nullptr;
 }
 
 static struct nd_error *tell_close(struct controller *c, uint64_t id) {
         nd_autofree char *number = nd_format("%llu", (unsigned long long) id);
-        nd_autotext text = ND_CONTROL_TEXT;
+        nd_autotext text = CONTROL_TEXT;
 
-        nd_control_begin(&text, "close");
-        nd_control_add(&text, "id", number);
-        return nd_control_ask(c->forwarder, &text, nullptr, 0, ASK_US, nullptr);
+        rootless_control_begin(&text, "close");
+        rootless_control_add(&text, "id", number);
+        return rootless_control_call(c->forwarder, &text, nullptr, 0, ASK_US, nullptr);
 }
 
-static struct nd_port *find_port(struct controller *c, uint64_t id) {
+static struct rootless_port *find_port(struct controller *c, uint64_t id) {
         nd_vector_each (port, &c->ports) {
                 if (port->id == id)
                         return port;
@@ -111,12 +111,12 @@ static struct nd_port *find_port(struct controller *c, uint64_t id) {
 /* One listening socket that the forwarder has. */
 struct listed {
         uint64_t id;
-        char spec[ND_PORT_TEXT];
+        char spec[PORT_TEXT];
         int slot;
         uint64_t connections, active, refused, in, out;
 };
 
-static void read_number(const struct nd_control_field *field, const char *key, uint64_t *ret) {
+static void read_number(const struct rootless_control_field *field, const char *key, uint64_t *ret) {
         if (nd_streq(field->key, key))
                 (void) !nd_parse_u64(field->value, UINT64_MAX, ret);
 }
@@ -124,10 +124,10 @@ static void read_number(const struct nd_control_field *field, const char *key, u
 /* Takes what the forwarder has: its sockets where we have none (an earlier controller made them), and counters. A port that we do not list
  * is one that was being removed. */
 static void take_listed(struct controller *c, const struct listed *listed, int *fd, nd_numbers *strangers) {
-        struct nd_port *port = find_port(c, listed->id);
-        char text[ND_PORT_TEXT];
+        struct rootless_port *port = find_port(c, listed->id);
+        char text[PORT_TEXT];
 
-        if (!port || !nd_streq(nd_port_text(&port->spec, text), listed->spec)) {
+        if (!port || !nd_streq(rootless_port_format(&port->spec, text), listed->spec)) {
                 nd_vector_push(strangers, listed->id);
                 return;
         }
@@ -141,13 +141,13 @@ static void take_listed(struct controller *c, const struct listed *listed, int *
         port->bytes_out += listed->out;
 }
 
-static void read_listed(struct controller *c, struct nd_control *answer, nd_numbers *strangers, uint64_t *ret_next) {
+static void read_listed(struct controller *c, struct rootless_control *answer, nd_numbers *strangers, uint64_t *ret_next) {
         struct listed listed = {};
         size_t seen = 0;
 
         *ret_next = 0;
         for (size_t i = 0; i <= answer->fields.count; i++) {
-                const struct nd_control_field *field = i < answer->fields.count ? &answer->fields.items[i] : nullptr;
+                const struct rootless_control_field *field = i < answer->fields.count ? &answer->fields.items[i] : nullptr;
 
                 /* An id begins the next one, and the end ends the last. */
                 if (listed.id > 0 && (!field || nd_streq(field->key, "id") || nd_streq(field->key, "next"))) {
@@ -182,13 +182,13 @@ static struct nd_error *ask_list(struct controller *c, nd_numbers *strangers) {
                 port->connections = port->active = port->refused = port->bytes_in = port->bytes_out = 0;
         }
         do {
-                nd_cleanup(nd_control_done) struct nd_control answer = {};
+                nd_cleanup(rootless_control_done) struct rootless_control answer = {};
                 nd_autofree char *number = nd_format("%llu", (unsigned long long) from);
-                nd_autotext text = ND_CONTROL_TEXT;
+                nd_autotext text = CONTROL_TEXT;
 
-                nd_control_begin(&text, "list");
-                nd_control_add(&text, "from", number);
-                nd_try(nd_control_ask(c->forwarder, &text, nullptr, 0, ASK_US, &answer));
+                rootless_control_begin(&text, "list");
+                rootless_control_add(&text, "from", number);
+                nd_try(rootless_control_call(c->forwarder, &text, nullptr, 0, ASK_US, &answer));
                 read_listed(c, &answer, strangers, &from);
         } while (from > 0);
         return nullptr;
@@ -243,13 +243,13 @@ static struct nd_error *find_forwarder(struct controller *c) {
 
 /* ---- listening */
 
-static void port_listen(struct controller *c, struct nd_port *port) {
+static void port_listen(struct controller *c, struct rootless_port *port) {
         for (int slot = 0; slot < FAMILIES; slot++) {
                 nd_autoerror struct nd_error *error = nullptr;
 
                 if (port->fds[slot] >= 0)
                         continue;
-                error = nd_port_listen(&port->spec, family_of(slot), &port->fds[slot]);
+                error = rootless_port_listen(&port->spec, family_of(slot), &port->fds[slot]);
                 if (error) {
                         if (!port->why)
                                 nd_log(ND_LOG_WARNING, "a port is not published", nd_field("node", c->node.name),
@@ -298,13 +298,13 @@ static void on_info(void *userdata, struct nd_json_out *out) {
         static const char *const protocols[] = {"tcp", "tcp4", "tcp6", "udp", "udp4", "udp6"};
         struct controller *c = userdata;
         nd_autofree char *state = nd_format("%s/api", c->node.path), *resolv = nullptr;
-        enum nd_net_driver driver;
-        struct nd_netplan plan = {};
+        enum rootless_net_driver driver;
+        struct rootless_netplan plan = {};
         char text[ND_ADDRESS_TEXT];
-        nd_autoerror struct nd_error *error = nd_net_driver_parse(c->record.net, &driver);
+        nd_autoerror struct nd_error *error = rootless_net_driver_parse(c->record.net, &driver);
 
         if (!error)
-                error = nd_launch_network(c->node.name, driver, c->record.mtu, &plan, &resolv);
+                error = rootless_network_discover(c->node.name, driver, c->record.mtu, &plan, &resolv);
         nd_json_string(out, "apiVersion", "1.1.2");
         nd_json_string(out, "version", "nodens");
         nd_json_string(out, "stateDir", state);
@@ -330,7 +330,7 @@ static void on_info(void *userdata, struct nd_json_out *out) {
         nd_json_close(out, '}');
 }
 
-static const nd_ports *on_list(void *userdata, bool *ret_kept) {
+static const struct rootless_ports *on_list(void *userdata, bool *ret_kept) {
         struct controller *c = userdata;
 
         sync_ports(c);
@@ -339,30 +339,30 @@ static const nd_ports *on_list(void *userdata, bool *ret_kept) {
 }
 
 static struct nd_error *save(struct controller *c) {
-        return nd_ports_save(c->data >= 0 ? c->data : c->node.fd, &c->ports, c->next);
+        return rootless_ports_save(c->data >= 0 ? c->data : c->node.fd, &c->ports, c->next);
 }
 
 static void drop_last(struct controller *c) {
-        nd_port_done(&c->ports.items[--c->ports.count]);
+        rootless_port_done(&c->ports.items[--c->ports.count]);
 }
 
-static struct nd_error *on_add(void *userdata, const struct nd_port_spec *spec, const struct nd_port **ret) {
+static struct nd_error *on_add(void *userdata, const struct rootless_port_spec *spec, const struct rootless_port **ret) {
         struct controller *c = userdata;
-        struct nd_port port = {.id = c->next, .spec = *spec, .fds = {-EBADF, -EBADF}};
+        struct rootless_port port = {.id = c->next, .spec = *spec, .fds = {-EBADF, -EBADF}};
         struct nd_error *error;
-        char text[ND_PORT_TEXT];
+        char text[PORT_TEXT];
 
         nd_vector_each (other, &c->ports) {
-                if (nd_port_same(&other->spec, spec))
+                if (rootless_port_equal(&other->spec, spec))
                         return nd_error_new(ND_EXISTS, EEXIST, "%s is published already, with the id %llu",
-                                            nd_port_text(spec, text), (unsigned long long) other->id);
+                                            rootless_port_format(spec, text), (unsigned long long) other->id);
         }
-        if (c->ports.count == ND_PORTS)
-                return nd_error_new(ND_EXHAUSTED, 0, "%d ports are published already", ND_PORTS);
+        if (c->ports.count == PORTS_MAX)
+                return nd_error_new(ND_EXHAUSTED, 0, "%d ports are published already", PORTS_MAX);
         for (int slot = 0; slot < FAMILIES; slot++) {
-                error = nd_port_listen(spec, family_of(slot), &port.fds[slot]);
+                error = rootless_port_listen(spec, family_of(slot), &port.fds[slot]);
                 if (error) {
-                        nd_port_done(&port);
+                        rootless_port_done(&port);
                         return error;
                 }
         }
@@ -380,11 +380,11 @@ static struct nd_error *on_add(void *userdata, const struct nd_port_spec *spec, 
 
 static struct nd_error *on_remove(void *userdata, uint64_t id) {
         struct controller *c = userdata;
-        struct nd_port *port = find_port(c, id);
+        struct rootless_port *port = find_port(c, id);
 
         if (!port)
                 return nd_error_new(ND_NOT_FOUND, ENOENT, "no port has the id %llu", (unsigned long long) id);
-        nd_port_done(port);
+        rootless_port_done(port);
         c->ports.count--;
         memmove(port, port + 1, (size_t) (c->ports.items + c->ports.count - port) * sizeof *port);
         nd_try(save(c));
@@ -438,7 +438,7 @@ static int on_request([[maybe_unused]] sd_event_source *source, int fd, [[maybe_
                 request_free(r);
                 return 0;
         }
-        if (nd_api_answer(&r->controller->backend, r->bytes.bytes, r->bytes.length, &r->answer))
+        if (rootless_api_respond(&r->controller->backend, r->bytes.bytes, r->bytes.length, &r->answer))
                 send_answer(r);
         return 0;
 }
@@ -452,8 +452,10 @@ static int on_client([[maybe_unused]] sd_event_source *source, int listener, [[m
         if (fd < 0 || c->connections == CONNECTIONS)
                 return 0;
         r = nd_new(struct request);
-        *r = (struct request) {
-                .controller = c, .fd = nd_take_fd(fd), .bytes = ND_TEXT(ND_API_REQUEST), .answer = ND_TEXT(ND_API_ANSWER)};
+        *r = (struct request) {.controller = c,
+                               .fd = nd_take_fd(fd),
+                               .bytes = ND_TEXT(API_REQUEST_BYTES),
+                               .answer = ND_TEXT(API_RESPONSE_BYTES)};
         c->connections++;
         if (sd_event_add_io(c->loop, &r->source, r->fd, EPOLLIN, on_request, r) < 0 ||
             sd_event_add_time_relative(c->loop, &r->deadline, CLOCK_MONOTONIC, REQUEST_US, 0, on_late, r) < 0)
@@ -488,12 +490,12 @@ static struct nd_error *open_all(struct controller *c, const char *name) {
 
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "make an event loop");
-        nd_try(nd_node_open(name, false, &c->node));
-        nd_try(nd_node_lock_part(&c->node, "api.lock", &c->lock));
-        nd_try(nd_node_holder(&c->node, &c->record, &c->pidfd));
+        nd_try(rootless_node_open(name, false, &c->node));
+        nd_try(rootless_node_lock_service(&c->node, "api.lock", &c->lock));
+        nd_try(rootless_node_open_init(&c->node, &c->record, &c->pidfd));
         if (c->record.data)
                 nd_try(nd_dir_open(AT_FDCWD, c->record.data, &c->data));
-        return nd_ports_load(c->data >= 0 ? c->data : c->node.fd, &c->ports, &c->next);
+        return rootless_ports_load(c->data >= 0 ? c->data : c->node.fd, &c->ports, &c->next);
 }
 
 static struct nd_error *serve(struct controller *c, const char *name) {
@@ -517,19 +519,19 @@ static struct nd_error *serve(struct controller *c, const char *name) {
 static void controller_done(struct controller *c) {
         forget_forwarder(c);
         sd_event_source_disable_unref(c->again);
-        nd_ports_done(&c->ports);
+        rootless_ports_done(&c->ports);
         nd_close_fd(&c->listener);
         nd_close_fd(&c->data);
         nd_close_fd(&c->lock);
         nd_close_fd(&c->pidfd);
-        nd_node_record_done(&c->record);
-        nd_node_done(&c->node);
+        rootless_node_record_done(&c->record);
+        rootless_node_done(&c->node);
         sd_event_unref(c->loop);
 }
 
 struct nd_error *rootless_controller_run(const char *name) {
         struct controller c = {
-                .node = ND_NODE_NONE,
+                .node = NODE_NONE,
                 .pidfd = -EBADF,
                 .lock = -EBADF,
                 .data = -EBADF,

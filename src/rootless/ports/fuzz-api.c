@@ -7,7 +7,7 @@
 #include "rootless/ports/api.h"
 
 struct fake {
-        nd_ports ports;
+        struct rootless_ports ports;
         size_t changes;
 };
 
@@ -15,14 +15,14 @@ static void on_info([[maybe_unused]] void *userdata, struct nd_json_out *out) {
         nd_json_string(out, "apiVersion", "1.1.2");
 }
 
-static const nd_ports *on_list(void *userdata, bool *ret_kept) {
+static const struct rootless_ports *on_list(void *userdata, bool *ret_kept) {
         *ret_kept = false;
         return &((struct fake *) userdata)->ports;
 }
 
-static struct nd_error *on_add(void *userdata, const struct nd_port_spec *spec, const struct nd_port **ret) {
+static struct nd_error *on_add(void *userdata, const struct rootless_port_spec *spec, const struct rootless_port **ret) {
         struct fake *f = userdata;
-        struct nd_port port = {.id = f->ports.count + 1, .spec = *spec, .fds = {-EBADF, -EBADF}};
+        struct rootless_port port = {.id = f->ports.count + 1, .spec = *spec, .fds = {-EBADF, -EBADF}};
 
         fuzz_require(spec->parent_port > 0 && spec->child_port > 0);
         f->changes++;
@@ -43,7 +43,7 @@ static void check_answer(const struct nd_text *answer) {
         fuzz_require(strtoull(length + strlen("Content-Length: "), nullptr, 10) == strlen(body + 4));
         if (body[4]) {
                 nd_autojson doc = nullptr;
-                nd_autoerror struct nd_error *error = nd_json_parse(body + 4, strlen(body + 4), ND_API_ANSWER, &doc);
+                nd_autoerror struct nd_error *error = nd_json_parse(body + 4, strlen(body + 4), API_RESPONSE_BYTES, &doc);
 
                 fuzz_require(!error);
         }
@@ -51,17 +51,19 @@ static void check_answer(const struct nd_text *answer) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct fake f = {};
-        struct nd_api_backend backend = {.userdata = &f, .info = on_info, .list = on_list, .add = on_add, .remove = on_remove};
-        nd_autotext answer = ND_TEXT(ND_API_ANSWER), early = ND_TEXT(ND_API_ANSWER);
+        struct rootless_api_backend backend = {
+                .userdata = &f, .info = on_info, .list = on_list, .add = on_add, .remove = on_remove};
+        nd_autotext answer = ND_TEXT(API_RESPONSE_BYTES), early = ND_TEXT(API_RESPONSE_BYTES);
 
-        if (nd_api_answer(&backend, (const char *) data, size, &answer)) {
+        if (rootless_api_respond(&backend, (const char *) data, size, &answer)) {
                 check_answer(&answer);
                 fuzz_require(f.changes <= 1);
         } else {
                 fuzz_require(f.changes == 0 && answer.length == 0);
                 if (size > 0) /* what is not whole was not whole before */
-                        fuzz_require(!nd_api_answer(&backend, (const char *) data, size - 1, &early) || early.length > 0);
+                        fuzz_require(!rootless_api_respond(&backend, (const char *) data, size - 1, &early) ||
+                                     early.length > 0);
         }
-        nd_ports_done(&f.ports);
+        rootless_ports_done(&f.ports);
         return 0;
 }

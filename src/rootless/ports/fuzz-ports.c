@@ -7,22 +7,22 @@
 #include "rootless/ports/ports.h"
 
 static void words(const char *text) {
-        struct nd_port_spec spec, again;
-        nd_autoerror struct nd_error *error = nd_port_parse(text, &spec), *second = nullptr;
-        char written[ND_PORT_TEXT];
+        struct rootless_port_spec spec, again;
+        nd_autoerror struct nd_error *error = rootless_port_parse(text, &spec), *second = nullptr;
+        char written[PORT_TEXT];
 
         if (error)
                 return;
         fuzz_require(spec.parent_port > 0 && spec.child_port > 0);
-        (void) nd_port_text(&spec, written);
-        second = nd_port_parse(written, &again);
-        fuzz_require(!second && nd_port_same(&spec, &again));
+        (void) rootless_port_format(&spec, written);
+        second = rootless_port_parse(written, &again);
+        fuzz_require(!second && rootless_port_equal(&spec, &again));
 }
 
 static void file(const char *bytes, size_t length) {
-        nd_cleanup(nd_ports_done) nd_ports ports = {}, again = {};
+        nd_cleanup(rootless_ports_done) struct rootless_ports ports = {}, again = {};
         uint64_t next = 0, next_again = 0;
-        nd_autoerror struct nd_error *error = nd_ports_parse(bytes, length, &ports, &next), *second = nullptr;
+        nd_autoerror struct nd_error *error = rootless_ports_parse(bytes, length, &ports, &next), *second = nullptr;
         nd_autofree char *text = nullptr;
 
         if (error)
@@ -30,11 +30,11 @@ static void file(const char *bytes, size_t length) {
         nd_vector_each (port, &ports) {
                 fuzz_require(port->id > 0 && port->id < next);
         }
-        text = nd_ports_text(&ports, next);
-        second = nd_ports_parse(text, strlen(text), &again, &next_again);
+        text = rootless_ports_format(&ports, next);
+        second = rootless_ports_parse(text, strlen(text), &again, &next_again);
         fuzz_require(!second && again.count == ports.count && next_again == next);
         for (size_t i = 0; i < ports.count; i++)
-                fuzz_require(nd_port_same(&ports.items[i].spec, &again.items[i].spec) &&
+                fuzz_require(rootless_port_equal(&ports.items[i].spec, &again.items[i].spec) &&
                              ports.items[i].id == again.items[i].id);
 }
 

@@ -13,16 +13,16 @@
 
 enum { BACKLOG = 4096 };
 
-void nd_port_done(struct nd_port *port) {
+void rootless_port_done(struct rootless_port *port) {
         nd_close_fd(&port->fds[0]);
         nd_close_fd(&port->fds[1]);
         free(port->why);
-        *port = (struct nd_port) {.fds = {-EBADF, -EBADF}};
+        *port = (struct rootless_port) {.fds = {-EBADF, -EBADF}};
 }
 
-void nd_ports_done(nd_ports *ports) {
+void rootless_ports_done(struct rootless_ports *ports) {
         nd_vector_each (port, ports) {
-                nd_port_done(port);
+                rootless_port_done(port);
         }
         nd_vector_done(ports);
 }
@@ -36,7 +36,7 @@ static const struct {
 } protocols[] = {{"tcp", true, 0},  {"tcp4", true, AF_INET},  {"tcp6", true, AF_INET6},
                  {"udp", false, 0}, {"udp4", false, AF_INET}, {"udp6", false, AF_INET6}};
 
-static struct nd_error *set_protocol(const char *name, struct nd_port_spec *spec) {
+static struct nd_error *set_protocol(const char *name, struct rootless_port_spec *spec) {
         for (size_t i = 0; i < nd_count_of(protocols); i++)
                 if (nd_streq(name, protocols[i].name)) {
                         spec->stream = protocols[i].stream;
@@ -46,7 +46,7 @@ static struct nd_error *set_protocol(const char *name, struct nd_port_spec *spec
         return nd_error_new(ND_INVALID, 0, "no protocol '%.16s'; there are tcp, tcp4, tcp6, udp, udp4 and udp6", name);
 }
 
-const char *nd_port_protocol(const struct nd_port_spec *spec) {
+const char *rootless_port_protocol(const struct rootless_port_spec *spec) {
         for (size_t i = 0; i < nd_count_of(protocols); i++)
                 if (spec->stream == protocols[i].stream && spec->only == protocols[i].only)
                         return protocols[i].name;
@@ -62,12 +62,12 @@ static struct nd_error *set_address(const char *text, const char *whose, struct 
         return nullptr;
 }
 
-static struct nd_error *check(const struct nd_port_spec *spec) {
+static struct nd_error *check(const struct rootless_port_spec *spec) {
         if (spec->parent_port == 0 || spec->child_port == 0)
                 return nd_error_new(ND_INVALID, 0, "a port must be 1 to 65535, on the machine and in the node");
         if (spec->parent.family && spec->only && spec->parent.family != spec->only)
                 return nd_error_new(ND_INVALID, 0, "the address and the protocol %s are of different families",
-                                    nd_port_protocol(spec));
+                                    rootless_port_protocol(spec));
         return nullptr;
 }
 
@@ -106,7 +106,7 @@ static bool is_number(const char *word) {
         return word[0] != '\0' && strspn(word, "0123456789") == strlen(word);
 }
 
-static struct nd_error *set_words(char *const *words, size_t count, struct nd_port_spec *spec) {
+static struct nd_error *set_words(char *const *words, size_t count, struct rootless_port_spec *spec) {
         size_t at = 0;
 
         if (count > 1 && !is_number(words[0]))
@@ -120,9 +120,9 @@ static struct nd_error *set_words(char *const *words, size_t count, struct nd_po
         return at == count ? nullptr : nd_error_new(ND_INVALID, 0, "too many parts");
 }
 
-struct nd_error *nd_port_parse(const char *text, struct nd_port_spec *ret) {
+struct nd_error *rootless_port_parse(const char *text, struct rootless_port_spec *ret) {
         enum { WORDS = 4, BYTES = 2 * INET6_ADDRSTRLEN + 32 };
-        struct nd_port_spec spec = {.stream = true};
+        struct rootless_port_spec spec = {.stream = true};
         char copy[BYTES], *words[WORDS], *rest = copy, *slash;
         size_t count = 0;
         struct nd_error *error = nullptr;
@@ -160,19 +160,19 @@ static size_t add_address(char *buffer, size_t size, const struct nd_address *ad
         return (size_t) snprintf(buffer, size, address->family == AF_INET6 ? "[%s]:" : "%s:", nd_address_text(address, text));
 }
 
-const char *nd_port_text(const struct nd_port_spec *spec, char buffer[static ND_PORT_TEXT]) {
-        size_t at = add_address(buffer, ND_PORT_TEXT, &spec->parent);
+const char *rootless_port_format(const struct rootless_port_spec *spec, char buffer[static PORT_TEXT]) {
+        size_t at = add_address(buffer, PORT_TEXT, &spec->parent);
 
-        at += (size_t) snprintf(buffer + at, ND_PORT_TEXT - at, "%u:", spec->parent_port);
-        at += add_address(buffer + at, ND_PORT_TEXT - at, &spec->child);
-        (void) snprintf(buffer + at, ND_PORT_TEXT - at, "%u/%s", spec->child_port, nd_port_protocol(spec));
+        at += (size_t) snprintf(buffer + at, PORT_TEXT - at, "%u:", spec->parent_port);
+        at += add_address(buffer + at, PORT_TEXT - at, &spec->child);
+        (void) snprintf(buffer + at, PORT_TEXT - at, "%u/%s", spec->child_port, rootless_port_protocol(spec));
         return buffer;
 }
 
-bool nd_port_same(const struct nd_port_spec *a, const struct nd_port_spec *b) {
-        char a_text[ND_PORT_TEXT], b_text[ND_PORT_TEXT];
+bool rootless_port_equal(const struct rootless_port_spec *a, const struct rootless_port_spec *b) {
+        char a_text[PORT_TEXT], b_text[PORT_TEXT];
 
-        return nd_streq(nd_port_text(a, a_text), nd_port_text(b, b_text));
+        return nd_streq(rootless_port_format(a, a_text), rootless_port_format(b, b_text));
 }
 
 /* ---- JSON */
@@ -198,8 +198,8 @@ static struct nd_error *read_port(yyjson_val *object, const char *key, uint16_t 
         return nullptr;
 }
 
-struct nd_error *nd_port_read(yyjson_val *object, struct nd_port_spec *ret) {
-        struct nd_port_spec spec = {.stream = true};
+struct nd_error *rootless_port_read_json(yyjson_val *object, struct rootless_port_spec *ret) {
+        struct rootless_port_spec spec = {.stream = true};
         const char *protocol, *parent, *child;
 
         if (!yyjson_is_obj(object))
@@ -217,11 +217,11 @@ struct nd_error *nd_port_read(yyjson_val *object, struct nd_port_spec *ret) {
         return nullptr;
 }
 
-void nd_port_write(struct nd_json_out *out, const char *key, const struct nd_port_spec *spec) {
+void rootless_port_write_json(struct nd_json_out *out, const char *key, const struct rootless_port_spec *spec) {
         char text[ND_ADDRESS_TEXT];
 
         nd_json_open(out, key, '{');
-        nd_json_string(out, "proto", nd_port_protocol(spec));
+        nd_json_string(out, "proto", rootless_port_protocol(spec));
         if (spec->parent.family)
                 nd_json_string(out, "parentIP", nd_address_text(&spec->parent, text));
         nd_json_number(out, "parentPort", spec->parent_port);
@@ -233,16 +233,16 @@ void nd_port_write(struct nd_json_out *out, const char *key, const struct nd_por
 
 /* ---- the file */
 
-static struct nd_error *parse_list(yyjson_val *list, nd_ports *ports, uint64_t *highest) {
+static struct nd_error *parse_list(yyjson_val *list, struct rootless_ports *ports, uint64_t *highest) {
         yyjson_arr_iter each = yyjson_arr_iter_with(list);
         yyjson_val *item;
 
         while ((item = yyjson_arr_iter_next(&each))) {
-                struct nd_port port = {.fds = {-EBADF, -EBADF}, .id = yyjson_get_uint(yyjson_obj_get(item, "id"))};
+                struct rootless_port port = {.fds = {-EBADF, -EBADF}, .id = yyjson_get_uint(yyjson_obj_get(item, "id"))};
 
-                if (port.id == 0 || port.id > UINT32_MAX || ports->count == ND_PORTS)
-                        return nd_error_new(ND_INVALID, 0, "a port without an id, or more than %d ports", ND_PORTS);
-                nd_try(nd_port_read(yyjson_obj_get(item, "spec"), &port.spec));
+                if (port.id == 0 || port.id > UINT32_MAX || ports->count == PORTS_MAX)
+                        return nd_error_new(ND_INVALID, 0, "a port without an id, or more than %d ports", PORTS_MAX);
+                nd_try(rootless_port_read_json(yyjson_obj_get(item, "spec"), &port.spec));
                 if (port.id > *highest)
                         *highest = port.id;
                 nd_vector_push(ports, port);
@@ -250,12 +250,12 @@ static struct nd_error *parse_list(yyjson_val *list, nd_ports *ports, uint64_t *
         return nullptr;
 }
 
-struct nd_error *nd_ports_parse(const char *text, size_t length, nd_ports *ret, uint64_t *ret_next) {
-        nd_cleanup(nd_ports_done) nd_ports ports = {};
+struct nd_error *rootless_ports_parse(const char *text, size_t length, struct rootless_ports *ret, uint64_t *ret_next) {
+        nd_cleanup(rootless_ports_done) struct rootless_ports ports = {};
         nd_autojson doc = nullptr;
         uint64_t highest = 0, next;
 
-        nd_try(nd_json_parse(text, length, ND_PORTS_BYTES, &doc));
+        nd_try(nd_json_parse(text, length, PORTS_BYTES, &doc));
         if (!yyjson_is_arr(yyjson_obj_get(yyjson_doc_get_root(doc), "ports")))
                 return nd_error_new(ND_INVALID, 0, "not a list of ports");
         nd_try(parse_list(yyjson_obj_get(yyjson_doc_get_root(doc), "ports"), &ports, &highest));
@@ -266,8 +266,8 @@ struct nd_error *nd_ports_parse(const char *text, size_t length, nd_ports *ret, 
         return nullptr;
 }
 
-char *nd_ports_text(const nd_ports *ports, uint64_t next) {
-        nd_autotext text = ND_TEXT(ND_PORTS_BYTES);
+char *rootless_ports_format(const struct rootless_ports *ports, uint64_t next) {
+        nd_autotext text = ND_TEXT(PORTS_BYTES);
         struct nd_json_out out = {.text = &text, .indent = 1};
 
         nd_json_open(&out, nullptr, '{');
@@ -276,7 +276,7 @@ char *nd_ports_text(const nd_ports *ports, uint64_t next) {
         nd_vector_each (port, ports) {
                 nd_json_open(&out, nullptr, '{');
                 nd_json_number(&out, "id", port->id);
-                nd_port_write(&out, "spec", &port->spec);
+                rootless_port_write_json(&out, "spec", &port->spec);
                 nd_json_close(&out, '}');
         }
         nd_json_close(&out, ']');
@@ -285,10 +285,10 @@ char *nd_ports_text(const nd_ports *ports, uint64_t next) {
         return nd_text_steal(&text);
 }
 
-struct nd_error *nd_ports_load(int dirfd, nd_ports *ret, uint64_t *ret_next) {
+struct nd_error *rootless_ports_load(int dirfd, struct rootless_ports *ret, uint64_t *ret_next) {
         nd_autofree char *text = nullptr;
         size_t length;
-        struct nd_error *error = nd_file_read(dirfd, FILE_NAME, ND_PORTS_BYTES, &text, &length);
+        struct nd_error *error = nd_file_read(dirfd, FILE_NAME, PORTS_BYTES, &text, &length);
 
         if (nd_error_errno(error) == ENOENT) {
                 nd_error_free(error);
@@ -296,11 +296,11 @@ struct nd_error *nd_ports_load(int dirfd, nd_ports *ret, uint64_t *ret_next) {
                 return nullptr;
         }
         nd_try(error);
-        return nd_error_wrap(nd_ports_parse(text, length, ret, ret_next), FILE_NAME);
+        return nd_error_wrap(rootless_ports_parse(text, length, ret, ret_next), FILE_NAME);
 }
 
-struct nd_error *nd_ports_save(int dirfd, const nd_ports *ports, uint64_t next) {
-        nd_autofree char *text = nd_ports_text(ports, next);
+struct nd_error *rootless_ports_save(int dirfd, const struct rootless_ports *ports, uint64_t next) {
+        nd_autofree char *text = rootless_ports_format(ports, next);
 
         return nd_file_replace(dirfd, FILE_NAME, text, strlen(text), 0600);
 }
@@ -312,7 +312,7 @@ static int set_option(int fd, int level, int name, int value) {
 }
 
 /* What accepted sockets inherit is set here, once. */
-static int set_options(int fd, const struct nd_port_spec *spec, int family) {
+static int set_options(int fd, const struct rootless_port_spec *spec, int family) {
         int r = family == AF_INET6 ? set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) : 0;
 
         if (r == 0 && spec->stream)
@@ -327,18 +327,18 @@ static int set_options(int fd, const struct nd_port_spec *spec, int family) {
         return r;
 }
 
-static struct nd_error *listen_error(const struct nd_port_spec *spec, int number) {
-        char text[ND_PORT_TEXT];
+static struct nd_error *listen_error(const struct rootless_port_spec *spec, int number) {
+        char text[PORT_TEXT];
         const char *advice = number == EACCES
                                      ? " (as root: sysctl net.ipv4.ip_unprivileged_port_start=N lets users have lower ports)"
                              : number == EADDRINUSE ? " (ss -lptu shows who has it)"
                                                     : "";
 
         return nd_error_new(number == EADDRINUSE ? ND_EXISTS : nd_code_of_errno(number), number, "publish %s%s",
-                            nd_port_text(spec, text), advice);
+                            rootless_port_format(spec, text), advice);
 }
 
-struct nd_error *nd_port_listen(const struct nd_port_spec *spec, int family, int *ret_fd) {
+struct nd_error *rootless_port_listen(const struct rootless_port_spec *spec, int family, int *ret_fd) {
         nd_autoclose int fd = -EBADF;
         struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(spec->parent_port), .sin_addr = spec->parent.v4};
         struct sockaddr_in6 v6 = {

@@ -12,12 +12,12 @@
 #include "sys/netlink.h"
 
 enum {
-        ND_PORTS = 4096,              /* most that may be published: the whole range of node ports, and more */
-        ND_PORTS_BYTES = 1024 * 1024, /* of the file */
-        ND_PORT_TEXT = 2 * ND_ADDRESS_TEXT + 32,
+        PORTS_MAX = 4096,          /* most that may be published: the whole range of node ports, and more */
+        PORTS_BYTES = 1024 * 1024, /* of the file */
+        PORT_TEXT = 2 * ND_ADDRESS_TEXT + 32,
 };
 
-struct nd_port_spec {
+struct rootless_port_spec {
         bool stream;              /* TCP, else UDP */
         int only;                 /* AF_INET or AF_INET6 for tcp4, udp6 and so on; 0 = both */
         struct nd_address parent; /* family 0 = all of the machine's */
@@ -26,32 +26,37 @@ struct nd_port_spec {
         uint16_t child_port;
 };
 
-struct nd_port {
+struct rootless_port {
         uint64_t id;
-        struct nd_port_spec spec;
+        struct rootless_port_spec spec;
         int fds[2];     /* listening sockets, IPv4 and IPv6; -EBADF = none */
         bool served[2]; /* the forwarder has it */
         char *why;      /* it cannot be listened on; nullptr = it is */
         uint64_t connections, active, refused, bytes_in, bytes_out;
 };
-typedef nd_vector(struct nd_port) nd_ports;
+struct rootless_ports {
+        struct rootless_port *items;
+        size_t count;
+        size_t capacity;
+};
 
-void nd_port_done(struct nd_port *port);
-void nd_ports_done(nd_ports *ports);
+void rootless_port_done(struct rootless_port *port);
+void rootless_ports_done(struct rootless_ports *ports);
 
-[[nodiscard]] struct nd_error *nd_port_parse(const char *text, struct nd_port_spec *ret);
-const char *nd_port_text(const struct nd_port_spec *spec, char buffer[static ND_PORT_TEXT]);
-const char *nd_port_protocol(const struct nd_port_spec *spec); /* "tcp", "udp6" */
-[[nodiscard]] struct nd_error *nd_port_read(yyjson_val *object, struct nd_port_spec *ret);
-void nd_port_write(struct nd_json_out *out, const char *key, const struct nd_port_spec *spec);
-[[nodiscard]] bool nd_port_same(const struct nd_port_spec *a, const struct nd_port_spec *b);
+[[nodiscard]] struct nd_error *rootless_port_parse(const char *text, struct rootless_port_spec *ret);
+const char *rootless_port_format(const struct rootless_port_spec *spec, char buffer[static PORT_TEXT]);
+const char *rootless_port_protocol(const struct rootless_port_spec *spec); /* "tcp", "udp6" */
+[[nodiscard]] struct nd_error *rootless_port_read_json(yyjson_val *object, struct rootless_port_spec *ret);
+void rootless_port_write_json(struct nd_json_out *out, const char *key, const struct rootless_port_spec *spec);
+[[nodiscard]] bool rootless_port_equal(const struct rootless_port_spec *a, const struct rootless_port_spec *b);
 
-[[nodiscard]] struct nd_error *nd_ports_parse(const char *text, size_t length, nd_ports *ret, uint64_t *ret_next);
-[[nodiscard]] char *nd_ports_text(const nd_ports *ports, uint64_t next);
+[[nodiscard]] struct nd_error *rootless_ports_parse(const char *text, size_t length, struct rootless_ports *ret,
+                                                    uint64_t *ret_next);
+[[nodiscard]] char *rootless_ports_format(const struct rootless_ports *ports, uint64_t next);
 
 /* A file that is not there is an empty list. */
-[[nodiscard]] struct nd_error *nd_ports_load(int dirfd, nd_ports *ret, uint64_t *ret_next);
-[[nodiscard]] struct nd_error *nd_ports_save(int dirfd, const nd_ports *ports, uint64_t next);
+[[nodiscard]] struct nd_error *rootless_ports_load(int dirfd, struct rootless_ports *ret, uint64_t *ret_next);
+[[nodiscard]] struct nd_error *rootless_ports_save(int dirfd, const struct rootless_ports *ports, uint64_t next);
 
 /* The listening socket of one family; -EBADF without an error where a port has none of that family. */
-[[nodiscard]] struct nd_error *nd_port_listen(const struct nd_port_spec *spec, int family, int *ret_fd);
+[[nodiscard]] struct nd_error *rootless_port_listen(const struct rootless_port_spec *spec, int family, int *ret_fd);

@@ -20,11 +20,11 @@ static void test_a_port_reads_as_rootlesskit_writes_it([[maybe_unused]] void **s
         };
 
         for (size_t i = 0; i < nd_count_of(same); i++) {
-                struct nd_port_spec spec;
-                char text[ND_PORT_TEXT];
+                struct rootless_port_spec spec;
+                char text[PORT_TEXT];
 
-                expect_ok(nd_port_parse(same[i], &spec));
-                assert_string_equal(nd_port_text(&spec, text), same[i]);
+                expect_ok(rootless_port_parse(same[i], &spec));
+                assert_string_equal(rootless_port_format(&spec, text), same[i]);
         }
 }
 
@@ -35,11 +35,11 @@ static void test_what_is_left_out_is_filled_in([[maybe_unused]] void **state) {
                                                {"10.0.0.1:8080", "10.0.0.1:8080:8080/tcp"}};
 
         for (size_t i = 0; i < nd_count_of(pairs); i++) {
-                struct nd_port_spec spec;
-                char text[ND_PORT_TEXT];
+                struct rootless_port_spec spec;
+                char text[PORT_TEXT];
 
-                expect_ok(nd_port_parse(pairs[i][0], &spec));
-                assert_string_equal(nd_port_text(&spec, text), pairs[i][1]);
+                expect_ok(rootless_port_parse(pairs[i][0], &spec));
+                assert_string_equal(rootless_port_format(&spec, text), pairs[i][1]);
         }
 }
 
@@ -63,48 +63,48 @@ static void test_what_is_no_port_is_refused([[maybe_unused]] void **state) {
                                           "[::1]:80:80/udp4"};
 
         for (size_t i = 0; i < nd_count_of(bad); i++) {
-                struct nd_port_spec spec;
+                struct rootless_port_spec spec;
 
-                expect_error(nd_port_parse(bad[i], &spec), ND_INVALID, "not like");
+                expect_error(rootless_port_parse(bad[i], &spec), ND_INVALID, "not like");
         }
 }
 
 static void test_the_file_gives_back_what_was_put_in([[maybe_unused]] void **state) {
-        nd_cleanup(nd_ports_done) nd_ports ports = {}, again = {};
+        nd_cleanup(rootless_ports_done) struct rootless_ports ports = {}, again = {};
         nd_autofree char *text = nullptr, *text_again = nullptr;
         uint64_t next;
 
         for (uint64_t i = 1; i <= 3; i++) {
-                struct nd_port port = {.id = i * 10, .fds = {-EBADF, -EBADF}};
+                struct rootless_port port = {.id = i * 10, .fds = {-EBADF, -EBADF}};
 
-                expect_ok(nd_port_parse(i == 1   ? "80"
-                                        : i == 2 ? "[::1]:53:[fd00::1]:5353/udp"
-                                                 : "1.2.3.4:1:2/tcp4",
-                                        &port.spec));
+                expect_ok(rootless_port_parse(i == 1   ? "80"
+                                              : i == 2 ? "[::1]:53:[fd00::1]:5353/udp"
+                                                       : "1.2.3.4:1:2/tcp4",
+                                              &port.spec));
                 nd_vector_push(&ports, port);
         }
-        text = nd_ports_text(&ports, 31);
-        expect_ok(nd_ports_parse(text, strlen(text), &again, &next));
+        text = rootless_ports_format(&ports, 31);
+        expect_ok(rootless_ports_parse(text, strlen(text), &again, &next));
         assert_int_equal(next, 31);
         assert_int_equal(again.count, 3);
-        text_again = nd_ports_text(&again, next);
+        text_again = rootless_ports_format(&again, next);
         assert_string_equal(text, text_again);
 }
 
 static void test_an_id_is_never_given_twice([[maybe_unused]] void **state) {
         static const char text[] =
                 "{\"next\": 2, \"ports\": [{\"id\": 7, \"spec\": {\"proto\": \"tcp\", \"parentPort\": 1, \"childPort\": 2}}]}";
-        nd_cleanup(nd_ports_done) nd_ports ports = {};
+        nd_cleanup(rootless_ports_done) struct rootless_ports ports = {};
         uint64_t next;
 
-        expect_ok(nd_ports_parse(text, strlen(text), &ports, &next));
+        expect_ok(rootless_ports_parse(text, strlen(text), &ports, &next));
         assert_int_equal(next, 8);
 }
 
 /* ---- the API */
 
 struct fake {
-        nd_ports ports;
+        struct rootless_ports ports;
         uint64_t removed;
 };
 
@@ -112,14 +112,14 @@ static void fake_info([[maybe_unused]] void *userdata, struct nd_json_out *out) 
         nd_json_string(out, "apiVersion", "1.1.2");
 }
 
-static const nd_ports *fake_list(void *userdata, bool *ret_kept) {
+static const struct rootless_ports *fake_list(void *userdata, bool *ret_kept) {
         *ret_kept = true;
         return &((struct fake *) userdata)->ports;
 }
 
-static struct nd_error *fake_add(void *userdata, const struct nd_port_spec *spec, const struct nd_port **ret) {
+static struct nd_error *fake_add(void *userdata, const struct rootless_port_spec *spec, const struct rootless_port **ret) {
         struct fake *f = userdata;
-        struct nd_port port = {.id = f->ports.count + 1, .spec = *spec, .fds = {-EBADF, -EBADF}};
+        struct rootless_port port = {.id = f->ports.count + 1, .spec = *spec, .fds = {-EBADF, -EBADF}};
 
         if (spec->parent_port == 13)
                 return nd_error_new(ND_EXISTS, 0, "the port \"13\" is taken");
@@ -134,11 +134,11 @@ static struct nd_error *fake_remove(void *userdata, uint64_t id) {
 }
 
 static char *answer(struct fake *f, const char *request) {
-        struct nd_api_backend backend = {
+        struct rootless_api_backend backend = {
                 .userdata = f, .info = fake_info, .list = fake_list, .add = fake_add, .remove = fake_remove};
-        nd_autotext text = ND_TEXT(ND_API_ANSWER);
+        nd_autotext text = ND_TEXT(API_RESPONSE_BYTES);
 
-        if (!nd_api_answer(&backend, request, strlen(request), &text))
+        if (!rootless_api_respond(&backend, request, strlen(request), &text))
                 return nd_strdup("incomplete");
         return nd_text_steal(&text);
 }
@@ -163,7 +163,7 @@ static void test_the_api_answers_as_rootlesskit_does([[maybe_unused]] void **sta
         expect_answer(&f, "GET /v1/ports HTTP/1.1\r\n\r\n", "HTTP/1.1 200 ", "\"parentPort\":");
         expect_answer(&f, "DELETE /v1/ports/17 HTTP/1.1\r\n\r\n", "HTTP/1.1 200 ", "");
         assert_int_equal(f.removed, 17);
-        nd_ports_done(&f.ports);
+        rootless_ports_done(&f.ports);
 }
 
 static void test_what_the_api_refuses([[maybe_unused]] void **state) {
