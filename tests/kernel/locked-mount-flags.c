@@ -7,7 +7,7 @@
  *
  * Why nodens needs it: root of a rootless node has all capabilities over the node's mount namespace, and must not be able to write to what the user
  * gave it with --bind PATH:ro, nor to the directory that tools outside read. So a builder in a user namespace of its own makes the read-only binds, and
- * then clones the holder into a second one. The holder is to be the launcher's child all the same: CLONE_PARENT allows that. */
+ * then clones init into a second one. Init is to be the launcher's child all the same: CLONE_PARENT allows that. */
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/prctl.h>

@@ -7,7 +7,7 @@
 #include "rootless/command/commands.h"
 
 void rootless_daemon_done(struct rootless_daemon *d) {
-        rootless_services_free(d->parts);
+        rootless_services_free(d->services);
         rootless_supervisor_free(d->supervisor);
         nd_close_fd(&d->pidfd);
         sd_event_unref(d->loop);
@@ -20,12 +20,12 @@ static int on_signal([[maybe_unused]] sd_event_source *source, [[maybe_unused]] 
                      void *userdata) {
         struct rootless_daemon *d = userdata;
 
-        d->told = true;
+        d->signalled = true;
         return sd_event_exit(d->loop, 0);
 }
 
-static int on_holder_ended([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
-                           void *userdata) {
+static int on_init_ended([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
+                         void *userdata) {
         struct rootless_daemon *d = userdata;
 
         return sd_event_exit(d->loop, 0);
@@ -39,7 +39,7 @@ struct nd_error *rootless_daemon_wait(struct rootless_daemon *d) {
         (void) sigaddset(&mask, SIGTERM);
         (void) sigaddset(&mask, SIGINT);
         (void) sigprocmask(SIG_BLOCK, &mask, nullptr);
-        r = sd_event_add_io(d->loop, nullptr, d->pidfd, EPOLLIN, on_holder_ended, d);
+        r = sd_event_add_io(d->loop, nullptr, d->pidfd, EPOLLIN, on_init_ended, d);
         if (r >= 0)
                 r = sd_event_add_signal(d->loop, nullptr, SIGTERM, on_signal, d);
         if (r >= 0)

@@ -15,16 +15,16 @@ struct rootless_daemon {
         struct rootless_node_record record;
         sd_event *loop;
         struct rootless_supervisor *supervisor;
-        struct rootless_services *parts;
+        struct rootless_services *services;
         int pidfd;
-        bool told; /* a signal has told us to end */
+        bool signalled; /* SIGTERM or SIGINT has come */
 };
 #define DAEMON_NONE ((struct rootless_daemon) {.node = NODE_NONE, .pidfd = -EBADF})
 
 void rootless_daemon_done(struct rootless_daemon *d);
 
-/* The loop, the config that the settings make, and the node's directory. */
+/* Makes the loop, resolves the settings and opens the node's directory. */
 [[nodiscard]] struct nd_error *rootless_daemon_prepare(struct rootless_daemon *d, const struct rootless_settings *settings);
 
-/* Runs until a signal comes or the holder ends. */
+/* Runs until a signal comes or init ends. */
 [[nodiscard]] struct nd_error *rootless_daemon_wait(struct rootless_daemon *d);

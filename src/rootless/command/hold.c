@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hold.c - `nodens-rootless hold`: launches the holder, hands it to the service manager as the unit's main process, and ends
+/* hold.c - `nodens-rootless hold`: launches init, hands it to the service manager as the unit's main process, and ends
  *
- * The unit (nodens-node@.service) has no Restart: the holder's end is the node's end. */
+ * The unit (nodens-node@.service) has no Restart: init's end is the node's end. */
 #include <systemd/sd-daemon.h>
 
 #include "base/clock.h"
 #include "rootless/command/commands.h"
 #include "rootless/command/daemon.h"
 #include "rootless/node/launch.h"
+
+static constexpr uint64_t notify_timeout_us = 5 * ND_SECOND_US;
 
 static struct nd_error *hold(struct rootless_daemon *d, const struct rootless_settings *settings) {
         nd_autoerror struct nd_error *absent = nullptr;
@@ -23,7 +25,7 @@ static struct nd_error *hold(struct rootless_daemon *d, const struct rootless_se
         r = sd_notifyf(0, "MAINPID=%d\nREADY=1", (int) d->record.pid);
         if (r > 0)
                 r = sd_notify_barrier(0,
-                                      5 * ND_SECOND_US); /* the manager must see who says this while we still are somebody */
+                                      notify_timeout_us); /* the manager must see who says this while we still are somebody */
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "hand the holder to the service manager") : nullptr;
 }
 

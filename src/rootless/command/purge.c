@@ -9,13 +9,14 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "rootless/command/commands.h"
 #include "rootless/core/node.h"
 #include "sys/child.h"
 #include "sys/file.h"
 
-enum { DEADLINE_US = 600 * 1000000 };
+static constexpr uint64_t empty_timeout_us = 600 * ND_SECOND_US;
 
 /* Empties lib, log and cache from inside, by this very program. */
 static struct nd_error *empty(const struct rootless_config *config) {
@@ -23,7 +24,7 @@ static struct nd_error *empty(const struct rootless_config *config) {
                                     config->data,     "--",        "find",  "/var/lib", "/var/log",
                                     "/var/cache",     "-mindepth", "1",     "-delete",  nullptr};
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
-        struct nd_child_plan plan = {.argv = argv, .deadline_us = DEADLINE_US, .output_ceiling = 16 * 1024};
+        struct nd_child_plan plan = {.argv = argv, .deadline_us = empty_timeout_us, .output_ceiling = 16 * 1024};
 
         nd_try(nd_child_run(&plan, &result));
         return nd_error_wrap(nd_child_result_error(&result, "find"), "empty '%s'", config->data);

@@ -2,8 +2,8 @@
 /* run.c - `nodens-rootless run`: one command in a node of its own
  *
  * Theory of operation
- *   The node dies with this process (PR_SET_PDEATHSIG in the holder), and this process ends when the command does, with its exit code.
- *   The holder starts the command, in a session of its own (session.h). Between its terminal and ours stands the console, which hands signals
+ *   The node dies with this process (PR_SET_PDEATHSIG in init), and this process ends when the command does, with its exit code.
+ *   Init starts the command, in a session of its own (session.h). Between its terminal and ours stands the console, which hands signals
  *   on as well (console.h). */
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <systemd/sd-event.h>
 
+#include "base/clock.h"
 #include "rootless/command/commands.h"
 #include "rootless/core/control.h"
 #include "rootless/network/supervisor.h"
@@ -20,7 +21,7 @@
 #include "rootless/ports/api-client.h"
 #include "sys/calls.h"
 
-enum { START_US = 10 * 1000000 };
+static constexpr uint64_t start_timeout_us = 10 * ND_SECOND_US;
 
 struct job {
         struct rootless_config config;
@@ -28,7 +29,7 @@ struct job {
         struct rootless_node_record record;
         sd_event *loop;
         struct rootless_supervisor *supervisor;
-        struct rootless_services *parts;
+        struct rootless_services *services;
         struct rootless_console *console;
         int pidfd;
         int control;
@@ -40,7 +41,7 @@ static void job_done(struct job *job) {
         struct nd_error *error;
 
         rootless_console_free(job->console);
-        rootless_services_end(job->parts);
+        rootless_services_end(job->services);
         rootless_supervisor_free(job->supervisor);
         if (job->pidfd >= 0) {
                 siginfo_t end;
@@ -82,7 +83,7 @@ static int on_ended([[maybe_unused]] sd_event_source *source, int fd, [[maybe_un
         return sd_event_exit(job->loop, 0);
 }
 
-/* The command's streams and its monitor's pipes, as the holder expects them. */
+/* The command's streams and its monitor's pipes, as init expects them. */
 static struct nd_error *send_start(struct job *job, struct nd_text *text) {
         struct rootless_session session = {};
         int descriptors[SESSION_STREAMS + 3];
@@ -99,7 +100,7 @@ static struct nd_error *send_start(struct job *job, struct nd_text *text) {
         }
         if (session.foreground)
                 rootless_control_add(text, "foreground", "1");
-        return rootless_control_call(job->control, text, descriptors, count, START_US, nullptr);
+        return rootless_control_call(job->control, text, descriptors, count, start_timeout_us, nullptr);
 }
 
 static struct nd_error *start_command(struct job *job, int count, char **words) {
@@ -132,12 +133,12 @@ static struct nd_error *work(struct job *job, const struct rootless_settings *se
         nd_try(rootless_node_lock(&job->node));
         nd_try(rootless_launch_node(&job->config, &job->node, true, &job->record, &job->pidfd));
         if (job->config.net != NET_DRIVER_HOST)
-                nd_try(rootless_services_start(job->loop, &job->node, &job->parts));
+                nd_try(rootless_services_start(job->loop, &job->node, &job->services));
         nd_try(rootless_supervisor_start(job->loop, &job->node, &job->record, &job->supervisor));
         if (settings->publish)
                 nd_try(rootless_api_publish_list(job->config.name, settings->publish));
         nd_try(rootless_console_open(&job->record, &job->console));
-        /* Not before the holder is there, which would inherit it; and before the command is, whose first word may be answered by a signal. */
+        /* Not before init is there, which would inherit it; and before the command is, whose first word may be answered by a signal. */
         rootless_console_block_signals(job->console);
         error = start_command(job, count, words);
         job->no_program = nd_error_code(error) == ND_NOT_FOUND;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shell.c - `nodens-rootless shell`: a command in a living node, whose namespaces are joined by its holder's descriptor
+/* shell.c - `nodens-rootless shell`: a command in a living node, whose namespaces are joined by its init's descriptor
  *
  * Theory of operation
  *   This process stays outside and copies between the terminals (console.h). A child of it closes everything that is not the
@@ -39,7 +39,7 @@ static void job_done(struct job *job) {
         sd_event_unref(job->loop);
 }
 
-/* ---- the child */
+/* ---- the child ---- */
 
 static struct nd_error *enter(const struct rootless_node_record *record) {
         int flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
@@ -79,7 +79,7 @@ static struct nd_error *enter(const struct rootless_node_record *record) {
         _exit(end.si_code == CLD_EXITED ? end.si_status : 128 + end.si_status);
 }
 
-/* ---- this process */
+/* ---- this process ---- */
 
 static int on_ended([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
                     void *userdata) {

@@ -25,8 +25,8 @@ static char *controllers_of(const struct rootless_node_record *record) {
         return text;
 }
 
-static void tell_people(const struct rootless_node *node, const struct rootless_node_record *record, pid_t helper,
-                        const char *controllers) {
+static void print_text(const struct rootless_node *node, const struct rootless_node_record *record, pid_t helper,
+                       const char *controllers) {
         printf("%s\n", node->name);
         printf("  holder   process %d, %llu IDs\n", (int) record->pid, (unsigned long long) record->ids);
         printf("  network  %s, MTU %u", record->net, record->mtu);
@@ -42,8 +42,8 @@ static void tell_people(const struct rootless_node *node, const struct rootless_
                 printf("  cgroup   not delegated, so pods have no limits (nodens check --rootless)\n");
 }
 
-static void tell_machines(struct nd_json_out *out, const struct rootless_node *node, const struct rootless_node_record *record,
-                          pid_t helper, const char *controllers) {
+static void print_json(struct nd_json_out *out, const struct rootless_node *node, const struct rootless_node_record *record,
+                       pid_t helper, const char *controllers) {
         nd_json_open(out, nullptr, '{');
         nd_json_string(out, "name", node->name);
         nd_json_number(out, "pid", (uint64_t) record->pid);
@@ -58,7 +58,7 @@ static void tell_machines(struct nd_json_out *out, const struct rootless_node *n
 }
 
 /* One node; those that do not run are passed over. */
-static bool tell(const char *name, struct nd_json_out *out) {
+static bool show_node(const char *name, struct nd_json_out *out) {
         nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
         nd_cleanup(rootless_node_record_done) struct rootless_node_record record = {};
         nd_autofree char *controllers = nullptr;
@@ -71,22 +71,22 @@ static bool tell(const char *name, struct nd_json_out *out) {
                 return false;
         controllers = controllers_of(&record);
         if (out)
-                tell_machines(out, &node, &record, rootless_supervisor_helper_pid(&node), controllers);
+                print_json(out, &node, &record, rootless_supervisor_helper_pid(&node), controllers);
         else
-                tell_people(&node, &record, rootless_supervisor_helper_pid(&node), controllers);
+                print_text(&node, &record, rootless_supervisor_helper_pid(&node), controllers);
         return true;
 }
 
-static size_t tell_all(const char *only, struct nd_json_out *out) {
+static size_t show_nodes(const char *only, struct nd_json_out *out) {
         nd_autofree char *top = rootless_node_runtime_dir();
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
         size_t found = 0;
 
         if (only)
-                return tell(only, out);
+                return show_node(only, out);
         nd_error_free(nd_dir_list(AT_FDCWD, top, NODES_CEILING, &names));
         nd_vector_each (name, &names) {
-                found += tell(*name, out);
+                found += show_node(*name, out);
         }
         return found;
 }
@@ -99,7 +99,7 @@ int rootless_command_status(void *settings, [[maybe_unused]] int operand_count, 
 
         if (given->json)
                 nd_json_open(&out, nullptr, '[');
-        found = tell_all(given->name, given->json ? &out : nullptr);
+        found = show_nodes(given->name, given->json ? &out : nullptr);
         if (given->json) {
                 nd_json_close(&out, ']');
                 printf("%s\n", nd_text_get(&text));

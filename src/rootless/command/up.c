@@ -4,7 +4,7 @@
  * Theory of operation
  *   up      asks the user's systemd for the node's units, which run the verbs hold, net, forward and api
  *   up --foreground   does what hold and net do in one process and keeps the others as children (services.h), for machines without a user
- *           manager. It may be killed, too: the holder goes on, and the next `up --foreground` takes it up again */
+ *           manager. It may be killed, too: init goes on, and the next `up --foreground` takes it up again */
 #include "base/log.h"
 #include "rootless/command/commands.h"
 #include "rootless/command/daemon.h"
@@ -23,13 +23,13 @@ static struct nd_error *foreground(struct rootless_daemon *d, const struct rootl
         else
                 nd_log(ND_LOG_NOTICE, "the node runs already; it is taken up again", nd_field("node", d->config.name));
         if (d->config.net != NET_DRIVER_HOST)
-                nd_try(rootless_services_start(d->loop, &d->node, &d->parts));
+                nd_try(rootless_services_start(d->loop, &d->node, &d->services));
         nd_try(rootless_supervisor_start(d->loop, &d->node, &d->record, &d->supervisor));
         if (settings->publish)
                 nd_try(rootless_api_publish_list(d->config.name, settings->publish));
         nd_log(ND_LOG_NOTICE, "the node is up", nd_field("node", d->config.name));
         nd_try(rootless_daemon_wait(d));
-        if (d->told)
+        if (d->signalled)
                 nd_try(rootless_node_stop(&d->node, d->pidfd));
         rootless_node_clear(&d->node);
         return nullptr;

@@ -94,7 +94,7 @@ struct nd_error *rootless_control_error(const struct rootless_control *message) 
         return nd_error_received((enum nd_code) code_value, (int) number_value, text ? text : "an error without a text");
 }
 
-/* ---- sockets */
+/* ---- sockets ---- */
 
 static_assert((int) CONTROL_DESCRIPTORS <= (int) ND_PARCEL_DESCRIPTORS);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control.h - the words between the holder and who is outside
+/* control.h - message format between a node's init, its forwarder and their clients
  *
  * One packet of a SOCK_SEQPACKET socket is one message: strings, each with its null byte. The first is "nodens/1 VERB", the others are
- * "key=value" and may repeat. The holder is never upgraded in place, so it may be older or younger than who talks to it: keys
+ * "key=value" and may repeat. Init is never upgraded in place, so it may be older or younger than who talks to it: keys
  * that a reader does not know are passed over, and a verb that it does not know is answered with an error. */
 #pragma once
 

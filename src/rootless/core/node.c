@@ -8,16 +8,16 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "net/unix.h"
 #include "sys/file.h"
 
 #define RECORD "node.json"
 
-enum {
-        NAME_CEILING = 48, /* a socket's path has 108 bytes */
-        CONNECT_SECONDS = 5,
-};
+enum { NAME_CEILING = 48 }; /* a socket's path has 108 bytes */
+
+static constexpr uint64_t connect_timeout_us = 5 * ND_SECOND_US;
 
 void rootless_node_done(struct rootless_node *node) {
         free(node->name);
@@ -48,13 +48,13 @@ bool rootless_node_name_valid(const char *name) {
 }
 
 /* A directory of ours that nobody else can write or enter. */
-static struct nd_error *open_own(int dirfd, const char *path, bool make, int *ret_fd) {
+static struct nd_error *open_own(int dir_fd, const char *path, bool make, int *ret_fd) {
         nd_autoclose int fd = -EBADF;
         struct stat st;
 
         if (make)
-                nd_try(nd_dir_make(dirfd, path, 0700));
-        nd_try(nd_dir_open(dirfd, path, &fd));
+                nd_try(nd_dir_make(dir_fd, path, 0700));
+        nd_try(nd_dir_open(dir_fd, path, &fd));
         if (fstat(fd, &st) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "look at '%s'", path);
         if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
@@ -123,7 +123,7 @@ struct nd_error *rootless_node_lock_service(const struct rootless_node *node, co
         return nullptr;
 }
 
-/* ---- the record */
+/* ---- the record ---- */
 
 static char *text_of(yyjson_val *object, const char *key) {
         const char *value = yyjson_get_str(yyjson_obj_get(object, key));
@@ -180,7 +180,7 @@ struct nd_error *rootless_node_record_save(const struct rootless_node *node, con
         return nd_file_replace(node->fd, RECORD, text, strlen(text), 0600);
 }
 
-/* ---- processes */
+/* ---- processes ---- */
 
 struct nd_error *rootless_process_start_time(pid_t pid, uint64_t *ret) {
         enum { BEFORE = 19 }; /* fields between the name's ')' and the start time */
@@ -243,14 +243,14 @@ struct nd_error *rootless_node_open_init(const struct rootless_node *node, struc
 
 struct nd_error *rootless_node_connect(const struct rootless_node *node, int *ret_fd) {
         nd_autofree char *path = nd_format("%s/holder.sock", node->path);
-        struct timeval patience = {.tv_sec = CONNECT_SECONDS};
+        struct timeval timeout = {.tv_sec = connect_timeout_us / ND_SECOND_US};
         nd_autoclose int fd = -EBADF;
         struct sockaddr_un address;
 
         nd_try(nd_unix_address(path, &address));
         fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        /* Root of the node can keep the holder from accepting and reading; neither may hold us up. */
-        if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0 ||
+        /* Root of the node can keep init from accepting and reading; neither may hold us up. */
+        if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) < 0 ||
             connect(fd, (struct sockaddr *) &address, sizeof address) < 0)
                 return nd_error_new(ND_UNAVAILABLE, errno, "connect to the holder of node '%s' at '%s'", node->name, path);
         *ret_fd = nd_take_fd(fd);

@@ -3,8 +3,8 @@
  *
  *      $XDG_RUNTIME_DIR/nodens/NAME/       (or /tmp/nodens-UID/NAME where there is no runtime directory)
  *              lock            held by whoever starts or ends the node
- *              node.json       the record: the holder's process and what the node was made of
- *              holder.sock     the holder listens here (control.h)
+ *              node.json       the record: init's process and what the node was made of
+ *              holder.sock     init listens here (control.h)
  *              helper          process and start of the network helper
  *              forward.sock    the forwarder listens here (forwarder.h); forward.lock is its own
  *              ports.json      published ports of a node without a data directory; api.lock is the controller's
@@ -57,11 +57,11 @@ void rootless_node_record_done(struct rootless_node_record *record);
 [[nodiscard]] struct nd_error *rootless_node_record_save(const struct rootless_node *node,
                                                          const struct rootless_node_record *record);
 
-/* The record, and a descriptor of the living holder. ND_NOT_FOUND when nothing of that name lives. */
+/* The record, and a descriptor of the living init. ND_NOT_FOUND when nothing of that name lives. */
 [[nodiscard]] struct nd_error *rootless_node_open_init(const struct rootless_node *node, struct rootless_node_record *ret,
                                                        int *ret_pidfd);
 
-/* A connection to the living holder. */
+/* A connection to the living init. */
 [[nodiscard]] struct nd_error *rootless_node_connect(const struct rootless_node *node, int *ret_fd);
 
 /* Where nodes' directories are. */

@@ -33,12 +33,13 @@ enum {
         EVENTS = 256,
         BACKLOG = 16,
         CONTROLLERS = 16,
-        LISTED = 48, /* in one answer */
-        RESUME_MS = 100,
-        EXPIRE_MS = 5000,
-        RESERVE = 4096 + 512, /* descriptors that are not connections': flows, the supply, pipes */
+        LISTED = 48,          /* in one answer */
+        RESERVE = 4096 + 512, /* descriptors that are not connections': flows, the socket pool, pipes */
         LISTENERS = 8192,
 };
+
+static constexpr uint64_t resume_delay_us = 100 * ND_MS_US;
+static constexpr uint64_t expire_interval_us = 5 * ND_SECOND_US;
 
 struct controller {
         struct rootless_watch watch;
@@ -46,7 +47,7 @@ struct controller {
         bool used;
 };
 
-/* ---- addresses */
+/* ---- addresses ---- */
 
 socklen_t rootless_sockaddr_length(const union rootless_sockaddr *address) {
         return address->any.sa_family == AF_INET ? sizeof address->v4 : sizeof address->v6;
@@ -60,7 +61,7 @@ void rootless_sockaddr_make(const struct nd_address *address, uint16_t port, uni
                 ret->v6 = (struct sockaddr_in6) {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = address->v6};
 }
 
-/* ---- listening sockets */
+/* ---- listening sockets ---- */
 
 struct nd_error *rootless_forwarder_watch(struct rootless_forwarder *f, int fd, uint32_t events,
                                           struct rootless_watch *watch) {
@@ -77,7 +78,7 @@ void rootless_forwarder_unwatch(const struct rootless_forwarder *f, int *fd) {
         nd_close_fd(fd);
 }
 
-static void look_at(struct rootless_forwarder *f, struct rootless_listener *l, bool look) {
+static void set_polled(struct rootless_forwarder *f, struct rootless_listener *l, bool look) {
         struct epoll_event event = {.events = look ? EPOLLIN : 0, .data.ptr = &l->watch};
 
         (void) epoll_ctl(f->epoll, EPOLL_CTL_MOD, l->fd, &event);
@@ -85,7 +86,7 @@ static void look_at(struct rootless_forwarder *f, struct rootless_listener *l, b
 }
 
 void rootless_listener_pause(struct rootless_forwarder *f, struct rootless_listener *l) {
-        look_at(f, l, false);
+        set_polled(f, l, false);
         f->paused_us = f->now_us;
         f->exhausted++;
 }
@@ -94,12 +95,12 @@ void rootless_listener_resume_all(struct rootless_forwarder *f) {
         f->paused_us = 0;
         for (struct rootless_listener *l = f->listeners; l; l = l->next)
                 if (l->paused && !l->closed)
-                        look_at(f, l, true);
+                        set_polled(f, l, true);
 }
 
 /* The node's address of the client's family, so that the client's own can be kept; else the other one; a node without any has its loopback. */
 static struct nd_address target_address(const struct rootless_forwarder *f, const struct rootless_listener *l) {
-        const struct nd_address *own = f->supply.addresses;
+        const struct nd_address *own = f->pool.addresses;
         struct nd_address loopback = {.family = l->family};
 
         if (l->target.family)
@@ -159,7 +160,7 @@ static void on_listener(struct rootless_forwarder *f, struct rootless_watch *wat
                 rootless_flows_receive(f, l);
 }
 
-/* ---- what a controller says */
+/* ---- what a controller says ---- */
 
 static struct nd_error *parse_listener(const struct rootless_control *message, struct rootless_listener *ret) {
         const char *id = rootless_control_get(message, "id"), *type = rootless_control_get(message, "type"),
@@ -206,7 +207,7 @@ static struct nd_error *on_listen(struct rootless_forwarder *f, struct rootless_
         l->next = f->listeners;
         f->listeners = l;
         rootless_listener_target(f, l, &target, &kind);
-        f->supply.used[kind] = true;
+        f->pool.used[kind] = true;
         return nullptr;
 }
 
@@ -251,9 +252,9 @@ static struct nd_error *on_list(struct rootless_forwarder *f, struct rootless_co
 
         if (from_text && nd_parse_u64(from_text, UINT32_MAX, &from) < 0)
                 return nd_error_new(ND_INVALID, 0, "'%s' is no place in the list", from_text);
-        rootless_control_add(answer, "kept", f->supply.kept ? "1" : "0");
-        if (f->supply.why)
-                rootless_control_add(answer, "why", f->supply.why);
+        rootless_control_add(answer, "kept", f->pool.kept ? "1" : "0");
+        if (f->pool.why)
+                rootless_control_add(answer, "why", f->pool.why);
         add_number(answer, "waits", f->exhausted);
         for (const struct rootless_listener *l = f->listeners; l; l = l->next) {
                 if (l->closed || at++ < from)
@@ -334,7 +335,7 @@ static void on_controller(struct rootless_forwarder *f, [[maybe_unused]] struct 
                 }
 }
 
-/* ---- the loop */
+/* ---- the loop ---- */
 
 /* The manager's watchdog. Its socket is opened before the confinement, after which there is no way to open one. */
 static void open_watchdog(struct rootless_forwarder *f) {
@@ -367,19 +368,19 @@ static void feed_watchdog(struct rootless_forwarder *f) {
         (void) !send(f->watchdog_fd, "WATCHDOG=1", strlen("WATCHDOG=1"), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static int patience_ms(const struct rootless_forwarder *f) {
-        if (f->relays_again)
+static int epoll_timeout_ms(const struct rootless_forwarder *f) {
+        if (f->relays_pending)
                 return 0;
-        if (f->paused_us > 0 || (f->supply.stale && !f->supply.asked))
-                return RESUME_MS;
+        if (f->paused_us > 0 || (f->pool.stale && !f->pool.asked))
+                return (int) (resume_delay_us / ND_MS_US);
         if (rootless_flows_any(f))
-                return EXPIRE_MS;
+                return (int) (expire_interval_us / ND_MS_US);
         return f->watchdog_fd >= 0 ? (int) (f->watchdog_us / ND_MS_US) : -1;
 }
 
-static void turn(struct rootless_forwarder *f) {
+static void run_once(struct rootless_forwarder *f) {
         struct epoll_event events[EVENTS];
-        int n = epoll_wait(f->epoll, events, EVENTS, patience_ms(f));
+        int n = epoll_wait(f->epoll, events, EVENTS, epoll_timeout_ms(f));
 
         f->now_us = nd_clock_us();
         feed_watchdog(f);
@@ -390,7 +391,7 @@ static void turn(struct rootless_forwarder *f) {
         }
         rootless_relay_continue(f);
         rootless_relay_free_closed(f);
-        if (f->paused_us > 0 && f->now_us - f->paused_us >= RESUME_MS * ND_MS_US)
+        if (f->paused_us > 0 && f->now_us - f->paused_us >= resume_delay_us)
                 rootless_listener_resume_all(f);
         rootless_flows_expire(f);
         rootless_socket_pool_refill(f);
@@ -424,17 +425,17 @@ static struct nd_error *listen_for_controllers(struct rootless_forwarder *f, con
 }
 
 static struct nd_error *prepare(struct rootless_forwarder *f, const struct rootless_node *node) {
-        nd_autoclose int holder = -EBADF;
+        nd_autoclose int init_fd = -EBADF;
 
         (void) signal(SIGPIPE, SIG_IGN); /* splice() into a connection that its client has reset tells so by an error, too */
-        nd_try(rootless_node_connect(node, &holder));
+        nd_try(rootless_node_connect(node, &init_fd));
         raise_limit(f);
         f->epoll = epoll_create1(EPOLL_CLOEXEC);
         if (f->epoll < 0)
                 return nd_error_new(ND_INTERNAL, errno, "make an epoll");
         f->flows = rootless_flows_new();
         f->buffer = nd_malloc(FORWARDER_BUFFER_BYTES);
-        nd_try(rootless_socket_pool_open(f, nd_take_fd(holder)));
+        nd_try(rootless_socket_pool_open(f, nd_take_fd(init_fd)));
         nd_try(listen_for_controllers(f, node));
         open_watchdog(f);
         return rootless_confine_forwarder();
@@ -451,7 +452,7 @@ static void forwarder_done(struct rootless_forwarder *f) {
                 nd_close_fd(&f->pipes[i][0]);
                 nd_close_fd(&f->pipes[i][1]);
         }
-        rootless_socket_pool_done(&f->supply);
+        rootless_socket_pool_done(&f->pool);
         nd_close_fd(&f->watchdog_fd);
         nd_close_fd(&f->control_fd);
         nd_close_fd(&f->epoll);
@@ -462,15 +463,15 @@ struct nd_error *rootless_forwarder_run(const char *name) {
         nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
         nd_autoclose int lock = -EBADF;
         nd_cleanup(forwarder_done) struct rootless_forwarder f = {
-                .epoll = -EBADF, .control_fd = -EBADF, .watchdog_fd = -EBADF, .supply = {.fd = -EBADF, .watch_fd = -EBADF}};
+                .epoll = -EBADF, .control_fd = -EBADF, .watchdog_fd = -EBADF, .pool = {.fd = -EBADF, .address_fd = -EBADF}};
 
         nd_try(rootless_node_open(name, false, &node));
         nd_try(rootless_node_lock_service(&node, "forward.lock", &lock));
         nd_try(prepare(&f, &node));
-        if (!f.supply.kept)
+        if (!f.pool.kept)
                 nd_log(ND_LOG_WARNING, "servers in the node will not see their clients' addresses", nd_field("node", name),
-                       nd_field("why", f.supply.why ? f.supply.why : "?"));
+                       nd_field("why", f.pool.why ? f.pool.why : "?"));
         while (!f.over)
-                turn(&f);
+                run_once(&f);
         return nullptr;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* forwarder.h - the forwarder: carries connections and datagrams from the machine's ports to the node
  *
- * It owns nothing but descriptors that others made: listening sockets from the controller (api.h), sockets of the node's network from the
- * holder (sockets.h). It has no capability, opens no file and makes no socket; a filter of system calls holds it to that.
+ * It owns nothing but descriptors that others made: listening sockets from the controller (controller.h), sockets of the node's network from
+ * init (sockets.h). It has no capability, opens no file and makes no socket; a filter of system calls holds it to that.
  *
- *      forwarder.c   the loop, what the controller says, listening sockets
- *      socket-pool.c    sockets of the node's network, asked for before they are needed
- *      tcp-relay.c     TCP: two sockets and what flows between
- *      udp-flows.c     UDP: one socket in the node for each client */
+ *      forwarder.c     the loop, requests of the controller, listening sockets
+ *      socket-pool.c   pool of pre-opened sockets of the node's network
+ *      tcp-relay.c     TCP: copies between the client's socket and the server's
+ *      udp-flows.c     UDP: one socket in the node for each client
+ *      confine.c       the system call filter */
 #pragma once
 
 #include <netinet/in.h>
@@ -52,12 +53,12 @@ struct rootless_listener {
         uint64_t connections, refused, bytes_in, bytes_out; /* in = to the node */
 };
 
-/* Sockets of the node's network that wait for a use. */
+/* Pre-opened sockets of the node's network. */
 struct rootless_socket_pool {
-        struct rootless_watch watch;       /* of the connection to the holder */
-        struct rootless_watch watch_watch; /* of what tells that the node's addresses have changed */
+        struct rootless_watch watch;         /* of the connection to init */
+        struct rootless_watch address_watch; /* of what tells that the node's addresses have changed */
         int fd;
-        int watch_fd;
+        int address_fd;
         int sockets[SOCKET_WATCH][CONTROL_DESCRIPTORS];
         size_t counts[SOCKET_WATCH];
         bool used[SOCKET_WATCH]; /* somebody listens for this kind */
@@ -79,12 +80,12 @@ enum {
 
 struct rootless_forwarder {
         int epoll;
-        struct rootless_socket_pool supply;
+        struct rootless_socket_pool pool;
         struct rootless_watch control_watch;
         int control_fd; /* where controllers connect */
         struct rootless_listener *listeners;
-        struct rootless_relay *relays_again; /* have more to do than one turn allows */
-        struct rootless_relay *relays_dead;  /* freed when no event can name them any more */
+        struct rootless_relay *relays_pending; /* have more to do than one turn allows */
+        struct rootless_relay *relays_closed;  /* freed when no event can name them any more */
         size_t relay_count, relay_most;
         int pipes[FORWARDER_PIPES][2];
         size_t pipe_count;
@@ -102,7 +103,7 @@ struct rootless_forwarder {
 [[nodiscard]] struct nd_error *rootless_forwarder_watch(struct rootless_forwarder *f, int fd, uint32_t events,
                                                         struct rootless_watch *watch);
 /* Closes a descriptor that is watched: nothing is told of it any more. Closing alone would not do, since epoll knows files: one of which
- * somebody else still has a descriptor (the holder, that has just sent it) stays in there, and its events name what was freed. */
+ * somebody else still has a descriptor (init, that has just sent it) stays in there, and its events name what was freed. */
 void rootless_forwarder_unwatch(const struct rootless_forwarder *f, int *fd);
 
 /* Nothing more can be accepted for now; goes on when something is closed, or after a while. */
@@ -114,7 +115,7 @@ void rootless_listener_target(const struct rootless_forwarder *f, const struct r
                               union rootless_sockaddr *ret, enum rootless_socket_kind *ret_kind);
 
 /* socket-pool.c */
-[[nodiscard]] struct nd_error *rootless_socket_pool_open(struct rootless_forwarder *f, int holder_fd);
+[[nodiscard]] struct nd_error *rootless_socket_pool_open(struct rootless_forwarder *f, int init_fd);
 void rootless_socket_pool_done(struct rootless_socket_pool *s);
 void rootless_socket_pool_refill(struct rootless_forwarder *f); /* asks, when it is time to */
 /* Whether so many are there; from now on that kind is kept. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* socket-pool.c - sockets of the node's network, asked for before they are needed
+/* socket-pool.c - pool of pre-opened sockets of the node's network
  *
  * Theory of operation
- *   One request to the holder is under way at a time, and its answer brings up to @CONTROL_DESCRIPTORS sockets; so a connection costs no
+ *   One request to init is under way at a time, and its answer brings up to @CONTROL_DESCRIPTORS sockets; so a connection costs no
  *   round trip. When a burst has used them up, listeners are paused until the answer is there; clients wait in the kernel's queue.
  *   A netlink socket of the node tells when its addresses change; then they are asked for again.
  * Invariant  only kinds that somebody listens for are kept. */
@@ -10,31 +10,33 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "rootless/forward/forwarder.h"
 
 enum {
-        ANSWER_US = 5 * 1000000,
         FULL = 48, /* of one kind */
         LOW = 24,
         LOW_UDP = 40, /* one batch of datagrams may be of that many new clients */
 };
 
+static constexpr uint64_t call_timeout_us = 5 * ND_SECOND_US;
+
 static void take_socket(struct rootless_forwarder *f, const char *name, int *fd) {
-        struct rootless_socket_pool *s = &f->supply;
+        struct rootless_socket_pool *s = &f->pool;
         enum rootless_socket_kind kind;
 
         if (rootless_socket_kind_parse(name, &kind) < 0)
                 return;
-        if (kind == SOCKET_WATCH && s->watch_fd < 0) {
-                s->watch_fd = nd_take_fd(*fd);
-                nd_error_free(rootless_forwarder_watch(f, s->watch_fd, EPOLLIN, &s->watch_watch));
+        if (kind == SOCKET_WATCH && s->address_fd < 0) {
+                s->address_fd = nd_take_fd(*fd);
+                nd_error_free(rootless_forwarder_watch(f, s->address_fd, EPOLLIN, &s->address_watch));
         } else if (kind != SOCKET_WATCH && s->counts[kind] < CONTROL_DESCRIPTORS) {
                 s->sockets[kind][s->counts[kind]++] = nd_take_fd(*fd);
         }
 }
 
 static void read_answer(struct rootless_forwarder *f, struct rootless_control *answer) {
-        struct rootless_socket_pool *s = &f->supply;
+        struct rootless_socket_pool *s = &f->pool;
         struct nd_address addresses[2] = {};
         size_t next = 0;
 
@@ -57,11 +59,11 @@ static void read_answer(struct rootless_forwarder *f, struct rootless_control *a
 static void on_answer(struct rootless_forwarder *f, [[maybe_unused]] struct rootless_watch *watch,
                       [[maybe_unused]] uint32_t events) {
         nd_cleanup(rootless_control_done) struct rootless_control answer = {};
-        nd_autoerror struct nd_error *error = rootless_control_receive(f->supply.fd, ANSWER_US, &answer);
+        nd_autoerror struct nd_error *error = rootless_control_receive(f->pool.fd, call_timeout_us, &answer);
 
-        f->supply.asked = false;
+        f->pool.asked = false;
         if (nd_error_code(error) == ND_CANCELLED) {
-                f->over = true; /* the holder is gone, and with it the node */
+                f->over = true; /* init is gone, and with it the node */
                 return;
         }
         if (!error && nd_streq(answer.verb, "done"))
@@ -75,9 +77,9 @@ static void on_addresses(struct rootless_forwarder *f, [[maybe_unused]] struct r
                          [[maybe_unused]] uint32_t events) {
         char piece[4096];
 
-        while (recv(f->supply.watch_fd, piece, sizeof piece, MSG_DONTWAIT) > 0)
+        while (recv(f->pool.address_fd, piece, sizeof piece, MSG_DONTWAIT) > 0)
                 ;
-        f->supply.stale = true;
+        f->pool.stale = true;
 }
 
 static size_t wanted(const struct rootless_socket_pool *s, size_t kind) {
@@ -87,7 +89,7 @@ static size_t wanted(const struct rootless_socket_pool *s, size_t kind) {
 }
 
 void rootless_socket_pool_refill(struct rootless_forwarder *f) {
-        struct rootless_socket_pool *s = &f->supply;
+        struct rootless_socket_pool *s = &f->pool;
         nd_autotext question = CONTROL_TEXT;
         nd_autoerror struct nd_error *error = nullptr;
         size_t left = CONTROL_DESCRIPTORS;
@@ -115,19 +117,19 @@ void rootless_socket_pool_refill(struct rootless_forwarder *f) {
         f->over = f->over || nd_error_code(error) == ND_CANCELLED;
 }
 
-struct nd_error *rootless_socket_pool_open(struct rootless_forwarder *f, int holder_fd) {
+struct nd_error *rootless_socket_pool_open(struct rootless_forwarder *f, int init_fd) {
         nd_cleanup(rootless_control_done) struct rootless_control answer = {};
         nd_autotext question = CONTROL_TEXT;
 
-        f->supply.fd = holder_fd;
-        f->supply.watch.ready = on_answer;
-        f->supply.watch_watch.ready = on_addresses;
+        f->pool.fd = init_fd;
+        f->pool.watch.ready = on_answer;
+        f->pool.address_watch.ready = on_addresses;
         rootless_control_begin(&question, "sockets");
         rootless_control_add(&question, "prepare", "1");
         rootless_control_add(&question, "watch", "1");
-        nd_try(rootless_control_call(holder_fd, &question, nullptr, 0, ANSWER_US, &answer));
+        nd_try(rootless_control_call(init_fd, &question, nullptr, 0, call_timeout_us, &answer));
         read_answer(f, &answer);
-        return rootless_forwarder_watch(f, holder_fd, EPOLLIN, &f->supply.watch);
+        return rootless_forwarder_watch(f, init_fd, EPOLLIN, &f->pool.watch);
 }
 
 void rootless_socket_pool_done(struct rootless_socket_pool *s) {
@@ -135,24 +137,24 @@ void rootless_socket_pool_done(struct rootless_socket_pool *s) {
                 for (size_t i = 0; i < s->counts[kind]; i++)
                         nd_close_fd(&s->sockets[kind][i]);
         nd_close_fd(&s->fd);
-        nd_close_fd(&s->watch_fd);
+        nd_close_fd(&s->address_fd);
         free(s->why);
 }
 
 bool rootless_socket_pool_has(struct rootless_forwarder *f, enum rootless_socket_kind kind, size_t count) {
-        f->supply.used[kind] = true; /* the node may have got an address of another family since somebody listens */
-        return f->supply.counts[kind] >= count;
+        f->pool.used[kind] = true; /* the node may have got an address of another family since somebody listens */
+        return f->pool.counts[kind] >= count;
 }
 
 int rootless_socket_pool_take(struct rootless_forwarder *f, enum rootless_socket_kind kind) {
-        struct rootless_socket_pool *s = &f->supply;
+        struct rootless_socket_pool *s = &f->pool;
 
         if (s->counts[kind] == 0)
                 return -EAGAIN;
         return s->sockets[kind][--s->counts[kind]];
 }
 
-/* ---- clients' addresses */
+/* ---- clients' addresses ---- */
 
 static bool can_be_kept(const union rootless_sockaddr *client) {
         if (client->any.sa_family == AF_INET)
@@ -168,7 +170,7 @@ void rootless_socket_pool_bind_client(const struct rootless_forwarder *f, int fd
                                       const union rootless_sockaddr *target, bool port) {
         union rootless_sockaddr from = *client;
 
-        if (!f->supply.kept || client->any.sa_family != target->any.sa_family || !can_be_kept(client) || is_loopback(target))
+        if (!f->pool.kept || client->any.sa_family != target->any.sa_family || !can_be_kept(client) || is_loopback(target))
                 return;
         if (port && bind(fd, &from.any, rootless_sockaddr_length(&from)) == 0)
                 return;

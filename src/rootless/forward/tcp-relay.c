@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp-relay.c - TCP: two sockets and what flows between
+/* tcp-relay.c - TCP: copies between the client's socket and the server's
  *
  * Theory of operation
- *   Both sockets are in epoll from the start, edge-triggered for both directions, and never changed there. Each way has a state of its own:
+ *   Both sockets are in epoll from the start, edge-triggered for both directions, and never changed there. Each direction has a state of its own:
  *   little is copied by one recv() and one send(); who fills the buffer is spliced through a pipe from then on, until little
  *   comes again (a sender that is merely slower than we are stays spliced). What a slow receiver does not take waits in that pipe, and nothing more is read: the sender feels it.
- *   A way that has more than @ROUNDS pieces to move lets others go first. Pipes are pooled: an idle connection has none.
- *   The end of one way (FIN) is handed on as such; a reset ends both with a reset. A server that refuses is told by a reset, too, at
+ *   A direction that has more than @ROUNDS pieces to move lets others go first. Pipes are pooled: an idle connection has none.
+ *   The end of one direction (FIN) is handed on as such; a reset ends both with a reset. A server that refuses is told by a reset, too, at
  *   once.
  * Invariant  a relay is freed after the events of one epoll_wait() are done: they may still name it. */
 #include <fcntl.h>
@@ -18,13 +18,13 @@
 
 enum {
         ACCEPTS = 64,      /* per turn and listener */
-        ROUNDS = 16,       /* pieces per turn and way */
+        ROUNDS = 16,       /* pieces per turn and direction */
         BULK = 16 * 1024,  /* who sends so much at once is spliced */
         LITTLE = 2 * 1024, /* and who sends so little is not */
-        NODES = 2,
+        ENDS = 2,
 };
 
-struct way {
+struct direction {
         int pipe[2];    /* -1 while there is none */
         uint32_t bytes; /* in the pipe */
         bool bulk;
@@ -43,47 +43,47 @@ struct end {
 };
 
 struct rootless_relay {
-        struct end ends[NODES];
-        struct way ways[NODES];      /* by who sends */
-        struct rootless_relay *next; /* in relays_again or relays_dead */
+        struct end ends[ENDS];
+        struct direction directions[ENDS]; /* by who sends */
+        struct rootless_relay *next;       /* in relays_again or relays_dead */
         struct rootless_listener *listener;
         bool connected;
-        bool again;
-        bool dead;
+        bool pending;
+        bool closed;
 };
 
-/* ---- pipes */
+/* ---- pipes ---- */
 
-static bool pipe_get(struct rootless_forwarder *f, struct way *way) {
-        if (way->pipe[0] >= 0)
+static bool pipe_get(struct rootless_forwarder *f, struct direction *direction) {
+        if (direction->pipe[0] >= 0)
                 return true;
         if (f->pipe_count > 0) {
-                memcpy(way->pipe, f->pipes[--f->pipe_count], sizeof way->pipe);
+                memcpy(direction->pipe, f->pipes[--f->pipe_count], sizeof direction->pipe);
                 return true;
         }
-        if (pipe2(way->pipe, O_CLOEXEC | O_NONBLOCK) < 0) {
-                way->pipe[0] = way->pipe[1] = -1;
+        if (pipe2(direction->pipe, O_CLOEXEC | O_NONBLOCK) < 0) {
+                direction->pipe[0] = direction->pipe[1] = -1;
                 return false;
         }
-        (void) fcntl(way->pipe[1], F_SETPIPE_SZ,
+        (void) fcntl(direction->pipe[1], F_SETPIPE_SZ,
                      FORWARDER_PIPE_BYTES); /* a user has only so much of it; a smaller one works, too */
         return true;
 }
 
 /* One that holds something cannot be given to the next. */
-static void pipe_put(struct rootless_forwarder *f, struct way *way) {
-        if (way->pipe[0] < 0)
+static void pipe_put(struct rootless_forwarder *f, struct direction *direction) {
+        if (direction->pipe[0] < 0)
                 return;
-        if (way->bytes == 0 && f->pipe_count < FORWARDER_PIPES) {
-                memcpy(f->pipes[f->pipe_count++], way->pipe, sizeof way->pipe);
+        if (direction->bytes == 0 && f->pipe_count < FORWARDER_PIPES) {
+                memcpy(f->pipes[f->pipe_count++], direction->pipe, sizeof direction->pipe);
         } else {
-                (void) close(way->pipe[0]);
-                (void) close(way->pipe[1]);
+                (void) close(direction->pipe[0]);
+                (void) close(direction->pipe[1]);
         }
-        way->pipe[0] = way->pipe[1] = -1;
+        direction->pipe[0] = direction->pipe[1] = -1;
 }
 
-/* ---- the end of a relay */
+/* ---- the end of a relay ---- */
 
 static void reset(int fd) {
         struct linger now = {.l_onoff = 1};
@@ -91,12 +91,12 @@ static void reset(int fd) {
         (void) setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
 
-static void finish(struct rootless_forwarder *f, struct rootless_relay *r, bool broken) {
-        if (r->dead)
+static void close_relay(struct rootless_forwarder *f, struct rootless_relay *r, bool broken) {
+        if (r->closed)
                 return;
-        r->dead = true;
-        for (int i = 0; i < NODES; i++) {
-                pipe_put(f, &r->ways[i]);
+        r->closed = true;
+        for (int i = 0; i < ENDS; i++) {
+                pipe_put(f, &r->directions[i]);
                 if (broken)
                         reset(r->ends[i].fd);
                 rootless_forwarder_unwatch(f, &r->ends[i].fd);
@@ -104,22 +104,22 @@ static void finish(struct rootless_forwarder *f, struct rootless_relay *r, bool 
         rootless_listener_unref(r->listener);
         r->listener = nullptr;
         f->relay_count--;
-        if (!r->again) { /* otherwise the turn that it waits for buries it */
-                r->next = f->relays_dead;
-                f->relays_dead = r;
+        if (!r->pending) { /* otherwise rootless_relay_continue() puts it there */
+                r->next = f->relays_closed;
+                f->relays_closed = r;
         }
         if (f->paused_us > 0)
                 rootless_listener_resume_all(f);
 }
 
 void rootless_relay_free_closed(struct rootless_forwarder *f) {
-        for (struct rootless_relay *r = nd_take_ptr(f->relays_dead), *next; r; r = next) {
+        for (struct rootless_relay *r = nd_take_ptr(f->relays_closed), *next; r; r = next) {
                 next = r->next;
                 free(r);
         }
 }
 
-/* ---- one way */
+/* ---- one direction ---- */
 
 enum outcome { MORE, WAIT, BROKEN };
 
@@ -128,20 +128,21 @@ static void count(struct rootless_relay *r, int from, size_t bytes) {
 }
 
 static enum outcome drain(struct rootless_relay *r, int from) {
-        struct way *way = &r->ways[from];
-        ssize_t n = splice(way->pipe[0], nullptr, r->ends[!from].fd, nullptr, way->bytes, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        struct direction *direction = &r->directions[from];
+        ssize_t n = splice(direction->pipe[0], nullptr, r->ends[!from].fd, nullptr, direction->bytes,
+                           SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
-        way->full = n < 0 && errno == EAGAIN;
+        direction->full = n < 0 && errno == EAGAIN;
         if (n < 0)
                 return errno == EAGAIN ? WAIT : errno == EINTR ? MORE : BROKEN;
-        way->bytes -= (uint32_t) n;
+        direction->bytes -= (uint32_t) n;
         count(r, from, (size_t) n);
         return MORE;
 }
 
 static enum outcome fill(struct rootless_relay *r, int from) {
-        struct way *way = &r->ways[from];
-        ssize_t n = splice(r->ends[from].fd, nullptr, way->pipe[1], nullptr, FORWARDER_PIPE_BYTES,
+        struct direction *direction = &r->directions[from];
+        ssize_t n = splice(r->ends[from].fd, nullptr, direction->pipe[1], nullptr, FORWARDER_PIPE_BYTES,
                            SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
         if (n < 0 && errno == EINTR)
@@ -150,25 +151,25 @@ static enum outcome fill(struct rootless_relay *r, int from) {
                 return WAIT;
         if (n < 0)
                 return BROKEN;
-        way->ended = n == 0;
-        way->bytes = (uint32_t) n;
-        way->bulk = n > LITTLE;
+        direction->ended = n == 0;
+        direction->bytes = (uint32_t) n;
+        direction->bulk = n > LITTLE;
         return MORE;
 }
 
 /* What the receiver does not take goes to the pipe, which is empty and holds more than the buffer does. */
 static enum outcome copy_rest(struct rootless_forwarder *f, struct rootless_relay *r, int from, const char *rest,
                               size_t length) {
-        struct way *way = &r->ways[from];
+        struct direction *direction = &r->directions[from];
 
-        if (!pipe_get(f, way) || write(way->pipe[1], rest, length) != (ssize_t) length)
+        if (!pipe_get(f, direction) || write(direction->pipe[1], rest, length) != (ssize_t) length)
                 return BROKEN;
-        way->bytes = (uint32_t) length;
+        direction->bytes = (uint32_t) length;
         return MORE;
 }
 
 static enum outcome copy(struct rootless_forwarder *f, struct rootless_relay *r, int from) {
-        struct way *way = &r->ways[from];
+        struct direction *direction = &r->directions[from];
         ssize_t n = recv(r->ends[from].fd, f->buffer, BULK, MSG_DONTWAIT), sent;
 
         if (n < 0 && errno == EINTR)
@@ -176,10 +177,10 @@ static enum outcome copy(struct rootless_forwarder *f, struct rootless_relay *r,
         if (n < 0)
                 return errno == EAGAIN ? WAIT : BROKEN;
         if (n == 0) {
-                way->ended = true;
+                direction->ended = true;
                 return MORE;
         }
-        way->bulk = n == BULK;
+        direction->bulk = n == BULK;
         sent = send(r->ends[!from].fd, f->buffer, (size_t) n, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0 && errno != EAGAIN)
                 return BROKEN;
@@ -188,61 +189,61 @@ static enum outcome copy(struct rootless_forwarder *f, struct rootless_relay *r,
         count(r, from, (size_t) sent);
         if (sent < n)
                 return copy_rest(f, r, from, f->buffer + sent, (size_t) (n - sent));
-        return way->bulk || way->last ? MORE : WAIT; /* less than asked for: that was all, and more will be told */
+        return direction->bulk || direction->last ? MORE : WAIT; /* less than asked for: that was all, and more will be told */
 }
 
 static enum outcome step(struct rootless_forwarder *f, struct rootless_relay *r, int from) {
-        struct way *way = &r->ways[from];
+        struct direction *direction = &r->directions[from];
 
-        if (way->bytes > 0)
-                return way->full ? WAIT : drain(r, from);
-        if (way->ended) {
-                if (!way->shut)
+        if (direction->bytes > 0)
+                return direction->full ? WAIT : drain(r, from);
+        if (direction->ended) {
+                if (!direction->shut)
                         (void) shutdown(r->ends[!from].fd, SHUT_WR);
-                way->shut = true;
+                direction->shut = true;
                 return WAIT;
         }
-        if (!way->bulk || !pipe_get(f, way))
+        if (!direction->bulk || !pipe_get(f, direction))
                 return copy(f, r, from);
         return fill(r, from);
 }
 
 /* Moves what can be moved. */
 static enum outcome move(struct rootless_forwarder *f, struct rootless_relay *r, int from) {
-        struct way *way = &r->ways[from];
+        struct direction *direction = &r->directions[from];
         enum outcome outcome = MORE;
 
         for (int i = 0; i < ROUNDS && outcome == MORE; i++)
                 outcome = step(f, r, from);
-        if (way->bytes == 0 && outcome == WAIT)
-                pipe_put(f, way);
+        if (direction->bytes == 0 && outcome == WAIT)
+                pipe_put(f, direction);
         return outcome;
 }
 
-/* ---- both */
+/* ---- both ---- */
 
 static void run(struct rootless_forwarder *f, struct rootless_relay *r, bool from_client, bool from_server) {
         enum outcome client = from_client ? move(f, r, CLIENT) : WAIT,
                      server = client != BROKEN && from_server ? move(f, r, SERVER) : WAIT;
 
         if (client == BROKEN || server == BROKEN) {
-                finish(f, r, true);
-        } else if (r->ways[CLIENT].shut && r->ways[SERVER].shut) {
-                finish(f, r, false);
-        } else if ((client == MORE || server == MORE) && !r->again) {
-                r->again = true;
-                r->next = f->relays_again;
-                f->relays_again = r;
+                close_relay(f, r, true);
+        } else if (r->directions[CLIENT].shut && r->directions[SERVER].shut) {
+                close_relay(f, r, false);
+        } else if ((client == MORE || server == MORE) && !r->pending) {
+                r->pending = true;
+                r->next = f->relays_pending;
+                f->relays_pending = r;
         }
 }
 
 void rootless_relay_continue(struct rootless_forwarder *f) {
-        for (struct rootless_relay *r = nd_take_ptr(f->relays_again), *next; r; r = next) {
+        for (struct rootless_relay *r = nd_take_ptr(f->relays_pending), *next; r; r = next) {
                 next = r->next;
-                r->again = false;
-                if (r->dead) {
-                        r->next = f->relays_dead;
-                        f->relays_dead = r;
+                r->pending = false;
+                if (r->closed) {
+                        r->next = f->relays_closed;
+                        f->relays_closed = r;
                 } else {
                         run(f, r, true, true);
                 }
@@ -255,10 +256,10 @@ static void on_event(struct rootless_forwarder *f, struct rootless_watch *watch,
         bool client = end == &r->ends[CLIENT];
         bool reads = events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
 
-        if (r->dead)
+        if (r->closed)
                 return;
         if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-                r->ways[client ? CLIENT : SERVER].last = true;
+                r->directions[client ? CLIENT : SERVER].last = true;
         if (!r->connected) {
                 int error = 0;
                 socklen_t length = sizeof error;
@@ -267,7 +268,7 @@ static void on_event(struct rootless_forwarder *f, struct rootless_watch *watch,
                         return; /* what it sends is read when there is somebody to have it */
                 if (getsockopt(end->fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0 || error != 0) {
                         r->listener->refused++;
-                        finish(f, r, true);
+                        close_relay(f, r, true);
                         return;
                 }
                 if (!(events & EPOLLOUT))
@@ -278,12 +279,12 @@ static void on_event(struct rootless_forwarder *f, struct rootless_watch *watch,
         }
         /* Who can be written to again takes what waits in the pipe to it. */
         if (events & EPOLLOUT)
-                r->ways[client ? SERVER : CLIENT].full = false;
-        run(f, r, client ? reads : events & EPOLLOUT && r->ways[CLIENT].bytes > 0,
-            client ? events & EPOLLOUT && r->ways[SERVER].bytes > 0 : reads);
+                r->directions[client ? SERVER : CLIENT].full = false;
+        run(f, r, client ? reads : events & EPOLLOUT && r->directions[CLIENT].bytes > 0,
+            client ? events & EPOLLOUT && r->directions[SERVER].bytes > 0 : reads);
 }
 
-/* ---- the beginning */
+/* ---- the beginning ---- */
 
 static int dial(struct rootless_forwarder *f, struct rootless_listener *l, const union rootless_sockaddr *client, bool port) {
         union rootless_sockaddr target;
@@ -303,23 +304,23 @@ static int dial(struct rootless_forwarder *f, struct rootless_listener *l, const
         return saved == EADDRNOTAVAIL && port ? dial(f, l, client, false) : -saved;
 }
 
-static void begin(struct rootless_forwarder *f, struct rootless_listener *l, int client_fd, int server_fd) {
+static void open_relay(struct rootless_forwarder *f, struct rootless_listener *l, int client_fd, int server_fd) {
         struct rootless_relay *r = nd_new(struct rootless_relay);
-        const int fds[NODES] = {client_fd, server_fd};
+        const int fds[ENDS] = {client_fd, server_fd};
         struct nd_error *error = nullptr;
 
         r->listener = l;
         l->users++;
         l->connections++;
         f->relay_count++;
-        for (int i = 0; i < NODES; i++) {
+        for (int i = 0; i < ENDS; i++) {
                 r->ends[i] = (struct end) {.watch = {.ready = on_event}, .relay = r, .fd = fds[i]};
-                r->ways[i] = (struct way) {.pipe = {-1, -1}};
+                r->directions[i] = (struct direction) {.pipe = {-1, -1}};
         }
-        for (int i = 0; i < NODES && !error; i++)
+        for (int i = 0; i < ENDS && !error; i++)
                 error = rootless_forwarder_watch(f, fds[i], EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, &r->ends[i].watch);
         if (error)
-                finish(f, r, true);
+                close_relay(f, r, true);
         nd_error_free(error);
 }
 
@@ -348,7 +349,7 @@ static bool accept_one(struct rootless_forwarder *f, struct rootless_listener *l
                 (void) close(fd);
                 return true;
         }
-        begin(f, l, fd, server);
+        open_relay(f, l, fd, server);
         return true;
 }
 

@@ -3,10 +3,10 @@
  *
  * Theory of operation
  *   A flow is a client's address and the address of ours that it sent to; it has a socket in the node's network which is connected to the
- *   server. Datagrams come and go in batches. A flow that nobody used for @IDLE_US is closed; when there are @FLOWS, the one
+ *   server. Datagrams come and go in batches. A flow that nobody used for @flow_idle_timeout_us is closed; when there are @FLOWS, the one
  *   that was used least recently goes first, so nobody can lock others out by many addresses.
  *   The hash is keyed: clients choose their addresses, and could otherwise choose those that collide.
- * Invariant  every flow is in one bucket and in the list by use. */
+ * Invariant  every flow is in one bucket and in the LRU list. */
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -17,12 +17,13 @@
 enum {
         BUCKETS = 2048, /* a power of two */
         FLOWS = 4096,
-        IDLE_US = 90 * 1000000,
         BATCH = 32,
         BATCHES = 8, /* per turn */
         DATAGRAM = 64 * 1024,
         CONTROL = 64,
 };
+
+static constexpr uint64_t flow_idle_timeout_us = 90 * ND_SECOND_US;
 
 struct flow {
         struct rootless_watch watch;
@@ -33,13 +34,13 @@ struct flow {
         struct nd_address local; /* ours, as the client knows it */
         int fd;
         uint64_t used_us;
-        bool dead;
+        bool closed;
 };
 
 struct rootless_flows {
         struct flow *buckets[BUCKETS];
         struct flow *newest, *oldest;
-        struct flow *dead; /* by older */
+        struct flow *closed; /* by older */
         size_t count;
         uint64_t key[2];
         struct mmsghdr messages[BATCH];
@@ -60,7 +61,7 @@ struct rootless_flows *rootless_flows_new(void) {
         return flows;
 }
 
-/* ---- finding */
+/* ---- finding ---- */
 
 static uint64_t mix(uint64_t h, uint64_t value) {
         h = (h ^ value) * UINT64_C(0x9e3779b97f4a7c15);
@@ -89,26 +90,26 @@ static bool same_client(const union rootless_sockaddr *a, const union rootless_s
                memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof a->v6.sin6_addr) == 0;
 }
 
-/* ---- the list by use */
+/* ---- the LRU list ---- */
 
-static void unlink_use(struct rootless_flows *flows, struct flow *flow) {
+static void lru_remove(struct rootless_flows *flows, struct flow *flow) {
         *(flow->newer ? &flow->newer->older : &flows->newest) = flow->older;
         *(flow->older ? &flow->older->newer : &flows->oldest) = flow->newer;
         flow->newer = flow->older = nullptr;
 }
 
-static void link_newest(struct rootless_flows *flows, struct flow *flow) {
+static void lru_insert(struct rootless_flows *flows, struct flow *flow) {
         flow->older = flows->newest;
         *(flows->newest ? &flows->newest->newer : &flows->oldest) = flow;
         flows->newest = flow;
 }
 
-static void use(struct rootless_forwarder *f, struct flow *flow) {
+static void touch(struct rootless_forwarder *f, struct flow *flow) {
         flow->used_us = f->now_us;
         if (f->flows->newest == flow)
                 return;
-        unlink_use(f->flows, flow);
-        link_newest(f->flows, flow);
+        lru_remove(f->flows, flow);
+        lru_insert(f->flows, flow);
 }
 
 static void close_flow(struct rootless_forwarder *f, struct flow *flow) {
@@ -120,17 +121,17 @@ static void close_flow(struct rootless_forwarder *f, struct flow *flow) {
                         *at = flow->bucket_next;
                         break;
                 }
-        unlink_use(flows, flow);
+        lru_remove(flows, flow);
         rootless_forwarder_unwatch(f, &flow->fd);
         rootless_listener_unref(flow->listener);
-        flow->dead = true;
-        flow->older = flows->dead;
-        flows->dead = flow;
+        flow->closed = true;
+        flow->older = flows->closed;
+        flows->closed = flow;
         flows->count--;
 }
 
-static void bury(struct rootless_flows *flows) {
-        for (struct flow *flow = nd_take_ptr(flows->dead), *next; flow; flow = next) {
+static void free_closed(struct rootless_flows *flows) {
+        for (struct flow *flow = nd_take_ptr(flows->closed), *next; flow; flow = next) {
                 next = flow->older;
                 free(flow);
         }
@@ -141,11 +142,12 @@ bool rootless_flows_any(const struct rootless_forwarder *f) {
 }
 
 void rootless_flows_expire(struct rootless_forwarder *f) {
-        for (struct flow *flow = f->flows->oldest, *next; flow && flow->used_us + IDLE_US < f->now_us; flow = next) {
+        for (struct flow *flow = f->flows->oldest, *next; flow && flow->used_us + flow_idle_timeout_us < f->now_us;
+             flow = next) {
                 next = flow->newer;
                 close_flow(f, flow);
         }
-        bury(f->flows);
+        free_closed(f->flows);
 }
 
 void rootless_flows_close(struct rootless_forwarder *f, struct rootless_listener *l) {
@@ -163,14 +165,14 @@ void rootless_flows_free(struct rootless_forwarder *f) {
                 next = flow->newer;
                 close_flow(f, flow);
         }
-        bury(f->flows);
+        free_closed(f->flows);
         free(f->flows);
         f->flows = nullptr;
 }
 
-/* ---- batches */
+/* ---- batches ---- */
 
-static void prepare(struct rootless_flows *flows, bool control) {
+static void prepare_batch(struct rootless_flows *flows, bool control) {
         for (size_t i = 0; i < BATCH; i++) {
                 flows->vectors[i] = (struct iovec) {.iov_base = flows->bytes[i], .iov_len = DATAGRAM};
                 flows->messages[i] = (struct mmsghdr) {.msg_hdr = {.msg_iov = &flows->vectors[i],
@@ -195,7 +197,7 @@ static void send_batch(int fd, struct mmsghdr *messages, size_t count) {
         }
 }
 
-/* ---- to the client */
+/* ---- to the client ---- */
 
 static void name_source(struct msghdr *message, const struct nd_address *local) {
         struct cmsghdr *c = message->msg_control;
@@ -220,7 +222,7 @@ static bool answer_batch(struct rootless_forwarder *f, struct flow *flow) {
         struct rootless_flows *flows = f->flows;
         int n;
 
-        prepare(flows, false);
+        prepare_batch(flows, false);
         n = recvmmsg(flow->fd, flows->messages, BATCH, MSG_DONTWAIT, nullptr);
         if (n < 0)
                 return errno == EINTR || errno == ECONNREFUSED; /* nobody listens: told once, as an error of the socket */
@@ -235,7 +237,7 @@ static bool answer_batch(struct rootless_forwarder *f, struct flow *flow) {
                 m->msg_flags = 0;
                 name_source(m, &flow->local);
         }
-        use(f, flow);
+        touch(f, flow);
         if (!flow->listener->closed)
                 send_batch(flow->listener->fd, flows->messages, (size_t) n);
         return n == BATCH;
@@ -244,13 +246,13 @@ static bool answer_batch(struct rootless_forwarder *f, struct flow *flow) {
 static void on_answer(struct rootless_forwarder *f, struct rootless_watch *watch, [[maybe_unused]] uint32_t events) {
         struct flow *flow = (struct flow *) watch;
 
-        if (flow->dead)
+        if (flow->closed)
                 return;
         for (int i = 0; i < BATCHES && answer_batch(f, flow); i++)
                 ;
 }
 
-/* ---- to the server */
+/* ---- to the server ---- */
 
 static struct nd_address read_local(const struct msghdr *message) {
         struct nd_address local = {};
@@ -306,7 +308,7 @@ static struct flow *open_flow(struct rootless_forwarder *f, struct rootless_list
                                .used_us = f->now_us};
         flow->bucket_next = flows->buckets[bucket];
         flows->buckets[bucket] = flow;
-        link_newest(flows, flow);
+        lru_insert(flows, flow);
         flows->count++;
         l->users++;
         l->connections++;
@@ -315,8 +317,8 @@ static struct flow *open_flow(struct rootless_forwarder *f, struct rootless_list
         return flow;
 }
 
-static struct flow *flow_of(struct rootless_forwarder *f, struct rootless_listener *l, const union rootless_sockaddr *client,
-                            const struct nd_address *local) {
+static struct flow *get_flow(struct rootless_forwarder *f, struct rootless_listener *l, const union rootless_sockaddr *client,
+                             const struct nd_address *local) {
         size_t bucket = bucket_of(f->flows, l, client);
 
         for (struct flow *flow = f->flows->buckets[bucket]; flow; flow = flow->bucket_next)
@@ -334,7 +336,7 @@ static void forward(struct rootless_forwarder *f, struct flow *flow, size_t from
                 flow->listener->bytes_in += flows->messages[i].msg_len;
                 flows->messages[i].msg_hdr = (struct msghdr) {.msg_iov = &flows->vectors[i], .msg_iovlen = 1};
         }
-        use(f, flow);
+        touch(f, flow);
         send_batch(flow->fd, flows->messages + from, to - from);
 }
 
@@ -350,11 +352,11 @@ static bool receive_batch(struct rootless_forwarder *f, struct rootless_listener
                         f, l); /* each datagram may be of a new client; meanwhile they wait in the kernel's queue */
                 return false;
         }
-        prepare(flows, true);
+        prepare_batch(flows, true);
         n = recvmmsg(l->fd, flows->messages, BATCH, MSG_DONTWAIT, nullptr);
         for (int i = 0, end; i < n; i = end) {
                 struct nd_address local = read_local(&flows->messages[i].msg_hdr);
-                struct flow *flow = flow_of(f, l, &flows->addresses[i], &local);
+                struct flow *flow = get_flow(f, l, &flows->addresses[i], &local);
 
                 for (end = i + 1; end < n && same_client(&flows->addresses[end], &flows->addresses[i]); end++) {
                         struct nd_address other = read_local(&flows->messages[end].msg_hdr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-control.c - messages to the holder: what was taken apart can be put together to the same bytes, and a network message never
- * gives a plan that the holder may not apply */
+/* fuzz-control.c - messages to init: what was taken apart can be put together to the same bytes, and a network message never
+ * gives a plan that init may not apply */
 #include <string.h>
 
 #include <unit/fuzz.h>

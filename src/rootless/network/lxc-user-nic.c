@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "sys/child.h"
 #include "sys/file.h"
@@ -17,11 +18,12 @@
 enum {
         USERNET_BYTES = 64 * 1024,
         GROUPS = 1024,
-        DEADLINE_US = 10 * 1000000,
-        WORDS = 4096, /* of what lxc-user-nic says */
+        OUTPUT_BYTES = 4096, /* of what lxc-user-nic says */
 };
 
-/* ---- the administrator's list */
+static constexpr uint64_t link_timeout_us = 10 * ND_SECOND_US;
+
+/* ---- the administrator's list ---- */
 
 /* The next word of a line; its end is where the next begins to be looked for. */
 static size_t next_word(const char **at, const char **ret) {
@@ -111,7 +113,7 @@ struct nd_error *rootless_lxc_bridge_find(char ret_bridge[NET_LINK_BYTES], uint3
         return nullptr;
 }
 
-/* ---- the link */
+/* ---- the link ---- */
 
 /* No distribution has it in PATH: it is no command for people. */
 static const char *find_program(void) {
@@ -124,12 +126,12 @@ static const char *find_program(void) {
         return nullptr;
 }
 
-struct nd_error *rootless_lxc_link_attach(const char *node, const struct rootless_netplan *plan, pid_t holder) {
-        nd_autofree char *pid = nd_format("%d", (int) holder), *name = nd_format("nodens-%s", node);
+struct nd_error *rootless_lxc_link_attach(const char *node, const struct rootless_netplan *plan, pid_t init_pid) {
+        nd_autofree char *pid = nd_format("%d", (int) init_pid), *name = nd_format("nodens-%s", node);
         const char *program = find_program(), *const words[] = {program, "create",   "/var/lib/lxc", name,   pid,
                                                                 "veth",  plan->link, NET_TAP,        nullptr};
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
-        struct nd_child_plan child = {.argv = words, .deadline_us = DEADLINE_US, .output_ceiling = WORDS};
+        struct nd_child_plan child = {.argv = words, .deadline_us = link_timeout_us, .output_ceiling = OUTPUT_BYTES};
 
         if (!program)
                 return nd_error_new(ND_PRECONDITION, 0, "lxc-user-nic is not installed (as root: apt install lxc)");

@@ -17,4 +17,4 @@ typedef bool (*rootless_lxc_match)(const char *who, void *userdata);
 [[nodiscard]] struct nd_error *rootless_lxc_bridge_find(char ret_bridge[NET_LINK_BYTES], uint32_t *ret_mtu);
 
 /* Makes the link of a node that has none yet. */
-[[nodiscard]] struct nd_error *rootless_lxc_link_attach(const char *node, const struct rootless_netplan *plan, pid_t holder);
+[[nodiscard]] struct nd_error *rootless_lxc_link_attach(const char *node, const struct rootless_netplan *plan, pid_t init_pid);

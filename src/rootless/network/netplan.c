@@ -218,7 +218,7 @@ bool rootless_netplan_equal(const struct rootless_netplan *a, const struct rootl
                nd_address_equal(&a->dns, &b->dns) && nd_address_equal(&a->network, &b->network);
 }
 
-/* ---- the helper's command line */
+/* ---- the helper's command line ---- */
 
 void nd_words_done(nd_words *words) {
         nd_vector_each (word, words) {
@@ -246,7 +246,7 @@ static void add_address(nd_words *words, const char *option, const struct nd_add
 }
 
 static void pasta_words(const struct rootless_netplan *plan, int pid, nd_words *words) {
-        /* The tap and its routes are the holder's: nothing is configured (a second pasta would find everything there and fail), nothing
+        /* The tap and its routes are init's: nothing is configured (a second pasta would find everything there and fail), nothing
          * is published, and the machine's loopback is not reachable by the gateway's address. */
         static const char *const always[] = {"pasta",     "--foreground", "--quiet", "--no-map-gw", "-t",   "none",
                                              "-u",        "none",         "-T",      "none",        "-U",   "none",
@@ -302,7 +302,7 @@ bool rootless_netplan_helper_argv(const struct rootless_netplan *plan, int pid, 
         return true;
 }
 
-/* ---- names */
+/* ---- names ---- */
 
 static bool keeps(const char *line) {
         static const char *const words[] = {"search", "domain", "options"};

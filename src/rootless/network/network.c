@@ -99,7 +99,7 @@ struct nd_error *rootless_network_apply(const struct rootless_netplan *plan) {
         return add_routes(&netlink, link, plan);
 }
 
-/* ---- as a message */
+/* ---- as a message ---- */
 
 static void add_address(struct nd_text *text, const char *key, const struct nd_address *address) {
         char buffer[ND_ADDRESS_TEXT];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* network.h - the node's side of its network: runs in the holder, which owns tap, addresses and routes
+/* network.h - the node's side of its network: runs in init, which owns tap, addresses and routes
  *
  * The helper only attaches to the tap. When it dies, all of this stays, and whatever stands on the tap (a VXLAN device) with it. */
 #pragma once

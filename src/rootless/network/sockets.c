@@ -20,7 +20,12 @@ enum {
 
 #define TABLE "nodens-ports"
 
-static const char *const names[SOCKET_KINDS] = {"tcp4", "tcp6", "udp4", "udp6", "watch"};
+static const char *const names[] = {[SOCKET_TCP4] = "tcp4",
+                                    [SOCKET_TCP6] = "tcp6",
+                                    [SOCKET_UDP4] = "udp4",
+                                    [SOCKET_UDP6] = "udp6",
+                                    [SOCKET_WATCH] = "watch"};
+static_assert(nd_count_of(names) == SOCKET_KINDS);
 
 const char *rootless_socket_kind_name(enum rootless_socket_kind kind) {
         return names[kind];
@@ -35,7 +40,7 @@ int rootless_socket_kind_parse(const char *name, enum rootless_socket_kind *ret)
         return -EINVAL;
 }
 
-/* ---- rules */
+/* ---- rules ---- */
 
 /* What our sockets send begins a connection whose answers are to be delivered to us. */
 #define REMEMBER                                                                                                              \
@@ -77,7 +82,7 @@ struct nd_error *rootless_sockets_prepare(void) {
         return nullptr;
 }
 
-/* ---- sockets */
+/* ---- sockets ---- */
 
 static int set_option(int fd, int level, int name, int value) {
         return setsockopt(fd, level, name, &value, sizeof value);
@@ -104,7 +109,7 @@ struct nd_error *rootless_socket_open(enum rootless_socket_kind kind, bool kept,
         return nullptr;
 }
 
-/* ---- the request */
+/* ---- the request ---- */
 
 void rootless_sockets_response_done(struct rootless_sockets_response *answer) {
         for (size_t i = 0; i < answer->count; i++)

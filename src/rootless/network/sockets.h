@@ -13,7 +13,7 @@
  *   The output chain is of the type "route" since a UDP server has no connected socket which could inherit a mark: its answer is first
  *   routed to the tap, where it gets the right source address, and then, with the mark, to us. Tried for TCP and UDP, IPv4 and
  *   IPv6, see tests/kernel/foreign-source.c.
- *   Both options take CAP_NET_ADMIN over the node's network, so the holder makes the sockets and passes them out. */
+ *   Both options take CAP_NET_ADMIN over the node's network, so init makes the sockets and passes them out. */
 #pragma once
 
 #include "rootless/core/control.h"
@@ -30,7 +30,7 @@ enum rootless_socket_kind {
 const char *rootless_socket_kind_name(enum rootless_socket_kind kind);
 [[nodiscard]] int rootless_socket_kind_parse(const char *name, enum rootless_socket_kind *ret);
 
-/* ---- in the node */
+/* ---- in the node ---- */
 
 /* Rules and routes that keep clients' addresses. Without nf_tables in the kernel they cannot be kept, which is an error of the code
  * ND_UNIMPLEMENTED; sockets work without. */

@@ -3,13 +3,13 @@
  *
  * Theory of operation
  *   The helper is a child. Its end is noticed by its pidfd and answered with a new one, at once the first time and then later and
- *   later, up to @SLOWEST_US. Tap, addresses and routes are the holder's and stay meanwhile. When the machine's addresses, routes or
- *   resolv.conf change (a VPN, a woken laptop), the plan is computed again; if it differs, the holder gets it and the helper is
+ *   later, up to @restart_delay_max_us. Tap, addresses and routes are init's and stay meanwhile. When the machine's addresses, routes or
+ *   resolv.conf change (a VPN, a woken laptop), the plan is computed again; if it differs, init gets it and the helper is
  *   started anew.
  *   A helper joins the node's user namespace, at which the kernel forgets that it should die with us. So its process is recorded,
  *   and a supervisor that comes after a killed one ends that process before it starts its own: a tap has one reader.
  *   A link on a bridge (lxc-user-nic.h) has no helper: it is made once, and only addresses, routes and names follow the machine.
- *   The helper is ready when the tap has a carrier; the holder sees that, whatever the helper is called. */
+ *   The helper is ready when the tap has a carrier; init sees that, whatever the helper is called. */
 #include "rootless/network/supervisor.h"
 
 #include <poll.h>
@@ -31,39 +31,38 @@
 enum { PIDFD_SIGNAL_PROCESS_GROUP = 1 << 2 }; /* Linux 6.9 */
 #endif
 
-enum {
-        SOONEST_US = 10 * 1000,
-        SLOWEST_US = 5 * 1000000,
-        STEADY_US = 1 * 1000000, /* a helper that lived so long is forgiven its death */
-        KILLED_US = 100 *
-                    1000, /* and one that somebody killed waits no longer than this: waiting is for those that cannot start */
-        READY_US = 10 * 1000000,
-        ASK_US = 5 * 1000000,
-        SETTLE_US = 300 * 1000,  /* a change of the network comes as many messages */
-        NAMES_US = 10 * 1000000, /* how often resolv.conf is looked at */
-        WORDS = 4096,            /* of the helper's complaints */
-};
+enum { HELPER_OUTPUT_BYTES = 4096 };
+
+static constexpr uint64_t restart_delay_min_us = 10 * ND_MS_US;
+static constexpr uint64_t restart_delay_max_us = 5 * ND_SECOND_US;
+static constexpr uint64_t stable_uptime_us = ND_SECOND_US; /* the backoff is reset after this */
+/* Of a helper that was killed: the backoff is for one that cannot start. */
+static constexpr uint64_t killed_restart_delay_us = 100 * ND_MS_US;
+static constexpr uint64_t carrier_timeout_us = 10 * ND_SECOND_US;
+static constexpr uint64_t call_timeout_us = 5 * ND_SECOND_US;
+static constexpr uint64_t network_settle_us = 300 * ND_MS_US; /* a change of the network comes as many messages */
+static constexpr uint64_t resolv_poll_us = 10 * ND_SECOND_US;
 
 struct rootless_supervisor {
         sd_event *loop;
         const struct rootless_node *node;
         const struct rootless_node_record *record;
-        int holder_fd;
+        int init_fd;
         struct rootless_netplan plan;
         char *resolv;
-        bool untold;             /* the holder does not have this plan yet: it could not be asked */
+        bool plan_pending;       /* init does not have this plan yet: it could not be asked */
         struct nd_child *helper; /* nullptr while there is none */
         int helper_pidfd;
         uint64_t helper_since;
         uint64_t delay_us;
-        sd_event_source *again;  /* starts the next helper */
-        sd_event_source *watch;  /* the machine's network */
-        sd_event_source *settle; /* looks at it when it is quiet */
-        sd_event_source *names;  /* looks at resolv.conf */
+        sd_event_source *restart;     /* starts the next helper */
+        sd_event_source *watch;       /* the machine's network */
+        sd_event_source *settle;      /* looks at it when it is quiet */
+        sd_event_source *resolv_poll; /* looks at resolv.conf */
         int watch_fd;
 };
 
-/* ---- the record of the helper */
+/* ---- the record of the helper ---- */
 
 static struct nd_error *find_recorded(const struct rootless_node *node, pid_t *ret_pid, int *ret_pidfd) {
         nd_autofree char *text = nullptr;
@@ -107,7 +106,7 @@ static void end_recorded(const struct rootless_node *node) {
         if (error)
                 return;
         end_group(pidfd);
-        (void) poll(&wait, 1, ASK_US / ND_MS_US);
+        (void) poll(&wait, 1, (int) (call_timeout_us / ND_MS_US));
 }
 
 static struct nd_error *record_helper(const struct rootless_node *node, pid_t pid) {
@@ -119,11 +118,11 @@ static struct nd_error *record_helper(const struct rootless_node *node, pid_t pi
         return nd_file_replace(node->fd, "helper", text, strlen(text), 0600);
 }
 
-/* ---- the helper */
+/* ---- the helper ---- */
 
 static struct nd_error *start_helper(struct rootless_supervisor *s);
 
-static int on_again(sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+static int on_restart(sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
         struct rootless_supervisor *s = userdata;
         nd_autoerror struct nd_error *error = start_helper(s);
 
@@ -134,11 +133,11 @@ static int on_again(sd_event_source *source, [[maybe_unused]] uint64_t usec, voi
         return 0;
 }
 
-static void start_later(struct rootless_supervisor *s) {
-        sd_event_source_disable_unref(s->again);
-        s->again = nullptr;
-        (void) sd_event_add_time_relative(s->loop, &s->again, CLOCK_MONOTONIC, s->delay_us, 1000, on_again, s);
-        s->delay_us = s->delay_us * 2 < SLOWEST_US ? s->delay_us * 2 : SLOWEST_US;
+static void schedule_restart(struct rootless_supervisor *s) {
+        sd_event_source_disable_unref(s->restart);
+        s->restart = nullptr;
+        (void) sd_event_add_time_relative(s->loop, &s->restart, CLOCK_MONOTONIC, s->delay_us, 1000, on_restart, s);
+        s->delay_us = s->delay_us * 2 < restart_delay_max_us ? s->delay_us * 2 : restart_delay_max_us;
 }
 
 static void on_helper_ended(struct nd_child_result *result, void *userdata) {
@@ -148,18 +147,18 @@ static void on_helper_ended(struct nd_child_result *result, void *userdata) {
         s->helper = nullptr;
         end_group(s->helper_pidfd);
         nd_close_fd(&s->helper_pidfd);
-        if (nd_clock_us() - s->helper_since > STEADY_US)
-                s->delay_us = SOONEST_US;
-        if (result->signal != 0 && s->delay_us > KILLED_US)
-                s->delay_us = KILLED_US;
+        if (nd_clock_us() - s->helper_since > stable_uptime_us)
+                s->delay_us = restart_delay_min_us;
+        if (result->signal != 0 && s->delay_us > killed_restart_delay_us)
+                s->delay_us = killed_restart_delay_us;
         nd_log(ND_LOG_WARNING, "the network helper ended and is started again", nd_field("node", s->node->name),
                nd_field("end", error ? nd_error_text(error) : "it ended with code 0"));
-        start_later(s);
+        schedule_restart(s);
 }
 
 static struct nd_error *start_helper(struct rootless_supervisor *s) {
         nd_cleanup(nd_words_done) nd_words words = {};
-        struct nd_child_plan plan = {.output_ceiling = WORDS};
+        struct nd_child_plan plan = {.output_ceiling = HELPER_OUTPUT_BYTES};
         struct nd_error *error;
 
         if (s->helper || !rootless_netplan_helper_argv(&s->plan, s->record->pid, &words))
@@ -167,7 +166,7 @@ static struct nd_error *start_helper(struct rootless_supervisor *s) {
         plan.argv = (const char *const *) words.items;
         error = nd_child_start(s->loop, &plan, on_helper_ended, s, &s->helper);
         if (error) {
-                start_later(s); /* somebody may be upgrading the package right now */
+                schedule_restart(s); /* somebody may be upgrading the package right now */
                 return error;
         }
         s->helper_since = nd_clock_us();
@@ -182,7 +181,7 @@ static struct nd_error *ask_carrier(struct rootless_supervisor *s, bool *ret_up)
         const char *up;
 
         rootless_control_begin(&question, "carrier");
-        nd_try(rootless_control_call(s->holder_fd, &question, nullptr, 0, ASK_US, &answer));
+        nd_try(rootless_control_call(s->init_fd, &question, nullptr, 0, call_timeout_us, &answer));
         up = rootless_control_get(&answer, "up");
         *ret_up = up && nd_streq(up, "1");
         return nullptr;
@@ -190,7 +189,7 @@ static struct nd_error *ask_carrier(struct rootless_supervisor *s, bool *ret_up)
 
 /* A helper that ends at once must be seen while we wait for the carrier, so the loop runs meanwhile. */
 static struct nd_error *await_carrier(struct rootless_supervisor *s) {
-        uint64_t end = nd_clock_us() + READY_US;
+        uint64_t end = nd_clock_us() + carrier_timeout_us;
 
         while (nd_clock_us() < end) {
                 bool up;
@@ -202,16 +201,16 @@ static struct nd_error *await_carrier(struct rootless_supervisor *s) {
         }
         return nd_error_new(ND_DEADLINE, ETIMEDOUT,
                             "%s did not take the node's tap within %u s; is it installed and allowed to run?",
-                            rootless_net_driver_name(s->plan.driver), (unsigned) (READY_US / ND_SECOND_US));
+                            rootless_net_driver_name(s->plan.driver), (unsigned) (carrier_timeout_us / ND_SECOND_US));
 }
 
-/* ---- following the machine */
+/* ---- following the machine ---- */
 
-static struct nd_error *tell_holder(struct rootless_supervisor *s) {
+static struct nd_error *send_plan(struct rootless_supervisor *s) {
         nd_autotext text = CONTROL_TEXT;
 
         rootless_network_format(&text, &s->plan, s->resolv);
-        return rootless_control_call(s->holder_fd, &text, nullptr, 0, ASK_US, nullptr);
+        return rootless_control_call(s->init_fd, &text, nullptr, 0, call_timeout_us, nullptr);
 }
 
 /* A bridge's link is made once, when there is none; it has a carrier from then on. One that a killed supervisor had made and not told
@@ -221,13 +220,13 @@ static struct nd_error *attach_link(struct rootless_supervisor *s) {
 
         if (s->plan.driver != NET_DRIVER_LXC)
                 return nullptr;
-        nd_try(tell_holder(s));
+        nd_try(send_plan(s));
         nd_try(ask_carrier(s, &up));
         return up ? nullptr : rootless_lxc_link_attach(s->node->name, &s->plan, s->record->pid);
 }
 
 /* Looks at the machine again; whether there is something new. */
-static struct nd_error *look(struct rootless_supervisor *s, bool *ret_changed) {
+static struct nd_error *refresh_plan(struct rootless_supervisor *s, bool *ret_changed) {
         nd_autofree char *resolv = nullptr;
         struct rootless_netplan plan;
 
@@ -239,16 +238,16 @@ static struct nd_error *look(struct rootless_supervisor *s, bool *ret_changed) {
         return nullptr;
 }
 
-static void follow(struct rootless_supervisor *s) {
+static void follow_network(struct rootless_supervisor *s) {
         bool changed = false;
-        nd_autoerror struct nd_error *error = look(s, &changed);
+        nd_autoerror struct nd_error *error = refresh_plan(s, &changed);
 
-        if (!error && !changed && !s->untold)
+        if (!error && !changed && !s->plan_pending)
                 return;
-        s->untold = true;
+        s->plan_pending = true;
         if (!error)
-                error = tell_holder(s);
-        s->untold = error != nullptr;
+                error = send_plan(s);
+        s->plan_pending = error != nullptr;
         if (error) {
                 nd_log(ND_LOG_ERROR, "the node does not follow the machine's network", nd_field("node", s->node->name),
                        nd_field("error", nd_error_text(error)));
@@ -258,13 +257,13 @@ static void follow(struct rootless_supervisor *s) {
         if (s->plan.driver == NET_DRIVER_LXC)
                 return;
         nd_child_cancel(nd_take_ptr(s->helper));
-        s->delay_us = SOONEST_US;
+        s->delay_us = restart_delay_min_us;
         end_recorded(s->node);
-        start_later(s);
+        schedule_restart(s);
 }
 
 static int on_settled([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
-        follow(userdata);
+        follow_network(userdata);
         return 0;
 }
 
@@ -277,13 +276,13 @@ static int on_network_changed([[maybe_unused]] sd_event_source *source, int fd, 
                 ;
         sd_event_source_disable_unref(s->settle);
         s->settle = nullptr;
-        (void) sd_event_add_time_relative(s->loop, &s->settle, CLOCK_MONOTONIC, SETTLE_US, 0, on_settled, s);
+        (void) sd_event_add_time_relative(s->loop, &s->settle, CLOCK_MONOTONIC, network_settle_us, 0, on_settled, s);
         return 0;
 }
 
-static int on_names_due(sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
-        follow(userdata);
-        (void) sd_event_source_set_time_relative(source, NAMES_US);
+static int on_resolv_poll(sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        follow_network(userdata);
+        (void) sd_event_source_set_time_relative(source, resolv_poll_us);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
@@ -293,7 +292,8 @@ static struct nd_error *watch_machine(struct rootless_supervisor *s) {
         nd_try(nd_netlink_watch(&s->watch_fd));
         r = sd_event_add_io(s->loop, &s->watch, s->watch_fd, EPOLLIN, on_network_changed, s);
         if (r >= 0)
-                r = sd_event_add_time_relative(s->loop, &s->names, CLOCK_MONOTONIC, NAMES_US, ND_SECOND_US, on_names_due, s);
+                r = sd_event_add_time_relative(s->loop, &s->resolv_poll, CLOCK_MONOTONIC, resolv_poll_us, ND_SECOND_US,
+                                               on_resolv_poll, s);
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "watch the machine's network") : nullptr;
 }
 
@@ -309,10 +309,10 @@ struct nd_error *rootless_supervisor_start(sd_event *loop, const struct rootless
         *s = (struct rootless_supervisor) {.loop = sd_event_ref(loop),
                                            .node = node,
                                            .record = record,
-                                           .holder_fd = -EBADF,
+                                           .init_fd = -EBADF,
                                            .watch_fd = -EBADF,
                                            .helper_pidfd = -EBADF,
-                                           .delay_us = SOONEST_US,
+                                           .delay_us = restart_delay_min_us,
                                            .plan = {.mtu = record->mtu}};
         nd_try(rootless_net_driver_parse(record->net, &s->plan.driver));
         if (s->plan.driver == NET_DRIVER_NONE || s->plan.driver == NET_DRIVER_HOST) {
@@ -320,10 +320,10 @@ struct nd_error *rootless_supervisor_start(sd_event *loop, const struct rootless
                 return nullptr;
         }
         end_recorded(node);
-        nd_try(rootless_node_connect(node, &s->holder_fd));
-        nd_try(look(s, &changed));
+        nd_try(rootless_node_connect(node, &s->init_fd));
+        nd_try(refresh_plan(s, &changed));
         nd_try(attach_link(s));
-        nd_try(tell_holder(s));
+        nd_try(send_plan(s));
         nd_try(start_helper(s));
         nd_try(await_carrier(s));
         nd_try(watch_machine(s));
@@ -334,15 +334,15 @@ struct nd_error *rootless_supervisor_start(sd_event *loop, const struct rootless
 void rootless_supervisor_free(struct rootless_supervisor *s) {
         if (!s)
                 return;
-        sd_event_source_disable_unref(s->again);
+        sd_event_source_disable_unref(s->restart);
         sd_event_source_disable_unref(s->watch);
         sd_event_source_disable_unref(s->settle);
-        sd_event_source_disable_unref(s->names);
+        sd_event_source_disable_unref(s->resolv_poll);
         nd_child_cancel(s->helper);
         end_group(s->helper_pidfd);
         nd_close_fd(&s->helper_pidfd);
         nd_close_fd(&s->watch_fd);
-        nd_close_fd(&s->holder_fd);
+        nd_close_fd(&s->init_fd);
         sd_event_unref(s->loop);
         free(s->resolv);
         free(s);

@@ -65,7 +65,7 @@ static void add_programs(struct rootless_bindplan *plan, const struct rootless_b
         }
 }
 
-/* ---- /etc */
+/* ---- /etc ---- */
 
 /* What the node writes itself, and what belongs to a node of the machine's: with its configuration ours would find the wrong peers. */
 static bool etc_hidden(const char *name) {
@@ -137,7 +137,7 @@ static struct nd_error *add_etc(struct rootless_bindplan *plan, const struct roo
         return nullptr;
 }
 
-/* ---- /dev */
+/* ---- /dev ---- */
 
 static void add_devices(struct rootless_bindplan *plan) {
         static const char *const devices[] = {"/dev/null",    "/dev/zero", "/dev/full",    "/dev/random",
@@ -158,7 +158,7 @@ static void add_devices(struct rootless_bindplan *plan) {
         add(plan, BIND_MQUEUE, "/dev/mqueue", nullptr);
 }
 
-/* ---- what the user asks for */
+/* ---- what the user asks for ---- */
 
 /* True when path is the directory or below it. */
 static bool within(const char *path, const char *directory) {
@@ -229,7 +229,7 @@ static struct nd_error *add_binds(struct rootless_bindplan *plan, const struct r
         return nullptr;
 }
 
-/* ---- all of it */
+/* ---- all of it ---- */
 
 static void add_var(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts) {
         static const char *const kept[] = {"lib", "log", "cache"};
@@ -281,6 +281,7 @@ void rootless_bindplan_print(const struct rootless_bindplan *plan, FILE *to) {
                 [BIND_COPY] = "copy",           [BIND_TEXT] = "written",   [BIND_SYMLINK] = "link",  [BIND_PROC] = "proc",
                 [BIND_SYSFS] = "sysfs",         [BIND_CGROUP] = "cgroup2", [BIND_DEVPTS] = "devpts", [BIND_MQUEUE] = "mqueue",
         };
+        static_assert(nd_count_of(kinds) == BIND_MQUEUE + 1);
 
         nd_vector_each (bind, plan) {
                 bool from = bind->source && bind->kind != BIND_TEXT && !nd_streq(bind->source, bind->target);

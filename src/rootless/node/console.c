@@ -26,17 +26,19 @@
 #include <sys/sysmacros.h>
 #include <termios.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "sys/calls.h"
 
 enum {
         PIECE = 16 << 10,
         DRAIN_PIECES = 64, /* of what is left at the end; a process that stays behind may write for ever */
-        LOOK_US = 200 * 1000,
-        LATE_US = 1000 * 1000,
         PTMX_MAJOR = 5,
         PTMX_MINOR = 2,
 };
+
+static constexpr uint64_t foreground_poll_us = 200 * ND_MS_US;
+static constexpr uint64_t stop_timeout_us = ND_SECOND_US;
 
 struct rootless_console {
         int streams[SESSION_STREAMS];
@@ -51,12 +53,12 @@ struct rootless_console {
         struct termios before, inside; /* as the caller's was, as the command's shall be */
         sigset_t mask;
         sd_event *loop;
-        sd_event_source *input, *output, *report, *look, *late;
+        sd_event_source *input, *output, *report, *foreground_timer, *stop_timer;
         char queue[PIECE]; /* keys that the pseudoterminal did not take yet */
         size_t queued;
 };
 
-/* ---- a crash */
+/* ---- a crash ---- */
 
 static int crash_terminal = -EBADF;
 static struct termios crash_settings;
@@ -77,7 +79,7 @@ static void prepare_crash(const struct rootless_console *c) {
                 (void) sigaction(numbers[i], &action, nullptr);
 }
 
-/* ---- settings of the terminals */
+/* ---- settings of the terminals ---- */
 
 /* A terminal that is not our controlling one has no foreground that we could be outside of. */
 static bool in_foreground(const struct rootless_console *c) {
@@ -98,7 +100,7 @@ static void set_terminal(int fd, const struct termios *settings) {
 }
 
 /* In the background the terminal is as the job in the foreground wants it. */
-static void put_back(struct rootless_console *c) {
+static void restore_terminal(struct rootless_console *c) {
         if (c->raw && in_foreground(c))
                 set_terminal(c->terminal, &c->before);
         c->raw = false;
@@ -111,7 +113,7 @@ static void take_size(struct rootless_console *c) {
                 (void) ioctl(c->master, TIOCSWINSZ, &size);
 }
 
-static int on_look(sd_event_source *source, uint64_t usec, void *userdata);
+static int on_foreground_poll(sd_event_source *source, uint64_t usec, void *userdata);
 
 /* Takes the terminal if the command has it and we are in the foreground; else looks again soon. A shell may have put it back while we were stopped. */
 static void take_terminal(struct rootless_console *c) {
@@ -120,8 +122,9 @@ static void take_terminal(struct rootless_console *c) {
         if (!c->foreground)
                 return;
         if (!in_foreground(c)) {
-                if (!c->look)
-                        (void) sd_event_add_time_relative(c->loop, &c->look, CLOCK_MONOTONIC, LOOK_US, 0, on_look, c);
+                if (!c->foreground_timer)
+                        (void) sd_event_add_time_relative(c->loop, &c->foreground_timer, CLOCK_MONOTONIC, foreground_poll_us,
+                                                          0, on_foreground_poll, c);
                 return;
         }
         if (!c->raw)
@@ -135,15 +138,15 @@ static void take_terminal(struct rootless_console *c) {
                 (void) sd_event_source_set_enabled(c->input, SD_EVENT_ON);
 }
 
-static int on_look([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+static int on_foreground_poll([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
         struct rootless_console *c = userdata;
 
-        c->look = sd_event_source_disable_unref(c->look);
+        c->foreground_timer = sd_event_source_disable_unref(c->foreground_timer);
         take_terminal(c);
         return 0;
 }
 
-/* ---- copying */
+/* ---- copying ---- */
 
 static void flush(struct rootless_console *c) {
         ssize_t n = c->queued > 0 ? write(c->master, c->queue, c->queued) : 0;
@@ -216,9 +219,9 @@ void rootless_console_drain(struct rootless_console *c) {
                 ;
 }
 
-/* ---- jobs */
+/* ---- jobs ---- */
 
-static void order(const struct rootless_console *c, unsigned char byte) {
+static void send_order(const struct rootless_console *c, unsigned char byte) {
         (void) !write(c->orders[1], &byte, 1); /* a monitor that is gone has told, or will */
 }
 
@@ -236,30 +239,31 @@ static void stop_here(pid_t whom) {
 static void stop_with_command(struct rootless_console *c) {
         bool whole = c->raw; /* where the terminal is not ours, its keys have reached the rest of the job already */
 
-        c->late = sd_event_source_disable_unref(c->late);
-        put_back(c);
+        c->stop_timer = sd_event_source_disable_unref(c->stop_timer);
+        restore_terminal(c);
         stop_here(whole ? 0 : getpid());
         take_terminal(c);
-        order(c, SIGCONT);
+        send_order(c, SIGCONT);
 }
 
-static int on_late([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+static int on_stop_timeout([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
         stop_with_command(userdata);
         return 0;
 }
 
 /* We are to stop, and so is the command. Its report stops us; a command that ignores this signal does not keep us from it. */
 static void stop_both(struct rootless_console *c) {
-        order(c, SIGTSTP);
-        if (!c->late)
-                (void) sd_event_add_time_relative(c->loop, &c->late, CLOCK_MONOTONIC, LATE_US, 0, on_late, c);
+        send_order(c, SIGTSTP);
+        if (!c->stop_timer)
+                (void) sd_event_add_time_relative(c->loop, &c->stop_timer, CLOCK_MONOTONIC, stop_timeout_us, 0,
+                                                  on_stop_timeout, c);
 }
 
 static void give_terminal(struct rootless_console *c) {
         c->foreground = true;
         (void) tcsetattr(c->slave, TCSANOW, &c->before);
         take_terminal(c);
-        order(c, SESSION_FOREGROUND);
+        send_order(c, SESSION_FOREGROUND);
 }
 
 static int on_report([[maybe_unused]] sd_event_source *source, int fd, [[maybe_unused]] uint32_t events, void *userdata) {
@@ -285,13 +289,13 @@ static int on_signal([[maybe_unused]] sd_event_source *source, const struct sign
                 break;
         case SIGCONT:
                 take_terminal(c);
-                order(c, SIGCONT);
+                send_order(c, SIGCONT);
                 break;
         case SIGTSTP:
                 stop_both(c);
                 break;
         default:
-                order(c, (unsigned char) si->ssi_signo);
+                send_order(c, (unsigned char) si->ssi_signo);
         }
         return 0;
 }
@@ -308,7 +312,7 @@ void rootless_console_block_signals(struct rootless_console *c) {
         c->held = true;
 }
 
-/* ---- beginning and end */
+/* ---- beginning and end ---- */
 
 static struct nd_error *check_stream(int stream) {
         struct stat st;
@@ -452,13 +456,13 @@ struct nd_error *rootless_console_start(struct rootless_console *c, sd_event *lo
 void rootless_console_free(struct rootless_console *c) {
         if (!c)
                 return;
-        put_back(c);
+        restore_terminal(c);
         crash_terminal = -EBADF;
         sd_event_source_disable_unref(c->input);
         sd_event_source_disable_unref(c->output);
         sd_event_source_disable_unref(c->report);
-        sd_event_source_disable_unref(c->look);
-        sd_event_source_disable_unref(c->late);
+        sd_event_source_disable_unref(c->foreground_timer);
+        sd_event_source_disable_unref(c->stop_timer);
         sd_event_unref(c->loop);
         nd_close_fd(&c->master);
         nd_close_fd(&c->slave);

@@ -2,20 +2,20 @@
 /* init-start.c - see init-start.h
  *
  * Theory of operation
- *   launcher --clone--> builder --clone--> holder, a child of the launcher as well (CLONE_PARENT)
+ *   launcher --clone--> builder --clone--> init, a child of the launcher as well (CLONE_PARENT)
  *
  *   The builder has a user and a mount namespace of its own. It makes what the node must not be able to change (mounts.c), then clones the
- *   holder into all of the node's namespaces and ends. Since the holder's user namespace is another one than the builder's, the kernel locks the
+ *   init into all of the node's namespaces and ends. Since init's user namespace is another one than the builder's, the kernel locks the
  *   flags of the mounts that the builder has made. Both execute nothing, so they keep their capabilities over what they have made.
- *   newuidmap and newgidmap write the builder's maps, with a deadline each: they may ask a directory service. The builder writes the holder's,
+ *   newuidmap and newgidmap write the builder's maps, with a deadline each: they may ask a directory service. The builder writes init's,
  *   which map every ID to itself.
  *   The cgroup namespace's root is the cgroup that the cloning process is in: the delegated one. Therefore nothing is cloned into a leaf;
- *   launcher and holder move to leaves afterwards, when the builder has ended, since the kernel hands controllers on only from a cgroup
+ *   launcher and init move to leaves afterwards, when the builder has ended, since the kernel hands controllers on only from a cgroup
  *   without processes.
- *   Builder and holder talk to the launcher over one socket pair, the holder after the builder has ended. They name each phase before it begins, so that
+ *   Builder and init talk to the launcher over one socket pair, init after the builder has ended. They name each phase before it begins, so that
  *   a deadline's error can say what hung. PR_SET_PDEATHSIG is set after the IDs, which would clear it; the launcher may be gone by then,
  *   and the closed socket tells.
- *   The holder never has the caller's terminal, neither as a stream nor as its controlling one: root of the node can open the holder's
+ *   Init never has the caller's terminal, neither as a stream nor as its controlling one: root of the node can open init's
  *   descriptors, and trace it.
  * Invariant  until "ready" the child has done nothing that its death does not undo. */
 #include "rootless/node/init-start.h"
@@ -31,6 +31,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "net/unix.h"
 #include "rootless/core/control.h"
@@ -42,14 +43,13 @@
 #include "sys/child.h"
 #include "sys/file.h"
 
-enum {
-        PHASE_DEADLINE_US = 15 * 1000000,
-        BACKLOG = 64,
-};
+enum { BACKLOG = 64 };
 
-/* ---- the holder */
+static constexpr uint64_t phase_timeout_us = 15 * ND_SECOND_US;
 
-static struct nd_error *say(int fd, const char *verb, const char *name) {
+/* ---- init ---- */
+
+static struct nd_error *send_message(int fd, const char *verb, const char *name) {
         nd_autotext text = CONTROL_TEXT;
 
         rootless_control_begin(&text, verb);
@@ -117,7 +117,7 @@ static struct nd_error *set_network(const struct rootless_init_plan *plan) {
         return rootless_network_apply(plan->network);
 }
 
-static struct nd_error *set_view(const struct rootless_init_plan *plan) {
+static struct nd_error *set_mounts(const struct rootless_init_plan *plan) {
         return rootless_mounts_enter(plan->binds);
 }
 
@@ -130,8 +130,8 @@ static const struct {
         const char *name;
         struct nd_error *(*run)(const struct rootless_init_plan *plan);
 } phases[] = {
-        {"host name", set_names},        {"mounts", set_view}, {"cgroup", enter_leaf}, {"network", set_network},
-        {"system call filter", confine},
+        {"host name", set_names}, {"mounts", set_mounts},          {"cgroup", enter_leaf},
+        {"network", set_network}, {"system call filter", confine},
 };
 
 static struct nd_error *build(const struct rootless_init_plan *plan, int fd) {
@@ -139,10 +139,10 @@ static struct nd_error *build(const struct rootless_init_plan *plan, int fd) {
         if (plan->die_with_us && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "bind the node to its launcher");
         for (size_t i = 0; i < nd_count_of(phases); i++) {
-                nd_try(say(fd, "phase", phases[i].name));
+                nd_try(send_message(fd, "phase", phases[i].name));
                 nd_try(phases[i].run(plan));
         }
-        return say(fd, "ready", nullptr);
+        return send_message(fd, "ready", nullptr);
 }
 
 /* A session of its own, and no terminal or file of the machine at hand. */
@@ -173,7 +173,7 @@ static void keep_only(int *fd, int *listener) {
         _exit(EXIT_FAILURE);
 }
 
-[[noreturn]] static void holder_main(const struct rootless_init_plan *plan, int fd, int listener) {
+[[noreturn]] static void init_main(const struct rootless_init_plan *plan, int fd, int listener) {
         struct nd_error *error;
 
         (void) setsid();
@@ -186,9 +186,9 @@ static void keep_only(int *fd, int *listener) {
         _exit(error ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-/* ---- the builder */
+/* ---- the builder ---- */
 
-/* Every ID of the builder's user namespace is itself in the holder's; in the same extents, since the kernel maps none across two. */
+/* Every ID of the builder's user namespace is itself in init's; in the same extents, since the kernel maps none across two. */
 static struct nd_error *map_same(const struct rootless_init_plan *plan, int procfd) {
         nd_cleanup(nd_id_maps_done) nd_id_maps uids = {}, gids = {};
 
@@ -204,8 +204,8 @@ static struct nd_error *map_same(const struct rootless_init_plan *plan, int proc
                 procfd);
 }
 
-/* Returns in the builder only; the holder goes its own way. */
-static struct nd_error *clone_holder(const struct rootless_init_plan *plan, int fd, int listener, pid_t *ret) {
+/* Returns in the builder only; init goes its own way. */
+static struct nd_error *clone_init(const struct rootless_init_plan *plan, int fd, int listener, pid_t *ret) {
         struct clone_args arguments = {.flags = CLONE_PARENT | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
                                                 CLONE_NEWUTS | CLONE_NEWCGROUP |
                                                 (plan->network->driver == NET_DRIVER_HOST ? 0 : CLONE_NEWNET)};
@@ -214,7 +214,7 @@ static struct nd_error *clone_holder(const struct rootless_init_plan *plan, int 
         if (pid < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "make the node's namespaces");
         if (pid == 0)
-                holder_main(plan, fd, listener);
+                init_main(plan, fd, listener);
         *ret = pid;
         return nullptr;
 }
@@ -225,12 +225,12 @@ static struct nd_error *prepare(const struct rootless_init_plan *plan, int fd, i
         nd_autotext text = CONTROL_TEXT;
         pid_t pid = 0;
 
-        nd_try(say(fd, "phase", "ID maps"));
+        nd_try(send_message(fd, "phase", "ID maps"));
         nd_try(become_root(fd));
-        nd_try(say(fd, "phase", "read-only mounts"));
+        nd_try(send_message(fd, "phase", "read-only mounts"));
         nd_try(rootless_mounts_prepare(plan->binds));
-        nd_try(say(fd, "phase", "namespaces"));
-        nd_try(clone_holder(plan, fd, listener, &pid));
+        nd_try(send_message(fd, "phase", "namespaces"));
+        nd_try(clone_init(plan, fd, listener, &pid));
         number = nd_format("%d", (int) pid);
         nd_try(nd_dir_open(proc, number, &procfd));
         nd_try(map_same(plan, procfd));
@@ -239,7 +239,7 @@ static struct nd_error *prepare(const struct rootless_init_plan *plan, int fd, i
         return rootless_control_send(fd, &text, nullptr, 0);
 }
 
-/* Root of the node can read the holder's memory, and /proc/1/environ for as long as the node lives. Each command is given its own environment. */
+/* Root of the node can read init's memory, and /proc/1/environ for as long as the node lives. Each command is given its own environment. */
 static void forget_environment(void) {
         for (char **variable = environ; *variable; variable++)
                 explicit_bzero(*variable, strlen(*variable));
@@ -254,7 +254,7 @@ static void forget_environment(void) {
         keep_only(&fd, &listener);
         forget_environment();
         (void) prctl(PR_SET_NAME, "nodens-holder");
-        error = nd_dir_open(AT_FDCWD, "/proc", &proc); /* by its path it is gone when the holder's maps are to be written */
+        error = nd_dir_open(AT_FDCWD, "/proc", &proc); /* by its path it is gone when init's maps are to be written */
         if (!error)
                 error = prepare(plan, fd, listener, proc);
         if (error)
@@ -262,12 +262,12 @@ static void forget_environment(void) {
         _exit(EXIT_SUCCESS);
 }
 
-/* ---- the launcher */
+/* ---- the launcher ---- */
 
 static struct nd_error *write_map(const char *program, pid_t pid, const nd_id_maps *maps) {
         nd_cleanup(nd_words_done) nd_words words = {};
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
-        struct nd_child_plan plan = {.deadline_us = PHASE_DEADLINE_US, .output_ceiling = 4096};
+        struct nd_child_plan plan = {.deadline_us = phase_timeout_us, .output_ceiling = 4096};
         struct nd_error *error;
 
         nd_vector_push(&words, nd_strdup(program));
@@ -298,12 +298,12 @@ static struct nd_error *leave_root(const char *cgroup) {
 }
 
 /* Reads what the other side says until it says the awaited verb, and returns that message. */
-static struct nd_error *follow(int fd, const char *awaited, struct rootless_control *ret) {
+static struct nd_error *await_message(int fd, const char *awaited, struct rootless_control *ret) {
         char phase[64] = "start";
 
         for (;;) {
                 nd_cleanup(rootless_control_done) struct rootless_control message = {};
-                struct nd_error *error = rootless_control_receive(fd, PHASE_DEADLINE_US, &message);
+                struct nd_error *error = rootless_control_receive(fd, phase_timeout_us, &message);
                 const char *name;
 
                 if (error || nd_streq(message.verb, "error"))
@@ -330,14 +330,14 @@ static void end_child(int pidfd) {
         reap(pidfd);
 }
 
-/* The builder says who the holder is: a child of ours that is not reaped yet, so the number is still its own. */
-static struct nd_error *take_holder(int fd, pid_t *ret_pid, int *ret_pidfd) {
+/* The builder says who init is: a child of ours that is not reaped yet, so the number is still its own. */
+static struct nd_error *take_init(int fd, pid_t *ret_pid, int *ret_pidfd) {
         nd_cleanup(rootless_control_done) struct rootless_control message = {};
         const char *text;
         uint64_t pid;
         int pidfd;
 
-        nd_try(follow(fd, "holder", &message));
+        nd_try(await_message(fd, "holder", &message));
         text = rootless_control_get(&message, "pid");
         if (!text || nd_parse_u64(text, INT32_MAX, &pid) < 0 || pid < 2)
                 return nd_error_new(ND_INTERNAL, EPROTO, "the node's builder names no holder");
@@ -349,7 +349,7 @@ static struct nd_error *take_holder(int fd, pid_t *ret_pid, int *ret_pidfd) {
         return nullptr;
 }
 
-/* From the builder's clone to the holder's pidfd. The builder ends by itself; the kernel takes a while to take its mounts apart. */
+/* From the builder's clone to init's pidfd. The builder ends by itself; the kernel takes a while to take its mounts apart. */
 static struct nd_error *guide_builder(const struct rootless_init_plan *plan, pid_t builder, int builder_pidfd, int fd,
                                       pid_t *ret_pid, int *ret_pidfd) {
         struct nd_error *error = plan->cgroup ? leave_root(plan->cgroup) : nullptr;
@@ -359,9 +359,9 @@ static struct nd_error *guide_builder(const struct rootless_init_plan *plan, pid
         if (!error)
                 error = write_map("newgidmap", builder, &plan->gids);
         if (!error)
-                error = say(fd, "go", nullptr);
+                error = send_message(fd, "go", nullptr);
         if (!error)
-                error = take_holder(fd, ret_pid, ret_pidfd);
+                error = take_init(fd, ret_pid, ret_pidfd);
         if (error)
                 end_child(builder_pidfd);
         else if (plan->cgroup)
@@ -369,11 +369,11 @@ static struct nd_error *guide_builder(const struct rootless_init_plan *plan, pid
         return error;
 }
 
-static struct nd_error *guide_holder(int fd) {
+static struct nd_error *guide_init(int fd) {
         nd_cleanup(rootless_control_done) struct rootless_control message = {};
 
-        nd_try(say(fd, "go", nullptr));
-        return follow(fd, "ready", &message);
+        nd_try(send_message(fd, "go", nullptr));
+        return await_message(fd, "ready", &message);
 }
 
 static struct nd_error *listen_at(const char *path, int *ret_fd) {
@@ -430,7 +430,7 @@ struct nd_error *rootless_init_start(const struct rootless_init_plan *plan, pid_
         nd_close_fd(&theirs);
         error = guide_builder(plan, builder, builder_pidfd, ours, &pid, &pidfd);
         if (!error)
-                error = guide_holder(ours);
+                error = guide_init(ours);
         reap(builder_pidfd);
         if (error) {
                 end_child(pidfd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init-start.h - starting the process that a node's namespaces live by */
+/* init-start.h - starts a node's init, which the node's namespaces live by */
 #pragma once
 
 #include <sys/types.h>

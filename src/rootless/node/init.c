@@ -5,7 +5,7 @@
  *   One listening socket, which only the user outside can reach, and one source per connection. A request is one message and gets
  *   one answer (control.h); "start" gets a second one, "ended", when that process is over, so the client only has to wait. A
  *   connection has at most one process: the monitor of a command (session.h). SIGCHLD makes us reap whatever there is: our own, and orphans of the node.
- *   "stop" and SIGTERM do the same: SIGTERM to everybody, after @GRACE_US SIGKILL, and the end when nobody is left.
+ *   "stop" and SIGTERM do the same: SIGTERM to everybody, after @stop_grace_us SIGKILL, and the end when nobody is left.
  * Invariant  a process runs in a cgroup leaf of its own name below the delegated root, where there is one; nothing ever runs in the
  *            root itself, or the kernel would not let controllers be handed on. */
 #include "rootless/node/init.h"
@@ -27,10 +27,9 @@
 #include "sys/calls.h"
 #include "sys/file.h"
 
-enum {
-        GRACE_US = 10 * 1000000,
-        CONNECTIONS = 256,
-};
+enum { CONNECTIONS = 256 };
+
+static constexpr uint64_t stop_grace_us = 10 * ND_SECOND_US;
 
 struct connection {
         struct connection *next;
@@ -64,7 +63,7 @@ static void connection_free(struct connection *c) {
         free(c);
 }
 
-/* ---- starting */
+/* ---- starting ---- */
 
 /* The leaf that a process is started in. */
 static struct nd_error *open_leaf(const char *name, int *ret_fd) {
@@ -141,7 +140,7 @@ static struct nd_error *start_process(struct init *init, const struct rootless_c
         return nullptr;
 }
 
-/* ---- requests: each takes the message and adds its answer's fields */
+/* ---- requests: each takes the message and adds its answer's fields ---- */
 
 typedef struct nd_error *(*handler)(struct connection *c, const struct rootless_control *message, struct nd_text *answer);
 
@@ -208,7 +207,7 @@ static void stop(struct init *init) {
         init->stopping = true;
         (void) kill(-1, SIGTERM);
         (void) kill(-1, SIGCONT);
-        (void) sd_event_add_time_relative(init->loop, nullptr, CLOCK_MONOTONIC, GRACE_US, 0, on_grace_over, init);
+        (void) sd_event_add_time_relative(init->loop, nullptr, CLOCK_MONOTONIC, stop_grace_us, 0, on_grace_over, init);
         check_empty(init);
 }
 
@@ -287,9 +286,9 @@ static int on_connection([[maybe_unused]] sd_event_source *source, int listener,
         return 0;
 }
 
-/* ---- reaping */
+/* ---- reaping ---- */
 
-static void tell_end(struct init *init, const siginfo_t *end) {
+static void send_ended(struct init *init, const siginfo_t *end) {
         for (struct connection *c = init->connections; c; c = c->next) {
                 nd_autotext text = CONTROL_TEXT;
                 nd_autofree char *number = nullptr;
@@ -300,7 +299,8 @@ static void tell_end(struct init *init, const siginfo_t *end) {
                 number = nd_format("%d", end->si_status);
                 rootless_control_begin(&text, "ended");
                 rootless_control_add(&text, end->si_code == CLD_EXITED ? "code" : "signal", number);
-                nd_error_free(rootless_control_send(c->fd, &text, nullptr, 0)); /* who is gone does not want to know */
+                nd_error_free(rootless_control_send(c->fd, &text, nullptr,
+                                                    0)); /* the client may have disconnected; ignore the error */
                 return;
         }
 }
@@ -314,7 +314,7 @@ static int on_child([[maybe_unused]] sd_event_source *source, [[maybe_unused]] c
 
                 if (waitid(P_ALL, 0, &end, WEXITED | WNOHANG) < 0 || end.si_pid == 0)
                         break;
-                tell_end(init, &end);
+                send_ended(init, &end);
         }
         check_empty(init);
         return 0;

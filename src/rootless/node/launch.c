@@ -15,7 +15,7 @@
 #include "sys/subid.h"
 #include "userns/delegation.h"
 
-/* ---- the data directory */
+/* ---- the data directory ---- */
 
 static struct nd_error *make_path(const char *path) {
         nd_autofree char *copy = nd_strdup(path);
@@ -68,7 +68,7 @@ struct nd_error *rootless_launch_bindplan(struct rootless_config *config, const 
                                       ret);
 }
 
-/* ---- IDs and cgroup */
+/* ---- IDs and cgroup ---- */
 
 static struct nd_error *find_maps(nd_id_maps *uids, nd_id_maps *gids) {
         nd_cleanup(nd_subids_done) nd_subids uid_ranges = {}, gid_ranges = {};

@@ -10,6 +10,6 @@
 [[nodiscard]] struct nd_error *rootless_launch_bindplan(struct rootless_config *config, const struct rootless_node *node,
                                                         const char *resolv, bool dry, struct rootless_bindplan *ret);
 
-/* Starts the holder of a node whose lock we have, and records it. die_with_us: the node ends with the calling process. */
+/* Starts the init of a node whose lock we have, and records it. die_with_us: the node ends with the calling process. */
 [[nodiscard]] struct nd_error *rootless_launch_node(struct rootless_config *config, const struct rootless_node *node,
                                                     bool die_with_us, struct rootless_node_record *ret_record, int *ret_pidfd);

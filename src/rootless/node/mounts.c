@@ -7,8 +7,8 @@
  *   has none beyond them over files of IDs that it does not have.
  *   A read-only bind must hold against root of the node, who may change the flags of mounts in the node's mount namespace. So the builder makes
  *   these binds first, numbered below /locked, in a mount namespace that belongs to another user namespace. The kernel locks their
- *   flags in the copy that the holder gets, and in all copies of them (tests/kernel/locked-mount-flags.c). Everything that the node may
- *   change, tmpfs and the like, is made by the holder and belongs to the node's own user namespace.
+ *   flags in the copy that init gets, and in all copies of them (tests/kernel/locked-mount-flags.c). Everything that the node may
+ *   change, tmpfs and the like, is made by init and belongs to the node's own user namespace.
  *   proc and sysfs can be mounted only while a whole one is visible in the mount namespace, so they come before the old root goes.
  *   Everything is private while it is built and shared at the end, so that mounts which one daemon of the node makes are seen by
  *   the others; nothing propagates from or to the machine. */
@@ -95,7 +95,7 @@ static struct nd_error *attach(const struct rootless_bind *bind, const char *sou
 }
 
 /* One entry. ENOENT of the source is the caller's to judge. */
-static struct nd_error *put(const struct rootless_bind *bind, const char *source, const char *target) {
+static struct nd_error *mount_entry(const struct rootless_bind *bind, const char *source, const char *target) {
         constexpr unsigned long quiet = MS_NOSUID | MS_NODEV | MS_NOEXEC;
         const char *text = bind->source ? bind->source : "";
         nd_autofree char *options = nullptr;
@@ -151,24 +151,24 @@ static char *source_of(const struct rootless_bindplan *plan, const struct rootle
         return nd_format(OLD "%s", bind->source ? bind->source : "");
 }
 
-static struct nd_error *put_all(const struct rootless_bindplan *plan) {
+static struct nd_error *mount_entries(const struct rootless_bindplan *plan) {
         nd_vector_each (bind, plan) {
                 nd_autofree char *source = source_of(plan, bind), *target = nd_format(NEW "%s", bind->target);
                 struct nd_error *error;
 
                 if (bind->optional && access(source, F_OK) < 0)
                         continue;
-                error = put(bind, source, target);
+                error = mount_entry(bind, source, target);
                 if (error)
                         return nd_error_wrap(error, "the node's '%s'", bind->target);
         }
         return nullptr;
 }
 
-/* ---- the builder */
+/* ---- the builder ---- */
 
 /* From "/" being the machine's to "/" holding OLD, NEW and LOCKED. */
-static struct nd_error *step_aside(void) {
+static struct nd_error *move_old_root(void) {
         nd_try(mount_at("/", nullptr, "/", MS_REC | MS_PRIVATE, nullptr));
         nd_try(mount_at("tmpfs", "tmpfs", BASE, MS_NOSUID, "mode=0755"));
         if (chdir(BASE) < 0 || nd_sys->mkdirat(AT_FDCWD, "oldroot", 0755) < 0 ||
@@ -178,7 +178,7 @@ static struct nd_error *step_aside(void) {
         return nullptr;
 }
 
-static struct nd_error *put_read_only(const struct rootless_bindplan *plan) {
+static struct nd_error *mount_read_only_entries(const struct rootless_bindplan *plan) {
         nd_vector_each (bind, plan) {
                 nd_autofree char *source = nd_format(OLD "%s", bind->source ? bind->source : ""), *target = nullptr;
                 struct nd_error *error;
@@ -186,7 +186,7 @@ static struct nd_error *put_read_only(const struct rootless_bindplan *plan) {
                 if (!bind->read_only || (bind->optional && access(source, F_OK) < 0))
                         continue;
                 target = source_of(plan, bind);
-                error = put(bind, source, target);
+                error = mount_entry(bind, source, target);
                 if (error)
                         return nd_error_wrap(error, "the node's '%s'", bind->target);
         }
@@ -195,18 +195,18 @@ static struct nd_error *put_read_only(const struct rootless_bindplan *plan) {
 
 struct nd_error *rootless_mounts_prepare(const struct rootless_bindplan *plan) {
         mode_t mask = umask(0);
-        struct nd_error *error = step_aside();
+        struct nd_error *error = move_old_root();
 
         if (!error)
-                error = put_read_only(plan);
+                error = mount_read_only_entries(plan);
         (void) umask(mask);
         return error;
 }
 
-/* ---- the holder */
+/* ---- init ---- */
 
 /* What the builder has made is locked and goes as a whole, with the root that it hangs on. */
-static struct nd_error *step_in(void) {
+static struct nd_error *enter_new_root(void) {
         if (chdir(NEW) < 0 || nd_sys->pivot_root(".", ".") < 0 || nd_sys->umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "enter the node's root");
         return mount_at("/", nullptr, "/", MS_REC | MS_SHARED, nullptr);
@@ -217,9 +217,9 @@ struct nd_error *rootless_mounts_enter(const struct rootless_bindplan *plan) {
         struct nd_error *error = mount_at("tmpfs", "tmpfs", NEW, MS_NOSUID, "mode=0755");
 
         if (!error)
-                error = put_all(plan);
+                error = mount_entries(plan);
         if (!error)
-                error = step_in();
+                error = enter_new_root();
         (void) umask(mask);
         return error;
 }

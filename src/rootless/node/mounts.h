@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mounts.h - makes the bind plan true, in two steps: the read-only binds in the builder's mount namespace, the rest in the holder's copy of it */
+/* mounts.h - makes the bind plan true, in two steps: the read-only binds in the builder's mount namespace, the rest in init's copy of it */
 #pragma once
 
 #include "rootless/node/bindplan.h"
@@ -7,7 +7,7 @@
 /* Runs in the builder, which is root of an outer user namespace: moves the machine's root aside and makes what the node must not be able to change. */
 [[nodiscard]] struct nd_error *rootless_mounts_prepare(const struct rootless_bindplan *plan);
 
-/* Runs in the holder, which the builder has cloned after that: makes the rest, and leaves nothing else to be seen. */
+/* Runs in init, which the builder has cloned after that: makes the rest, and leaves nothing else to be seen. */
 [[nodiscard]] struct nd_error *rootless_mounts_enter(const struct rootless_bindplan *plan);
 
 /* Replaces a file of the node's /etc that the plan has written. */

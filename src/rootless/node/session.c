@@ -62,7 +62,7 @@ int rootless_session_prepare(const struct rootless_session *s) {
         return close_range(FIRST_UNUSED, ~0U, 0) < 0 ? -errno : 0;
 }
 
-static void say_failure(int number) {
+static void report_failure(int number) {
         (void) !write(FAILURE, &number, sizeof number);
 }
 
@@ -86,11 +86,11 @@ static void reset_signals(void) {
                 environ = (char **) s->environment;
                 (void) execvp(s->argv[0], s->argv);
         }
-        say_failure(errno);
+        report_failure(errno);
         _exit(127);
 }
 
-/* ---- the monitor */
+/* ---- the monitor ---- */
 
 static void report(enum rootless_session_report what) {
         char byte = (char) what;
@@ -105,7 +105,7 @@ static pid_t foreground_group(const struct monitor *m) {
         return group > 1 ? group : m->command;
 }
 
-static void obey(struct monitor *m, unsigned char order) {
+static void handle_order(struct monitor *m, unsigned char order) {
         switch (order) {
         case SESSION_FOREGROUND:
                 if (!m->terminal)
@@ -127,7 +127,7 @@ static void obey(struct monitor *m, unsigned char order) {
 }
 
 /* Whether the command has ended; then *ret is what we end with. */
-static bool look(struct monitor *m, int *ret) {
+static bool reap(struct monitor *m, int *ret) {
         siginfo_t info = {};
 
         while (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG) == 0 && info.si_pid != 0) {
@@ -158,7 +158,7 @@ static int watch(struct monitor *m, int signals) {
         unsigned char order;
         int code = EXIT_FAILURE;
 
-        while (!look(m, &code)) {
+        while (!reap(m, &code)) {
                 if (poll(waits, nd_count_of(waits), -1) < 0 && errno != EINTR)
                         return EXIT_FAILURE;
                 if (waits[0].revents && read(signals, &signal, sizeof signal) == sizeof signal && signal.ssi_signo == SIGHUP)
@@ -166,7 +166,7 @@ static int watch(struct monitor *m, int signals) {
                 if (!waits[1].revents)
                         continue;
                 if (read(ORDERS, &order, 1) == 1)
-                        obey(m, order);
+                        handle_order(m, order);
                 else
                         waits[1].fd = -1;
         }
@@ -174,7 +174,7 @@ static int watch(struct monitor *m, int signals) {
 }
 
 /* The streams are the command's alone: a pipe must end when the command closes it. */
-static void let_go(void) {
+static void release_streams(void) {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
         for (int i = 0; i < SESSION_STREAMS; i++)
@@ -200,7 +200,7 @@ void rootless_session_lead(const struct rootless_session *s) {
         (void) sigprocmask(SIG_BLOCK, &mask, nullptr);
         (void) signal(SIGPIPE, SIG_IGN);
         if (m.terminal && ioctl(TERMINAL, TIOCSCTTY, 0) < 0) {
-                say_failure(errno);
+                report_failure(errno);
                 _exit(127);
         }
         m.foreground = m.terminal && s->foreground;
@@ -208,13 +208,13 @@ void rootless_session_lead(const struct rootless_session *s) {
         if (m.command == 0)
                 execute(s, &m);
         if (m.command < 0) {
-                say_failure(errno);
+                report_failure(errno);
                 _exit(127);
         }
         (void) setpgid(m.command, m.command); /* here as well: orders may come before the command has run */
         if (m.foreground)
                 (void) tcsetpgrp(TERMINAL, m.command);
-        let_go();
+        release_streams();
         (void) sigdelset(&mask, SIGTTOU);
         signals = signalfd(-1, &mask, SFD_CLOEXEC);
         code = signals < 0 ? EXIT_FAILURE : watch(&m, signals);

@@ -63,7 +63,7 @@ struct nd_error *rootless_config_resolve(const struct rootless_settings *setting
         return nullptr;
 }
 
-/* ---- the environment inside */
+/* ---- the environment inside ---- */
 
 static bool is_variable(const char *entry, const char *name) {
         size_t length = strlen(name);

@@ -4,5 +4,5 @@
 
 #include "rootless/core/node.h"
 
-/* Asks the holder to end everything, waits for its grace, and ends it where it does not. */
+/* Asks init to end everything, waits for its grace, and ends it where it does not. */
 [[nodiscard]] struct nd_error *rootless_node_stop(const struct rootless_node *node, int pidfd);

@@ -4,37 +4,37 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "net/unix.h"
 #include "rootless/core/node.h"
 #include "rootless/ports/api.h"
 
-enum {
-        PATIENCE_S = 15,
-        WAIT_MS = 20,
-        WAITS = 250, /* until the controller of a node that has just been started is there */
-};
+enum { CONNECT_TRIES = 250 }; /* until the controller of a node that has just been started is there */
+
+static constexpr uint64_t receive_timeout_us = 15 * ND_SECOND_US;
+static constexpr uint64_t connect_retry_us = 20 * ND_MS_US;
 
 static struct nd_error *connect_api(const char *name, int *ret_fd) {
         nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
         nd_cleanup(rootless_node_record_done) struct rootless_node_record record = {};
         nd_autofree char *path = nullptr;
         nd_autoclose int pidfd = -EBADF, fd = -EBADF;
-        struct timeval patience = {.tv_sec = PATIENCE_S};
+        struct timeval timeout = {.tv_sec = receive_timeout_us / ND_SECOND_US};
         struct sockaddr_un address;
 
         nd_try(rootless_node_open(name, false, &node));
         nd_try(rootless_node_open_init(&node, &record, &pidfd));
         path = nd_format("%s/api/api.sock", node.path);
         nd_try(nd_unix_address(path, &address));
-        for (int i = 0; i < WAITS; i++) {
+        for (int i = 0; i < CONNECT_TRIES; i++) {
                 nd_close_fd(&fd);
                 fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
                 if (fd >= 0 && connect(fd, (struct sockaddr *) &address, sizeof address) == 0 &&
-                    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0) {
+                    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout) == 0) {
                         *ret_fd = nd_take_fd(fd);
                         return nullptr;
                 }
-                (void) usleep(WAIT_MS * 1000);
+                (void) usleep(connect_retry_us);
         }
         return nd_error_new(ND_UNAVAILABLE, errno,
                             "connect to the port controller of node '%s' at '%s' (systemctl --user status nodens-node-api@%s)",

@@ -38,7 +38,7 @@ static void write_error(struct nd_text *ret, unsigned status, const char *words)
         write_answer(ret, status, &body);
 }
 
-/* ---- what can be asked */
+/* ---- what can be asked ---- */
 
 static void write_counters(struct nd_json_out *out, const struct rootless_port *port, bool kept) {
         nd_json_bool(out, "clientAddressKept", kept);

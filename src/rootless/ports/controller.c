@@ -5,7 +5,7 @@
  *   It makes the listening sockets and hands them to the forwarder (forwarder.c), which does the work. Either may die: this process keeps the
  *   sockets, and a new one takes them from the forwarder. sync_ports() makes the forwarder's list the same as ours, whatever that was: at
  *   start, after the forwarder came back, after each change.
- *   A port that cannot be listened on (somebody else has it) stays in the list with the reason, and is tried again every @RETRY_US.
+ *   A port that cannot be listened on (somebody else has it) stays in the list with the reason, and is tried again every @listen_retry_us.
  *   The list is a file in the node's data directory, or in its runtime directory where there is none; it is written before
  *   a change is acknowledged. At an end by SIGTERM nothing is closed: the forwarder goes on.
  * Invariant  what the file lists is what ports lists. */
@@ -30,16 +30,21 @@
 #include "sys/file.h"
 
 enum {
-        ASK_US = 5 * 1000000,
-        AGAIN_US = 20 * 1000, /* until the forwarder is there */
-        RETRY_US = 1000000,
-        REQUEST_US = 10 * 1000000,
         CONNECTIONS = 64,
         BACKLOG = 64,
         FAMILIES = 2,
 };
 
-typedef nd_vector(uint64_t) nd_numbers;
+static constexpr uint64_t call_timeout_us = 5 * ND_SECOND_US;
+static constexpr uint64_t reconnect_delay_us = 20 * ND_MS_US; /* until the forwarder is there */
+static constexpr uint64_t listen_retry_us = ND_SECOND_US;
+static constexpr uint64_t request_timeout_us = 10 * ND_SECOND_US;
+
+struct id_list {
+        uint64_t *items;
+        size_t count;
+        size_t capacity;
+};
 
 struct controller {
         sd_event *loop;
@@ -50,7 +55,7 @@ struct controller {
         uint64_t next;
         int forwarder; /* -EBADF while there is none */
         sd_event_source *forwarder_gone;
-        sd_event_source *again;
+        sd_event_source *retry;
         size_t connections;
         bool kept; /* the forwarder's word */
         struct rootless_api_backend backend;
@@ -70,9 +75,9 @@ static int family_of(int slot) {
         return slot == 0 ? AF_INET : AF_INET6;
 }
 
-/* ---- the forwarder */
+/* ---- the forwarder ---- */
 
-static struct nd_error *tell_listen(struct controller *c, struct rootless_port *port, int slot) {
+static struct nd_error *send_listen(struct controller *c, struct rootless_port *port, int slot) {
         nd_autofree char *id = nd_format("%llu", (unsigned long long) port->id),
                          *child_port = nd_format("%u", port->spec.child_port);
         nd_autotext text = CONTROL_TEXT;
@@ -86,18 +91,18 @@ static struct nd_error *tell_listen(struct controller *c, struct rootless_port *
         rootless_control_add(&text, "port", child_port);
         if (port->spec.child.family)
                 rootless_control_add(&text, "target", nd_address_text(&port->spec.child, child));
-        nd_try(rootless_control_call(c->forwarder, &text, &port->fds[slot], 1, ASK_US, nullptr));
+        nd_try(rootless_control_call(c->forwarder, &text, &port->fds[slot], 1, call_timeout_us, nullptr));
         port->served[slot] = true;
         return nullptr;
 }
 
-static struct nd_error *tell_close(struct controller *c, uint64_t id) {
+static struct nd_error *send_close(struct controller *c, uint64_t id) {
         nd_autofree char *number = nd_format("%llu", (unsigned long long) id);
         nd_autotext text = CONTROL_TEXT;
 
         rootless_control_begin(&text, "close");
         rootless_control_add(&text, "id", number);
-        return rootless_control_call(c->forwarder, &text, nullptr, 0, ASK_US, nullptr);
+        return rootless_control_call(c->forwarder, &text, nullptr, 0, call_timeout_us, nullptr);
 }
 
 static struct rootless_port *find_port(struct controller *c, uint64_t id) {
@@ -123,12 +128,12 @@ static void read_number(const struct rootless_control_field *field, const char *
 
 /* Takes what the forwarder has: its sockets where we have none (an earlier controller made them), and counters. A port that we do not list
  * is one that was being removed. */
-static void take_listed(struct controller *c, const struct listed *listed, int *fd, nd_numbers *strangers) {
+static void take_listed(struct controller *c, const struct listed *listed, int *fd, struct id_list *unknown) {
         struct rootless_port *port = find_port(c, listed->id);
         char text[PORT_TEXT];
 
         if (!port || !nd_streq(rootless_port_format(&port->spec, text), listed->spec)) {
-                nd_vector_push(strangers, listed->id);
+                nd_vector_push(unknown, listed->id);
                 return;
         }
         if (port->fds[listed->slot] < 0)
@@ -141,7 +146,7 @@ static void take_listed(struct controller *c, const struct listed *listed, int *
         port->bytes_out += listed->out;
 }
 
-static void read_listed(struct controller *c, struct rootless_control *answer, nd_numbers *strangers, uint64_t *ret_next) {
+static void read_listed(struct controller *c, struct rootless_control *answer, struct id_list *unknown, uint64_t *ret_next) {
         struct listed listed = {};
         size_t seen = 0;
 
@@ -152,7 +157,7 @@ static void read_listed(struct controller *c, struct rootless_control *answer, n
                 /* An id begins the next one, and the end ends the last. */
                 if (listed.id > 0 && (!field || nd_streq(field->key, "id") || nd_streq(field->key, "next"))) {
                         if (seen < answer->descriptor_count)
-                                take_listed(c, &listed, &answer->descriptors[seen++], strangers);
+                                take_listed(c, &listed, &answer->descriptors[seen++], unknown);
                         listed = (struct listed) {};
                 }
                 if (!field)
@@ -174,7 +179,7 @@ static void read_listed(struct controller *c, struct rootless_control *answer, n
 }
 
 /* What the forwarder has and counts. */
-static struct nd_error *ask_list(struct controller *c, nd_numbers *strangers) {
+static struct nd_error *fetch_list(struct controller *c, struct id_list *unknown) {
         uint64_t from = 0;
 
         nd_vector_each (port, &c->ports) {
@@ -188,46 +193,46 @@ static struct nd_error *ask_list(struct controller *c, nd_numbers *strangers) {
 
                 rootless_control_begin(&text, "list");
                 rootless_control_add(&text, "from", number);
-                nd_try(rootless_control_call(c->forwarder, &text, nullptr, 0, ASK_US, &answer));
-                read_listed(c, &answer, strangers, &from);
+                nd_try(rootless_control_call(c->forwarder, &text, nullptr, 0, call_timeout_us, &answer));
+                read_listed(c, &answer, unknown, &from);
         } while (from > 0);
         return nullptr;
 }
 
-static struct nd_error *make_same(struct controller *c) {
-        nd_numbers strangers = {};
-        struct nd_error *error = ask_list(c, &strangers);
+static struct nd_error *reconcile(struct controller *c) {
+        struct id_list unknown = {};
+        struct nd_error *error = fetch_list(c, &unknown);
 
-        for (size_t i = 0; !error && i < strangers.count; i++)
-                error = tell_close(c, strangers.items[i]);
-        nd_vector_done(&strangers);
+        for (size_t i = 0; !error && i < unknown.count; i++)
+                error = send_close(c, unknown.items[i]);
+        nd_vector_done(&unknown);
         nd_try(error);
         nd_vector_each (port, &c->ports) {
                 for (int slot = 0; slot < FAMILIES; slot++)
                         if (port->fds[slot] >= 0 && !port->served[slot])
-                                nd_try(tell_listen(c, port, slot));
+                                nd_try(send_listen(c, port, slot));
         }
         return nullptr;
 }
 
-static void forget_forwarder(struct controller *c) {
+static void disconnect_forwarder(struct controller *c) {
         sd_event_source_disable_unref(c->forwarder_gone);
         c->forwarder_gone = nullptr;
         nd_close_fd(&c->forwarder);
 }
 
-static void look_later(struct controller *c, uint64_t usec);
+static void schedule_sync(struct controller *c, uint64_t usec);
 
 static int on_forwarder_gone([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd,
                              [[maybe_unused]] uint32_t events, void *userdata) {
         struct controller *c = userdata;
 
-        forget_forwarder(c);
-        look_later(c, AGAIN_US);
+        disconnect_forwarder(c);
+        schedule_sync(c, reconnect_delay_us);
         return 0;
 }
 
-static struct nd_error *find_forwarder(struct controller *c) {
+static struct nd_error *connect_forwarder(struct controller *c) {
         nd_autofree char *path = nd_format("%s/forward.sock", c->node.path);
         struct sockaddr_un address;
 
@@ -241,7 +246,7 @@ static struct nd_error *find_forwarder(struct controller *c) {
         return nullptr;
 }
 
-/* ---- listening */
+/* ---- listening ---- */
 
 static void port_listen(struct controller *c, struct rootless_port *port) {
         for (int slot = 0; slot < FAMILIES; slot++) {
@@ -263,36 +268,36 @@ static void port_listen(struct controller *c, struct rootless_port *port) {
 
 /* Brings everything to where it should be; what is not there yet is tried again later. */
 static void sync_ports(struct controller *c) {
-        nd_autoerror struct nd_error *error = find_forwarder(c);
+        nd_autoerror struct nd_error *error = connect_forwarder(c);
         bool waiting = false;
 
         if (!error)
-                error = make_same(c);
+                error = reconcile(c);
         nd_vector_each (port, &c->ports) {
                 if (port->fds[0] < 0 || port->fds[1] < 0)
                         port_listen(c, port);
                 waiting = waiting || port->why;
         }
         if (!error)
-                error = make_same(c);
+                error = reconcile(c);
         if (error)
-                forget_forwarder(c);
+                disconnect_forwarder(c);
         if (error || waiting)
-                look_later(c, error ? AGAIN_US : RETRY_US);
+                schedule_sync(c, error ? reconnect_delay_us : listen_retry_us);
 }
 
-static int on_again([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+static int on_retry([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
         sync_ports(userdata);
         return 0;
 }
 
-static void look_later(struct controller *c, uint64_t usec) {
-        sd_event_source_disable_unref(c->again);
-        c->again = nullptr;
-        (void) sd_event_add_time_relative(c->loop, &c->again, CLOCK_MONOTONIC, usec, 1000, on_again, c);
+static void schedule_sync(struct controller *c, uint64_t usec) {
+        sd_event_source_disable_unref(c->retry);
+        c->retry = nullptr;
+        (void) sd_event_add_time_relative(c->loop, &c->retry, CLOCK_MONOTONIC, usec, 1000, on_retry, c);
 }
 
-/* ---- what the API asks for */
+/* ---- what the API asks for ---- */
 
 static void on_info(void *userdata, struct nd_json_out *out) {
         static const char *const protocols[] = {"tcp", "tcp4", "tcp6", "udp", "udp4", "udp6"};
@@ -392,7 +397,7 @@ static struct nd_error *on_remove(void *userdata, uint64_t id) {
         return nullptr;
 }
 
-/* ---- HTTP */
+/* ---- HTTP ---- */
 
 static void request_free(struct request *r) {
         sd_event_source_disable_unref(r->source);
@@ -404,7 +409,7 @@ static void request_free(struct request *r) {
         free(r);
 }
 
-static int on_late([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+static int on_timeout([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
         request_free(userdata);
         return 0;
 }
@@ -458,7 +463,7 @@ static int on_client([[maybe_unused]] sd_event_source *source, int listener, [[m
                                .answer = ND_TEXT(API_RESPONSE_BYTES)};
         c->connections++;
         if (sd_event_add_io(c->loop, &r->source, r->fd, EPOLLIN, on_request, r) < 0 ||
-            sd_event_add_time_relative(c->loop, &r->deadline, CLOCK_MONOTONIC, REQUEST_US, 0, on_late, r) < 0)
+            sd_event_add_time_relative(c->loop, &r->deadline, CLOCK_MONOTONIC, request_timeout_us, 0, on_timeout, r) < 0)
                 request_free(r);
         return 0;
 }
@@ -476,7 +481,7 @@ static struct nd_error *listen_for_clients(struct controller *c) {
         return nullptr;
 }
 
-/* ---- the process */
+/* ---- the process ---- */
 
 static int on_end([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
                   void *userdata) {
@@ -517,8 +522,8 @@ static struct nd_error *serve(struct controller *c, const char *name) {
 }
 
 static void controller_done(struct controller *c) {
-        forget_forwarder(c);
-        sd_event_source_disable_unref(c->again);
+        disconnect_forwarder(c);
+        sd_event_source_disable_unref(c->retry);
         rootless_ports_done(&c->ports);
         nd_close_fd(&c->listener);
         nd_close_fd(&c->data);

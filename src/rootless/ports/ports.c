@@ -27,7 +27,7 @@ void rootless_ports_done(struct rootless_ports *ports) {
         nd_vector_done(ports);
 }
 
-/* ---- words */
+/* ---- words ---- */
 
 static const struct {
         const char *name;
@@ -175,7 +175,7 @@ bool rootless_port_equal(const struct rootless_port_spec *a, const struct rootle
         return nd_streq(rootless_port_format(a, a_text), rootless_port_format(b, b_text));
 }
 
-/* ---- JSON */
+/* ---- JSON ---- */
 
 static struct nd_error *read_text(yyjson_val *object, const char *key, const char **ret) {
         yyjson_val *value = yyjson_obj_get(object, key);
@@ -231,7 +231,7 @@ void rootless_port_write_json(struct nd_json_out *out, const char *key, const st
         nd_json_close(out, '}');
 }
 
-/* ---- the file */
+/* ---- the file ---- */
 
 static struct nd_error *parse_list(yyjson_val *list, struct rootless_ports *ports, uint64_t *highest) {
         yyjson_arr_iter each = yyjson_arr_iter_with(list);
@@ -285,10 +285,10 @@ char *rootless_ports_format(const struct rootless_ports *ports, uint64_t next) {
         return nd_text_steal(&text);
 }
 
-struct nd_error *rootless_ports_load(int dirfd, struct rootless_ports *ret, uint64_t *ret_next) {
+struct nd_error *rootless_ports_load(int dir_fd, struct rootless_ports *ret, uint64_t *ret_next) {
         nd_autofree char *text = nullptr;
         size_t length;
-        struct nd_error *error = nd_file_read(dirfd, FILE_NAME, PORTS_BYTES, &text, &length);
+        struct nd_error *error = nd_file_read(dir_fd, FILE_NAME, PORTS_BYTES, &text, &length);
 
         if (nd_error_errno(error) == ENOENT) {
                 nd_error_free(error);
@@ -299,13 +299,13 @@ struct nd_error *rootless_ports_load(int dirfd, struct rootless_ports *ret, uint
         return nd_error_wrap(rootless_ports_parse(text, length, ret, ret_next), FILE_NAME);
 }
 
-struct nd_error *rootless_ports_save(int dirfd, const struct rootless_ports *ports, uint64_t next) {
+struct nd_error *rootless_ports_save(int dir_fd, const struct rootless_ports *ports, uint64_t next) {
         nd_autofree char *text = rootless_ports_format(ports, next);
 
-        return nd_file_replace(dirfd, FILE_NAME, text, strlen(text), 0600);
+        return nd_file_replace(dir_fd, FILE_NAME, text, strlen(text), 0600);
 }
 
-/* ---- listening */
+/* ---- listening ---- */
 
 static int set_option(int fd, int level, int name, int value) {
         return setsockopt(fd, level, name, &value, sizeof value);

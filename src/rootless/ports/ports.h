@@ -55,8 +55,8 @@ void rootless_port_write_json(struct nd_json_out *out, const char *key, const st
 [[nodiscard]] char *rootless_ports_format(const struct rootless_ports *ports, uint64_t next);
 
 /* A file that is not there is an empty list. */
-[[nodiscard]] struct nd_error *rootless_ports_load(int dirfd, struct rootless_ports *ret, uint64_t *ret_next);
-[[nodiscard]] struct nd_error *rootless_ports_save(int dirfd, const struct rootless_ports *ports, uint64_t next);
+[[nodiscard]] struct nd_error *rootless_ports_load(int dir_fd, struct rootless_ports *ret, uint64_t *ret_next);
+[[nodiscard]] struct nd_error *rootless_ports_save(int dir_fd, const struct rootless_ports *ports, uint64_t next);
 
 /* The listening socket of one family; -EBADF without an error where a port has none of that family. */
 [[nodiscard]] struct nd_error *rootless_port_listen(const struct rootless_port_spec *spec, int family, int *ret_fd);

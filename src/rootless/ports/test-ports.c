@@ -6,7 +6,7 @@
 #include "rootless/ports/api.h"
 #include "rootless/ports/ports.h"
 
-/* ---- words */
+/* ---- words ---- */
 
 static void test_a_port_reads_as_rootlesskit_writes_it([[maybe_unused]] void **state) {
         static const char *const same[] = {
@@ -101,7 +101,7 @@ static void test_an_id_is_never_given_twice([[maybe_unused]] void **state) {
         assert_int_equal(next, 8);
 }
 
-/* ---- the API */
+/* ---- the API ---- */
 
 struct fake {
         struct rootless_ports ports;
