@@ -158,7 +158,7 @@ const char *rootless_command_getenv(const char *name, [[maybe_unused]] void *use
 
 static void print_network(const struct rootless_netplan *plan) {
         char text[ND_ADDRESS_TEXT];
-        nd_cleanup(nd_words_done) nd_words words = {};
+        nd_cleanup(nd_strings_done) struct nd_strings words = {};
 
         printf("network   %s, MTU %u\n", rootless_net_driver_name(plan->driver), plan->mtu);
         for (size_t i = 0; i < nd_count_of(plan->addresses); i++) {

@@ -38,8 +38,6 @@ struct job {
 };
 
 static void job_done(struct job *job) {
-        struct nd_error *error;
-
         rootless_console_free(job->console);
         rootless_services_end(job->services);
         rootless_supervisor_free(job->supervisor);
@@ -51,8 +49,7 @@ static void job_done(struct job *job) {
         }
         if (job->node.fd >= 0) {
                 rootless_node_clear(&job->node);
-                error = rootless_node_remove(&job->node);
-                nd_error_free(error);
+                nd_ignore(rootless_node_remove(&job->node)); /* a directory that stays is used by the next node of this name */
         }
         nd_close_fd(&job->pidfd);
         nd_close_fd(&job->control);
@@ -106,7 +103,8 @@ static struct nd_error *send_start(struct job *job, struct nd_text *text) {
 static struct nd_error *start_command(struct job *job, int count, char **words) {
         nd_autofree char *api = nd_format("%s/api", job->node.path), *uid = nd_format("%u", geteuid()),
                          *gid = nd_format("%u", getegid()), *directory = getcwd(nullptr, 0);
-        nd_cleanup(nd_words_done) nd_words environment = rootless_config_environment(environ, job->config.name, api, uid, gid);
+        nd_cleanup(nd_strings_done) struct nd_strings environment =
+                rootless_config_environment(environ, job->config.name, api, uid, gid);
         nd_autotext text = CONTROL_TEXT;
 
         rootless_control_begin(&text, "start");

@@ -132,7 +132,7 @@ static struct nd_error *shell(const char *name, char **words, int *ret_code) {
         nd_cleanup(job_done) struct job job = {.child = -EBADF, .failure = -EBADF};
         nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
         nd_cleanup(rootless_node_record_done) struct rootless_node_record record = {};
-        nd_cleanup(nd_words_done) nd_words environment = {};
+        nd_cleanup(nd_strings_done) struct nd_strings environment = {};
         nd_autofree char *api = nullptr, *uid = nd_format("%u", geteuid()), *gid = nd_format("%u", getegid());
         struct rootless_session session = {.argv = words ? words : shell_words, .directory = "/root"};
         nd_autoclose int pidfd = -EBADF;

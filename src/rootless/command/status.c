@@ -19,7 +19,7 @@ static char *controllers_of(const struct rootless_node_record *record) {
 
         if (!record->cgroup)
                 return nullptr;
-        nd_error_free(nd_file_read_kernel(path, 4096, &text));
+        nd_ignore(nd_file_read_kernel(path, 4096, &text));
         if (text)
                 text[strcspn(text, "\n")] = '\0';
         return text;
@@ -84,7 +84,7 @@ static size_t show_nodes(const char *only, struct nd_json_out *out) {
 
         if (only)
                 return show_node(only, out);
-        nd_error_free(nd_dir_list(AT_FDCWD, top, NODES_CEILING, &names));
+        nd_ignore(nd_dir_list(AT_FDCWD, top, NODES_CEILING, &names));
         nd_vector_each (name, &names) {
                 found += show_node(*name, out);
         }

@@ -22,6 +22,7 @@
 #include <sys/un.h>
 #include <systemd/sd-daemon.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/unix.h"
@@ -146,6 +147,7 @@ static void sweep_listeners(struct rootless_forwarder *f) {
 }
 
 void rootless_listener_unref(struct rootless_listener *l) {
+        nd_assert(l->users > 0);
         l->users--;
 }
 

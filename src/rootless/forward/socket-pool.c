@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "rootless/forward/forwarder.h"
 
@@ -29,7 +30,7 @@ static void take_socket(struct rootless_forwarder *f, const char *name, int *fd)
                 return;
         if (kind == SOCKET_WATCH && s->address_fd < 0) {
                 s->address_fd = nd_take_fd(*fd);
-                nd_error_free(rootless_forwarder_watch(f, s->address_fd, EPOLLIN, &s->address_watch));
+                nd_ignore(rootless_forwarder_watch(f, s->address_fd, EPOLLIN, &s->address_watch));
         } else if (kind != SOCKET_WATCH && s->counts[kind] < CONTROL_DESCRIPTORS) {
                 s->sockets[kind][s->counts[kind]++] = nd_take_fd(*fd);
         }
@@ -151,6 +152,7 @@ int rootless_socket_pool_take(struct rootless_forwarder *f, enum rootless_socket
 
         if (s->counts[kind] == 0)
                 return -EAGAIN;
+        nd_assert(s->counts[kind] <= CONTROL_DESCRIPTORS);
         return s->sockets[kind][--s->counts[kind]];
 }
 

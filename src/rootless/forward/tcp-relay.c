@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/assert.h"
 #include "rootless/forward/forwarder.h"
 
 enum {
@@ -103,6 +104,7 @@ static void close_relay(struct rootless_forwarder *f, struct rootless_relay *r, 
         }
         rootless_listener_unref(r->listener);
         r->listener = nullptr;
+        nd_assert(f->relay_count > 0);
         f->relay_count--;
         if (!r->pending) { /* otherwise rootless_relay_continue() puts it there */
                 r->next = f->relays_closed;

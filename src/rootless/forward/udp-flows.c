@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "rootless/forward/forwarder.h"
 
@@ -114,13 +115,12 @@ static void touch(struct rootless_forwarder *f, struct flow *flow) {
 
 static void close_flow(struct rootless_forwarder *f, struct flow *flow) {
         struct rootless_flows *flows = f->flows;
+        struct flow **at = &flows->buckets[bucket_of(flows, flow->listener, &flow->client)];
 
-        for (struct flow **at = &flows->buckets[bucket_of(flows, flow->listener, &flow->client)]; *at;
-             at = &(*at)->bucket_next)
-                if (*at == flow) {
-                        *at = flow->bucket_next;
-                        break;
-                }
+        while (*at && *at != flow)
+                at = &(*at)->bucket_next;
+        nd_assert(*at == flow);
+        *at = flow->bucket_next;
         lru_remove(flows, flow);
         rootless_forwarder_unwatch(f, &flow->fd);
         rootless_listener_unref(flow->listener);
@@ -312,7 +312,7 @@ static struct flow *open_flow(struct rootless_forwarder *f, struct rootless_list
         flows->count++;
         l->users++;
         l->connections++;
-        nd_error_free(
+        nd_ignore(
                 rootless_forwarder_watch(f, fd, EPOLLIN, &flow->watch)); /* without it there are no answers, and it expires */
         return flow;
 }

@@ -44,7 +44,7 @@ struct nd_error *rootless_network_discover(const char *name, enum rootless_net_d
         nd_vector_done(&routes);
         nd_try(nd_error_wrap(error, "look at the machine's network"));
 
-        nd_error_free(
+        nd_ignore(
                 nd_file_read_kernel("/etc/resolv.conf", RESOLV_BYTES, &machine)); /* a machine without names has none for us */
         *ret_resolv = rootless_netplan_resolv_conf(ret, machine ? machine : "");
         return nullptr;

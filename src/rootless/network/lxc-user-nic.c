@@ -99,7 +99,7 @@ struct nd_error *rootless_lxc_bridge_find(char ret_bridge[NET_LINK_BYTES], uint3
 
         if (getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &found) != 0 || !found)
                 return nd_error_new(ND_NOT_FOUND, 0, "user %u has no name, so '" USERNET "' cannot name it", geteuid());
-        nd_error_free(nd_file_read(AT_FDCWD, USERNET, USERNET_BYTES, &text, &length));
+        nd_ignore(nd_file_read(AT_FDCWD, USERNET, USERNET_BYTES, &text, &length));
         if (!text || !rootless_lxc_usernet_parse(text, is_us, entry.pw_name, ret_bridge))
                 return nd_error_new(ND_PRECONDITION, 0,
                                     "'" USERNET "' gives %s no bridge (as root: echo '%s veth lxcbr0 10' >>" USERNET ")",

@@ -220,85 +220,74 @@ bool rootless_netplan_equal(const struct rootless_netplan *a, const struct rootl
 
 /* ---- the helper's command line ---- */
 
-void nd_words_done(nd_words *words) {
-        nd_vector_each (word, words) {
-                free(*word);
-        }
-        nd_vector_done(words);
-}
-
-static void add_word(nd_words *words, const char *word) {
-        nd_vector_push(words, nd_strdup(word));
-}
-
-static void add_words(nd_words *words, const char *const *list, size_t count) {
+static void add_all(struct nd_strings *argv, const char *const *list, size_t count) {
         for (size_t i = 0; i < count; i++)
-                add_word(words, list[i]);
+                nd_strings_add(argv, list[i]);
 }
 
-static void add_address(nd_words *words, const char *option, const struct nd_address *address) {
+static void add_address(struct nd_strings *argv, const char *option, const struct nd_address *address) {
         char text[ND_ADDRESS_TEXT];
 
         if (address->family == 0)
                 return;
-        add_word(words, option);
-        add_word(words, nd_address_text(address, text));
+        nd_strings_add(argv, option);
+        nd_strings_add(argv, nd_address_text(address, text));
 }
 
-static void pasta_words(const struct rootless_netplan *plan, int pid, nd_words *words) {
+static void pasta_argv(const struct rootless_netplan *plan, int pid, struct nd_strings *argv) {
         /* The tap and its routes are init's: nothing is configured (a second pasta would find everything there and fail), nothing
          * is published, and the machine's loopback is not reachable by the gateway's address. */
         static const char *const always[] = {"pasta",     "--foreground", "--quiet", "--no-map-gw", "-t",   "none",
                                              "-u",        "none",         "-T",      "none",        "-U",   "none",
                                              "--no-dhcp", "--no-dhcpv6",  "--no-ra", "-I",          NET_TAP};
 
-        add_words(words, always, nd_count_of(always));
+        add_all(argv, always, nd_count_of(always));
         if (plan->link[0]) {
-                add_word(words, "-i");
-                add_word(words, plan->link);
+                nd_strings_add(argv, "-i");
+                nd_strings_add(argv, plan->link);
         }
         if (plan->addresses[V6].family == 0)
-                add_word(words, "-4");
+                nd_strings_add(argv, "-4");
         if (plan->addresses[V4].family == 0)
-                add_word(words, "-6");
-        add_word(words, "--mtu");
-        nd_vector_push(words, nd_format("%u", plan->mtu));
-        add_address(words, "-a", &plan->addresses[V4]);
+                nd_strings_add(argv, "-6");
+        nd_strings_add(argv, "--mtu");
+        nd_strings_addf(argv, "%u", plan->mtu);
+        add_address(argv, "-a", &plan->addresses[V4]);
         if (plan->addresses[V4].family) {
-                add_word(words, "-n");
-                nd_vector_push(words, nd_format("%u", plan->addresses[V4].prefix));
+                nd_strings_add(argv, "-n");
+                nd_strings_addf(argv, "%u", plan->addresses[V4].prefix);
         }
-        add_address(words, "-g", &plan->gateways[V4]);
-        add_address(words, "-a", &plan->addresses[V6]);
-        add_address(words, "-g", &plan->gateways[V6]);
-        add_address(words, "--dns-forward", &plan->dns);
-        add_word(words, "--userns");
-        nd_vector_push(words, nd_format("/proc/%d/ns/user", pid));
-        add_word(words, "--netns");
-        nd_vector_push(words, nd_format("/proc/%d/ns/net", pid));
+        add_address(argv, "-g", &plan->gateways[V4]);
+        add_address(argv, "-a", &plan->addresses[V6]);
+        add_address(argv, "-g", &plan->gateways[V6]);
+        add_address(argv, "--dns-forward", &plan->dns);
+        nd_strings_add(argv, "--userns");
+        nd_strings_addf(argv, "/proc/%d/ns/user", pid);
+        nd_strings_add(argv, "--netns");
+        nd_strings_addf(argv, "/proc/%d/ns/net", pid);
 }
 
-static void slirp_words(const struct rootless_netplan *plan, int pid, nd_words *words) {
+static void slirp_argv(const struct rootless_netplan *plan, int pid, struct nd_strings *argv) {
         static const char *const always[] = {"slirp4netns", "--disable-host-loopback", "--enable-sandbox", "--enable-seccomp"};
         char text[ND_ADDRESS_TEXT];
 
-        add_words(words, always, nd_count_of(always));
-        nd_vector_push(words, nd_format("--mtu=%u", plan->mtu));
-        nd_vector_push(words, nd_format("--cidr=%s/%u", nd_address_text(&plan->network, text), plan->network.prefix));
+        add_all(argv, always, nd_count_of(always));
+        nd_strings_addf(argv, "--mtu=%u", plan->mtu);
+        nd_strings_addf(argv, "--cidr=%s/%u", nd_address_text(&plan->network, text), plan->network.prefix);
         if (plan->addresses[V6].family)
-                add_word(words, "--enable-ipv6");
-        nd_vector_push(words, nd_format("%d", pid)); /* given by paths, its sandbox does not find the user namespace */
-        add_word(words, NET_TAP);
+                nd_strings_add(argv, "--enable-ipv6");
+        nd_strings_addf(argv, "%d", pid); /* given by paths, its sandbox does not find the user namespace */
+        nd_strings_add(argv, NET_TAP);
 }
 
-bool rootless_netplan_helper_argv(const struct rootless_netplan *plan, int pid, nd_words *ret) {
+bool rootless_netplan_helper_argv(const struct rootless_netplan *plan, int pid, struct nd_strings *ret) {
         if (plan->driver == NET_DRIVER_PASTA)
-                pasta_words(plan, pid, ret);
+                pasta_argv(plan, pid, ret);
         else if (plan->driver == NET_DRIVER_SLIRP)
-                slirp_words(plan, pid, ret);
+                slirp_argv(plan, pid, ret);
         else
                 return false;
-        nd_vector_push(ret, (char *) nullptr);
+        nd_strings_add_owned(ret, nullptr);
         return true;
 }
 

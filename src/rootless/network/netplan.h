@@ -7,6 +7,7 @@
  * does I/O. */
 #pragma once
 
+#include "base/strings.h"
 #include "sys/netlink.h"
 
 enum rootless_net_driver {
@@ -55,11 +56,9 @@ void rootless_netplan_make(enum rootless_net_driver driver, uint32_t mtu, const 
                            struct rootless_netplan *ret);
 [[nodiscard]] bool rootless_netplan_equal(const struct rootless_netplan *a, const struct rootless_netplan *b);
 
-/* Words of the helper's command line, for the namespaces of that process; nullptr for drivers without a helper. The vector ends with
- * a nullptr, which it counts. */
-typedef nd_vector(char *) nd_words;
-void nd_words_done(nd_words *words);
-[[nodiscard]] bool rootless_netplan_helper_argv(const struct rootless_netplan *plan, int pid, nd_words *ret);
+/* The helper's command line, for the namespaces of that process; false for drivers without a helper. The list ends with a nullptr,
+ * which it counts. */
+[[nodiscard]] bool rootless_netplan_helper_argv(const struct rootless_netplan *plan, int pid, struct nd_strings *ret);
 
 /* The node's resolv.conf: the helper's address as server, the rest as the machine has it. Without a helper the machine's own text. */
 [[nodiscard]] char *rootless_netplan_resolv_conf(const struct rootless_netplan *plan, const char *machine);

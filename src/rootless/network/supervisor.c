@@ -157,13 +157,13 @@ static void on_helper_ended(struct nd_child_result *result, void *userdata) {
 }
 
 static struct nd_error *start_helper(struct rootless_supervisor *s) {
-        nd_cleanup(nd_words_done) nd_words words = {};
+        nd_cleanup(nd_strings_done) struct nd_strings argv = {};
         struct nd_child_plan plan = {.output_ceiling = HELPER_OUTPUT_BYTES};
         struct nd_error *error;
 
-        if (s->helper || !rootless_netplan_helper_argv(&s->plan, s->record->pid, &words))
+        if (s->helper || !rootless_netplan_helper_argv(&s->plan, s->record->pid, &argv))
                 return nullptr;
-        plan.argv = (const char *const *) words.items;
+        plan.argv = (const char *const *) argv.items;
         error = nd_child_start(s->loop, &plan, on_helper_ended, s, &s->helper);
         if (error) {
                 schedule_restart(s); /* somebody may be upgrading the package right now */

@@ -47,12 +47,12 @@ static void leads(struct fixture *f, unsigned link, const char *to, const char *
 }
 
 static char *joined(const struct rootless_netplan *plan) {
-        nd_cleanup(nd_words_done) nd_words words = {};
+        nd_cleanup(nd_strings_done) struct nd_strings argv = {};
         nd_autotext text = ND_TEXT(4096);
 
-        if (!rootless_netplan_helper_argv(plan, 42, &words))
+        if (!rootless_netplan_helper_argv(plan, 42, &argv))
                 return nd_strdup("");
-        nd_vector_each (word, &words) {
+        nd_vector_each (word, &argv) {
                 if (*word)
                         nd_text_addf(&text, "%s ", *word);
         }
@@ -61,7 +61,7 @@ static char *joined(const struct rootless_netplan *plan) {
 
 static void pasta_s_tap_carries_what_the_default_route_s_link_has([[maybe_unused]] void **state) {
         nd_cleanup(fixture_done) struct fixture f = {};
-        nd_autofree char *words = nullptr;
+        nd_autofree char *argv = nullptr;
         struct rootless_netplan plan;
         char text[ND_ADDRESS_TEXT];
 
@@ -77,11 +77,11 @@ static void pasta_s_tap_carries_what_the_default_route_s_link_has([[maybe_unused
         assert_string_equal(nd_address_text(&plan.addresses[0], text), "10.9.0.7"); /* the smaller metric wins */
         assert_int_equal(plan.addresses[0].prefix, 32);
         assert_string_equal(nd_address_text(&plan.gateways[1], text), "fe80::1");
-        words = joined(&plan);
-        expect_contains(words, "--no-map-gw ");
-        expect_contains(words, "-a 10.9.0.7 -n 32 -g 10.9.0.1 -a 2001:db8::5 -g fe80::1 ");
-        expect_contains(words, "--netns /proc/42/ns/net");
-        assert_null(strstr(words, "--config-net"));
+        argv = joined(&plan);
+        expect_contains(argv, "--no-map-gw ");
+        expect_contains(argv, "-a 10.9.0.7 -n 32 -g 10.9.0.1 -a 2001:db8::5 -g fe80::1 ");
+        expect_contains(argv, "--netns /proc/42/ns/net");
+        assert_null(strstr(argv, "--config-net"));
 }
 
 static void a_machine_without_a_network_still_has_nodes([[maybe_unused]] void **state) {
@@ -112,7 +112,7 @@ static void addresses_that_do_not_last_are_not_taken([[maybe_unused]] void **sta
 
 static void slirp_s_network_is_one_that_the_machine_does_not_use([[maybe_unused]] void **state) {
         nd_cleanup(fixture_done) struct fixture f = {};
-        nd_autofree char *words = nullptr;
+        nd_autofree char *argv = nullptr;
         struct rootless_netplan plan;
         char text[ND_ADDRESS_TEXT];
 
@@ -123,10 +123,10 @@ static void slirp_s_network_is_one_that_the_machine_does_not_use([[maybe_unused]
         rootless_netplan_make(NET_DRIVER_SLIRP, 1500, &f.facts, &plan);
         assert_string_equal(nd_address_text(&plan.addresses[0], text), "172.29.213.100");
         assert_string_equal(nd_address_text(&plan.dns, text), "172.29.213.3");
-        words = joined(&plan);
-        expect_contains(words, "--disable-host-loopback --enable-sandbox --enable-seccomp ");
-        expect_contains(words, "--cidr=172.29.213.0/24 ");
-        assert_null(strstr(words, "--configure"));
+        argv = joined(&plan);
+        expect_contains(argv, "--disable-host-loopback --enable-sandbox --enable-seccomp ");
+        expect_contains(argv, "--cidr=172.29.213.0/24 ");
+        assert_null(strstr(argv, "--configure"));
 }
 
 static void on_a_bridge_a_node_has_an_address_of_its_own([[maybe_unused]] void **state) {

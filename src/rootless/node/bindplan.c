@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/strings.h"
 #include "base/text.h"
 #include "sys/file.h"
 #include "sys/mount.h"
@@ -105,10 +106,6 @@ static void add_etc_entry(struct rootless_bindplan *plan, const struct rootless_
         }
 }
 
-static int by_name(const void *a, const void *b) {
-        return strcmp(*(char *const *) a, *(char *const *) b);
-}
-
 static struct nd_error *add_etc(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts) {
         nd_autofree char *path = nd_format("%s/etc", facts->machine), *hosts = nullptr, *hostname = nullptr;
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
@@ -119,10 +116,9 @@ static struct nd_error *add_etc(struct rootless_bindplan *plan, const struct roo
         for (struct dirent *entry;
              names.count < ETC_CEILING && (entry = readdir(directory));) /* NOLINT(concurrency-mt-unsafe) */
                 if (!etc_hidden(entry->d_name))
-                        nd_vector_push(&names, nd_strdup(entry->d_name));
+                        nd_strings_add(&names, entry->d_name);
         (void) closedir(directory);
-        if (names.count > 0)
-                qsort(names.items, names.count, sizeof *names.items, by_name);
+        nd_strings_sort(&names);
 
         add(plan, BIND_DIRECTORY, "/etc", nullptr);
         nd_vector_each (name, &names) {

@@ -26,7 +26,8 @@ static const char *lookup(const char *name, void *userdata) {
 }
 
 static void check_environment(struct lines *lines) {
-        nd_cleanup(nd_words_done) nd_words words = rootless_config_environment(lines->items, "n", "/api", "1000", "1000");
+        nd_cleanup(nd_strings_done) struct nd_strings words =
+                rootless_config_environment(lines->items, "n", "/api", "1000", "1000");
         size_t homes = 0, directories = 0;
 
         fuzz_require(words.count > 0 && !words.items[words.count - 1]);

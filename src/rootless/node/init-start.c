@@ -169,7 +169,7 @@ static void keep_only(int *fd, int *listener) {
         nd_autotext text = CONTROL_TEXT;
 
         rootless_control_add_error(&text, error);
-        nd_error_free(rootless_control_send(fd, &text, nullptr, 0)); /* a launcher that is gone hears nothing */
+        nd_ignore(rootless_control_send(fd, &text, nullptr, 0)); /* the launcher may be gone */
         _exit(EXIT_FAILURE);
 }
 
@@ -265,20 +265,20 @@ static void forget_environment(void) {
 /* ---- the launcher ---- */
 
 static struct nd_error *write_map(const char *program, pid_t pid, const nd_id_maps *maps) {
-        nd_cleanup(nd_words_done) nd_words words = {};
+        nd_cleanup(nd_strings_done) struct nd_strings argv = {};
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
         struct nd_child_plan plan = {.deadline_us = phase_timeout_us, .output_ceiling = 4096};
         struct nd_error *error;
 
-        nd_vector_push(&words, nd_strdup(program));
-        nd_vector_push(&words, nd_format("%d", (int) pid));
+        nd_strings_add(&argv, program);
+        nd_strings_addf(&argv, "%d", (int) pid);
         nd_vector_each (map, maps) {
-                nd_vector_push(&words, nd_format("%u", map->inside));
-                nd_vector_push(&words, nd_format("%u", map->outside));
-                nd_vector_push(&words, nd_format("%u", map->count));
+                nd_strings_addf(&argv, "%u", map->inside);
+                nd_strings_addf(&argv, "%u", map->outside);
+                nd_strings_addf(&argv, "%u", map->count);
         }
-        nd_vector_push(&words, (char *) nullptr);
-        plan.argv = (const char *const *) words.items;
+        nd_strings_add_owned(&argv, nullptr);
+        plan.argv = (const char *const *) argv.items;
         error = nd_child_run(&plan, &result);
         if (error)
                 return nd_error_wrap(error, "Debian's package uidmap has it");

@@ -299,8 +299,8 @@ static void send_ended(struct init *init, const siginfo_t *end) {
                 number = nd_format("%d", end->si_status);
                 rootless_control_begin(&text, "ended");
                 rootless_control_add(&text, end->si_code == CLD_EXITED ? "code" : "signal", number);
-                nd_error_free(rootless_control_send(c->fd, &text, nullptr,
-                                                    0)); /* the client may have disconnected; ignore the error */
+                nd_ignore(rootless_control_send(c->fd, &text, nullptr,
+                                                0)); /* the client may have disconnected; ignore the error */
                 return;
         }
 }

@@ -121,24 +121,25 @@ static bool stays_outside(const char *entry) {
         return false;
 }
 
-nd_words rootless_config_environment(char *const *ours, const char *name, const char *api, const char *uid, const char *gid) {
+struct nd_strings rootless_config_environment(char *const *ours, const char *name, const char *api, const char *uid,
+                                              const char *gid) {
         static const char *const fixed[] = {"HOME=/root",
                                             "USER=root",
                                             "LOGNAME=root",
                                             "SHELL=/bin/sh",
                                             "XDG_RUNTIME_DIR=/run/user/0",
                                             "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"};
-        nd_words words = {};
+        struct nd_strings environment = {};
 
         for (; *ours; ours++)
                 if (!stays_outside(*ours))
-                        nd_vector_push(&words, nd_strdup(*ours));
+                        nd_strings_add(&environment, *ours);
         for (size_t i = 0; i < nd_count_of(fixed); i++)
-                nd_vector_push(&words, nd_strdup(fixed[i]));
-        nd_vector_push(&words, nd_format("NODENS_NODE=%s", name));
-        nd_vector_push(&words, nd_format("ROOTLESSKIT_STATE_DIR=%s", api));
-        nd_vector_push(&words, nd_format("ROOTLESSKIT_PARENT_EUID=%s", uid));
-        nd_vector_push(&words, nd_format("ROOTLESSKIT_PARENT_EGID=%s", gid));
-        nd_vector_push(&words, (char *) nullptr);
-        return words;
+                nd_strings_add(&environment, fixed[i]);
+        nd_strings_addf(&environment, "NODENS_NODE=%s", name);
+        nd_strings_addf(&environment, "ROOTLESSKIT_STATE_DIR=%s", api);
+        nd_strings_addf(&environment, "ROOTLESSKIT_PARENT_EUID=%s", uid);
+        nd_strings_addf(&environment, "ROOTLESSKIT_PARENT_EGID=%s", gid);
+        nd_strings_add_owned(&environment, nullptr);
+        return environment;
 }

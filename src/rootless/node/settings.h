@@ -40,5 +40,5 @@ typedef const char *(*rootless_getenv)(const char *name, void *userdata);
 
 /* The environment of things in the node: ours, without what names sockets or directories of the machine, and with RootlessKit's three
  * variables. Ends with a nullptr, which it counts. */
-[[nodiscard]] nd_words rootless_config_environment(char *const *ours, const char *name, const char *api, const char *uid,
-                                                   const char *gid);
+[[nodiscard]] struct nd_strings rootless_config_environment(char *const *ours, const char *name, const char *api,
+                                                            const char *uid, const char *gid);

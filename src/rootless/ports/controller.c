@@ -19,6 +19,7 @@
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/unix.h"
@@ -405,6 +406,7 @@ static void request_free(struct request *r) {
         nd_close_fd(&r->fd);
         nd_text_done(&r->bytes);
         nd_text_done(&r->answer);
+        nd_assert(r->controller->connections > 0);
         r->controller->connections--;
         free(r);
 }
