@@ -7,133 +7,132 @@
 
 #include "base/clock.h"
 
-static constexpr uint64_t patience_us = ATTACH_PATIENCE_MS * ND_MS_US;
-
-void attach_begin(struct attach *attach, struct control *control) {
+void mon_attach_init(struct mon_attach *attach, struct mon_control *control) {
         attach->control = control;
         for (size_t i = 0; i < CONTROL_CONNECTIONS; i++)
-                attach->clients[i] = (struct client) {.in = -EBADF, .outputs = {-EBADF, -EBADF}};
+                attach->clients[i] = (struct mon_client) {.in = -EBADF, .outputs = {-EBADF, -EBADF}};
 }
 
-void attach_forget(struct attach *attach, size_t connection) {
-        struct client *client = attach->clients + connection;
+void mon_attach_remove(struct mon_attach *attach, size_t connection) {
+        struct mon_client *client = attach->clients + connection;
 
         if (client->in >= 0)
-                attach->input_over = true;
+                attach->input_ended = true;
         nd_close_fd(&client->in);
         for (size_t i = 0; i < ATTACH_OUTPUTS; i++)
                 nd_close_fd(&client->outputs[i]);
-        *client = (struct client) {.in = -EBADF, .outputs = {-EBADF, -EBADF}};
+        *client = (struct mon_client) {.in = -EBADF, .outputs = {-EBADF, -EBADF}};
 }
 
-static void drop(struct attach *attach, size_t connection) {
-        control_answer(attach->control, connection, &(struct nd_monitor_message) {.letter = ND_MONITOR_DROPPED});
-        attach_forget(attach, connection);
+static void disconnect(struct mon_attach *attach, size_t connection) {
+        mon_control_reply(attach->control, connection, &(struct nd_monitor_message) {.letter = ND_MONITOR_DROPPED});
+        mon_attach_remove(attach, connection);
 }
 
-static void move(struct control_gift *gift, size_t which, int *ret_fd) {
-        *ret_fd = nd_take_fd(gift->fds[which]);
+static void move(struct mon_control_fds *passed, size_t which, int *ret_fd) {
+        *ret_fd = nd_take_fd(passed->fds[which]);
 }
 
-void attach_take(struct attach *attach, size_t connection, unsigned streams, struct control_gift *gift) {
+void mon_attach_add(struct mon_attach *attach, size_t connection, unsigned streams, struct mon_control_fds *passed) {
         static const char many[] = "too many clients are attached to the container";
         struct nd_monitor_message answer = {.letter = ND_MONITOR_ATTACHED};
-        struct client *client = attach->clients + connection;
+        struct mon_client *client = attach->clients + connection;
         size_t clients = 0;
 
         for (size_t i = 0; i < CONTROL_CONNECTIONS; i++)
-                clients += attach->clients[i].here ? 1 : 0;
-        if (clients >= ATTACH_CLIENTS || client->here) {
+                clients += attach->clients[i].attached ? 1 : 0;
+        if (clients >= ATTACH_CLIENTS || client->attached) {
                 answer.error_number = EBUSY;
                 answer.words = many;
                 answer.length = sizeof many - 1;
-                control_answer(attach->control, connection, &answer);
+                mon_control_reply(attach->control, connection, &answer);
                 return;
         }
-        client->here = true;
+        client->attached = true;
         for (size_t i = 0, next = 0; i < ND_MONITOR_STREAMS; i++)
                 if ((streams & 1U << i) != 0)
-                        move(gift, next++, i == 0 ? &client->in : &client->outputs[i - 1]);
-        control_answer(attach->control, connection, &answer);
+                        move(passed, next++, i == 0 ? &client->in : &client->outputs[i - 1]);
+        mon_control_reply(attach->control, connection, &answer);
 }
 
 /* ---- output ---- */
 
-static void hold(struct client *client, size_t output, uint64_t now_us) {
-        client->held[output] = true;
-        if (client->since_us == 0)
-                client->since_us = now_us;
+static void set_stalled(struct mon_client *client, size_t output, uint64_t now_us) {
+        client->stalled[output] = true;
+        if (client->stalled_since_us == 0)
+                client->stalled_since_us = now_us;
 }
 
-size_t attach_room(struct attach *attach, size_t output, size_t most, uint64_t now_us) {
+size_t mon_attach_room(struct mon_attach *attach, size_t output, size_t most, uint64_t now_us) {
         struct pollfd polls[CONTROL_CONNECTIONS];
-        bool somebody = false, held = false;
+        bool any = false, stalled = false;
 
         for (size_t i = 0; i < CONTROL_CONNECTIONS; i++) {
                 polls[i] = (struct pollfd) {.fd = attach->clients[i].outputs[output], .events = POLLOUT};
-                somebody = somebody || polls[i].fd >= 0;
+                any = any || polls[i].fd >= 0;
         }
-        if (!somebody)
+        if (!any)
                 return most;
         (void) poll(polls, CONTROL_CONNECTIONS, 0);
         for (size_t i = 0; i < CONTROL_CONNECTIONS; i++) {
                 if (polls[i].fd < 0 || polls[i].revents != 0)
                         continue;
-                hold(attach->clients + i, output, now_us);
-                held = true;
+                set_stalled(attach->clients + i, output, now_us);
+                stalled = true;
         }
-        if (held)
+        if (stalled)
                 return 0;
         return most < ATTACH_PIECE ? most : ATTACH_PIECE;
 }
 
-void attach_give(struct attach *attach, size_t output, const char *bytes, size_t length) {
+void mon_attach_write_output(struct mon_attach *attach, size_t output, const char *bytes, size_t length) {
         for (size_t i = 0; i < CONTROL_CONNECTIONS; i++) {
-                struct client *client = attach->clients + i;
+                struct mon_client *client = attach->clients + i;
                 uint64_t earned_us = length * ND_SECOND_US / ATTACH_RATE;
 
                 if (client->outputs[output] < 0)
                         continue;
-                client->late_us -= client->late_us < earned_us ? client->late_us : earned_us;
+                client->stalled_us -= client->stalled_us < earned_us ? client->stalled_us : earned_us;
                 if (send(client->outputs[output], bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t) length)
                         continue;
                 if (errno == EPIPE || errno == ECONNRESET)
-                        nd_close_fd(&client->outputs[output]); /* he has had enough of this one */
+                        nd_close_fd(&client->outputs[output]); /* the client has closed this stream */
                 else
-                        drop(attach, i);
+                        disconnect(attach, i);
         }
 }
 
-void attach_end_output(struct attach *attach, size_t output) {
+void mon_attach_close_output(struct mon_attach *attach, size_t output) {
         for (size_t i = 0; i < CONTROL_CONNECTIONS; i++) {
                 nd_close_fd(&attach->clients[i].outputs[output]);
-                attach->clients[i].held[output] = false;
+                attach->clients[i].stalled[output] = false;
         }
 }
 
-int attach_held(const struct attach *attach, size_t connection, size_t output) {
-        const struct client *client = attach->clients + connection;
+int mon_attach_stalled_fd(const struct mon_attach *attach, size_t connection, size_t output) {
+        const struct mon_client *client = attach->clients + connection;
 
-        return client->held[output] ? client->outputs[output] : -EBADF;
+        return client->stalled[output] ? client->outputs[output] : -EBADF;
 }
 
-void attach_release(struct attach *attach, size_t connection, uint64_t now_us) {
-        struct client *client = attach->clients + connection;
+void mon_attach_resume(struct mon_attach *attach, size_t connection, uint64_t now_us) {
+        struct mon_client *client = attach->clients + connection;
 
-        if (client->since_us != 0)
-                client->late_us += now_us - client->since_us;
-        client->since_us = 0;
+        if (client->stalled_since_us != 0)
+                client->stalled_us += now_us - client->stalled_since_us;
+        client->stalled_since_us = 0;
         for (size_t i = 0; i < ATTACH_OUTPUTS; i++)
-                client->held[i] = false;
+                client->stalled[i] = false;
 }
 
-static uint64_t deadline_of(const struct client *client) {
-        uint64_t late_us = client->late_us < patience_us ? client->late_us : patience_us;
+static uint64_t deadline_of(const struct mon_client *client) {
+        uint64_t stalled_us =
+                client->stalled_us < mon_attach_stall_timeout_us ? client->stalled_us : mon_attach_stall_timeout_us;
 
-        return client->since_us == 0 ? 0 : client->since_us + patience_us - late_us;
+        return client->stalled_since_us == 0 ? 0 : client->stalled_since_us + mon_attach_stall_timeout_us - stalled_us;
 }
 
-uint64_t attach_deadline(const struct attach *attach) {
+uint64_t mon_attach_deadline(const struct mon_attach *attach) {
         uint64_t first = 0;
 
         for (size_t i = 0; i < CONTROL_CONNECTIONS; i++) {
@@ -145,23 +144,23 @@ uint64_t attach_deadline(const struct attach *attach) {
         return first;
 }
 
-void attach_pass_deadline(struct attach *attach, uint64_t now_us) {
+void mon_attach_drop_late(struct mon_attach *attach, uint64_t now_us) {
         for (size_t i = 0; i < CONTROL_CONNECTIONS; i++) {
                 uint64_t deadline = deadline_of(attach->clients + i);
 
                 if (deadline != 0 && deadline <= now_us)
-                        drop(attach, i);
+                        disconnect(attach, i);
         }
 }
 
 /* ---- input ---- */
 
-void attach_read_input(struct attach *attach, size_t connection) {
-        struct client *client = attach->clients + connection;
+void mon_attach_read_input(struct mon_attach *attach, size_t connection) {
+        struct mon_client *client = attach->clients + connection;
         ssize_t n;
 
         if (client->in < 0)
-                return; /* he went in this turn */
+                return; /* it was closed in this iteration */
         n = recv(client->in, attach->input, sizeof attach->input, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
@@ -170,10 +169,10 @@ void attach_read_input(struct attach *attach, size_t connection) {
         if (n > 0)
                 return;
         nd_close_fd(&client->in);
-        attach->input_over = true;
+        attach->input_ended = true;
 }
 
-bool attach_write_input(struct attach *attach, int in) {
+bool mon_attach_write_input(struct mon_attach *attach, int in) {
         ssize_t n = 0;
 
         while (attach->length > 0 && (n = write(in, attach->input + attach->first, attach->length)) > 0) {
@@ -183,7 +182,7 @@ bool attach_write_input(struct attach *attach, int in) {
         return n >= 0 || errno == EAGAIN || errno == EINTR;
 }
 
-void attach_end_input(struct attach *attach) {
+void mon_attach_close_input(struct mon_attach *attach) {
         for (size_t i = 0; i < CONTROL_CONNECTIONS; i++)
                 nd_close_fd(&attach->clients[i].in);
         attach->length = 0;

@@ -61,7 +61,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__); /* an argument's lower
 static_assert(6 + 2 * nd_count_of(allowed) + 5 * nd_count_of(conditional) + 1 <= CONFINE_PROGRAM);
 
 /* Every call is decided where it stands, so no jump is longer than a few instructions. */
-size_t confine_program(struct sock_filter ret[static CONFINE_PROGRAM]) {
+size_t mon_confine_program(struct sock_filter ret[static CONFINE_PROGRAM]) {
         size_t n = 0;
 
         ret[n++] = LOAD(arch);
@@ -88,7 +88,7 @@ size_t confine_program(struct sock_filter ret[static CONFINE_PROGRAM]) {
 
 static struct nd_error *filter_calls(void) {
         struct sock_filter program[CONFINE_PROGRAM];
-        struct sock_fprog filter = {.len = (unsigned short) confine_program(program), .filter = program};
+        struct sock_fprog filter = {.len = (unsigned short) mon_confine_program(program), .filter = program};
 
         if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
                 return nullptr; /* a kernel without filters */
@@ -136,7 +136,7 @@ static int set_capabilities(uint64_t permitted, uint64_t effective) {
 }
 
 /* Whether we, as we are, may make files where the log is. */
-static bool may_make_log(const struct log *log) {
+static bool may_make_log(const struct mon_log *log) {
         const char *slash = log->directory >= 0 ? strrchr(log->path, '/') : nullptr;
         struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
                                .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
@@ -150,7 +150,7 @@ static bool may_make_log(const struct log *log) {
 }
 
 /* None, but for a log in a directory of another user: there the one that makes it possible to open the log anew. */
-static struct nd_error *drop_capabilities(const struct log *log) {
+static struct nd_error *drop_capabilities(const struct mon_log *log) {
         static constexpr uint64_t passage = UINT64_C(1) << CAP_DAC_OVERRIDE;
         bool fits;
 
@@ -166,7 +166,7 @@ static struct nd_error *drop_capabilities(const struct log *log) {
         return nullptr;
 }
 
-struct nd_error *confine(const struct log *log) {
+struct nd_error *mon_confine(const struct mon_log *log) {
         nd_try(drop_capabilities(log));
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "give up new privileges");

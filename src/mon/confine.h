@@ -12,11 +12,11 @@
 #include "mon/log.h"
 
 /* There is no way back. A kernel without Landlock, or without filters of system calls, has one wall less; anything else that fails is an error. */
-[[nodiscard]] struct nd_error *confine(const struct log *log);
+[[nodiscard]] struct nd_error *mon_confine(const struct mon_log *log);
 
 enum {
         CONFINE_PROGRAM = 128, /* instructions at most */
 };
 
 /* For tests: the filter of system calls; returns its length. */
-[[nodiscard]] size_t confine_program(struct sock_filter ret[static CONFINE_PROGRAM]);
+[[nodiscard]] size_t mon_confine_program(struct sock_filter ret[static CONFINE_PROGRAM]);

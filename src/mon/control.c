@@ -14,7 +14,7 @@ enum {
         BACKLOG = 16,
 };
 
-struct nd_error *control_listen(int directory, const char *name, int type, int *ret_fd) {
+struct nd_error *mon_control_listen(int directory, const char *name, int type, int *ret_fd) {
         nd_autoclose int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         struct sockaddr_un address = {.sun_family = AF_UNIX};
 
@@ -29,10 +29,10 @@ struct nd_error *control_listen(int directory, const char *name, int type, int *
         return nullptr;
 }
 
-struct nd_error *control_open(int directory, int first, struct control *ret) {
-        struct control control = {};
+struct nd_error *mon_control_open(int directory, int first, struct mon_control *ret) {
+        struct mon_control control = {};
 
-        nd_try(control_listen(directory, "control", SOCK_SEQPACKET, &control.listener));
+        nd_try(mon_control_listen(directory, "control", SOCK_SEQPACKET, &control.listener));
         for (size_t i = 0; i < CONTROL_CONNECTIONS; i++)
                 control.connections[i] = i == 0 ? first : -EBADF;
         *ret = control;
@@ -47,7 +47,7 @@ static bool is_ours(int fd) {
         return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
 }
 
-void control_accept(struct control *control) {
+void mon_control_accept(struct mon_control *control) {
         nd_autoclose int fd = accept4(control->listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd < 0 || !is_ours(fd))
@@ -60,16 +60,16 @@ void control_accept(struct control *control) {
         }
 }
 
-void control_gift_done(struct control_gift *gift) {
-        for (size_t i = 0; i < nd_count_of(gift->fds); i++)
-                nd_close_fd(&gift->fds[i]);
+void mon_control_fds_done(struct mon_control_fds *passed) {
+        for (size_t i = 0; i < nd_count_of(passed->fds); i++)
+                nd_close_fd(&passed->fds[i]);
 }
 
-bool control_receive(struct control *control, size_t connection, struct nd_monitor_message *ret,
-                     struct control_gift *ret_gift) {
+bool mon_control_receive(struct mon_control *control, size_t connection, struct nd_monitor_message *ret,
+                         struct mon_control_fds *ret_passed) {
         static char bytes[ND_MONITOR_MESSAGE]; /* what is read points into it until the next call */
-        ssize_t n = nd_parcel_receive(control->connections[connection], bytes, sizeof bytes, ret_gift->fds,
-                                      nd_count_of(ret_gift->fds), MSG_DONTWAIT);
+        ssize_t n = nd_parcel_receive(control->connections[connection], bytes, sizeof bytes, ret_passed->fds,
+                                      nd_count_of(ret_passed->fds), MSG_DONTWAIT);
 
         if (n == -EAGAIN)
                 return false;
@@ -80,7 +80,7 @@ bool control_receive(struct control *control, size_t connection, struct nd_monit
         return nd_monitor_message_read(bytes, (size_t) n, ret);
 }
 
-void control_answer(struct control *control, size_t connection, const struct nd_monitor_message *message) {
+void mon_control_reply(struct mon_control *control, size_t connection, const struct nd_monitor_message *message) {
         char bytes[ND_MONITOR_MESSAGE];
         size_t length = nd_monitor_message_write(message, bytes);
 
@@ -89,7 +89,7 @@ void control_answer(struct control *control, size_t connection, const struct nd_
                 nd_close_fd(&control->connections[connection]);
 }
 
-void control_tell(struct control *control, const struct nd_monitor_message *message) {
+void mon_control_broadcast(struct mon_control *control, const struct nd_monitor_message *message) {
         for (size_t i = 0; i < CONTROL_CONNECTIONS; i++)
-                control_answer(control, i, message);
+                mon_control_reply(control, i, message);
 }

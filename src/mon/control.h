@@ -12,28 +12,28 @@ enum {
         CONTROL_CONNECTIONS = 16,
 };
 
-struct control {
+struct mon_control {
         int listener;
         int connections[CONTROL_CONNECTIONS]; /* -EBADF = free */
 };
 
 /* A socket file in a directory; what was there under that name goes. The path may be longer than a socket's address. */
-[[nodiscard]] struct nd_error *control_listen(int directory, const char *name, int type, int *ret_fd);
+[[nodiscard]] struct nd_error *mon_control_listen(int directory, const char *name, int type, int *ret_fd);
 
 /* Takes the descriptor of the first connection, or -EBADF. */
-[[nodiscard]] struct nd_error *control_open(int directory, int first, struct control *ret);
+[[nodiscard]] struct nd_error *mon_control_open(int directory, int first, struct mon_control *ret);
 
-void control_accept(struct control *control);
+void mon_control_accept(struct mon_control *control);
 
-/* Descriptors that came with a message, -EBADF = none. */
-struct control_gift {
+/* Descriptors that were passed with a message, -EBADF = none. */
+struct mon_control_fds {
         int fds[ND_MONITOR_STREAMS];
 };
-void control_gift_done(struct control_gift *gift);
+void mon_control_fds_done(struct mon_control_fds *passed);
 
 /* Reads one message of a connection; false when there is none that we know. */
-bool control_receive(struct control *control, size_t connection, struct nd_monitor_message *ret,
-                     struct control_gift *ret_gift);
+bool mon_control_receive(struct mon_control *control, size_t connection, struct nd_monitor_message *ret,
+                         struct mon_control_fds *ret_passed);
 
-void control_answer(struct control *control, size_t connection, const struct nd_monitor_message *message);
-void control_tell(struct control *control, const struct nd_monitor_message *message); /* everybody */
+void mon_control_reply(struct mon_control *control, size_t connection, const struct nd_monitor_message *message);
+void mon_control_broadcast(struct mon_control *control, const struct nd_monitor_message *message); /* to all connections */

@@ -12,10 +12,10 @@
 
 enum {
         EXIT_NOT_EXECUTED = 127,
-        BIRTH_FIELD = 22,
+        START_TIME_FIELD = 22,
 };
 
-[[noreturn]] static void run(char *const *argv, const struct create_streams *streams) {
+[[noreturn]] static void run(char *const *argv, const struct mon_create_streams *streams) {
         sigset_t none;
 
         (void) sigemptyset(&none);
@@ -30,7 +30,7 @@ enum {
         _exit(EXIT_NOT_EXECUTED);
 }
 
-struct nd_error *create_start(char *const *argv, const struct create_streams *streams, pid_t *ret) {
+struct nd_error *mon_create_start(char *const *argv, const struct mon_create_streams *streams, pid_t *ret) {
         struct clone_args arguments = {.exit_signal = SIGCHLD};
         pid_t pid = nd_sys->clone3(&arguments, sizeof arguments);
 
@@ -42,32 +42,32 @@ struct nd_error *create_start(char *const *argv, const struct create_streams *st
         return nullptr;
 }
 
-void words_read(struct words *words, int fd) {
+void mon_stderr_tail_read(struct mon_stderr_tail *tail, int fd) {
         char piece[512];
         ssize_t n;
 
         while ((n = read(fd, piece, sizeof piece)) > 0 || (n < 0 && errno == EINTR)) {
                 size_t length = n > 0 ? (size_t) n : 0;
-                size_t keep = words->length < sizeof words->bytes - length ? words->length : sizeof words->bytes - length;
+                size_t keep = tail->length < sizeof tail->bytes - length ? tail->length : sizeof tail->bytes - length;
 
-                memmove(words->bytes, words->bytes + words->length - keep, keep);
-                memcpy(words->bytes + keep, piece, length);
-                words->length = keep + length;
+                memmove(tail->bytes, tail->bytes + tail->length - keep, keep);
+                memcpy(tail->bytes + keep, piece, length);
+                tail->length = keep + length;
         }
 }
 
-const char *words_last(const struct words *words, size_t *ret_length) {
-        size_t end = words->length, start;
+const char *mon_stderr_tail_last_line(const struct mon_stderr_tail *tail, size_t *ret_length) {
+        size_t end = tail->length, start;
 
-        while (end > 0 && (words->bytes[end - 1] == '\n' || words->bytes[end - 1] == ' '))
+        while (end > 0 && (tail->bytes[end - 1] == '\n' || tail->bytes[end - 1] == ' '))
                 end--;
-        for (start = end; start > 0 && words->bytes[start - 1] != '\n'; start--)
+        for (start = end; start > 0 && tail->bytes[start - 1] != '\n'; start--)
                 ;
         *ret_length = end - start;
-        return words->bytes + start;
+        return tail->bytes + start;
 }
 
-pid_t create_pid(int directory, const char *name) {
+pid_t mon_create_read_pid(int directory, const char *name) {
         nd_autoclose int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
         char text[32] = {};
         uint64_t pid;
@@ -82,7 +82,7 @@ pid_t create_pid(int directory, const char *name) {
         return nd_parse_u64(text, INT_MAX, &pid) < 0 ? 0 : (pid_t) pid;
 }
 
-uint64_t create_birth_of(const char *text) {
+uint64_t mon_create_parse_start_time(const char *text) {
         const char *at = strrchr(text, ')');
         uint64_t birth;
         char word[24];
@@ -91,7 +91,7 @@ uint64_t create_birth_of(const char *text) {
         if (!at)
                 return 0;
         at++;
-        for (int field = 3; field < BIRTH_FIELD; field++) {
+        for (int field = 3; field < START_TIME_FIELD; field++) {
                 at += strspn(at, " ");
                 at += strcspn(at, " ");
         }
@@ -104,7 +104,7 @@ uint64_t create_birth_of(const char *text) {
         return nd_parse_u64(word, UINT64_MAX, &birth) < 0 ? 0 : birth;
 }
 
-uint64_t create_birth(pid_t pid) {
+uint64_t mon_create_start_time(pid_t pid) {
         char path[32], text[1024];
         nd_autoclose int fd = -EBADF;
         ssize_t n;
@@ -117,5 +117,5 @@ uint64_t create_birth(pid_t pid) {
         if (n <= 0)
                 return 0;
         text[n] = '\0';
-        return create_birth_of(text);
+        return mon_create_parse_start_time(text);
 }

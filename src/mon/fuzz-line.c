@@ -8,19 +8,19 @@
 #include "base/text.h"
 #include "mon/line.h"
 
-static void take(struct line_buffer *buffer, bool end, struct nd_text *log) {
-        struct line_batch batch;
+static void take(struct mon_line_buffer *buffer, bool end, struct nd_text *log) {
+        struct mon_line_batch batch;
         size_t at = 0;
         bool more;
 
         do {
-                line_batch_begin(&batch, "stderr", 1);
-                more = line_batch_fill(&batch, buffer, &at, end);
+                mon_line_batch_begin(&batch, "stderr", 1);
+                more = mon_line_batch_fill(&batch, buffer, &at, end);
                 fuzz_require(batch.count <= LINE_VECTORS);
                 for (size_t i = 0; i < batch.count; i++)
                         nd_text_append(log, batch.vectors[i].iov_base, batch.vectors[i].iov_len);
         } while (more);
-        line_rest(buffer, at);
+        mon_line_consume(buffer, at);
         fuzz_require(buffer->length < sizeof buffer->bytes); /* there is room for the next read */
 }
 
@@ -47,7 +47,7 @@ static void put_together(const struct nd_text *log, struct nd_text *text) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        nd_autofree struct line_buffer *buffer = nd_new(struct line_buffer);
+        nd_autofree struct mon_line_buffer *buffer = nd_new(struct mon_line_buffer);
         nd_autotext log = ND_TEXT(SIZE_MAX / 2), text = ND_TEXT(SIZE_MAX / 2);
         size_t most, repeat;
 

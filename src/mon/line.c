@@ -4,11 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 enum {
-        SECOND_NS = 1000000000,
         DAY_SECONDS = 86400,
         VECTORS_OF_A_LINE = 3, /* header, text, line end */
 };
+
+static constexpr uint64_t second_ns = 1000000000;
 
 /* Years begin in March, so that the odd day is the last one; 400 of them have 146097 days. libc's own function would look for the time zone. */
 static void civil_date(uint64_t days, unsigned *ret_year, unsigned *ret_month, unsigned *ret_day) {
@@ -26,36 +29,37 @@ static void put_digits(char *at, uint64_t value, size_t digits) {
                 at[i - 1] = (char) ('0' + value % 10);
 }
 
-void line_stamp(uint64_t nanoseconds, char ret[static LINE_STAMP + 1]) {
-        uint64_t seconds = nanoseconds / SECOND_NS, second = seconds % DAY_SECONDS;
+void mon_line_timestamp(uint64_t nanoseconds, char ret[static LINE_TIMESTAMP + 1]) {
+        uint64_t seconds = nanoseconds / second_ns, second = seconds % DAY_SECONDS;
         unsigned year, month, day;
 
         civil_date(seconds / DAY_SECONDS, &year, &month, &day);
-        memcpy(ret, "0000-00-00T00:00:00.000000000Z", LINE_STAMP + 1);
+        memcpy(ret, "0000-00-00T00:00:00.000000000Z", LINE_TIMESTAMP + 1);
         put_digits(ret, year, 4);
         put_digits(ret + 5, month, 2);
         put_digits(ret + 8, day, 2);
         put_digits(ret + 11, second / 3600, 2);
         put_digits(ret + 14, second / 60 % 60, 2);
         put_digits(ret + 17, second % 60, 2);
-        put_digits(ret + 20, nanoseconds % SECOND_NS, 9);
+        put_digits(ret + 20, nanoseconds % second_ns, 9);
 }
 
-void line_batch_begin(struct line_batch *batch, const char *stream, uint64_t nanoseconds) {
-        char stamp[LINE_STAMP + 1];
+void mon_line_batch_begin(struct mon_line_batch *batch, const char *stream, uint64_t nanoseconds) {
+        char stamp[LINE_TIMESTAMP + 1];
 
-        line_stamp(nanoseconds, stamp);
+        mon_line_timestamp(nanoseconds, stamp);
         (void) snprintf(batch->full, sizeof batch->full, "%s %s F ", stamp, stream);
         (void) snprintf(batch->partial, sizeof batch->partial, "%s %s P ", stamp, stream);
         batch->count = batch->lines = 0;
 }
 
-static void add(struct line_batch *batch, const void *bytes, size_t length) {
+static void add(struct mon_line_batch *batch, const void *bytes, size_t length) {
+        nd_assert(batch->count < LINE_VECTORS);
         batch->vectors[batch->count++] = (struct iovec) {.iov_base = (void *) bytes, .iov_len = length};
 }
 
 /* A whole line's own end is in the buffer behind it; a piece gets one. */
-static void add_line(struct line_batch *batch, const char *text, size_t length, bool whole) {
+static void add_line(struct mon_line_batch *batch, const char *text, size_t length, bool whole) {
         const char *header = whole ? batch->full : batch->partial;
 
         add(batch, header, strlen(header));
@@ -65,7 +69,7 @@ static void add_line(struct line_batch *batch, const char *text, size_t length, 
         batch->lines++;
 }
 
-bool line_batch_fill(struct line_batch *batch, const struct line_buffer *buffer, size_t *at, bool end) {
+bool mon_line_batch_fill(struct mon_line_batch *batch, const struct mon_line_buffer *buffer, size_t *at, bool end) {
         while (*at < buffer->length) {
                 const char *text = buffer->bytes + *at;
                 size_t left = buffer->length - *at;
@@ -86,9 +90,10 @@ bool line_batch_fill(struct line_batch *batch, const struct line_buffer *buffer,
         return false;
 }
 
-void line_rest(struct line_buffer *buffer, size_t at) {
+void mon_line_consume(struct mon_line_buffer *buffer, size_t at) {
         if (at == 0)
                 return;
+        nd_assert(at <= buffer->length);
         buffer->length -= at;
         memmove(buffer->bytes, buffer->bytes + at, buffer->length);
 }

@@ -13,19 +13,19 @@
 
 enum {
         LINE_PIECE = 16 * 1024, /* most bytes of a line's text; longer ones are cut */
-        LINE_STAMP = 30,        /* "2016-10-06T00:17:09.669794202Z" */
+        LINE_TIMESTAMP = 30,    /* "2016-10-06T00:17:09.669794202Z" */
         LINE_HEADER = 48,
         LINE_VECTORS = 192, /* of one batch */
 };
 
 /* What one stream has said and the log has not got. */
-struct line_buffer {
+struct mon_line_buffer {
         size_t length;
         char bytes[LINE_PIECE + 1]; /* one more: a line of just LINE_PIECE bytes is whole when its end follows */
 };
 
 /* One batch for writev(); every line in it is whole. */
-struct line_batch {
+struct mon_line_batch {
         char full[LINE_HEADER], partial[LINE_HEADER];
         struct iovec vectors[LINE_VECTORS];
         size_t count;
@@ -33,12 +33,12 @@ struct line_batch {
 };
 
 /* The time of the log: UTC, nanoseconds since 1970. */
-void line_stamp(uint64_t nanoseconds, char ret[static LINE_STAMP + 1]);
+void mon_line_timestamp(uint64_t nanoseconds, char ret[static LINE_TIMESTAMP + 1]);
 
 /* Begins a batch of one stream ("stdout", "stderr"), all of whose lines bear this time. */
-void line_batch_begin(struct line_batch *batch, const char *stream, uint64_t nanoseconds);
+void mon_line_batch_begin(struct mon_line_batch *batch, const char *stream, uint64_t nanoseconds);
 
 /* Adds lines of the buffer from *at on, and sets *at behind the last one. True when the batch is full and there may be more: write it, begin the next one
- * and call again. When it gives false, line_rest() moves what is left to the front. At the end of a stream the rest becomes a piece. */
-bool line_batch_fill(struct line_batch *batch, const struct line_buffer *buffer, size_t *at, bool end);
-void line_rest(struct line_buffer *buffer, size_t at);
+ * and call again. When it gives false, mon_line_consume() moves what is left to the front. At the end of a stream the rest becomes a piece. */
+bool mon_line_batch_fill(struct mon_line_batch *batch, const struct mon_line_buffer *buffer, size_t *at, bool end);
+void mon_line_consume(struct mon_line_buffer *buffer, size_t at);

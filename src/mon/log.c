@@ -33,7 +33,7 @@ static int open_file(int directory, const char *path) {
         return nd_take_fd(fd);
 }
 
-struct nd_error *log_open(const char *directory, const char *path, struct log *ret) {
+struct nd_error *mon_log_open(const char *directory, const char *path, struct mon_log *ret) {
         nd_autoclose int directory_fd = -EBADF;
         int fd;
 
@@ -47,11 +47,11 @@ struct nd_error *log_open(const char *directory, const char *path, struct log *r
         fd = open_file(directory_fd, path);
         if (fd < 0)
                 return nd_error_new(nd_code_of_errno(-fd), -fd, "open the log '%s/%s'", directory, path);
-        *ret = (struct log) {.directory = nd_take_fd(directory_fd), .path = path, .fd = fd};
+        *ret = (struct mon_log) {.directory = nd_take_fd(directory_fd), .path = path, .fd = fd};
         return nullptr;
 }
 
-int log_reopen(struct log *log) {
+int mon_log_reopen(struct mon_log *log) {
         int fd;
 
         if (log->directory < 0)
@@ -65,7 +65,7 @@ int log_reopen(struct log *log) {
 }
 
 /* How much of what was written are whole lines: a vector that ends one ends with its line end. */
-static size_t whole_lines(const struct line_batch *batch, size_t written, size_t *ret_lines) {
+static size_t whole_lines(const struct mon_line_batch *batch, size_t written, size_t *ret_lines) {
         size_t end = 0, whole = 0;
 
         *ret_lines = 0;
@@ -84,7 +84,7 @@ static size_t whole_lines(const struct line_batch *batch, size_t written, size_t
 }
 
 /* Half a line would spoil the next one, so it goes again. We are the only writer: the file's end is ours. */
-static void take_back(int fd, size_t torn) {
+static void truncate_torn_line(int fd, size_t torn) {
         struct stat status;
 
         if (torn == 0 || fstat(fd, &status) < 0 || status.st_size < (off_t) torn)
@@ -94,7 +94,7 @@ static void take_back(int fd, size_t torn) {
 }
 
 /* Writes all of the vectors or as much as goes; -errno says why not all. */
-static int write_vectors(int fd, const struct line_batch *batch, size_t *ret_written) {
+static int write_vectors(int fd, const struct mon_line_batch *batch, size_t *ret_written) {
         struct iovec left[LINE_VECTORS];
         struct iovec *first = left;
         size_t count = batch->count;
@@ -119,14 +119,14 @@ static int write_vectors(int fd, const struct line_batch *batch, size_t *ret_wri
         return 0;
 }
 
-static void lose(struct log *log, int failure, size_t lines, size_t bytes) {
+static void count_lost(struct mon_log *log, int failure, size_t lines, size_t bytes) {
         log->failure = failure;
         log->lines += lines;
         log->bytes += bytes;
         log->lost += bytes;
 }
 
-static size_t text_of(const struct line_batch *batch, size_t first_byte) {
+static size_t text_of(const struct mon_line_batch *batch, size_t first_byte) {
         size_t end = 0, text = 0;
 
         for (size_t i = 0; i < batch->count; i++) {
@@ -139,7 +139,7 @@ static size_t text_of(const struct line_batch *batch, size_t first_byte) {
         return text;
 }
 
-static void write_batch(struct log *log, const struct line_batch *batch) {
+static void write_batch(struct mon_log *log, const struct mon_line_batch *batch) {
         size_t written, lines, whole;
         int r;
 
@@ -149,14 +149,14 @@ static void write_batch(struct log *log, const struct line_batch *batch) {
         if (r == 0)
                 return;
         whole = whole_lines(batch, written, &lines);
-        take_back(log->fd, written - whole);
-        lose(log, -r, batch->lines - lines, text_of(batch, whole));
+        truncate_torn_line(log->fd, written - whole);
+        count_lost(log, -r, batch->lines - lines, text_of(batch, whole));
 }
 
 /* The log takes lines again, perhaps: says first what it did not take. */
-static void tell_losses(struct log *log, const char *stream) {
+static void report_losses(struct mon_log *log, const char *stream) {
         uint64_t lines = log->lines, bytes = log->bytes;
-        struct line_batch batch;
+        struct mon_line_batch batch;
         char notice[NOTICE];
         size_t written;
         int n;
@@ -166,27 +166,27 @@ static void tell_losses(struct log *log, const char *stream) {
         n = snprintf(notice, sizeof notice, "nodens-mon: %llu lines (%llu bytes) of output were lost here: %s\n",
                      (unsigned long long) lines, (unsigned long long) bytes,
                      strerrordesc_np(log->failure) ?: "the log could not be written");
-        line_batch_begin(&batch, stream, nd_clock_wall_ns());
+        mon_line_batch_begin(&batch, stream, nd_clock_wall_ns());
         batch.vectors[0] = (struct iovec) {.iov_base = batch.full, .iov_len = strlen(batch.full)};
         batch.vectors[1] = (struct iovec) {.iov_base = notice, .iov_len = (size_t) n};
         batch.count = 2;
         if (write_vectors(log->fd, &batch, &written) == 0)
                 log->lines = log->bytes = 0;
         else
-                take_back(log->fd, written);
+                truncate_torn_line(log->fd, written);
 }
 
-void log_take(struct log *log, const char *stream, struct line_buffer *buffer, bool end) {
-        struct line_batch batch;
+void mon_log_write(struct mon_log *log, const char *stream, struct mon_line_buffer *buffer, bool end) {
+        struct mon_line_batch batch;
         size_t at = 0;
         bool more;
 
         do {
-                line_batch_begin(&batch, stream, nd_clock_wall_ns());
-                more = line_batch_fill(&batch, buffer, &at, end);
+                mon_line_batch_begin(&batch, stream, nd_clock_wall_ns());
+                more = mon_line_batch_fill(&batch, buffer, &at, end);
                 if (batch.count > 0)
-                        tell_losses(log, stream);
+                        report_losses(log, stream);
                 write_batch(log, &batch);
         } while (more);
-        line_rest(buffer, at);
+        mon_line_consume(buffer, at);
 }

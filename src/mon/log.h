@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "mon/line.h"
 
-struct log {
+struct mon_log {
         int directory;    /* what the path is below; -EBADF when no log is kept */
         const char *path; /* not ours */
         int fd;
@@ -19,13 +19,13 @@ struct log {
         uint64_t lost;         /* bytes, in all */
 };
 
-#define LOG_NONE ((struct log) {.directory = -EBADF, .fd = -EBADF})
+#define LOG_NONE ((struct mon_log) {.directory = -EBADF, .fd = -EBADF})
 
 /* An empty path keeps no log. */
-[[nodiscard]] struct nd_error *log_open(const char *directory, const char *path, struct log *ret);
+[[nodiscard]] struct nd_error *mon_log_open(const char *directory, const char *path, struct mon_log *ret);
 
 /* Opens the file anew, for it was renamed. With an error the old one is kept and nothing new was made. -errno. */
-[[nodiscard]] int log_reopen(struct log *log);
+[[nodiscard]] int mon_log_reopen(struct mon_log *log);
 
 /* Takes the buffer's lines, and at the end of a stream also what is no line yet. */
-void log_take(struct log *log, const char *stream, struct line_buffer *buffer, bool end);
+void mon_log_write(struct mon_log *log, const char *stream, struct mon_line_buffer *buffer, bool end);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* monitor.h - one container, from the engine's `create` to its end */
+/* monitor.h - one container, from the OCI runtime's `create` to its end */
 #pragma once
 
 #include "mon/control.h"
@@ -8,7 +8,7 @@
 #include "mon/oom.h"
 #include "mon/stream.h"
 
-struct settings {
+struct mon_settings {
         const char *id;
         const char *directory;
         const char *log_directory;
@@ -20,28 +20,29 @@ struct settings {
         char *const *create; /* ends with nullptr */
 };
 
-struct monitor {
-        const struct settings *settings;
+struct mon_monitor {
+        const struct mon_settings *settings;
         int directory;
         int record;
         int signals; /* signalfd: children */
-        struct control control;
-        struct log log;
-        struct stream out, errors;
+        struct mon_control control;
+        struct mon_log log;
+        struct mon_stream out, errors;
         int in; /* where the container's input goes; the terminal itself where there is one, which is then out.fd */
-        struct console console; /* the engine sends the terminal here */
-        int words_fd;           /* the engine's own standard error, with a terminal */
-        struct words words;
-        struct oom oom;
-        pid_t engine; /* runs `create`; 0 = over */
-        bool late;    /* and was killed at its deadline */
+        struct mon_console console; /* the OCI runtime sends the terminal here */
+        int stderr_fd;              /* the OCI runtime's own standard error, with a terminal */
+        struct mon_stderr_tail stderr_tail;
+        struct mon_oom oom;
+        pid_t runtime_pid; /* runs `create`; 0 = it has exited */
+        bool timed_out;    /* `create` was killed at its deadline */
         struct nd_monitor_record state;
         uint64_t deadline; /* of the phase, in microseconds of the monotonic clock; 0 = none */
-        struct attach attach;
+        struct mon_attach attach;
 };
 
 /* Makes what the monitor needs and a failure can still be told about: the socket and the record. first is the daemon's connection. */
-[[nodiscard]] struct nd_error *monitor_prepare(const struct settings *settings, int first, struct monitor *monitor);
+[[nodiscard]] struct nd_error *mon_monitor_prepare(const struct mon_settings *settings, int first,
+                                                   struct mon_monitor *monitor);
 
 /* Creates the container and stays until it has gone. */
-void monitor_run(struct monitor *monitor);
+void mon_monitor_run(struct mon_monitor *monitor);

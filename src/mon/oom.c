@@ -22,7 +22,7 @@ static bool read_small(int fd, char text[static TEXT]) {
         return true;
 }
 
-void oom_watch(struct oom *oom, pid_t pid) {
+void mon_oom_watch(struct mon_oom *oom, pid_t pid) {
         nd_autoclose int fd = -EBADF;
         nd_autofree char *cgroup = nullptr, *events = nullptr;
         char path[32], text[TEXT];
@@ -36,10 +36,10 @@ void oom_watch(struct oom *oom, pid_t pid) {
                 return;
         events = nd_format(ND_CGROUP_MOUNT "%s/memory.events", cgroup);
         oom->fd = open(events, O_RDONLY | O_CLOEXEC);
-        oom_read(oom);
+        mon_oom_read(oom);
 }
 
-void oom_read(struct oom *oom) {
+void mon_oom_read(struct mon_oom *oom) {
         char text[TEXT];
         uint64_t kills;
 

@@ -7,15 +7,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct oom {
+struct mon_oom {
         int fd;        /* the cgroup's memory.events; -EBADF where there is none */
         int64_t kills; /* -1 = nobody can tell */
 };
 
-#define OOM_NONE ((struct oom) {.fd = -EBADF, .kills = -1})
+#define OOM_NONE ((struct mon_oom) {.fd = -EBADF, .kills = -1})
 
 /* Watches the cgroup that the process is in. */
-void oom_watch(struct oom *oom, pid_t pid);
+void mon_oom_watch(struct mon_oom *oom, pid_t pid);
 
 /* Reads the counter; the descriptor asks for it by POLLPRI. */
-void oom_read(struct oom *oom);
+void mon_oom_read(struct mon_oom *oom);

@@ -6,7 +6,7 @@
 
 #include "sys/calls.h"
 
-struct nd_error *record_make(int directory, int *ret_fd) {
+struct nd_error *mon_record_create(int directory, int *ret_fd) {
         static const struct nd_monitor_record first = {.phase = ND_MONITOR_CREATING};
         nd_autoclose int fd = -EBADF;
         char bytes[ND_MONITOR_RECORD];
@@ -24,7 +24,7 @@ struct nd_error *record_make(int directory, int *ret_fd) {
         return nullptr;
 }
 
-void record_write(int fd, const struct nd_monitor_record *record) {
+void mon_record_write(int fd, const struct nd_monitor_record *record) {
         char bytes[ND_MONITOR_SLOT];
         unsigned slot = nd_monitor_record_slot(record, bytes);
 

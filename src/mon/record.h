@@ -6,7 +6,7 @@
 #include "net/monitor-wire.h"
 
 /* Makes the file "exit" and writes all of it once. */
-[[nodiscard]] struct nd_error *record_make(int directory, int *ret_fd);
+[[nodiscard]] struct nd_error *mon_record_create(int directory, int *ret_fd);
 
 /* Writes the slot of the record's phase. */
-void record_write(int fd, const struct nd_monitor_record *record);
+void mon_record_write(int fd, const struct nd_monitor_record *record);

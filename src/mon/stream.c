@@ -11,8 +11,8 @@
 #include "sys/terminal.h"
 
 /* Returns what read() did; a terminal whose last user has gone gives EIO, which is its end. */
-static ssize_t fill(struct stream *stream, size_t most) {
-        struct line_buffer *buffer = &stream->buffer;
+static ssize_t fill(struct mon_stream *stream, size_t most) {
+        struct mon_line_buffer *buffer = &stream->buffer;
         size_t room = sizeof buffer->bytes - buffer->length;
         ssize_t n;
 
@@ -25,7 +25,7 @@ static ssize_t fill(struct stream *stream, size_t most) {
         return n;
 }
 
-bool stream_read(struct stream *stream, size_t most, struct log *log, struct attach *attach) {
+bool mon_stream_read(struct mon_stream *stream, size_t most, struct mon_log *log, struct mon_attach *attach) {
         ssize_t n;
 
         if (stream->fd < 0)
@@ -34,19 +34,19 @@ bool stream_read(struct stream *stream, size_t most, struct log *log, struct att
         if (n < 0 && errno == EAGAIN)
                 return false;
         if (n > 0)
-                attach_give(attach, stream->number, stream->buffer.bytes + stream->buffer.length - n, (size_t) n);
-        log_take(log, stream->name, &stream->buffer, n <= 0);
+                mon_attach_write_output(attach, stream->number, stream->buffer.bytes + stream->buffer.length - n, (size_t) n);
+        mon_log_write(log, stream->name, &stream->buffer, n <= 0);
         if (n <= 0) {
                 nd_close_fd(&stream->fd);
-                attach_end_output(attach, stream->number);
+                mon_attach_close_output(attach, stream->number);
         }
         return n > 0;
 }
 
-void stream_drain(struct stream *stream, size_t ceiling, struct log *log, struct attach *attach) {
-        for (size_t taken = 0; taken < ceiling && stream_read(stream, ATTACH_PIECE, log, attach); taken += ATTACH_PIECE)
+void mon_stream_drain(struct mon_stream *stream, size_t ceiling, struct mon_log *log, struct mon_attach *attach) {
+        for (size_t taken = 0; taken < ceiling && mon_stream_read(stream, ATTACH_PIECE, log, attach); taken += ATTACH_PIECE)
                 ;
-        log_take(log, stream->name, &stream->buffer, true);
+        mon_log_write(log, stream->name, &stream->buffer, true);
 }
 
 static struct nd_error *make_pipe(uid_t uid, gid_t gid, int fds[2]) {
@@ -62,7 +62,7 @@ static struct nd_error *make_pipe(uid_t uid, gid_t gid, int fds[2]) {
         return nullptr;
 }
 
-struct nd_error *stream_pipe_out(uid_t uid, gid_t gid, int *ret_ours, int *ret_theirs) {
+struct nd_error *mon_stream_pipe_out(uid_t uid, gid_t gid, int *ret_ours, int *ret_theirs) {
         int fds[2];
 
         nd_try(make_pipe(uid, gid, fds));
@@ -72,7 +72,7 @@ struct nd_error *stream_pipe_out(uid_t uid, gid_t gid, int *ret_ours, int *ret_t
         return nullptr;
 }
 
-struct nd_error *stream_pipe_in(uid_t uid, gid_t gid, int *ret_ours, int *ret_theirs) {
+struct nd_error *mon_stream_pipe_in(uid_t uid, gid_t gid, int *ret_ours, int *ret_theirs) {
         int fds[2];
 
         nd_try(make_pipe(uid, gid, fds));
@@ -82,12 +82,12 @@ struct nd_error *stream_pipe_in(uid_t uid, gid_t gid, int *ret_ours, int *ret_th
         return nullptr;
 }
 
-struct nd_error *stream_console_listen(int directory, const char *name, struct console *ret) {
+struct nd_error *mon_console_listen(int directory, const char *name, struct mon_console *ret) {
         *ret = CONSOLE_NONE;
-        return control_listen(directory, name, SOCK_STREAM, &ret->listener);
+        return mon_control_listen(directory, name, SOCK_STREAM, &ret->listener);
 }
 
-int stream_console_take(struct console *console) {
+int mon_console_receive(struct mon_console *console) {
         int fd;
 
         if (console->connection < 0) {
@@ -102,7 +102,7 @@ int stream_console_take(struct console *console) {
         return fd;
 }
 
-void stream_console_done(struct console *console) {
+void mon_console_done(struct mon_console *console) {
         nd_close_fd(&console->listener);
         nd_close_fd(&console->connection);
 }

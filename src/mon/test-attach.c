@@ -9,8 +9,8 @@
 
 /* A monitor with clients, whose ends are ours. */
 struct scene {
-        struct control control;
-        struct attach attach;
+        struct mon_control control;
+        struct mon_attach attach;
         int connections[CONTROL_CONNECTIONS];
         int outputs[CONTROL_CONNECTIONS];
         int inputs[CONTROL_CONNECTIONS];
@@ -30,12 +30,12 @@ static void scene_begin(struct scene *scene) {
                 scene->control.connections[i] = scene->connections[i] = -EBADF;
                 scene->outputs[i] = scene->inputs[i] = -EBADF;
         }
-        attach_begin(&scene->attach, &scene->control);
+        mon_attach_init(&scene->attach, &scene->control);
 }
 
 static void scene_end(struct scene *scene) {
         for (size_t i = 0; i < CONTROL_CONNECTIONS; i++) {
-                attach_forget(&scene->attach, i);
+                mon_attach_remove(&scene->attach, i);
                 nd_close_fd(&scene->control.connections[i]);
                 nd_close_fd(&scene->connections[i]);
                 nd_close_fd(&scene->outputs[i]);
@@ -52,12 +52,12 @@ static char said(const struct scene *scene, size_t which) {
 }
 
 static void join(struct scene *scene, size_t which) {
-        nd_cleanup(control_gift_done) struct control_gift gift = {.fds = {-EBADF, -EBADF, -EBADF}};
+        nd_cleanup(mon_control_fds_done) struct mon_control_fds passed = {.fds = {-EBADF, -EBADF, -EBADF}};
 
         open_pair(SOCK_SEQPACKET, &scene->connections[which], &scene->control.connections[which]);
-        open_pair(SOCK_STREAM, &scene->inputs[which], &gift.fds[0]);
-        open_pair(SOCK_STREAM, &scene->outputs[which], &gift.fds[1]);
-        attach_take(&scene->attach, which, ND_MONITOR_STDIN | ND_MONITOR_STDOUT, &gift);
+        open_pair(SOCK_STREAM, &scene->inputs[which], &passed.fds[0]);
+        open_pair(SOCK_STREAM, &scene->outputs[which], &passed.fds[1]);
+        mon_attach_add(&scene->attach, which, ND_MONITOR_STDIN | ND_MONITOR_STDOUT, &passed);
 }
 
 /* Gives until somebody holds it up; how much that was. */
@@ -65,9 +65,9 @@ static size_t fill(struct scene *scene, uint64_t now_us) {
         static const char piece[ATTACH_PIECE];
         size_t given = 0, room;
 
-        while ((room = attach_room(&scene->attach, 0, 1 << 20, now_us)) > 0) {
+        while ((room = mon_attach_room(&scene->attach, 0, 1 << 20, now_us)) > 0) {
                 assert_int_equal(room, ATTACH_PIECE);
-                attach_give(&scene->attach, 0, piece, room);
+                mon_attach_write_output(&scene->attach, 0, piece, room);
                 given += room;
                 assert_true(given < 1 << 24);
         }
@@ -88,8 +88,8 @@ static void without_clients_all_may_be_read([[maybe_unused]] void **state) {
         nd_cleanup(scene_end) struct scene scene;
 
         scene_begin(&scene);
-        assert_int_equal(attach_room(&scene.attach, 0, 12345, 1), 12345);
-        assert_int_equal(attach_deadline(&scene.attach), 0);
+        assert_int_equal(mon_attach_room(&scene.attach, 0, 12345, 1), 12345);
+        assert_int_equal(mon_attach_deadline(&scene.attach), 0);
 }
 
 static void every_client_gets_everything([[maybe_unused]] void **state) {
@@ -101,13 +101,13 @@ static void every_client_gets_everything([[maybe_unused]] void **state) {
                 join(&scene, i);
                 assert_int_equal(said(&scene, i), ND_MONITOR_ATTACHED);
         }
-        attach_give(&scene.attach, 0, "hello", 5);
-        attach_give(&scene.attach, 1, "errors", 6);
+        mon_attach_write_output(&scene.attach, 0, "hello", 5);
+        mon_attach_write_output(&scene.attach, 1, "errors", 6);
         for (size_t i = 1; i < 4; i++) {
                 assert_int_equal(recv(scene.outputs[i], got, sizeof got, MSG_DONTWAIT), 5);
                 assert_memory_equal(got, "hello", 5);
         }
-        attach_end_output(&scene.attach, 0);
+        mon_attach_close_output(&scene.attach, 0);
         assert_int_equal(recv(scene.outputs[1], got, sizeof got, MSG_DONTWAIT), 0);
 }
 
@@ -122,16 +122,16 @@ static void who_stands_still_is_cut_off_and_the_others_go_on([[maybe_unused]] vo
         (void) said(&scene, 2);
         assert_true(fill(&scene, time_us) > 0);
         (void) take_all(&scene, 2);
-        assert_true(attach_held(&scene.attach, 1, 0) >= 0);
-        attach_release(&scene.attach, 2, time_us);
-        assert_int_equal(attach_deadline(&scene.attach), time_us + ATTACH_PATIENCE_MS * ND_MS_US);
-        attach_pass_deadline(&scene.attach, time_us + ATTACH_PATIENCE_MS * ND_MS_US - 1);
+        assert_true(mon_attach_stalled_fd(&scene.attach, 1, 0) >= 0);
+        mon_attach_resume(&scene.attach, 2, time_us);
+        assert_int_equal(mon_attach_deadline(&scene.attach), time_us + mon_attach_stall_timeout_us);
+        mon_attach_drop_late(&scene.attach, time_us + mon_attach_stall_timeout_us - 1);
         assert_int_equal(said(&scene, 1), '-');
-        attach_pass_deadline(&scene.attach, time_us + ATTACH_PATIENCE_MS * ND_MS_US);
+        mon_attach_drop_late(&scene.attach, time_us + mon_attach_stall_timeout_us);
         assert_int_equal(said(&scene, 1), ND_MONITOR_DROPPED);
         assert_int_equal(said(&scene, 2), '-');
-        assert_int_equal(attach_deadline(&scene.attach), 0);
-        assert_int_equal(attach_room(&scene.attach, 0, 1 << 20, time_us), ATTACH_PIECE);
+        assert_int_equal(mon_attach_deadline(&scene.attach), 0);
+        assert_int_equal(mon_attach_room(&scene.attach, 0, 1 << 20, time_us), ATTACH_PIECE);
 }
 
 /* It is late again and again: what it takes must earn back what it costs. */
@@ -147,10 +147,10 @@ static bool survives(size_t rate) {
                 size_t taken = take_all(&scene, 1);
 
                 time_us += taken * ND_SECOND_US / rate;
-                attach_pass_deadline(&scene.attach, time_us);
-                if (!scene.attach.clients[1].here)
+                mon_attach_drop_late(&scene.attach, time_us);
+                if (!scene.attach.clients[1].attached)
                         return false;
-                attach_release(&scene.attach, 1, time_us);
+                mon_attach_resume(&scene.attach, 1, time_us);
                 (void) fill(&scene, time_us);
         }
         return true;
@@ -167,8 +167,8 @@ static void one_client_more_than_there_is_room_for_is_told_so([[maybe_unused]] v
         scene_begin(&scene);
         for (size_t i = 0; i <= ATTACH_CLIENTS; i++)
                 join(&scene, i);
-        assert_true(scene.attach.clients[ATTACH_CLIENTS - 1].here);
-        assert_false(scene.attach.clients[ATTACH_CLIENTS].here);
+        assert_true(scene.attach.clients[ATTACH_CLIENTS - 1].attached);
+        assert_false(scene.attach.clients[ATTACH_CLIENTS].attached);
         assert_int_equal(said(&scene, ATTACH_CLIENTS), ND_MONITOR_ATTACHED);
 }
 
@@ -186,18 +186,18 @@ static void input_waits_until_the_container_takes_it([[maybe_unused]] void **sta
         while (write(writing, bytes, sizeof bytes) > 0)
                 ;
         assert_int_equal(send(scene.inputs[1], "typed", 5, 0), 5);
-        attach_read_input(&scene.attach, 1);
-        assert_true(attach_write_input(&scene.attach, writing));
+        mon_attach_read_input(&scene.attach, 1);
+        assert_true(mon_attach_write_input(&scene.attach, writing));
         assert_int_equal(scene.attach.length, 5);
         while (read(reading, bytes, sizeof bytes) > 0)
                 ;
-        assert_true(attach_write_input(&scene.attach, writing));
+        assert_true(mon_attach_write_input(&scene.attach, writing));
         assert_int_equal(scene.attach.length, 0);
         assert_int_equal(read(reading, bytes, sizeof bytes), 5);
-        assert_false(scene.attach.input_over);
+        assert_false(scene.attach.input_ended);
         nd_close_fd(&scene.inputs[1]);
-        attach_read_input(&scene.attach, 1);
-        assert_true(scene.attach.input_over);
+        mon_attach_read_input(&scene.attach, 1);
+        assert_true(scene.attach.input_ended);
 }
 
 int main(void) {

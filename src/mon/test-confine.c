@@ -31,7 +31,7 @@ static uint32_t word_at(const struct seccomp_data *data, uint32_t offset) {
 
 static uint32_t decide(const struct seccomp_data *data) {
         struct sock_filter program[CONFINE_PROGRAM];
-        size_t length = confine_program(program);
+        size_t length = mon_confine_program(program);
         uint32_t a = 0;
 
         for (size_t at = 0; at < length; at++) {
@@ -96,16 +96,16 @@ static void calls_of_another_architecture_kill([[maybe_unused]] void **state) {
 /* ---- a process that is confined ---- */
 
 /* Runs in the child, after the confinement; what it gives is the exit code, 0 = all well. */
-typedef int (*trial_function)(struct log *log);
+typedef int (*trial_function)(struct mon_log *log);
 
 static pid_t start(const char *directory, trial_function trial) {
         pid_t pid = fork();
-        struct log log;
+        struct mon_log log;
 
         if (pid != 0)
                 return pid;
-        expect_ok(log_open(directory, "sub/0.log", &log));
-        if (confine(&log))
+        expect_ok(mon_log_open(directory, "sub/0.log", &log));
+        if (mon_confine(&log))
                 _exit(99);
         _exit(trial(&log));
 }
@@ -117,19 +117,19 @@ static int exit_of(pid_t pid) {
         return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static int reopen_and_write(struct log *log) {
-        struct line_buffer buffer = {.length = 5, .bytes = "line\n"};
+static int reopen_and_write(struct mon_log *log) {
+        struct mon_line_buffer buffer = {.length = 5, .bytes = "line\n"};
 
-        log_take(log, "stdout", &buffer, true);
-        if (log_reopen(log) < 0)
+        mon_log_write(log, "stdout", &buffer, true);
+        if (mon_log_reopen(log) < 0)
                 return 1;
-        buffer = (struct line_buffer) {.length = 5, .bytes = "more\n"};
-        log_take(log, "stdout", &buffer, true);
+        buffer = (struct mon_line_buffer) {.length = 5, .bytes = "more\n"};
+        mon_log_write(log, "stdout", &buffer, true);
         return log->lost > 0 ? 2 : 0;
 }
 
 /* The ways out that an attacker in the process would try: uid 0 with openat2(). */
-static int try_to_leave(struct log *log) {
+static int try_to_leave(struct mon_log *log) {
         struct open_how how = {.flags = O_RDONLY | O_CLOEXEC}, make = {.flags = O_WRONLY | O_CREAT | O_CLOEXEC, .mode = 0644};
         int fd;
 
@@ -149,7 +149,7 @@ static int try_to_leave(struct log *log) {
         return fd < 0 ? 7 : 0;
 }
 
-static int wait_for_death([[maybe_unused]] struct log *log) {
+static int wait_for_death([[maybe_unused]] struct mon_log *log) {
         return poll(nullptr, 0, -1);
 }
 

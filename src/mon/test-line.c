@@ -8,9 +8,9 @@ static const uint64_t when = UINT64_C(1475713029669794202); /* 2016-10-06T00:17:
 #define STAMP "2016-10-06T00:17:09.669794202Z "
 
 /* What a log gets of these bytes, and what is left in the buffer. */
-static char *cut(struct line_buffer *buffer, const char *bytes, size_t length, bool end) {
+static char *cut(struct mon_line_buffer *buffer, const char *bytes, size_t length, bool end) {
         struct nd_text text = ND_TEXT(1 << 20);
-        struct line_batch batch;
+        struct mon_line_batch batch;
         size_t at = 0;
         bool more;
 
@@ -18,12 +18,12 @@ static char *cut(struct line_buffer *buffer, const char *bytes, size_t length, b
         memcpy(buffer->bytes + buffer->length, bytes, length);
         buffer->length += length;
         do {
-                line_batch_begin(&batch, "stdout", when);
-                more = line_batch_fill(&batch, buffer, &at, end);
+                mon_line_batch_begin(&batch, "stdout", when);
+                more = mon_line_batch_fill(&batch, buffer, &at, end);
                 for (size_t i = 0; i < batch.count; i++)
                         nd_text_append(&text, batch.vectors[i].iov_base, batch.vectors[i].iov_len);
         } while (more);
-        line_rest(buffer, at);
+        mon_line_consume(buffer, at);
         return text.bytes ? nd_text_steal(&text) : nd_strdup("");
 }
 
@@ -43,15 +43,15 @@ static void a_time_is_written_in_utc_with_nine_digits([[maybe_unused]] void **st
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
-                char stamp[LINE_STAMP + 1];
+                char stamp[LINE_TIMESTAMP + 1];
 
-                line_stamp(cases[i].time, stamp);
+                mon_line_timestamp(cases[i].time, stamp);
                 assert_string_equal(stamp, cases[i].text);
         }
 }
 
 static void a_line_is_full_when_its_end_has_come([[maybe_unused]] void **state) {
-        struct line_buffer buffer = {};
+        struct mon_line_buffer buffer = {};
 
         expect_text(cut(&buffer, "a\nb", 3, false), STAMP "stdout F a\n");
         expect_text(cut(&buffer, "c", 1, false), "");
@@ -60,14 +60,14 @@ static void a_line_is_full_when_its_end_has_come([[maybe_unused]] void **state) 
 }
 
 static void the_end_of_a_stream_makes_a_piece_of_the_rest([[maybe_unused]] void **state) {
-        struct line_buffer buffer = {};
+        struct mon_line_buffer buffer = {};
 
         expect_text(cut(&buffer, "x\nprompt> ", 10, true), STAMP "stdout F x\n" STAMP "stdout P prompt> \n");
         expect_text(cut(&buffer, "", 0, true), "");
 }
 
 static void null_bytes_and_carriage_returns_stay_as_they_are([[maybe_unused]] void **state) {
-        struct line_buffer buffer = {};
+        struct mon_line_buffer buffer = {};
         nd_autofree char *got = cut(&buffer, "a\0b\r\n", 5, false);
 
         assert_memory_equal(got, STAMP "stdout F a\0b\r\n", sizeof(STAMP "stdout F a") + 3);
@@ -75,7 +75,7 @@ static void null_bytes_and_carriage_returns_stay_as_they_are([[maybe_unused]] vo
 
 static void a_line_of_just_the_ceiling_is_whole_and_one_byte_more_is_cut([[maybe_unused]] void **state) {
         nd_autofree char *long_line = nd_malloc(LINE_PIECE + 2), *expected = nullptr;
-        struct line_buffer buffer = {};
+        struct mon_line_buffer buffer = {};
 
         memset(long_line, 'x', LINE_PIECE + 1);
         long_line[LINE_PIECE] = '\n';
@@ -90,7 +90,7 @@ static void a_line_of_just_the_ceiling_is_whole_and_one_byte_more_is_cut([[maybe
 }
 
 static void more_lines_than_a_batch_holds_come_in_several([[maybe_unused]] void **state) {
-        struct line_buffer buffer = {};
+        struct mon_line_buffer buffer = {};
         nd_autofree char *ends = nd_malloc(1000), *got = nullptr;
         size_t lines = 0;
 

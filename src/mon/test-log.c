@@ -42,18 +42,18 @@ static int disk_is_real([[maybe_unused]] void **state) {
         return 0;
 }
 
-static void log_close(struct log *log) {
+static void log_close(struct mon_log *log) {
         nd_close_fd(&log->fd);
         nd_close_fd(&log->directory);
 }
 
-static void say(struct log *log, const char *words) {
-        static struct line_buffer buffer;
+static void say(struct mon_log *log, const char *words) {
+        static struct mon_line_buffer buffer;
         size_t length = strlen(words);
 
         memcpy(buffer.bytes + buffer.length, words, length);
         buffer.length += length;
-        log_take(log, "stdout", &buffer, false);
+        mon_log_write(log, "stdout", &buffer, false);
 }
 
 /* The log without its times. */
@@ -66,8 +66,8 @@ static char *contents(const char *directory, const char *name) {
         for (const char *line = bytes; *line;) {
                 size_t n = strcspn(line, "\n");
 
-                assert_true(n > LINE_STAMP);
-                nd_text_append(&text, line + LINE_STAMP + 1, n - LINE_STAMP);
+                assert_true(n > LINE_TIMESTAMP);
+                nd_text_append(&text, line + LINE_TIMESTAMP + 1, n - LINE_TIMESTAMP);
                 line += n + 1;
         }
         return text.bytes ? nd_text_steal(&text) : nd_strdup("");
@@ -75,38 +75,38 @@ static char *contents(const char *directory, const char *name) {
 
 static void lines_are_appended_to_what_is_there([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
-        nd_cleanup(log_close) struct log log = LOG_NONE;
+        nd_cleanup(log_close) struct mon_log log = LOG_NONE;
 
-        expect_ok(log_open(d, "0.log", &log));
+        expect_ok(mon_log_open(d, "0.log", &log));
         say(&log, "one\n");
         log_close(&log);
-        expect_ok(log_open(d, "0.log", &log));
+        expect_ok(mon_log_open(d, "0.log", &log));
         say(&log, "two\nthr");
         say(&log, "ee\n");
         expect_text(contents(d, "0.log"), "stdout F one\nstdout F two\nstdout F three\n");
 }
 
 static void without_a_path_nothing_is_kept_and_nothing_is_lost([[maybe_unused]] void **state) {
-        nd_cleanup(log_close) struct log log = LOG_NONE;
+        nd_cleanup(log_close) struct mon_log log = LOG_NONE;
 
-        expect_ok(log_open("/nowhere", "", &log));
+        expect_ok(mon_log_open("/nowhere", "", &log));
         say(&log, "one\n");
-        assert_int_equal(log_reopen(&log), 0);
+        assert_int_equal(mon_log_reopen(&log), 0);
         assert_int_equal(log.lost, 0);
 }
 
 static void reopening_goes_on_in_a_new_file_and_never_truncates([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_autofree char *path = nd_format("%s/0.log", d), *rotated = nd_format("%s/0.log.1", d);
-        nd_cleanup(log_close) struct log log = LOG_NONE;
+        nd_cleanup(log_close) struct mon_log log = LOG_NONE;
 
-        expect_ok(log_open(d, "0.log", &log));
+        expect_ok(mon_log_open(d, "0.log", &log));
         say(&log, "one\nhalf");
         assert_int_equal(rename(path, rotated), 0);
         say(&log, " a line\n");
-        assert_int_equal(log_reopen(&log), 0);
+        assert_int_equal(mon_log_reopen(&log), 0);
         say(&log, "three\n");
-        assert_int_equal(log_reopen(&log), 0); /* nobody renamed it */
+        assert_int_equal(mon_log_reopen(&log), 0); /* nobody renamed it */
         say(&log, "four\n");
         expect_text(contents(d, "0.log.1"), "stdout F one\nstdout F half a line\n");
         expect_text(contents(d, "0.log"), "stdout F three\nstdout F four\n");
@@ -117,20 +117,20 @@ static void a_link_at_the_logs_place_is_not_followed([[maybe_unused]] void **sta
         nd_autofree char *path = nd_format("%s/0.log", d), *rotated = nd_format("%s/0.log.1", d),
                          *victim = nd_format("%s/victim", d);
         nd_autofree char *link = nd_format("%s/link", d);
-        nd_cleanup(log_close) struct log log = LOG_NONE;
+        nd_cleanup(log_close) struct mon_log log = LOG_NONE;
 
         assert_int_equal(symlink(victim, path), 0);
-        expect_error(log_open(d, "0.log", &log), nd_code_of_errno(ELOOP), "0.log");
+        expect_error(mon_log_open(d, "0.log", &log), nd_code_of_errno(ELOOP), "0.log");
         assert_int_equal(symlink(d, link), 0);
-        expect_error(log_open(d, "link/1.log", &log), nd_code_of_errno(ELOOP), "1.log");
-        expect_error(log_open(d, "../1.log", &log), nd_code_of_errno(EXDEV), "1.log");
+        expect_error(mon_log_open(d, "link/1.log", &log), nd_code_of_errno(ELOOP), "1.log");
+        expect_error(mon_log_open(d, "../1.log", &log), nd_code_of_errno(EXDEV), "1.log");
         assert_int_equal(unlink(path), 0);
 
-        expect_ok(log_open(d, "0.log", &log));
+        expect_ok(mon_log_open(d, "0.log", &log));
         say(&log, "one\n");
         assert_int_equal(rename(path, rotated), 0);
         assert_int_equal(symlink(victim, path), 0);
-        assert_int_equal(log_reopen(&log), -ELOOP);
+        assert_int_equal(mon_log_reopen(&log), -ELOOP);
         say(&log, "two\n"); /* the old file still takes lines */
         expect_text(contents(d, "0.log.1"), "stdout F one\nstdout F two\n");
         assert_int_equal(access(victim, F_OK), -1);
@@ -139,20 +139,20 @@ static void a_link_at_the_logs_place_is_not_followed([[maybe_unused]] void **sta
 static void a_fifo_at_the_logs_place_is_refused_at_once([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_autofree char *path = nd_format("%s/0.log", d);
-        nd_cleanup(log_close) struct log log = LOG_NONE;
+        nd_cleanup(log_close) struct mon_log log = LOG_NONE;
         struct nd_error *error;
 
         assert_int_equal(mkfifo(path, 0600), 0);
-        error = log_open(d, "0.log", &log);
+        error = mon_log_open(d, "0.log", &log);
         assert_non_null(error);
         nd_error_free(error);
 }
 
 static void a_full_disk_loses_lines_and_the_log_says_how_many([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
-        nd_cleanup(log_close) struct log log = LOG_NONE;
+        nd_cleanup(log_close) struct mon_log log = LOG_NONE;
 
-        expect_ok(log_open(d, "0.log", &log));
+        expect_ok(mon_log_open(d, "0.log", &log));
         disk_has(60); /* one line of 44 bytes, and a part of the next */
         say(&log, "one\ntwo\nthree\n");
         say(&log, "four\n");
@@ -170,10 +170,10 @@ static void a_full_disk_loses_lines_and_the_log_says_how_many([[maybe_unused]] v
 static void wherever_the_disk_ends_the_log_has_only_whole_lines([[maybe_unused]] void **state) {
         for (size_t bytes = 0; bytes < 400; bytes++) {
                 scratch_directory d = scratch_make();
-                nd_cleanup(log_close) struct log log = LOG_NONE;
+                nd_cleanup(log_close) struct mon_log log = LOG_NONE;
                 nd_autofree char *text = nullptr;
 
-                expect_ok(log_open(d, "0.log", &log));
+                expect_ok(mon_log_open(d, "0.log", &log));
                 disk_has(bytes);
                 say(&log, "one\ntwo\nthree\n");
                 say(&log, "four\n");

@@ -8,8 +8,8 @@
 #include "mon/oom.h"
 
 /* A counter that can be set; without text it reads as that of a cgroup that was removed. */
-static struct oom watching(int64_t kills, const char *events) {
-        struct oom oom = {.fd = memfd_create("memory.events", MFD_CLOEXEC), .kills = kills};
+static struct mon_oom watching(int64_t kills, const char *events) {
+        struct mon_oom oom = {.fd = memfd_create("memory.events", MFD_CLOEXEC), .kills = kills};
 
         assert_true(oom.fd >= 0);
         assert_int_equal(write(oom.fd, events, strlen(events)), (ssize_t) strlen(events));
@@ -17,26 +17,26 @@ static struct oom watching(int64_t kills, const char *events) {
 }
 
 static void kills_are_counted([[maybe_unused]] void **state) {
-        struct oom oom = watching(0, "low 0\nhigh 0\nmax 9\noom 4\noom_kill 3\noom_group_kill 1\n");
+        struct mon_oom oom = watching(0, "low 0\nhigh 0\nmax 9\noom 4\noom_kill 3\noom_group_kill 1\n");
 
-        oom_read(&oom);
+        mon_oom_read(&oom);
         assert_int_equal(oom.kills, 3);
         assert_true(oom.fd >= 0);
         nd_close_fd(&oom.fd);
 }
 
 static void kills_that_were_counted_stay_when_the_cgroup_goes([[maybe_unused]] void **state) {
-        struct oom oom = watching(2, "");
+        struct mon_oom oom = watching(2, "");
 
-        oom_read(&oom);
+        mon_oom_read(&oom);
         assert_int_equal(oom.kills, 2);
         assert_true(oom.fd < 0);
 }
 
 static void that_there_were_none_is_not_known_when_the_cgroup_went_first([[maybe_unused]] void **state) {
-        struct oom oom = watching(0, "");
+        struct mon_oom oom = watching(0, "");
 
-        oom_read(&oom);
+        mon_oom_read(&oom);
         assert_int_equal(oom.kills, -1);
         assert_true(oom.fd < 0);
 }
