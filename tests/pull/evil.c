@@ -2,7 +2,7 @@
 /* evil.c - nodens-fetch or nodens-unpack of which one process was taken over, inside of its real jail
  *
  * Linked with the program's own main() and library, with one module replaced: EVIL_FETCHER what speaks to the registry, EVIL_TAR the
- * archive's reader, EVIL_SETTLE what settles a layer, EVIL_INFLATE the decompressor. When the program gets there, everything that code of
+ * archive's reader, EVIL_FINALIZE what finalizes a layer, EVIL_DECOMPRESS the decompressor. When the program gets there, everything that code of
  * an attacker would try is tried, and standard error has "attempt: WHAT: ERROR", or "attempt: WHAT: worked". */
 #include <fcntl.h>
 #include <linux/io_uring.h>
@@ -23,11 +23,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "pull/inflate.h"
-#include "pull/registry.h"
-#include "pull/settle.h"
-#include "pull/tar.h"
-#include "pull/worker.h"
+#include "pull/archive/decompress.h"
+#include "pull/archive/tar.h"
+#include "pull/fetch/registry.h"
+#include "pull/unpack/finalize.h"
+#include "pull/unpack/worker.h"
 
 static void attempt(const char *what, long result) {
         char line[256];
@@ -81,7 +81,7 @@ static void try_the_kernel(void) {
 }
 
 #ifdef EVIL_FETCHER
-struct nd_error *nd_registry_pull(struct nd_layers_place *place, [[maybe_unused]] const struct nd_request *request) {
+struct nd_error *pull_registry_pull(struct pull_layers_context *place, [[maybe_unused]] const struct pull_request *request) {
         struct sockaddr_un abstract = {.sun_family = AF_UNIX, .sun_path = "\0nodens-test-abstract"};
         struct sockaddr_in any = {.sin_family = AF_INET};
         int tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -106,27 +106,27 @@ struct nd_error *nd_registry_pull(struct nd_layers_place *place, [[maybe_unused]
 #endif
 
 #ifdef EVIL_TAR
-struct nd_tar {
+struct pull_tar {
         bool tried;
 };
 
-struct nd_tar *nd_tar_new([[maybe_unused]] const struct nd_tar_sink *sink) {
-        return nd_new(struct nd_tar);
+struct pull_tar *pull_tar_new([[maybe_unused]] const struct pull_tar_sink *sink) {
+        return nd_new(struct pull_tar);
 }
 
-void nd_tar_free(struct nd_tar *tar) {
+void pull_tar_free(struct pull_tar *tar) {
         free(tar);
 }
 
 /* Says that another stream was hashed, and that all is well. */
 static void forge_a_report(void) {
-        struct nd_worker_report report = {.at_end = 1, .size = 4096, .inodes = 1, .stream = 1};
+        struct pull_worker_report report = {.at_end = 1, .size = 4096, .inodes = 1, .stream = 1};
 
         memset(report.diff_id, 0xee, sizeof report.diff_id);
         attempt("forged report", write(3, &report, sizeof report));
 }
 
-struct nd_error *nd_tar_feed(struct nd_tar *tar, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length) {
+struct nd_error *pull_tar_feed(struct pull_tar *tar, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length) {
         static const char *const ways[] = {"/unpack",         "/layers",         "/../unpack/layers",
                                            "../../../layers", "/proc/self/fd/4", "/empty"};
         int planted;
@@ -148,14 +148,14 @@ struct nd_error *nd_tar_feed(struct nd_tar *tar, [[maybe_unused]] const char *by
         return nullptr;
 }
 
-struct nd_error *nd_tar_finish([[maybe_unused]] const struct nd_tar *tar) {
+struct nd_error *pull_tar_finish([[maybe_unused]] const struct pull_tar *tar) {
         return nullptr;
 }
 #endif
 
-#ifdef EVIL_SETTLE
-struct nd_error *nd_settle(int root_fd, [[maybe_unused]] const char *marks, [[maybe_unused]] size_t length,
-                           const struct nd_settle_lower *lower) {
+#ifdef EVIL_FINALIZE
+struct nd_error *pull_finalize(int root_fd, [[maybe_unused]] const char *marks, [[maybe_unused]] size_t length,
+                               const struct pull_finalize_lower *lower) {
         int below = lower->open(lower->userdata, 0), file = openat(below, "etc/passwd", O_RDONLY | O_CLOEXEC);
 
         try_the_kernel();
@@ -180,33 +180,35 @@ struct nd_error *nd_settle(int root_fd, [[maybe_unused]] const char *marks, [[ma
 }
 #endif
 
-#ifdef EVIL_INFLATE
-struct nd_inflate {
-        nd_inflate_sink sink;
+#ifdef EVIL_DECOMPRESS
+struct pull_decompressor {
+        pull_decompressor_sink sink;
         void *userdata;
         bool tried;
 };
 
-struct nd_inflate *nd_inflate_new([[maybe_unused]] enum nd_compression compression, [[maybe_unused]] uint64_t ceiling,
-                                  nd_inflate_sink sink, void *userdata) {
-        struct nd_inflate *s = nd_new(struct nd_inflate);
+struct pull_decompressor *pull_decompressor_new([[maybe_unused]] enum nd_compression compression,
+                                                [[maybe_unused]] uint64_t ceiling, pull_decompressor_sink sink,
+                                                void *userdata) {
+        struct pull_decompressor *s = nd_new(struct pull_decompressor);
 
-        *s = (struct nd_inflate) {.sink = sink, .userdata = userdata};
+        *s = (struct pull_decompressor) {.sink = sink, .userdata = userdata};
         return s;
 }
 
-void nd_inflate_free(struct nd_inflate *s) {
+void pull_decompressor_free(struct pull_decompressor *s) {
         free(s);
 }
 
-uint64_t nd_inflate_total([[maybe_unused]] const struct nd_inflate *s) {
+uint64_t pull_decompressor_total([[maybe_unused]] const struct pull_decompressor *s) {
         return 0;
 }
 
 /* An archive of its own choice: two blocks of zeros, which is an empty one. */
-struct nd_error *nd_inflate_feed(struct nd_inflate *s, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length) {
+struct nd_error *pull_decompressor_feed(struct pull_decompressor *s, [[maybe_unused]] const char *bytes,
+                                        [[maybe_unused]] size_t length) {
         static const char empty[1024];
-        struct nd_worker_report report = {.stream = 1};
+        struct pull_worker_report report = {.stream = 1};
 
         if (s->tried)
                 return nullptr;
@@ -219,7 +221,7 @@ struct nd_error *nd_inflate_feed(struct nd_inflate *s, [[maybe_unused]] const ch
         return s->sink(s->userdata, empty, sizeof empty);
 }
 
-struct nd_error *nd_inflate_finish([[maybe_unused]] struct nd_inflate *s) {
+struct nd_error *pull_decompressor_finish([[maybe_unused]] struct pull_decompressor *s) {
         return nullptr;
 }
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stands for a nodens-unpack of which all was taken over, its keeper included: what it says is believed, but the store takes directories only, and none that it
+"""Stands for a nodens-unpack of which all was taken over, its supervisor included: what it says is believed, but the store takes directories only, and none that it
 does not see. plan.json beside its link says what it puts in place of layers/<chain>."""
 import json
 import os

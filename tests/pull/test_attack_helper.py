@@ -108,8 +108,8 @@ def test_code_in_the_archives_reader_cannot_change_a_finished_layer(store: helpe
 
 def test_code_that_settles_a_layer_cannot_change_the_layers_below(store: helper.Store, registry: fake.Registry) -> None:
     """A settling process tries to write, link, move and remount the layer below, which it can read."""
-    image = Image().layer(HONEST).layer(tar(entry("etc/more", b"y")))       # etc is implied: there is something to settle
-    result, staging = helper.run(store, helper.request(registry.serve(image), store), unpacker=evil("settle"))
+    image = Image().layer(HONEST).layer(tar(entry("etc/more", b"y")))       # etc is implied: there is something to finalize
+    result, staging = helper.run(store, helper.request(registry.serve(image), store), unpacker=evil("finalize"))
     found = attempts(result)
     assert found["layer below seen"] == "worked" and found["parent of a layer below"] == found["parent of the root"] == "EXDEV"
     tried = {what: error for what, error in found.items() if what.endswith(" below") or what.startswith(("hard link", "move"))}
@@ -121,7 +121,7 @@ def test_code_that_settles_a_layer_cannot_change_the_layers_below(store: helper.
 
 def test_a_decompressor_cannot_choose_a_diff_id(store: helper.Store, registry: fake.Registry) -> None:
     """A decompressor hands on an archive of its own choice, and reports a digest for it."""
-    result, staging = helper.run(store, helper.request(registry.serve(Image().layer(HONEST)), store), unpacker=evil("inflate"))
+    result, staging = helper.run(store, helper.request(registry.serve(Image().layer(HONEST)), store), unpacker=evil("decompress"))
     found = attempts(result)
     assert found["open"] == found["openat"] == "EPERM"
     assert f"a layer unpacks to sha256:{sha(bytes(1024))}, the image's config says sha256:{sha(HONEST)}" in result.error["message"]

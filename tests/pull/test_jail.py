@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cells of nodens-fetch and nodens-unpack, looked at from outside while they work: src/pull/jail.h has the table of what each may do."""
+"""The cells of nodens-fetch and nodens-unpack, looked at from outside while they work: src/pull/jail/jail.h has the table of what each may do."""
 import os
 import threading
 import time
@@ -33,13 +33,13 @@ def children(process: int) -> list[int]:
 @dataclass
 class Cells:
     fetcher: int
-    keeper: int
+    supervisor: int
     streams: list[int]      # the decompressor and the hash
     trees: list[int]        # the archive's reader
     staging: Path
 
     def all(self) -> list[int]:
-        return [self.fetcher, self.keeper, *self.streams, *self.trees]
+        return [self.fetcher, self.supervisor, *self.streams, *self.trees]
 
 
 @pytest.fixture
@@ -74,13 +74,13 @@ def cells(store: helper.Store, registry: fake.Registry) -> Iterator[Cells]:
 def find_cells(running: helper.Running, staging: Path) -> Cells:
     deadline = time.monotonic() + 30
     while True:
-        keepers = children(running.unpacker.process.pid)
-        workers = children(keepers[0]) if keepers else []
-        # A worker is locked in when its own filter is loaded on top of the keeper's.
+        supervisors = children(running.unpacker.process.pid)
+        workers = children(supervisors[0]) if supervisors else []
+        # A worker is locked in when its own filter is loaded on top of the supervisor's.
         if len(workers) == 3 and all(status(worker).get("Seccomp_filters") == "2" for worker in workers):
             trees = [worker for worker in workers if int(status(worker)["CapEff"], 16) != 0]
-            return Cells(running.process.pid, keepers[0], [worker for worker in workers if worker not in trees], trees, staging)
-        assert time.monotonic() < deadline, f"keeper {keepers}, workers {workers}"
+            return Cells(running.process.pid, supervisors[0], [worker for worker in workers if worker not in trees], trees, staging)
+        assert time.monotonic() < deadline, f"supervisor {supervisors}, workers {workers}"
         time.sleep(0.02)
 
 
@@ -102,16 +102,16 @@ def test_the_networks_cell_has_no_capability_and_sees_only_what_it_needs(cells: 
 
 def test_the_unpackers_cell_has_no_network_and_no_power_outside_of_its_own_users(cells: Cells) -> None:
     mine = namespaces("self")
-    for process in (cells.keeper, *cells.streams, *cells.trees):
+    for process in (cells.supervisor, *cells.streams, *cells.trees):
         theirs = namespaces(process)
         assert all(mine[kind] != theirs[kind] for kind in mine), theirs
         interfaces = Path(f"/proc/{process}/net/dev").read_text().splitlines()[2:]
         assert [line.split(":")[0].strip() for line in interfaces] in ([], ["lo"]), interfaces
-    for process, wanted in [(cells.keeper, FILES | 1 << SYS_ADMIN | 1 << SYS_CHROOT | 1 << SETPCAP), *[(one, 0) for one in cells.streams],
+    for process, wanted in [(cells.supervisor, FILES | 1 << SYS_ADMIN | 1 << SYS_CHROOT | 1 << SETPCAP), *[(one, 0) for one in cells.streams],
                             *[(one, FILES) for one in cells.trees]]:
         seen = status(process)
         assert int(seen["CapEff"], 16) == int(seen["CapPrm"], 16) == int(seen["CapBnd"], 16) == wanted
-    assert set(os.listdir(f"/proc/{cells.keeper}/root")) == {"unpack", "layers", "empty"}
+    assert set(os.listdir(f"/proc/{cells.supervisor}/root")) == {"unpack", "layers", "empty"}
 
 
 def test_a_worker_sees_its_own_tree_or_nothing(cells: Cells) -> None:
@@ -139,7 +139,7 @@ def test_a_worker_holds_no_descriptor_but_those_of_its_own_layer(cells: Cells) -
 
 
 def test_a_cells_root_cannot_be_written_and_nothing_in_it_executes(cells: Cells) -> None:
-    for process in (cells.fetcher, cells.keeper):
+    for process in (cells.fetcher, cells.supervisor):
         for line in Path(f"/proc/{process}/mountinfo").read_text().splitlines():
             place, flags = line.split()[4:6]
             assert {"nosuid", "nodev", "noexec"} <= set(flags.split(",")), line

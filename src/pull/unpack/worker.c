@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker.c - see worker.h
+ *
+ * Theory of operation
+ *   A worker first moves its descriptors to fixed numbers and closes all others, so that no directory of the supervisor is left; then it
+ *   locks itself in (jail.h) and works. Data comes on descriptor 0 and goes to 1, the report to 3. A pipe whose other end is gone is
+ *   not this worker's error: the report says so, and the supervisor looks for the one that ended first.
+ * Invariant  no descriptor that a tree worker holds outlives it: it has no socket to send one over, and cannot fork. So once it was
+ *            waited for, nothing can write to its tree. */
+#include "pull/unpack/worker.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "pull/archive/decompress.h"
+#include "pull/unpack/finalize.h"
+#include "pull/unpack/unpack.h"
+#include "sys/file.h"
+
+enum {
+        INPUT_FD = 0,
+        OUTPUT_FD = 1,
+        REPORT_FD = 3,
+        ROOT_FD = 4,
+        AVAILABLE_FD = 5, /* or the first tree below */
+        HIGH = 700,       /* above all numbers that are handed out */
+        INPUT = 256 * 1024,
+        PIECE = 128 * 1024,
+};
+
+static int report_fd = REPORT_FD; /* the plan's, until it is at its number */
+
+/* Puts descriptors at their numbers and closes the rest; a negative one leaves its number closed. */
+static struct nd_error *keep_descriptors_only(const struct pull_worker_plan *plan, int root, const int *more, size_t count) {
+        const int wanted[] = {plan->input, plan->output, STDERR_FILENO, plan->report, root};
+        int moved[nd_count_of(wanted)];
+
+        for (size_t i = 0; i < nd_count_of(wanted); i++) {
+                moved[i] = wanted[i] < 0 ? -EBADF : fcntl(wanted[i], F_DUPFD_CLOEXEC, HIGH);
+                if (wanted[i] >= 0 && moved[i] < 0 && wanted[i] != STDERR_FILENO)
+                        return nd_error_new(ND_INTERNAL, errno, "keep a worker's descriptors");
+        }
+        for (size_t i = 0; i < count; i++)
+                if (more[i] != AVAILABLE_FD + (int) i && dup3(more[i], AVAILABLE_FD + (int) i, O_CLOEXEC) < 0)
+                        return nd_error_new(ND_INTERNAL, errno, "keep a worker's descriptors");
+        for (size_t i = 0; i < nd_count_of(wanted); i++) {
+                (void) close((int) i);
+                if (moved[i] >= 0 && dup3(moved[i], (int) i, O_CLOEXEC) < 0)
+                        return nd_error_new(ND_INTERNAL, errno, "keep a worker's descriptors");
+        }
+        (void) close_range(AVAILABLE_FD + (unsigned) count, ~0u, 0);
+        report_fd = REPORT_FD;
+        return nullptr;
+}
+
+[[noreturn]] static void finish(struct pull_worker_report *report, struct nd_error *error) {
+        report->code = (int32_t) nd_error_code(error);
+        report->error_number = nd_error_errno(error);
+        (void) snprintf(report->text, sizeof report->text, "%s", nd_error_text(error));
+        _exit(write(report_fd, report, sizeof *report) == sizeof *report && !error ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+static struct nd_error *write_output(struct pull_worker_report *report, const char *bytes, size_t length) {
+        while (length > 0) {
+                ssize_t n = write(OUTPUT_FD, bytes, length);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0) {
+                        report->quiet = errno == EPIPE;
+                        return nd_error_new(ND_INTERNAL, errno, "hand on a layer's bytes");
+                }
+                bytes += n;
+                length -= (size_t) n;
+        }
+        return nullptr;
+}
+
+/* ---- decompress ---- */
+
+static struct nd_error *write_decompressed(void *userdata, const char *bytes, size_t length) {
+        return write_output(userdata, bytes, length);
+}
+
+/* Feeds the decompressor from the file, waiting for the counter where the writer is behind. */
+static struct nd_error *feed_blob(uint64_t blob_size, struct pull_decompressor *decompressor) {
+        static char input[INPUT];
+        uint64_t there = 0, done = 0;
+
+        while (done < blob_size) {
+                uint64_t more;
+                ssize_t n;
+
+                if (there == done) {
+                        if (read(AVAILABLE_FD, &more, sizeof more) != sizeof more)
+                                return nd_error_new(ND_INTERNAL, errno, "wait for more of a layer");
+                        if (more > blob_size - there)
+                                return nd_error_new(ND_INTERNAL, EFBIG, "more of a layer than there can be");
+                        there += more;
+                        continue;
+                }
+                n = pread(INPUT_FD, input, there - done < INPUT ? (size_t) (there - done) : INPUT, (off_t) done);
+                if (n <= 0)
+                        return nd_error_new(ND_INTERNAL, n < 0 ? errno : EIO, "read a layer's download");
+                nd_try(pull_decompressor_feed(decompressor, input, (size_t) n));
+                done += (uint64_t) n;
+        }
+        return pull_decompressor_finish(decompressor);
+}
+
+static struct nd_error *confine_stream(const struct pull_worker_plan *plan, size_t more) {
+        int empty = open("/empty", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        if (empty < 0)
+                return nd_error_new(ND_INTERNAL, errno, "open a worker's root directory");
+        nd_try(keep_descriptors_only(plan, empty, &plan->available, more));
+        nd_try(pull_jail_enter_worker(plan->filters, JAIL_STREAM, ROOT_FD));
+        (void) close(ROOT_FD);
+        return nullptr;
+}
+
+void pull_worker_decompress(const struct pull_worker_plan *plan) {
+        nd_cleanup(pull_decompressor_done) struct pull_decompressor *decompressor = nullptr;
+        nd_autoerror struct nd_error *error = nullptr;
+        struct pull_worker_report report = {};
+
+        report_fd = plan->report;
+        error = confine_stream(plan, 1);
+        if (error)
+                finish(&report, error);
+        decompressor = pull_decompressor_new(plan->compression, plan->ceiling, write_decompressed, &report);
+        error = feed_blob(plan->blob_size, decompressor);
+        finish(&report, error);
+}
+
+/* ---- hash ---- */
+
+/* *ret is 0 at the end. */
+static struct nd_error *read_piece(char piece[static PIECE], size_t *ret) {
+        ssize_t n;
+
+        do
+                n = read(INPUT_FD, piece, PIECE);
+        while (n < 0 && errno == EINTR);
+        if (n < 0)
+                return nd_error_new(ND_INTERNAL, errno, "read a layer's bytes");
+        *ret = (size_t) n;
+        return nullptr;
+}
+
+static struct nd_error *hash_all(uint64_t ceiling, struct pull_worker_report *report) {
+        static char piece[PIECE];
+        struct nd_digest digest;
+        struct nd_hash hash;
+        size_t n = 0;
+
+        nd_hash_start(ND_HASH_SHA256, &hash);
+        for (;;) {
+                nd_try(read_piece(piece, &n));
+                if (n == 0)
+                        break;
+                if (n > ceiling - report->stream)
+                        return nd_error_new(ND_EXHAUSTED, EFBIG, "the layer unpacks to more than is allowed");
+                nd_hash_add(&hash, piece, n);
+                report->stream += n;
+                nd_try(write_output(report, piece, n));
+        }
+        digest = nd_hash_finish(&hash);
+        memcpy(report->diff_id, digest.bytes, sizeof report->diff_id);
+        return nullptr;
+}
+
+void pull_worker_hash(const struct pull_worker_plan *plan) {
+        nd_autoerror struct nd_error *error = nullptr;
+        struct pull_worker_report report = {};
+
+        report_fd = plan->report;
+        error = confine_stream(plan, 0);
+        if (error)
+                finish(&report, error);
+        error = hash_all(plan->ceiling, &report);
+        finish(&report, error);
+}
+
+/* ---- tar ---- */
+
+static struct nd_error *write_marks(const struct nd_text *marks) {
+        for (size_t done = 0; done < marks->length;) {
+                ssize_t n = nd_sys->write(OUTPUT_FD, marks->bytes + done, marks->length - done);
+
+                if (n <= 0)
+                        return nd_error_new(nd_code_of_errno(errno), errno, "write a layer's marks");
+                done += (size_t) n;
+        }
+        return nullptr;
+}
+
+static struct nd_error *feed_tar(struct pull_tar *tar) {
+        static char piece[PIECE];
+        size_t n = 0;
+
+        for (;;) {
+                nd_try(read_piece(piece, &n));
+                if (n == 0)
+                        return nullptr;
+                nd_try(pull_tar_feed(tar, piece, n));
+        }
+}
+
+static struct nd_error *unpack(bool lowest, struct pull_worker_report *report) {
+        nd_cleanup(pull_unpack_done) struct pull_unpack *unpack = pull_unpack_new(ROOT_FD, lowest);
+        struct pull_tar_sink sink = pull_unpack_sink(unpack);
+        nd_cleanup(pull_tar_done) struct pull_tar *tar = pull_tar_new(&sink);
+        nd_autotext marks = ND_TEXT(WORKER_MARKS);
+        struct pull_unpack_result result;
+
+        nd_try(feed_tar(tar));
+        report->at_end = 1;
+        nd_try(pull_tar_finish(tar));
+        nd_try(pull_unpack_finish(unpack, &marks, &result));
+        nd_try(write_marks(&marks));
+        report->size = result.size;
+        report->inodes = result.inodes;
+        report->marks = marks.length > 0;
+        return nullptr;
+}
+
+static struct nd_error *confine_tree(const struct pull_worker_plan *plan, const int *lower, size_t count) {
+        int tree;
+
+        nd_try(pull_jail_clone_mount(plan->tree, false, &tree));
+        nd_try(keep_descriptors_only(plan, tree, lower, count));
+        return pull_jail_enter_worker(plan->filters, JAIL_TREE, ROOT_FD);
+}
+
+void pull_worker_tar(const struct pull_worker_plan *plan) {
+        nd_autoerror struct nd_error *error = nullptr;
+        struct pull_worker_report report = {};
+
+        report_fd = plan->report;
+        error = confine_tree(plan, nullptr, 0);
+        if (error)
+                finish(&report, error);
+        error = unpack(plan->lowest, &report);
+        finish(&report, error);
+}
+
+/* ---- finalize ---- */
+
+static int open_lower([[maybe_unused]] void *userdata, size_t index) {
+        int fd = fcntl(AVAILABLE_FD + (int) index, F_DUPFD_CLOEXEC, 0);
+
+        return fd < 0 ? -errno : fd;
+}
+
+static struct nd_error *finalize(size_t lower_count) {
+        nd_autofree char *marks = nd_malloc(WORKER_MARKS);
+        size_t length = 0;
+        ssize_t n;
+
+        while ((n = read(INPUT_FD, marks + length, WORKER_MARKS - length)) > 0)
+                length += (size_t) n;
+        if (n < 0)
+                return nd_error_new(ND_INTERNAL, errno, "read a layer's marks");
+        return pull_finalize(ROOT_FD, marks, length, &(struct pull_finalize_lower) {.count = lower_count, .open = open_lower});
+}
+
+static struct nd_error *confine_finalize(const struct pull_worker_plan *plan) {
+        nd_autofree int *lower = nd_calloc(plan->lower_count + 1, sizeof *lower);
+
+        /* The numbers that they end up at lie below: nothing is overwritten before it was moved. */
+        for (size_t i = 0; i < plan->lower_count; i++)
+                nd_try(pull_jail_clone_mount(plan->lower[i], true, &lower[i]));
+        return confine_tree(plan, lower, plan->lower_count);
+}
+
+void pull_worker_finalize(const struct pull_worker_plan *plan) {
+        nd_autoerror struct nd_error *error = nullptr;
+        struct pull_worker_report report = {};
+
+        report_fd = plan->report;
+        error = confine_finalize(plan);
+        if (error)
+                finish(&report, error);
+        error = finalize(plan->lower_count);
+        finish(&report, error);
+}
