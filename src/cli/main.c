@@ -3,10 +3,10 @@
 #include <locale.h>
 
 #include "base/log.h"
-#include "cli/commands.h"
+#include "cli/program.h"
 
 int main(int argc, char **argv) {
         (void) setlocale(LC_ALL, ""); /* libsmartcols measures text in the user's encoding */
         nd_log_open();
-        return nd_program_run(&nodens_program, argc, argv);
+        return nd_program_run(&cli_program, argc, argv);
 }

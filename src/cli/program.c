@@ -1,95 +1,99 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/check.h"
-#include "cli/commands.h"
-#include "cli/exec.h"
-#include "cli/ids.h"
-#include "cli/images.h"
-#include "cli/inspect.h"
-#include "cli/lint.h"
-#include "cli/logs.h"
-#include "cli/pods.h"
-#include "cli/rm.h"
-#include "cli/stats.h"
+#include "cli/program.h"
+
+#include "cli/command/check.h"
+#include "cli/command/exec.h"
+#include "cli/command/ids.h"
+#include "cli/command/images.h"
+#include "cli/command/import.h"
+#include "cli/command/inspect.h"
+#include "cli/command/lint.h"
+#include "cli/command/logs.h"
+#include "cli/command/pods.h"
+#include "cli/command/pull.h"
+#include "cli/command/rm.h"
+#include "cli/command/stats.h"
+#include "cli/command/top.h"
 
 static const struct nd_command commands[] = {
         {.name = "check",
          .summary = "tell whether this node can run pods with user namespaces, and what to do if not",
-         .options = check_options,
-         .settings_size = sizeof(struct check_settings),
-         .run = check_run},
+         .options = cli_check_options,
+         .settings_size = sizeof(struct cli_check_settings),
+         .run = cli_check_run},
         {.name = "ids",
          .summary = "show which pod holds which IDs",
-         .options = ids_options,
-         .settings_size = sizeof(struct ids_settings),
-         .run = ids_run},
+         .options = cli_ids_options,
+         .settings_size = sizeof(struct cli_ids_settings),
+         .run = cli_ids_run},
         {.name = "pods",
          .summary = "list the pods that nodens-cri runs",
-         .options = pods_options,
-         .settings_size = sizeof(struct pods_settings),
-         .run = pods_run},
+         .options = cli_pods_options,
+         .settings_size = sizeof(struct cli_pods_settings),
+         .run = cli_pods_run},
         {.name = "inspect",
          .summary = "show a pod's IDs, namespaces and mounts, and whether they are what was promised",
          .operands = "POD",
-         .options = inspect_options,
-         .settings_size = sizeof(struct inspect_settings),
-         .run = inspect_run},
+         .options = cli_inspect_options,
+         .settings_size = sizeof(struct cli_inspect_settings),
+         .run = cli_inspect_run},
         {.name = "exec",
          .summary = "run a command in a container",
          .operands = "POD[/CONTAINER] COMMAND [ARGUMENT...]",
          .verbatim_from = 2,
-         .options = exec_options,
-         .settings_size = sizeof(struct exec_settings),
-         .run = exec_run},
+         .options = cli_exec_options,
+         .settings_size = sizeof(struct cli_exec_settings),
+         .run = cli_exec_run},
         {.name = "logs",
          .summary = "show what a container has said",
          .operands = "POD[/CONTAINER]",
-         .options = logs_options,
-         .settings_size = sizeof(struct logs_settings),
-         .run = logs_run},
+         .options = cli_logs_options,
+         .settings_size = sizeof(struct cli_logs_settings),
+         .run = cli_logs_run},
         {.name = "stats",
          .summary = "show what pods and containers use",
          .operands = "[POD...]",
-         .options = stats_options,
-         .settings_size = sizeof(struct stats_settings),
-         .run = stats_run},
+         .options = cli_stats_options,
+         .settings_size = sizeof(struct cli_stats_settings),
+         .run = cli_stats_run},
         {.name = "top",
          .summary = "show what uses the most CPU, again and again",
-         .options = top_options,
-         .settings_size = sizeof(struct stats_settings),
-         .run = top_run},
+         .options = cli_top_options,
+         .settings_size = sizeof(struct cli_top_settings),
+         .run = cli_top_run},
         {.name = "rm",
          .summary = "stop and remove pods",
          .operands = "POD...",
-         .options = rm_options,
-         .settings_size = sizeof(struct rm_settings),
-         .run = rm_run},
+         .options = cli_rm_options,
+         .settings_size = sizeof(struct cli_rm_settings),
+         .run = cli_rm_run},
         {.name = "lint",
          .summary = "tell which pod security level manifests meet, with and without a user namespace, and what would help",
          .operands = "FILE...",
-         .options = lint_options,
-         .settings_size = sizeof(struct lint_settings),
-         .run = lint_run},
+         .options = cli_lint_options,
+         .settings_size = sizeof(struct cli_lint_settings),
+         .run = cli_lint_run},
         {.name = "images",
          .summary = "list the images that nodens-cri has",
-         .options = images_options,
-         .settings_size = sizeof(struct images_settings),
-         .run = images_run},
+         .options = cli_images_options,
+         .settings_size = sizeof(struct cli_images_settings),
+         .run = cli_images_run},
         {.name = "pull",
          .summary = "pull an image",
          .operands = "IMAGE",
-         .options = pull_options,
-         .settings_size = sizeof(struct pull_settings),
-         .run = pull_run},
+         .options = cli_pull_options,
+         .settings_size = sizeof(struct cli_pull_settings),
+         .run = cli_pull_run},
         {.name = "import",
          .summary = "take images from an OCI archive",
          .operands = "FILE",
-         .options = import_options,
-         .settings_size = sizeof(struct pull_settings),
-         .run = import_run},
+         .options = cli_import_options,
+         .settings_size = sizeof(struct cli_import_settings),
+         .run = cli_import_run},
         {},
 };
 
-const struct nd_program nodens_program = {
+const struct nd_program cli_program = {
         .name = "nodens",
         .summary = "pods without host root: checks and views of a node",
         .commands = commands,

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/commands.h"
+#include "cli/program.h"
 
 static const struct nd_command *find_command(const char *name) {
-        for (const struct nd_command *c = nodens_program.commands; c->name; c++)
+        for (const struct nd_command *c = cli_program.commands; c->name; c++)
                 if (nd_streq(c->name, name))
                         return c;
         return nullptr;
@@ -24,7 +24,7 @@ static int fill_page(const char *name) {
                 return EXIT_FAILURE;
         while (fgets(line, sizeof line, stdin)) {
                 if (nd_streq(line, "@USAGE@\n"))
-                        nd_usage_scdoc(&nodens_program, command, stdout);
+                        nd_usage_scdoc(&cli_program, command, stdout);
                 else
                         fputs(line, stdout);
         }
@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
                 return fill_page(argv[2]);
         for (size_t i = 0; argc == 2 && i < nd_count_of(shells); i++)
                 if (nd_streq(argv[1], shells[i].name)) {
-                        shells[i].print(&nodens_program, stdout);
+                        shells[i].print(&cli_program, stdout);
                         return EXIT_SUCCESS;
                 }
         fputs("usage-tool: bash, zsh, fish, or scdoc COMMAND\n", stderr);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/check/findings.h"
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "cli/core/table.h"
+
+static const struct {
+        const char *name;
+        const char *colour;
+} levels[] = {
+        [FINDING_OK] = {"ok", "green"},
+        [FINDING_NOTE] = {"note", "cyan"},
+        [FINDING_WARN] = {"warn", "yellow"},
+        [FINDING_FAIL] = {"FAIL", "red"},
+};
+static_assert(nd_count_of(levels) == FINDING_FAIL + 1);
+
+void cli_findings_done(struct cli_findings *findings) {
+        nd_vector_each (f, &findings->list) {
+                free(f->subject);
+                free(f->found);
+                free(f->advice);
+        }
+        nd_vector_done(&findings->list);
+}
+
+void cli_findings_add(struct cli_findings *findings, enum cli_finding_level level, const char *subject, char *found,
+                      char *advice) {
+        nd_vector_push(&findings->list, ((struct cli_finding) {.level = level,
+                                                               .group = findings->group,
+                                                               .subject = nd_strdup(subject),
+                                                               .found = found,
+                                                               .advice = advice}));
+}
+
+const char *cli_finding_level_name(enum cli_finding_level level) {
+        return levels[level].name;
+}
+
+enum cli_finding_level cli_findings_worst(const struct cli_findings *findings) {
+        enum cli_finding_level worst = FINDING_OK;
+
+        nd_vector_each (f, &findings->list) {
+                if (f->level > worst)
+                        worst = f->level;
+        }
+        return worst;
+}
+
+static const struct {
+        const char *word;
+        int exit_code;
+} outcomes[] = {
+        [FINDING_OK] = {"usable", 0},
+        [FINDING_NOTE] = {"usable", 0},
+        [FINDING_WARN] = {"degraded", 1},
+        [FINDING_FAIL] = {"unusable", 2},
+};
+static_assert(nd_count_of(outcomes) == FINDING_FAIL + 1);
+
+static void print_table(const struct cli_findings *findings) {
+        static const char *const headings[] = {"", "CHECK", "FOUND", nullptr};
+        nd_cleanup(cli_table_done) struct cli_table table = {};
+        const char *group = "";
+
+        cli_table_init(&table, headings);
+        nd_vector_each (f, &findings->list) {
+                nd_autofree char *text = f->advice ? nd_format("%s\n-> %s", f->found, f->advice) : nd_strdup(f->found);
+
+                if (f->group != group) {
+                        cli_table_heading(&table, f->group);
+                        group = f->group;
+                }
+                cli_table_row(&table, (const char *[]) {levels[f->level].name, f->subject, text}, levels[f->level].colour);
+        }
+        cli_table_print(&table);
+        printf("\nThis node is %s for pods with user namespaces.\n", outcomes[cli_findings_worst(findings)].word);
+}
+
+static void print_json(const struct cli_findings *findings) {
+        nd_autotext text = ND_TEXT(1 << 20);
+        struct nd_json_out out = {.text = &text, .indent = 2};
+
+        nd_json_open(&out, nullptr, '{');
+        nd_json_string(&out, "verdict", outcomes[cli_findings_worst(findings)].word);
+        nd_json_open(&out, "checks", '[');
+        nd_vector_each (f, &findings->list) {
+                nd_json_open(&out, nullptr, '{');
+                nd_json_string(&out, "group", f->group);
+                nd_json_string(&out, "check", f->subject);
+                nd_json_string(&out, "verdict", f->level == FINDING_FAIL ? "fail" : levels[f->level].name);
+                nd_json_string(&out, "found", f->found);
+                nd_json_string(&out, "advice", f->advice);
+                nd_json_close(&out, '}');
+        }
+        nd_json_close(&out, ']');
+        nd_json_close(&out, '}');
+        puts(nd_text_get(&text));
+}
+
+int cli_findings_report(const struct cli_findings *findings, bool json) {
+        if (json)
+                print_json(findings);
+        else
+                print_table(findings);
+        return outcomes[cli_findings_worst(findings)].exit_code;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* findings.h - what a check found, and what to do about it */
+#pragma once
+
+#include "base/vector.h"
+
+enum cli_finding_level {
+        FINDING_OK,
+        FINDING_NOTE, /* worth knowing; nothing is wrong */
+        FINDING_WARN, /* works, but less well or not for everybody */
+        FINDING_FAIL, /* pods with user namespaces will not run */
+};
+
+struct cli_finding {
+        enum cli_finding_level level;
+        const char *group; /* static */
+        char *subject;
+        char *found;
+        char *advice; /* nullptr when there is nothing to do */
+};
+
+struct cli_findings {
+        nd_vector(struct cli_finding) list;
+        const char *group; /* the group of what is added next */
+};
+
+void cli_findings_done(struct cli_findings *findings);
+
+/* Takes over found and advice, which are made by nd_format(). */
+void cli_findings_add(struct cli_findings *findings, enum cli_finding_level level, const char *subject, char *found,
+                      char *advice);
+
+const char *cli_finding_level_name(enum cli_finding_level level);
+enum cli_finding_level cli_findings_worst(const struct cli_findings *findings);
+
+/* Prints all of them, as a table for people or as JSON, and returns the exit code: 0 usable, 1 degraded, 2 unusable. */
+int cli_findings_report(const struct cli_findings *findings, bool json);

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/check/rootless.h"
+
+#include <pwd.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+#include "cli/check/programs.h"
+#include "sys/cgroup.h"
+#include "sys/file.h"
+#include "sys/subid.h"
+#include "userns/delegation.h"
+#include "userns/probe.h"
+#include "userns/range.h"
+
+#define PROFILE "/etc/apparmor.d/nodens-rootless"
+
+enum {
+        PODS_ADVISED = 15,
+        FIRST_ADVISED = 524288, /* above what adduser gives out */
+        FILES_LEAST = 65536,
+        NAMESPACES_LEAST = 1024,
+        SUBID_BYTES = 1024 * 1024,
+};
+
+/* Whom the node would belong to: whoever called sudo, or we. Root itself is nobody's rootless user. */
+static struct nd_error *whom(uid_t *ret_uid, char **ret_name) {
+        const char *sudo = getenv("SUDO_UID");
+        struct passwd entry, *found = nullptr;
+        char buffer[16 * 1024];
+        uint32_t uid = getuid();
+
+        if (uid == 0 && sudo && nd_parse_u32(sudo, &uid) < 0)
+                uid = 0;
+        if (uid == 0)
+                return nd_error_new(ND_PRECONDITION, 0, "root asks; nothing is rootless about root");
+        if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) != 0 || !found)
+                return nd_error_new(ND_NOT_FOUND, 0, "no user has the ID %u", uid);
+        *ret_uid = uid;
+        *ret_name = nd_strdup(entry.pw_name);
+        return nullptr;
+}
+
+/* Blocks for nested pods: whole, aligned, within one extent, and above the first block. */
+static uint64_t nested_blocks(const nd_extents *extents) {
+        uint64_t blocks = 0;
+
+        nd_vector_each (extent, extents) {
+                uint64_t first = (extent->first + ND_IDS_UNIT - 1) / ND_IDS_UNIT,
+                         end = (extent->first + extent->count) / ND_IDS_UNIT;
+
+                first = first > 0 ? first : 1;
+                blocks += end > first ? end - first : 0;
+        }
+        return blocks;
+}
+
+/* The first ID behind all that a file like /etc/subuid gives out: lines NAME:FIRST:COUNT. */
+static uint64_t end_of_subids(const char *path) {
+        nd_autofree char *text = nullptr;
+        nd_autoerror struct nd_error *error = nd_file_read_kernel(path, SUBID_BYTES, &text);
+        char *rest = error ? nullptr : text, *line;
+        uint64_t end = 0, first, count;
+
+        while ((line = strsep(&rest, "\n"))) {
+                const char *name = strsep(&line, ":"), *first_text = strsep(&line, ":");
+
+                if (name && first_text && line && nd_parse_u64(first_text, UINT32_MAX, &first) == 0 &&
+                    nd_parse_u64(line, UINT32_MAX, &count) == 0 && first + count > end)
+                        end = first + count;
+        }
+        return end;
+}
+
+/* A command that gives a user IDs which nobody else has. */
+static char *subid_advice(const char *name) {
+        uint64_t uids = end_of_subids("/etc/subuid"), gids = end_of_subids("/etc/subgid"), first = uids > gids ? uids : gids,
+                 count = (PODS_ADVISED + 1) * (uint64_t) ND_IDS_UNIT;
+
+        first = first > FIRST_ADVISED ? (first + ND_IDS_UNIT - 1) / ND_IDS_UNIT * ND_IDS_UNIT : FIRST_ADVISED;
+        if (first + count >= UINT32_MAX)
+                return nd_format("as root, give %s %llu IDs that are free in /etc/subuid and /etc/subgid", name,
+                                 (unsigned long long) count);
+        return nd_format("as root: usermod --add-subuids %llu-%llu --add-subgids %llu-%llu %s", (unsigned long long) first,
+                         (unsigned long long) (first + count - 1), (unsigned long long) first,
+                         (unsigned long long) (first + count - 1), name);
+}
+
+static void check_subids(struct cli_findings *findings, uid_t uid, const char *name) {
+        nd_cleanup(nd_subids_done) nd_subids uids = {}, gids = {};
+        nd_cleanup(nd_id_maps_done) nd_id_maps uid_maps = {}, gid_maps = {};
+        nd_cleanup(nd_extents_done) nd_extents extents = {};
+        nd_autoerror struct nd_error *error = nd_subids_of(name, ND_SUBUID, &uids);
+        uint64_t blocks;
+
+        if (!error)
+                error = nd_subids_of(name, ND_SUBGID, &gids);
+        if (error) {
+                cli_findings_add(findings, FINDING_FAIL, "subordinate IDs", nd_strdup(nd_error_text(error)),
+                                 subid_advice(name));
+                return;
+        }
+        nd_delegation_maps(uid, &uids, &uid_maps);
+        nd_delegation_maps(uid, &gids, &gid_maps);
+        nd_extents_of_maps(&uid_maps, &gid_maps, &extents);
+        blocks = nested_blocks(&extents);
+        if (blocks == 0)
+                cli_findings_add(
+                        findings, FINDING_WARN, "subordinate IDs",
+                        nd_format(
+                                "a node of %s would have IDs, but no whole block of %d for a pod with its own user namespace",
+                                name, ND_IDS_UNIT),
+                        subid_advice(name));
+        else
+                cli_findings_add(
+                        findings, FINDING_OK, "subordinate IDs",
+                        nd_format("room for %llu pods with user namespaces of their own", (unsigned long long) blocks),
+                        nullptr);
+}
+
+static bool knob_is(const char *path, const char *value) {
+        nd_autofree char *found = nullptr;
+        nd_autoerror struct nd_error *absent = nd_file_read_kernel(path, 32, &found);
+
+        if (absent)
+                return false;
+        found[strcspn(found, "\n")] = '\0';
+        return nd_streq(found, value);
+}
+
+/* Ubuntu's switch (Debian's kernels do not have it): who has no profile gets namespaces without any capability in them. That we are
+ * denied says nothing then, since nodens-rootless has a profile of its own. Written from Ubuntu's documents and tried with a made-up
+ * switch only. */
+static bool check_apparmor(struct cli_findings *findings) {
+        if (!knob_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"))
+                return false;
+        if (access(PROFILE, R_OK) == 0)
+                cli_findings_add(findings, FINDING_NOTE, "unprivileged user namespaces",
+                                 nd_strdup("AppArmor withholds them, but " PROFILE
+                                           " lets nodens-rootless make them (as Ubuntu documents it; not tried there)"),
+                                 nd_strdup("should it be refused all the same, as root: apparmor_parser --replace " PROFILE));
+        else
+                cli_findings_add(
+                        findings, FINDING_FAIL, "unprivileged user namespaces",
+                        nd_strdup("AppArmor withholds them from programs without a profile, and " PROFILE " is not there"),
+                        nd_strdup("as root: apt install nodens-rootless && apparmor_parser --replace " PROFILE));
+        return true;
+}
+
+static void check_unprivileged(struct cli_findings *findings, uid_t uid) {
+        nd_autoerror struct nd_error *error = nd_probe_userns_unprivileged(geteuid() == 0 ? uid : (uid_t) -1);
+        const char *advice =
+                knob_is("/proc/sys/kernel/unprivileged_userns_clone", "0")
+                        ? "as root: echo kernel.unprivileged_userns_clone=1 >/etc/sysctl.d/60-nodens.conf && sysctl --system"
+                : knob_is("/proc/sys/user/max_user_namespaces", "0")
+                        ? "as root: echo user.max_user_namespaces=15000 >/etc/sysctl.d/60-nodens.conf && sysctl --system"
+                        : "ask the administrator which policy withholds user namespaces (sysctl, AppArmor, seccomp of a container)";
+
+        if (check_apparmor(findings))
+                return;
+        if (error)
+                cli_findings_add(findings, FINDING_FAIL, "unprivileged user namespaces", nd_strdup(nd_error_text(error)),
+                                 nd_strdup(advice));
+        else
+                cli_findings_add(findings, FINDING_OK, "unprivileged user namespaces", nd_strdup("made one"), nullptr);
+}
+
+static void check_tun(struct cli_findings *findings) {
+        if (access("/dev/net/tun", R_OK | W_OK) == 0)
+                cli_findings_add(findings, FINDING_OK, "/dev/net/tun", nd_strdup("may be opened"), nullptr);
+        else
+                cli_findings_add(findings, FINDING_FAIL, "/dev/net/tun", nd_format("cannot be opened: %s", strerror(errno)),
+                                 nd_strdup("as root: modprobe tun; chmod 0666 /dev/net/tun (udev does this on Debian)"));
+}
+
+static void check_delegation(struct cli_findings *findings, const char *name, uid_t uid) {
+        nd_autofree char *path =
+                nd_format("/sys/fs/cgroup/user.slice/user-%u.slice/user@%u.service/cgroup.controllers", uid, uid);
+        nd_autofree char *controllers = nullptr;
+        nd_autoerror struct nd_error *error = nd_file_read_kernel(path, 4096, &controllers);
+        bool complete;
+
+        if (error) {
+                cli_findings_add(
+                        findings, FINDING_WARN, "user manager", nd_format("none runs for %s", name),
+                        nd_format("as root: loginctl enable-linger %s; without systemd: nodens-rootless up --foreground",
+                                  name));
+                return;
+        }
+        controllers[strcspn(controllers, "\n")] = '\0';
+        complete = nd_cgroup_has(controllers, "cpu") && nd_cgroup_has(controllers, "memory") &&
+                   nd_cgroup_has(controllers, "pids");
+        cli_findings_add(
+                findings, complete ? FINDING_OK : FINDING_WARN, "cgroup delegation",
+                nd_format("the user manager has '%s'", controllers),
+                complete
+                        ? nullptr
+                        : nd_strdup(
+                                  "as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' "
+                                  ">/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log in again"));
+}
+
+/* Without it the user manager, and the node with it, ends at the last log-out. */
+static void check_linger(struct cli_findings *findings, const char *name) {
+        nd_autofree char *path = nd_format("/var/lib/systemd/linger/%s", name);
+
+        if (access("/run/systemd/system", F_OK) < 0)
+                return;
+        if (access(path, F_OK) == 0)
+                cli_findings_add(findings, FINDING_OK, "lingering", nd_strdup("nodes stay when the user logs out"), nullptr);
+        else
+                cli_findings_add(findings, FINDING_WARN, "lingering", nd_format("nodes end when %s logs out", name),
+                                 nd_format("as root: loginctl enable-linger %s", name));
+}
+
+/* What a node may open in all: the hard limit cannot be raised in it. */
+static void check_files(struct cli_findings *findings, const char *name) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return;
+        cli_findings_add(
+                findings, limit.rlim_max < FILES_LEAST ? FINDING_WARN : FINDING_OK, "open files",
+                nd_format("each process may have %llu", (unsigned long long) limit.rlim_max),
+                limit.rlim_max < FILES_LEAST
+                        ? nd_format(
+                                  "as root: echo '%s hard nofile 1048576' >/etc/security/limits.d/nodens.conf; then log in again",
+                                  name)
+                        : nullptr);
+}
+
+/* Overlays, sockets and other people's IDs do not work on a network filesystem. */
+static void check_home(struct cli_findings *findings) {
+        static const char *const remote[] = {"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "lustre", "afs", "fuse.sshfs"};
+        const char *home = getenv("HOME");
+        nd_autofree char *filesystem = nd_probe_filesystem(home ? home : "/");
+
+        for (size_t i = 0; i < nd_count_of(remote); i++)
+                if (nd_streq(filesystem, remote[i])) {
+                        cli_findings_add(findings, FINDING_WARN, "home", nd_format("%s is on %s", home, filesystem),
+                                         nd_strdup("nodens-rootless up --data DIRECTORY, with a directory on a local disk"));
+                        return;
+                }
+}
+
+static void check_namespaces(struct cli_findings *findings) {
+        nd_autofree char *text = nullptr;
+        nd_autoerror struct nd_error *absent = nd_file_read_kernel("/proc/sys/user/max_user_namespaces", 32, &text);
+        uint32_t most;
+
+        if (absent)
+                return;
+        text[strcspn(text, "\n")] = '\0';
+        if (nd_parse_u32(text, &most) == 0 && most > 0 && most < NAMESPACES_LEAST)
+                cli_findings_add(
+                        findings, FINDING_WARN, "number of user namespaces", nd_format("a user may have %u", most),
+                        nd_strdup(
+                                "as root: echo user.max_user_namespaces=15000 >/etc/sysctl.d/60-nodens.conf && sysctl --system"));
+}
+
+void cli_rootless_check(struct cli_findings *findings) {
+        nd_autoerror struct nd_error *error = nullptr;
+        nd_autofree char *name = nullptr;
+        uid_t uid = 0;
+
+        error = whom(&uid, &name);
+        if (error) {
+                cli_findings_add(findings, FINDING_NOTE, "user", nd_strdup(nd_error_text(error)),
+                                 nd_strdup("run nodens check --rootless as the user who shall run the node"));
+                uid = 65534;
+        } else {
+                check_subids(findings, uid, name);
+                check_delegation(findings, name, uid);
+                check_linger(findings, name);
+                check_files(findings, name);
+                check_home(findings);
+        }
+        check_unprivileged(findings, uid);
+        check_namespaces(findings);
+        check_tun(findings);
+        cli_programs_check_rootless(findings);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ids.h - `nodens ids`, who holds which block */
+#pragma once
+
+#include "base/option.h"
+
+struct cli_ids_settings {
+        bool json;
+        const char *root;
+        const char *kubelet_config;
+};
+
+extern const struct nd_option cli_ids_options[];
+int cli_ids_run(void *settings, int operand_count, char **operands);

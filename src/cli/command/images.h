@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* images.h - `nodens images`: the images that nodens-cri has */
+#pragma once
+
+#include "base/option.h"
+
+struct cli_images_settings {
+        bool json;
+        const char *socket;
+};
+
+extern const struct nd_option cli_images_options[];
+int cli_images_run(void *settings, int operand_count, char **operands);

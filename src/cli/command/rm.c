@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/command/rm.h"
+
+#include <nodens.pb-c.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/core/client.h"
+#include "cli/core/sanitize.h"
+#include "cli/core/target.h"
+#include "net/protobuf.h"
+
+static constexpr uint64_t default_grace_s = 30;
+static constexpr uint64_t most_grace_s = 3600;
+static constexpr uint64_t remove_timeout_s = 120; /* for the removal itself, after the grace */
+static constexpr uint64_t kubelet_silence_ns =
+        60 * UINT64_C(1000000000); /* a kubelet asks every few seconds; a busy one may take its time */
+
+const struct nd_option cli_rm_options[] = {
+        {.name = "force",
+         .letter = 'f',
+         .offset = offsetof(struct cli_rm_settings, force),
+         .help = "kill at once, and do not mind pods that are not there"},
+        {.name = "grace",
+         .kind = ND_OPTION_TEXT,
+         .offset = offsetof(struct cli_rm_settings, grace),
+         .argument = "SECONDS",
+         .help = "how long containers have after their stop signal (default 30)"},
+        {.name = "all", .letter = 'a', .offset = offsetof(struct cli_rm_settings, all), .help = "all pods of this node"},
+        CLIENT_SOCKET_OPTION(cli_rm_settings),
+        {},
+};
+
+/* Whoever asks for the CRI's Status again and again is a kubelet. */
+static void warn_of_kubelet(const Nodens__V1__PodsAnswer *answer) {
+        uint64_t now = nd_clock_wall_ns(), at = answer->status_asked_at;
+
+        if (at == 0 || now < at || now - at > kubelet_silence_ns)
+                return;
+        fprintf(stderr,
+                "nodens rm: warning: a kubelet uses this runtime (it asked %llu s ago) and will make its pods again; 'kubectl delete "
+                "pod' is the way then, or stop the kubelet first\n",
+                (unsigned long long) ((now - at) / 1000000000));
+}
+
+static int remove_one(const struct cli_rm_settings *settings, uint32_t grace, const Nodens__V1__PodEntry *pod) {
+        Nodens__V1__RemoveRequest request = NODENS__V1__REMOVE_REQUEST__INIT;
+        nd_autofree char *name = cli_target_pod_name(pod);
+        nd_autoerror struct nd_error *error = nullptr;
+        ProtobufCMessage *answer = nullptr;
+
+        request.sandbox = pod->id;
+        request.grace = grace;
+        error = nd_error_wrap(cli_client_call_within(settings->socket, "/nodens.v1.Node/Remove", &request.base,
+                                                     &nodens__v1__remove_answer__descriptor,
+                                                     (grace + remove_timeout_s) * ND_SECOND_US, &answer),
+                              "pod %s", name);
+        nd_protobuf_free(answer);
+        if (nd_error_code(error) == ND_NOT_FOUND) /* somebody else was faster */
+                nd_error_done(&error);
+        if (error)
+                return cli_sanitize_print_error("rm", error);
+        printf("removed %s (%.12s)\n", name, pod->id);
+        (void) fflush(stdout);
+        return 0;
+}
+
+static int remove_named(const struct cli_rm_settings *settings, uint32_t grace, const Nodens__V1__PodsAnswer *answer,
+                        const char *name) {
+        nd_autoerror struct nd_error *error = nullptr;
+        struct cli_target_pods pods = {};
+        int code = 0;
+
+        error = cli_target_pod(answer, name, &pods);
+        if (error)
+                return settings->force && nd_error_code(error) == ND_NOT_FOUND ? 0 : cli_sanitize_print_error("rm", error);
+        nd_vector_each (pod, &pods) {
+                if (remove_one(settings, grace, *pod) != 0)
+                        code = 1;
+        }
+        nd_vector_done(&pods);
+        return code;
+}
+
+static int remove_pods(const struct cli_rm_settings *settings, uint32_t grace, const Nodens__V1__PodsAnswer *answer, int count,
+                       char **names) {
+        int code = 0;
+
+        warn_of_kubelet(answer);
+        for (size_t i = 0; settings->all && i < answer->n_pods; i++)
+                if (remove_one(settings, grace, answer->pods[i]) != 0)
+                        code = 1;
+        for (int i = 0; i < count; i++)
+                if (remove_named(settings, grace, answer, names[i]) != 0)
+                        code = 1;
+        return code;
+}
+
+int cli_rm_run(void *settings_pointer, int operand_count, char **operands) {
+        const struct cli_rm_settings *settings = settings_pointer;
+        Nodens__V1__PodsRequest request = NODENS__V1__PODS_REQUEST__INIT;
+        nd_autoerror struct nd_error *error = nullptr;
+        ProtobufCMessage *answer = nullptr;
+        uint64_t grace = settings->force ? 0 : default_grace_s;
+        int code;
+
+        if ((operand_count > 0) == settings->all) {
+                fputs("nodens rm: name the pods, as NAMESPACE/POD, or say --all\n", stderr);
+                return ND_EXIT_USAGE;
+        }
+        if (settings->grace && nd_parse_u64(settings->grace, most_grace_s, &grace) < 0) {
+                fprintf(stderr, "nodens rm: --grace needs a number from 0 to %d\n", (int) most_grace_s);
+                return ND_EXIT_USAGE;
+        }
+        error = cli_client_call(settings->socket, "/nodens.v1.Node/Pods", &request.base, &nodens__v1__pods_answer__descriptor,
+                                &answer);
+        if (error)
+                return cli_sanitize_print_error("rm", error);
+        code = remove_pods(settings, (uint32_t) grace, (const Nodens__V1__PodsAnswer *) answer, operand_count, operands);
+        nd_protobuf_free(answer);
+        return code;
+}

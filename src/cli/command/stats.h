@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stats.h - `nodens stats`: what pods and containers use */
+#pragma once
+
+#include "base/option.h"
+
+struct cli_stats_settings {
+        const char *socket;
+        bool json;
+        bool pods;
+};
+
+extern const struct nd_option cli_stats_options[];
+int cli_stats_run(void *settings, int operand_count, char **operands);

@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* commands.h - the program's table of commands; each command's options stand beside its code */
-#pragma once
-
-#include "base/option.h"
-
-extern const struct nd_program nodens_program;

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec-session.c - see exec-session.h
+ *
+ * Theory of operation
+ *   One loop with the socket, our input and the terminal's size. @HEAD sends the request and reads the answer's head; then (@OPEN) the bytes are WebSocket's
+ *   with Kubernetes' channels, fifth version: it alone can end the input. Output is written where it comes, and blocks: a reader of ours that stands still
+ *   stands everything still, which is what a pipe is for. Input is read only while the queue has room. The command has ended when its status has come
+ *   (@OVER); a connection that ends without one was lost.
+ * Invariant  the terminal is as it was found when cli_exec_session_run() returns, whatever it returns, and before a signal that ends us does. */
+#include "cli/core/exec-session.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <systemd/sd-event.h>
+#include <termios.h>
+
+#include "base/text.h"
+#include "cli/core/exec-status.h"
+#include "net/channel.h"
+#include "net/http-head.h"
+
+enum channel {
+        CHANNEL_INPUT,
+        CHANNEL_OUTPUT,
+        CHANNEL_ERRORS,
+        CHANNEL_STATUS,
+        CHANNEL_SIZE,
+};
+
+enum phase {
+        HEAD,
+        OPEN,
+        OVER,
+};
+
+enum {
+        REQUEST_MOST = 4 << 10,
+        ROOM_LEAST = 4 << 10, /* of the queue, for input to be read */
+        PIECE = 16 << 10,
+};
+
+static const char protocol[] = "v5.channel.k8s.io";
+
+struct session {
+        const struct cli_exec_session_settings *settings;
+        sd_event *loop;
+        int fd;
+        enum phase phase;
+        sd_event_source *socket, *input, *window, *terminate, *hangup;
+        char key[ND_WEBSOCKET_KEY];
+        struct nd_text request; /* what is not sent of it */
+        struct nd_text head;    /* of the answer, so far */
+        struct nd_channels *channels;
+        struct nd_text status;
+        struct nd_error *error; /* what ended it */
+        struct termios before;
+        bool raw; /* the terminal is to be put back */
+        char buffer[PIECE];
+};
+
+static void session_done(struct session *s) {
+        if (s->raw)
+                (void) tcsetattr(STDIN_FILENO, TCSADRAIN, &s->before);
+        sd_event_source_disable_unref(s->socket);
+        sd_event_source_disable_unref(s->input);
+        sd_event_source_disable_unref(s->window);
+        sd_event_source_disable_unref(s->terminate);
+        sd_event_source_disable_unref(s->hangup);
+        sd_event_unref(s->loop);
+        nd_close_fd(&s->fd);
+        nd_text_done(&s->request);
+        nd_text_done(&s->head);
+        nd_text_done(&s->status);
+        nd_channels_free(s->channels);
+        nd_error_free(s->error);
+}
+
+/* Takes the error; nullptr is an end as it should be. */
+static void end(struct session *s, struct nd_error *error) {
+        if (s->error)
+                nd_error_free(error);
+        else
+                s->error = error;
+        s->phase = OVER;
+        (void) sd_event_exit(s->loop, 0);
+}
+
+/* ---- the address ---- */
+
+static struct nd_error *parse_url(const char *url, struct sockaddr_in *ret, const char **ret_path) {
+        static const char scheme[] = "http://";
+        const char *host = url + sizeof scheme - 1;
+        nd_autofree char *address = nullptr, *port = nullptr;
+        uint32_t number;
+        size_t length;
+
+        if (!nd_has_prefix(url, scheme))
+                return nd_error_new(ND_INVALID, 0, "nodens-cri gave an address that is not http://: '%s'", url);
+        length = strcspn(host, ":/");
+        address = nd_strndup(host, length);
+        *ret_path = strchr(host, '/');
+        if (host[length] == ':' && *ret_path)
+                port = nd_strndup(host + length + 1, (size_t) (*ret_path - host) - length - 1);
+        *ret = (struct sockaddr_in) {.sin_family = AF_INET};
+        if (!port || nd_parse_u32(port, &number) < 0 || number == 0 || number > UINT16_MAX ||
+            inet_pton(AF_INET, address, &ret->sin_addr) != 1)
+                return nd_error_new(ND_INVALID, 0, "nodens-cri gave an address that is not http://ADDRESS:PORT/PATH: '%s'",
+                                    url);
+        ret->sin_port = htons((uint16_t) number);
+        return nullptr;
+}
+
+static struct nd_error *dial(struct session *s) {
+        struct sockaddr_in address;
+        const char *path = nullptr;
+
+        nd_try(parse_url(s->settings->url, &address, &path));
+        s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (s->fd < 0 || connect(s->fd, (const struct sockaddr *) &address, sizeof address) < 0)
+                return nd_error_new(ND_UNAVAILABLE, errno, "connect to nodens-cri at '%s'", s->settings->url);
+        (void) fcntl(s->fd, F_SETFL, O_NONBLOCK);
+        (void) setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &(int) {1}, sizeof(int));
+        nd_websocket_key(s->key);
+        s->request = ND_TEXT(REQUEST_MOST);
+        nd_text_addf(
+                &s->request,
+                "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                "Sec-WebSocket-Key: %s\r\nSec-WebSocket-Protocol: %s\r\n\r\n",
+                path, inet_ntoa(address.sin_addr), s->key, protocol);
+        return nullptr;
+}
+
+/* ---- out ---- */
+
+/* False when the socket takes no more now, or is gone: its source tells. */
+static bool send_some(const struct session *s, const char *bytes, size_t length, size_t *ret) {
+        ssize_t n = send(s->fd, bytes, length, MSG_NOSIGNAL);
+
+        *ret = n > 0 ? (size_t) n : 0;
+        return n > 0;
+}
+
+static void flush(struct session *s) {
+        struct nd_websocket *websocket = s->channels ? nd_channels_websocket(s->channels) : nullptr;
+        const char *bytes = nullptr;
+        size_t n;
+
+        while (s->request.length > 0 && send_some(s, s->request.bytes, s->request.length, &n)) {
+                s->request.length -= n;
+                memmove(s->request.bytes, s->request.bytes + n, s->request.length);
+        }
+        while (websocket && (n = nd_websocket_queued(websocket, &bytes)) > 0 && send_some(s, bytes, n, &n))
+                (void) !nd_websocket_sent(websocket, n);
+        (void) sd_event_source_set_io_events(s->socket,
+                                             s->request.length > 0 || (websocket && nd_websocket_queued(websocket, &bytes) > 0)
+                                                     ? EPOLLIN | EPOLLOUT
+                                                     : EPOLLIN);
+        if (s->input && s->channels)
+                (void) sd_event_source_set_enabled(s->input,
+                                                   nd_channels_room(s->channels) >= ROOM_LEAST ? SD_EVENT_ON : SD_EVENT_OFF);
+}
+
+static int on_input([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
+                    void *userdata) {
+        struct session *s = userdata;
+        size_t room = nd_channels_room(s->channels);
+        ssize_t n;
+
+        if (room < ROOM_LEAST) { /* flush() wakes it again */
+                (void) sd_event_source_set_enabled(s->input, SD_EVENT_OFF);
+                return 0;
+        }
+        n = read(STDIN_FILENO, s->buffer, room < sizeof s->buffer ? room : sizeof s->buffer);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return 0;
+        if (n > 0) {
+                nd_channels_write(s->channels, CHANNEL_INPUT, s->buffer, (size_t) n);
+        } else {
+                nd_channels_end(s->channels, CHANNEL_INPUT);
+                s->input = sd_event_source_disable_unref(s->input);
+        }
+        flush(s);
+        return 0;
+}
+
+/* A file is always ready, and cannot be waited for. */
+static int on_file_input([[maybe_unused]] sd_event_source *source, void *userdata) {
+        return on_input(nullptr, STDIN_FILENO, 0, userdata);
+}
+
+static struct nd_error *watch_input(struct session *s) {
+        int r = sd_event_add_io(s->loop, &s->input, STDIN_FILENO, EPOLLIN, on_input, s);
+
+        if (r == -EPERM) {
+                r = sd_event_add_defer(s->loop, &s->input, on_file_input, s);
+                if (r >= 0)
+                        r = sd_event_source_set_priority(s->input, SD_EVENT_PRIORITY_IDLE);
+                if (r >= 0)
+                        r = sd_event_source_set_enabled(s->input, SD_EVENT_ON);
+        }
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "wait for the standard input") : nullptr;
+}
+
+/* ---- the terminal ---- */
+
+static void send_size(struct session *s) {
+        struct winsize window = {};
+        nd_autofree char *text = nullptr;
+
+        if (s->phase != OPEN ||
+            (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) < 0 && ioctl(STDIN_FILENO, TIOCGWINSZ, &window) < 0) ||
+            window.ws_col == 0 || window.ws_row == 0)
+                return;
+        text = nd_format("{\"Width\":%u,\"Height\":%u}", window.ws_col, window.ws_row);
+        if (nd_channels_room(s->channels) > strlen(text))
+                nd_channels_write(s->channels, CHANNEL_SIZE, text, strlen(text));
+        flush(s);
+}
+
+static int on_window([[maybe_unused]] sd_event_source *source, [[maybe_unused]] const struct signalfd_siginfo *info,
+                     void *userdata) {
+        send_size(userdata);
+        return 0;
+}
+
+static int on_ending_signal([[maybe_unused]] sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
+        end(userdata, nd_error_new(ND_CANCELLED, 0, "ended by signal %u", info->ssi_signo));
+        return 0;
+}
+
+static struct nd_error *watch_signal(struct session *s, int signal, sd_event_signal_handler_t handler, sd_event_source **ret) {
+        sigset_t set;
+        int r;
+
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, signal);
+        (void) sigprocmask(SIG_BLOCK, &set, nullptr);
+        r = sd_event_add_signal(s->loop, ret, signal, handler, s);
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "wait for signal %d", signal) : nullptr;
+}
+
+/* From here on every key is the command's, the one that would interrupt us included. */
+static struct nd_error *take_terminal(struct session *s) {
+        struct termios raw;
+
+        nd_try(watch_signal(s, SIGWINCH, on_window, &s->window));
+        if (!s->settings->input || tcgetattr(STDIN_FILENO, &s->before) < 0)
+                return nullptr;
+        nd_try(watch_signal(s, SIGTERM, on_ending_signal, &s->terminate));
+        nd_try(watch_signal(s, SIGHUP, on_ending_signal, &s->hangup));
+        raw = s->before;
+        cfmakeraw(&raw);
+        s->raw = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
+        return nullptr;
+}
+
+/* ---- in ---- */
+
+static struct nd_error *write_out(int fd, const char *bytes, size_t length) {
+        while (length > 0) {
+                ssize_t n = write(fd, bytes, length);
+
+                if (n < 0 && errno == EAGAIN)
+                        (void) poll(&(struct pollfd) {.fd = fd, .events = POLLOUT}, 1, -1);
+                else if (n < 0 && errno != EINTR)
+                        return nd_error_new(ND_UNAVAILABLE, errno, "write what the command says");
+                if (n > 0) {
+                        bytes += n;
+                        length -= (size_t) n;
+                }
+        }
+        return nullptr;
+}
+
+static struct nd_error *take_data(struct session *s, const struct nd_channel_event *event) {
+        switch (event->channel) {
+        case CHANNEL_OUTPUT:
+                return write_out(STDOUT_FILENO, event->bytes, event->length);
+        case CHANNEL_ERRORS:
+                return write_out(STDERR_FILENO, event->bytes, event->length);
+        case CHANNEL_STATUS:
+                nd_text_append(&s->status, event->bytes, event->length);
+                return nullptr;
+        default:
+                return nullptr;
+        }
+}
+
+static struct nd_error *take_frames(struct session *s, char *bytes, size_t length) {
+        while (s->phase == OPEN) {
+                struct nd_channel_event event;
+                size_t used;
+
+                nd_try(nd_channels_receive(s->channels, bytes, length, &used, &event));
+                bytes += used;
+                length -= used;
+                if (event.kind == ND_CHANNEL_NOTHING)
+                        return nullptr;
+                if (event.kind == ND_CHANNEL_DATA)
+                        nd_try(take_data(s, &event));
+                if (event.kind == ND_CHANNEL_CLOSED)
+                        end(s, nullptr);
+        }
+        return nullptr;
+}
+
+static struct nd_error *check_answer(const struct session *s, const struct nd_http_head *head) {
+        const char *accept = nd_http_head_get(head, "Sec-WebSocket-Accept"),
+                   *chosen = nd_http_head_get(head, "Sec-WebSocket-Protocol");
+        char wanted[ND_WEBSOCKET_ACCEPT];
+
+        if (head->status != 101)
+                return nd_error_new(ND_UNAVAILABLE, 0, "nodens-cri refused the stream with status %u", head->status);
+        if (!nd_websocket_accept(s->key, wanted) || !accept || !nd_streq(accept, wanted) || !chosen ||
+            !nd_streq(chosen, protocol))
+                return nd_error_new(ND_UNAVAILABLE, 0, "what answers at '%s' is not nodens-cri", s->settings->url);
+        return nullptr;
+}
+
+static struct nd_error *open_streams(struct session *s) {
+        s->channels = nd_channels_new(ND_WEBSOCKET_CLIENT, protocol, 0);
+        s->status = ND_TEXT(EXEC_STATUS_BYTES);
+        s->phase = OPEN;
+        if (s->settings->terminal) {
+                nd_try(take_terminal(s));
+                send_size(s);
+        }
+        return s->settings->input ? watch_input(s) : nullptr;
+}
+
+static struct nd_error *take_head(struct session *s, const char *bytes, size_t length) {
+        nd_autohead head = {};
+        size_t used;
+
+        nd_text_append(&s->head, bytes, length);
+        nd_try(nd_http_answer_read(s->head.bytes, s->head.length, &head, &used));
+        if (used == 0)
+                return nullptr;
+        nd_try(check_answer(s, &head));
+        nd_try(open_streams(s));
+        return take_frames(s, s->head.bytes + used, s->head.length - used);
+}
+
+static int on_socket([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, uint32_t events, void *userdata) {
+        struct session *s = userdata;
+        struct nd_error *error;
+        ssize_t n;
+
+        if ((events & ~(uint32_t) EPOLLOUT) == 0) {
+                flush(s);
+                return 0;
+        }
+        n = recv(s->fd, s->buffer, sizeof s->buffer, 0);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return 0;
+        if (n <= 0) {
+                end(s, nullptr); /* with a status or without: cli_exec_session_run() looks */
+                return 0;
+        }
+        error = s->phase == HEAD ? take_head(s, s->buffer, (size_t) n) : take_frames(s, s->buffer, (size_t) n);
+        if (error)
+                end(s, error);
+        else if (s->phase != OVER)
+                flush(s);
+        return 0;
+}
+
+struct nd_error *cli_exec_session_run(const struct cli_exec_session_settings *settings, int *ret_code) {
+        nd_cleanup(session_done) struct session s = {
+                .settings = settings, .fd = -EBADF, .head = ND_TEXT(ND_HTTP_HEAD + PIECE)};
+        int r = sd_event_new(&s.loop);
+
+        if (r < 0)
+                return nd_error_new(ND_INTERNAL, -r, "make an event loop");
+        nd_try(dial(&s));
+        r = sd_event_add_io(s.loop, &s.socket, s.fd, EPOLLIN | EPOLLOUT, on_socket, &s);
+        if (r >= 0)
+                r = sd_event_loop(s.loop);
+        if (r < 0)
+                return nd_error_new(ND_INTERNAL, -r, "wait for nodens-cri");
+        if (s.error)
+                return nd_take_ptr(s.error);
+        if (s.status.length == 0)
+                return nd_error_new(ND_UNAVAILABLE, 0, "the connection to nodens-cri was lost; the command was ended with it");
+        return cli_exec_status_parse(s.status.bytes, s.status.length, ret_code);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz-exec-status.c - any bytes as the last message of a command's streams. Property: there is an exit code that a shell can have, or an error. */
+#include <unit/fuzz.h>
+
+#include "cli/core/exec-status.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        nd_autoerror struct nd_error *error = nullptr;
+        int code = -1;
+
+        error = cli_exec_status_parse((const char *) data, size, &code);
+        fuzz_require(error ? code == -1 : code >= 0 && code <= 255);
+        return 0;
+}

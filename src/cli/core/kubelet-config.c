@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/core/kubelet-config.h"
+
+#include <fcntl.h>
+
+#include "base/yaml.h"
+#include "sys/file.h"
+#include "userns/range.h"
+
+enum { CONFIG_CEILING = 1 << 20 };
+
+static struct nd_error *take_number(yyjson_val *object, const char *key, int64_t *target) {
+        yyjson_val *value = yyjson_obj_get(object, key);
+
+        if (!value || yyjson_is_null(value))
+                return nullptr;
+        if (!yyjson_is_int(value))
+                return nd_error_new(ND_INVALID, 0, "%s is no whole number", key);
+        *target = yyjson_get_sint(value);
+        return nullptr;
+}
+
+struct nd_error *cli_kubelet_config_parse(const char *text, size_t length, struct cli_kubelet_config *ret) {
+        int64_t ids_per_pod = ND_IDS_UNIT, max_pods = ND_PODS_DEFAULT;
+        nd_autojson doc = nullptr;
+        yyjson_val *root;
+
+        nd_try(nd_yaml_parse(text, length, CONFIG_CEILING, &doc));
+        root = yyjson_doc_get_root(doc);
+        if (!yyjson_is_obj(root))
+                return nd_error_new(ND_INVALID, 0, "not a KubeletConfiguration");
+        nd_try(take_number(root, "maxPods", &max_pods));
+        nd_try(take_number(yyjson_obj_get(root, "userNamespaces"), "idsPerPod", &ids_per_pod));
+        nd_try(nd_ids_per_pod_check(ids_per_pod));
+        if (max_pods < 0 || max_pods > INT32_MAX)
+                return nd_error_new(ND_INVALID, 0, "maxPods %lld is not from 0 to %d", (long long) max_pods, INT32_MAX);
+        *ret = (struct cli_kubelet_config) {
+                .ids_per_pod = (uint32_t) ids_per_pod, .max_pods = (uint32_t) max_pods, .found = true};
+        return nullptr;
+}
+
+struct nd_error *cli_kubelet_config_read(const char *path, struct cli_kubelet_config *ret) {
+        nd_autoerror struct nd_error *error = nullptr;
+        nd_autofree char *text = nullptr;
+        size_t length;
+
+        error = nd_file_read(AT_FDCWD, path ?: KUBELET_CONFIG, CONFIG_CEILING, &text, &length);
+        if (!path && nd_error_code(error) == ND_NOT_FOUND) {
+                *ret = (struct cli_kubelet_config) {.ids_per_pod = ND_IDS_UNIT, .max_pods = ND_PODS_DEFAULT};
+                return nullptr;
+        }
+        if (error)
+                return nd_take_ptr(error);
+        return nd_error_wrap(cli_kubelet_config_parse(text, length, ret), "%s", path ?: KUBELET_CONFIG);
+}

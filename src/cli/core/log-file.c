@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log-file.c - see log-file.h
+ *
+ * Theory of operation
+ *   The kubelet rotates a log by renaming it and asking the runtime to reopen it. The monitor then makes a file of the old name and writes to the old one no
+ *   more. So a file of that name that is not the one we have open says that ours is complete: it is looked for first, then ours is read to its end, then the
+ *   new one begins. In the other order a line that came between would be lost. A file that became shorter was emptied in place: it is read from its beginning. */
+#include "cli/core/log-file.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { READ = 64 << 10 };
+
+void cli_log_file_done(struct cli_log_file *file) {
+        nd_close_fd(&file->fd);
+        nd_text_done(&file->rest);
+}
+
+struct nd_error *cli_log_file_open(const char *path, struct cli_log_file *ret) {
+        nd_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "open the log '%s'", path);
+        if (!S_ISREG(st.st_mode))
+                return nd_error_new(ND_INVALID, 0, "the log '%s' is no regular file", path);
+        *ret = (struct cli_log_file) {.path = path, .fd = nd_take_fd(fd), .rest = ND_TEXT(LOG_FILE_LINE + READ)};
+        return nullptr;
+}
+
+void cli_log_file_seek(struct cli_log_file *file, off_t at) {
+        file->at = at;
+        file->rest.length = 0;
+}
+
+/* Gives the whole lines of the rest, and keeps what follows them. */
+static void give_lines(struct cli_log_file *file, cli_log_file_line each, void *userdata) {
+        const char *at = file->rest.bytes, *const end = file->rest.bytes + file->rest.length;
+        const char *newline;
+
+        while ((newline = memchr(at, '\n', (size_t) (end - at)))) {
+                each(at, (size_t) (newline - at), userdata);
+                at = newline + 1;
+        }
+        if ((size_t) (end - at) >= LOG_FILE_LINE) {
+                each(at, (size_t) (end - at), userdata);
+                at = end;
+        }
+        file->rest.length = (size_t) (end - at);
+        memmove(file->rest.bytes, at, file->rest.length);
+}
+
+struct nd_error *cli_log_file_read(struct cli_log_file *file, cli_log_file_line each, void *userdata) {
+        char buffer[READ];
+        ssize_t n;
+
+        while ((n = pread(file->fd, buffer, sizeof buffer, file->at)) > 0) {
+                file->at += n;
+                nd_text_append(&file->rest, buffer, (size_t) n);
+                give_lines(file, each, userdata);
+        }
+        return n < 0 ? nd_error_new(nd_code_of_errno(errno), errno, "read the log '%s'", file->path) : nullptr;
+}
+
+void cli_log_file_finish(struct cli_log_file *file, cli_log_file_line each, void *userdata) {
+        if (file->rest.length > 0)
+                each(file->rest.bytes, file->rest.length, userdata);
+        file->rest.length = 0;
+}
+
+/* The file that has the name now, if it is another one than ours; else a descriptor that is none. */
+static int open_successor(const struct cli_log_file *file, struct cli_log_file *ret) {
+        nd_autoerror struct nd_error *error = nullptr;
+        struct stat ours, named;
+
+        if (fstat(file->fd, &ours) < 0 || stat(file->path, &named) < 0 ||
+            (ours.st_ino == named.st_ino && ours.st_dev == named.st_dev))
+                return -ENOENT;
+        error = cli_log_file_open(file->path, ret);
+        return error ? -ENOENT : 0;
+}
+
+struct nd_error *cli_log_file_follow(struct cli_log_file *file, cli_log_file_line each, void *userdata) {
+        nd_cleanup(cli_log_file_done) struct cli_log_file successor = LOG_FILE_NONE;
+        bool rotated = open_successor(file, &successor) == 0;
+        struct stat st;
+
+        if (fstat(file->fd, &st) == 0 && st.st_size < file->at)
+                cli_log_file_seek(file, 0);
+        nd_try(cli_log_file_read(file, each, userdata));
+        if (!rotated)
+                return nullptr;
+        cli_log_file_finish(file, each, userdata);
+        cli_log_file_done(file);
+        *file = nd_take(successor, LOG_FILE_NONE);
+        return cli_log_file_read(file, each, userdata);
+}

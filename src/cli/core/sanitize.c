@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/core/sanitize.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The second kind of control characters, U+0080 to U+009F: some terminals obey them as they obey an escape. */
+static bool is_high_control(const char *bytes, size_t length) {
+        return length == 2 && (unsigned char) bytes[0] == 0xc2 && (unsigned char) bytes[1] < 0xa0;
+}
+
+void cli_sanitize_append(struct nd_text *out, const char *bytes, size_t length) {
+        for (size_t i = 0, n; i < length; i += n > 0 ? n : 1) {
+                unsigned char c = (unsigned char) bytes[i];
+
+                n = nd_utf8_length(bytes + i, length - i);
+                if (n == 0 || (c < ' ' && c != '\t') || c == 0x7f || is_high_control(bytes + i, n))
+                        nd_text_add(out, "?");
+                else
+                        nd_text_append(out, bytes + i, n);
+        }
+}
+
+char *cli_sanitize_text(const char *text) {
+        size_t length = text ? strlen(text) : 0;
+        struct nd_text out = ND_TEXT(length);
+
+        cli_sanitize_append(&out, text, length);
+        return length > 0 ? nd_text_steal(&out) : nd_strdup("");
+}
+
+int cli_sanitize_print_error(const char *command, const struct nd_error *error) {
+        nd_autofree char *text = cli_sanitize_text(nd_error_text(error));
+
+        fprintf(stderr, "nodens %s: %s\n", command, text);
+        return 1;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unit/expect.h>
+
+#include "cli/core/exec-status.h"
+
+static struct nd_error *parse(const char *text, int *ret) {
+        return cli_exec_status_parse(text, strlen(text), ret);
+}
+
+static void a_command_that_has_run_gives_its_code([[maybe_unused]] void **state) {
+        int code = -1;
+
+        expect_ok(parse("{\"metadata\":{},\"status\":\"Success\"}", &code));
+        assert_int_equal(code, 0);
+        expect_ok(parse(
+                "{\"status\":\"Failure\",\"message\":\"x\",\"reason\":\"NonZeroExitCode\",\"details\":{\"causes\":[{\"reason\":"
+                "\"Other\",\"message\":\"1\"},{\"reason\":\"ExitCode\",\"message\":\"137\"}]}}",
+                &code));
+        assert_int_equal(code, 137);
+}
+
+static void a_command_that_could_not_run_gives_the_reason([[maybe_unused]] void **state) {
+        int code = -1;
+
+        expect_error(parse("{\"status\":\"Failure\",\"message\":\"no such file: nope\",\"reason\":\"InternalError\"}", &code),
+                     ND_UNKNOWN, "no such file: nope");
+        expect_error(
+                parse("{\"status\":\"Failure\",\"reason\":\"NonZeroExitCode\",\"details\":{\"causes\":[{\"reason\":\"ExitCode\","
+                      "\"message\":\"0\"}]}}",
+                      &code),
+                ND_UNKNOWN, "it failed");
+        expect_error(parse("[]", &code), ND_UNKNOWN, "it failed");
+        expect_error(parse("{", &code), ND_INVALID, "the command's end");
+        assert_int_equal(code, -1);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_command_that_has_run_gives_its_code),
+                cmocka_unit_test(a_command_that_could_not_run_gives_the_reason),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

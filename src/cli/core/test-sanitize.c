@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unit/expect.h>
+
+#include "cli/core/sanitize.h"
+
+static void what_a_terminal_would_obey_becomes_question_marks([[maybe_unused]] void **state) {
+        static const struct {
+                const char *given, *plain;
+        } cases[] = {
+                {"", ""},
+                {"web-1\tready", "web-1\tready"},
+                {"\033]0;title\007", "?]0;title?"},
+                {"a\rb\nc\x7f", "a?b?c?"},
+                {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"}, /* ü and ß */
+                {"\xc2\x9b"
+                 "31m",
+                 "?31m"}, /* CSI as one character */
+                {"\x9b"
+                 "31m\xff",
+                 "?31m?"},          /* and as one byte */
+                {"\xe2\x82", "??"}, /* cut off */
+                {"\xc2\xa0", "\xc2\xa0"},
+        };
+
+        for (size_t i = 0; i < nd_count_of(cases); i++)
+                expect_text(cli_sanitize_text(cases[i].given), cases[i].plain);
+        expect_text(cli_sanitize_text(nullptr), "");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(what_a_terminal_would_obey_becomes_question_marks),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

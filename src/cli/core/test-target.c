@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unit/expect.h>
+
+#include <stdio.h>
+
+#include "base/text.h"
+#include "cli/core/target.h"
+
+/* Pods in few words; they live as long as the test. */
+enum { MOST = 8 };
+
+static Nodens__V1__PodEntry pods[MOST];
+static Nodens__V1__PodEntry *pod_list[MOST];
+static Nodens__V1__ContainerEntry containers[MOST];
+static Nodens__V1__ContainerEntry *container_list[MOST];
+static Nodens__V1__PodsAnswer answer;
+static size_t container_count;
+
+static void add_pod(const char *id, const char *namespace, const char *name, uint64_t created) {
+        Nodens__V1__PodEntry *pod = &pods[answer.n_pods];
+
+        nodens__v1__pod_entry__init(pod);
+        pod->id = (char *) id;
+        pod->namespace_ = (char *) namespace;
+        pod->name = (char *) name;
+        pod->created_at = created;
+        pod->containers = &container_list[container_count];
+        pod_list[answer.n_pods++] = pod;
+}
+
+/* Of the pod that was added last. */
+static void add_container(const char *id, const char *name, uint64_t created) {
+        Nodens__V1__ContainerEntry *container = &containers[container_count];
+
+        nodens__v1__container_entry__init(container);
+        container->id = (char *) id;
+        container->name = (char *) name;
+        container->created_at = created;
+        container_list[container_count++] = container;
+        pods[answer.n_pods - 1].n_containers++;
+}
+
+static int set_up([[maybe_unused]] void **state) {
+        nodens__v1__pods_answer__init(&answer);
+        answer.pods = pod_list;
+        container_count = 0;
+        add_pod("aaaa1111", "default", "web", 1);
+        add_container("c0de0001", "nginx", 10);
+        add_container("c0de0002", "nginx", 20);
+        add_container("c0de0003", "log", 11);
+        add_pod("bbbb2222", "test", "web", 2);
+        add_container("c0de0004", "nginx", 30);
+        add_pod("cccc3333", "default", "job", 3);
+        add_container("c0de0005", "run", 40);
+        add_pod("dddd4444", "default", "job", 4);
+        pods[2].uid = pods[3].uid = (char *) "uid-of-job";
+        return 0;
+}
+
+static const char *meant(const char *name, const char *container, bool previous) {
+        nd_autoerror struct nd_error *error = nullptr;
+        static char text[512];
+        struct cli_target target;
+
+        error = cli_target_container(&answer, name, container, previous, &target);
+        (void) snprintf(text, sizeof text, "%s", error ? nd_error_text(error) : target.container->id);
+        return text;
+}
+
+static void a_container_is_named_as_people_name_it([[maybe_unused]] void **state) {
+        assert_string_equal(meant("default/web/nginx", nullptr, false), "c0de0002");
+        assert_string_equal(meant("test/web", nullptr, false), "c0de0004");
+        assert_string_equal(meant("web/log", nullptr, false), "c0de0003");
+        assert_string_equal(meant("job", nullptr, false), "c0de0005");
+        assert_string_equal(meant("uid-of-job", nullptr, false), "c0de0005");
+        assert_string_equal(meant("bbbb", nullptr, false), "c0de0004");
+        assert_string_equal(meant("c0de0001", nullptr, false), "c0de0001");
+        assert_string_equal(meant("default/web", "log", false), "c0de0003");
+        assert_string_equal(meant("aaaa/nginx", nullptr, true), "c0de0001");
+}
+
+static void a_name_that_is_not_clear_is_refused_with_a_list([[maybe_unused]] void **state) {
+        assert_string_equal(meant("web", nullptr, false),
+                            "'web' is several containers; say which: test/web/nginx, default/web/nginx, default/web/log");
+        assert_string_equal(meant("web/nginx", nullptr, false),
+                            "'web/nginx' is several containers; say which: test/web/nginx, default/web/nginx");
+        assert_string_equal(meant("default/web", nullptr, false),
+                            "'default/web' is several containers; say which: default/web/nginx, default/web/log");
+        expect_contains(meant("c0de", nullptr, false), "several containers");
+}
+
+static void who_is_not_there_is_said_with_what_is([[maybe_unused]] void **state) {
+        expect_contains(meant("nobody", nullptr, false), "no pod or container is called 'nobody'; 'nodens pods'");
+        assert_string_equal(meant("test/web/log", nullptr, false), "pod test/web has no such container; it has nginx");
+        assert_string_equal(meant("dddd", nullptr, false), "pod default/job has no such container, and none at all");
+        expect_contains(meant("test/web", nullptr, true), "has no container before this one");
+        expect_contains(meant("ccc", nullptr, false), "no pod or container");
+        expect_contains(meant("a/b/c/d", nullptr, false), "is not [NAMESPACE/]POD[/CONTAINER]");
+        expect_contains(meant("a//b", nullptr, false), "is not [NAMESPACE/]POD[/CONTAINER]");
+        expect_contains(meant("", nullptr, false), "is not [NAMESPACE/]POD[/CONTAINER]");
+}
+
+static void a_pod_is_all_its_sandboxes_the_newest_first([[maybe_unused]] void **state) {
+        struct cli_target_pods found = {};
+
+        expect_ok(cli_target_pod(&answer, "job", &found));
+        assert_int_equal(found.count, 2);
+        assert_string_equal(found.items[0]->id, "dddd4444");
+        nd_vector_done(&found);
+        expect_ok(cli_target_pod(&answer, "cccc3", &found));
+        assert_int_equal(found.count, 1);
+        nd_vector_done(&found);
+        expect_error(cli_target_pod(&answer, "web", &found), ND_INVALID,
+                     "'web' is several pods; say which: default/web, test/web");
+        expect_error(cli_target_pod(&answer, "default/web/nginx", &found), ND_INVALID, "is not a pod");
+        expect_error(cli_target_pod(&answer, "other/web", &found), ND_NOT_FOUND, "no pod is called");
+        assert_int_equal(found.count, 0);
+}
+
+static void a_name_in_an_error_cannot_speak_to_the_terminal([[maybe_unused]] void **state) {
+        pods[0].name = (char *) "evil\033[2J";
+        assert_string_equal(meant("aaaa", nullptr, false),
+                            "'aaaa' is several containers; say which: default/evil?[2J/nginx, default/evil?[2J/log");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup(a_container_is_named_as_people_name_it, set_up),
+                cmocka_unit_test_setup(a_name_that_is_not_clear_is_refused_with_a_list, set_up),
+                cmocka_unit_test_setup(who_is_not_there_is_said_with_what_is, set_up),
+                cmocka_unit_test_setup(a_pod_is_all_its_sandboxes_the_newest_first, set_up),
+                cmocka_unit_test_setup(a_name_in_an_error_cannot_speak_to_the_terminal, set_up),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

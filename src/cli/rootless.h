@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* rootless.h - what an ordinary user needs to run a whole node; the part of `nodens check` behind --rootless */
-#pragma once
-
-#include "cli/findings.h"
-
-void rootless_check(struct findings *findings);
