@@ -1,283 +1,149 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsecurity-checks.c - what the pod security standards look at
  *
- * The policy is the table at the end. Above it stand the checks: each walks the pod, collects who does something that is not
- * allowed and which values they use, and words the finding. Containers are told in the order of the pod, values sorted. */
+ * The policy is the table at the end. Above it stand the checks, those of profiles in
+ * podsecurity-profiles.c: each walks the pod, collects who does something that is not allowed and
+ * which values they use, and words the finding. Containers are told in the order of the pod, values
+ * sorted. */
 #include "policy/podsecurity-checks.h"
 
-#include <string.h>
+#include "policy/podsecurity-text.h"
 
-/* A growing list in the arena. */
-struct names {
-        const char **items;
-        size_t count;
-        size_t capacity;
-};
-
-static void add(struct names *names, struct nd_arena *arena, const char *name) {
-        if (names->count == names->capacity) {
-                size_t capacity = names->capacity > 0 ? names->capacity * 2 : 8;
-                const char **items = nd_arena_alloc(arena, capacity, sizeof *items);
-
-                for (size_t i = 0; i < names->count; i++)
-                        items[i] = names->items[i];
-                names->items = items;
-                names->capacity = capacity;
-        }
-        names->items[names->count++] = nd_or_empty(name);
-}
-
-static int compare_names(const void *a, const void *b) {
-        return strcmp(*(const char *const *) a, *(const char *const *) b);
-}
-
-static void make_set(struct names *names) {
-        size_t kept = 0;
-
-        if (names->count == 0)
-                return;
-        qsort(names->items, names->count, sizeof *names->items, compare_names);
-        for (size_t i = 1; i < names->count; i++)
-                if (!nd_streq(names->items[kept], names->items[i]))
-                        names->items[++kept] = names->items[i];
-        names->count = kept + 1;
-}
-
-static const char *plural(const char *one, const char *many, size_t count) {
-        return count == 1 ? one : many;
-}
-
-static void put_list(struct nd_text *text, const struct names *names, const char *quote) {
-        for (size_t i = 0; i < names->count; i++) {
-                nd_text_add(text, i > 0 ? ", " : "");
-                nd_text_add(text, quote);
-                nd_text_add(text, names->items[i]);
-                nd_text_add(text, quote);
-        }
-}
-
-/* "containers "a", "b"" */
-static void put_containers(struct nd_text *text, const struct names *containers) {
-        nd_text_add(text, plural("container ", "containers ", containers->count));
-        put_list(text, containers, "\"");
-}
-
-/* "pod and container "a"" */
-static void put_setters(struct nd_text *text, bool pod, const struct names *containers) {
-        if (pod)
-                nd_text_add(text, "pod");
-        if (pod && containers->count > 0)
-                nd_text_add(text, " and ");
-        if (containers->count > 0)
-                put_containers(text, containers);
-}
-
-static void conclude(struct nd_podsecurity_finding *finding, const char *reason, const struct nd_text *detail,
-                     struct nd_arena *arena) {
-        finding->reason = reason;
-        finding->detail = nd_arena_copy(arena, nd_text_get(detail), detail->length);
-}
-
-static bool is_in(const char *const *allowed, const char *value) {
-        for (; *allowed; allowed++)
-                if (nd_streq(*allowed, nd_or_empty(value)))
-                        return true;
-        return false;
-}
-
-#define EACH_CONTAINER(c, pod)                                                                                                \
-        const struct nd_container *c;                                                                                         \
-        for (size_t c##_index = 0; (c = nd_pod_container(&(pod)->spec, c##_index)); c##_index++)
-
-/* --- AppArmor --- */
-
-static bool apparmor_type_is_good(const struct nd_profile *profile) {
-        return nd_streq(nd_or_empty(profile->type), "RuntimeDefault") || nd_streq(nd_or_empty(profile->type), "Localhost");
-}
-
-static void apparmor_annotations(const struct nd_pod *pod, struct nd_arena *arena, struct names *ret) {
-        static const char prefix[] = "container.apparmor.security.beta.kubernetes.io/";
-        const struct nd_pairs *annotations = &pod->metadata.annotations;
-
-        for (size_t i = 0; i < annotations->count; i++) {
-                const char *key = annotations->items[i].key, *value = annotations->items[i].value;
-
-                if (!nd_has_prefix(key, prefix) || value[0] == '\0' || nd_streq(value, "runtime/default") ||
-                    nd_has_prefix(value, "localhost/"))
-                        continue;
-                nd_autofree char *quoted = nd_quote(value);
-
-                add(ret, arena, nd_arena_format(arena, "%s=%s", key, quoted));
-        }
-        if (ret->count > 0)
-                qsort(ret->items, ret->count, sizeof *ret->items, compare_names);
-}
-
-static void apparmor(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
-                     struct nd_podsecurity_finding *finding) {
-        const struct nd_pod_context *context = pod->spec.security;
-        bool pod_is_bad = context && context->apparmor && !apparmor_type_is_good(context->apparmor);
-        struct names containers = {}, values = {}, annotations = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
-
-        if (pod_is_bad)
-                add(&values, arena, context->apparmor->type);
-        EACH_CONTAINER(c, pod) {
-                if (!c->security || !c->security->apparmor || apparmor_type_is_good(c->security->apparmor))
-                        continue;
-                add(&containers, arena, c->name);
-                add(&values, arena, c->security->apparmor->type);
-        }
-        apparmor_annotations(pod, arena, &annotations);
-        if (!pod_is_bad && containers.count == 0 && annotations.count == 0)
-                return;
-
-        put_setters(&detail, pod_is_bad, &containers);
-        if (annotations.count > 0)
-                nd_text_addf(&detail, "%s%s", detail.length > 0 ? " and " : "",
-                             plural("annotation", "annotations", annotations.count));
-        make_set(&values);
-        for (size_t i = 0; i < annotations.count; i++)
-                add(&values, arena, annotations.items[i]);
-        nd_text_add(&detail, " must not set AppArmor profile type to ");
-        put_list(&detail, &values, "\"");
-        conclude(finding, plural("forbidden AppArmor profile", "forbidden AppArmor profiles", values.count), &detail, arena);
-}
-
-/* --- capabilities --- */
+/* ---- capabilities ---- */
 
 /* Adds what is not allowed to the set, and says whether anything was. */
 static bool collect_forbidden(const struct nd_texts *added, const char *const *allowed, struct nd_arena *arena,
-                              struct names *forbidden) {
+                              struct nd_podsecurity_names *forbidden) {
         size_t before = forbidden->count;
 
         for (size_t i = 0; i < added->count; i++)
-                if (!is_in(allowed, added->items[i]))
-                        add(forbidden, arena, added->items[i]);
+                if (!nd_podsecurity_is_in(allowed, added->items[i]))
+                        nd_podsecurity_names_add(forbidden, arena, added->items[i]);
         return forbidden->count > before;
 }
 
-static void put_added(struct nd_text *detail, const struct names *containers, struct names *forbidden) {
-        make_set(forbidden);
-        put_containers(detail, containers);
+static void put_added(struct nd_text *detail, const struct nd_podsecurity_names *containers,
+                      struct nd_podsecurity_names *forbidden) {
+        nd_podsecurity_names_unite(forbidden);
+        nd_podsecurity_put_containers(detail, containers);
         nd_text_add(detail, " must not include ");
-        put_list(detail, forbidden, "\"");
+        nd_podsecurity_put_names(detail, forbidden, "\"");
         nd_text_add(detail, " in securityContext.capabilities.add");
 }
 
 static void capabilities_baseline(const struct nd_pod *pod, const char *const *allowed, struct nd_arena *arena,
                                   struct nd_podsecurity_finding *finding) {
-        struct names containers = {}, forbidden = {};
+        struct nd_podsecurity_names containers = {}, forbidden = {};
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
-        EACH_CONTAINER(c, pod)
-        if (c->security && c->security->capabilities &&
-            collect_forbidden(&c->security->capabilities->add, allowed, arena, &forbidden))
-                add(&containers, arena, c->name);
+        nd_podsecurity_each_container(c,
+                                      pod) if (c->security && c->security->capabilities &&
+                                               collect_forbidden(&c->security->capabilities->add, allowed, arena, &forbidden))
+                nd_podsecurity_names_add(&containers, arena, c->name);
         if (containers.count == 0)
                 return;
         put_added(&detail, &containers, &forbidden);
-        conclude(finding, "non-default capabilities", &detail, arena);
+        nd_podsecurity_conclude(finding, "non-default capabilities", &detail, arena);
 }
 
 static void capabilities_restricted(const struct nd_pod *pod, const char *const *allowed, struct nd_arena *arena,
                                     struct nd_podsecurity_finding *finding) {
-        struct names not_dropping = {}, adding = {}, forbidden = {};
+        struct nd_podsecurity_names not_dropping = {}, adding = {}, forbidden = {};
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
-        EACH_CONTAINER(c, pod) {
+        nd_podsecurity_each_container(c, pod) {
                 const struct nd_capabilities *caps = c->security ? c->security->capabilities : nullptr;
 
                 if (!caps || !nd_texts_have(&caps->drop, "ALL"))
-                        add(&not_dropping, arena, c->name);
+                        nd_podsecurity_names_add(&not_dropping, arena, c->name);
                 if (caps && collect_forbidden(&caps->add, allowed, arena, &forbidden))
-                        add(&adding, arena, c->name);
+                        nd_podsecurity_names_add(&adding, arena, c->name);
         }
         if (not_dropping.count == 0 && adding.count == 0)
                 return;
         if (not_dropping.count > 0) {
-                put_containers(&detail, &not_dropping);
+                nd_podsecurity_put_containers(&detail, &not_dropping);
                 nd_text_add(&detail, " must set securityContext.capabilities.drop=[\"ALL\"]");
         }
         if (not_dropping.count > 0 && adding.count > 0)
                 nd_text_add(&detail, "; ");
         if (adding.count > 0)
                 put_added(&detail, &adding, &forbidden);
-        conclude(finding, "unrestricted capabilities", &detail, arena);
+        nd_podsecurity_conclude(finding, "unrestricted capabilities", &detail, arena);
 }
 
-/* --- the host's namespaces, directories, ports, addresses --- */
+/* ---- the host's namespaces, directories, ports, addresses ---- */
 
 static void host_namespaces(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                             struct nd_podsecurity_finding *finding) {
-        struct names used = {};
+        struct nd_podsecurity_names used = {};
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         if (pod->spec.host_network)
-                add(&used, arena, "hostNetwork=true");
+                nd_podsecurity_names_add(&used, arena, "hostNetwork=true");
         if (pod->spec.host_pid)
-                add(&used, arena, "hostPID=true");
+                nd_podsecurity_names_add(&used, arena, "hostPID=true");
         if (pod->spec.host_ipc)
-                add(&used, arena, "hostIPC=true");
+                nd_podsecurity_names_add(&used, arena, "hostIPC=true");
         if (used.count == 0)
                 return;
-        put_list(&detail, &used, "");
-        conclude(finding, "host namespaces", &detail, arena);
+        nd_podsecurity_put_names(&detail, &used, "");
+        nd_podsecurity_conclude(finding, "host namespaces", &detail, arena);
 }
 
 static void host_path_volumes(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                               struct nd_podsecurity_finding *finding) {
-        struct names volumes = {};
+        struct nd_podsecurity_names volumes = {};
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_list_each(volume, &pod->spec.volumes) if (volume->sources & nd_volume_bit(ND_VOLUME_HOST_PATH))
-                add(&volumes, arena, volume->name);
+                nd_podsecurity_names_add(&volumes, arena, volume->name);
         if (volumes.count == 0)
                 return;
-        nd_text_add(&detail, plural("volume ", "volumes ", volumes.count));
-        put_list(&detail, &volumes, "\"");
-        conclude(finding, "hostPath volumes", &detail, arena);
+        nd_text_add(&detail, nd_podsecurity_plural("volume ", "volumes ", volumes.count));
+        nd_podsecurity_put_names(&detail, &volumes, "\"");
+        nd_podsecurity_conclude(finding, "hostPath volumes", &detail, arena);
 }
 
 static void host_ports(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                        struct nd_podsecurity_finding *finding) {
-        struct names containers = {}, ports = {};
+        struct nd_podsecurity_names containers = {}, ports = {};
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
-        EACH_CONTAINER(c, pod) {
+        nd_podsecurity_each_container(c, pod) {
                 size_t before = ports.count;
 
-                nd_list_each(port, &c->ports) if (port->host_port.value != 0)
-                        add(&ports, arena, nd_arena_format(arena, "%lld", (long long) port->host_port.value));
+                nd_list_each(port, &c->ports) if (port->host_port.value != 0) nd_podsecurity_names_add(
+                        &ports, arena, nd_arena_format(arena, "%lld", (long long) port->host_port.value));
                 if (ports.count > before)
-                        add(&containers, arena, c->name);
+                        nd_podsecurity_names_add(&containers, arena, c->name);
         }
         if (containers.count == 0)
                 return;
-        make_set(&ports);
-        put_containers(&detail, &containers);
-        nd_text_addf(&detail, " %s %s ", plural("uses", "use", containers.count),
-                     plural("hostPort", "hostPorts", ports.count));
-        put_list(&detail, &ports, "");
-        conclude(finding, "hostPort", &detail, arena);
+        nd_podsecurity_names_unite(&ports);
+        nd_podsecurity_put_containers(&detail, &containers);
+        nd_text_addf(&detail, " %s %s ", nd_podsecurity_plural("uses", "use", containers.count),
+                     nd_podsecurity_plural("hostPort", "hostPorts", ports.count));
+        nd_podsecurity_put_names(&detail, &ports, "");
+        nd_podsecurity_conclude(finding, "hostPort", &detail, arena);
 }
 
-static bool collect_hosts(const struct nd_handler *handler, struct nd_arena *arena, struct names *hosts) {
+static bool collect_hosts(const struct nd_handler *handler, struct nd_arena *arena, struct nd_podsecurity_names *hosts) {
         size_t before = hosts->count;
 
         if (handler && handler->http && nd_or_empty(handler->http->host)[0] != '\0')
-                add(hosts, arena, handler->http->host);
+                nd_podsecurity_names_add(hosts, arena, handler->http->host);
         if (handler && handler->tcp && nd_or_empty(handler->tcp->host)[0] != '\0')
-                add(hosts, arena, handler->tcp->host);
+                nd_podsecurity_names_add(hosts, arena, handler->tcp->host);
         return hosts->count > before;
 }
 
 static void host_probes(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                         struct nd_podsecurity_finding *finding) {
-        struct names containers = {}, hosts = {};
+        struct nd_podsecurity_names containers = {}, hosts = {};
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
-        EACH_CONTAINER(c, pod) {
+        nd_podsecurity_each_container(c, pod) {
                 bool bad = collect_hosts(c->liveness, arena, &hosts);
 
                 bad |= collect_hosts(c->readiness, arena, &hosts);
@@ -285,20 +151,21 @@ static void host_probes(const struct nd_pod *pod, [[maybe_unused]] const char *c
                 bad |= c->lifecycle && collect_hosts(c->lifecycle->post_start, arena, &hosts);
                 bad |= c->lifecycle && collect_hosts(c->lifecycle->pre_stop, arena, &hosts);
                 if (bad)
-                        add(&containers, arena, c->name);
+                        nd_podsecurity_names_add(&containers, arena, c->name);
         }
         if (containers.count == 0)
                 return;
-        make_set(&containers);
-        make_set(&hosts);
-        put_containers(&detail, &containers);
-        nd_text_addf(&detail, " %s %s ", plural("uses", "use", containers.count),
-                     plural("probe or lifecycle host", "probe or lifecycle hosts", hosts.count));
-        put_list(&detail, &hosts, "\"");
-        conclude(finding, "probe or lifecycle host", &detail, arena);
+        nd_podsecurity_names_unite(&containers);
+        nd_podsecurity_names_unite(&hosts);
+        nd_podsecurity_put_containers(&detail, &containers);
+        nd_text_addf(&detail, " %s %s ", nd_podsecurity_plural("uses", "use", containers.count),
+                     nd_podsecurity_plural("probe or lifecycle host", "probe or lifecycle hosts", hosts.count));
+        nd_podsecurity_put_names(&detail, &hosts, "\"");
+        nd_podsecurity_conclude(finding, "probe or lifecycle host", &detail, arena);
 }
 
-/* A volume with several sources is not valid, but can be asked about; then the first of these is named. */
+/* A volume with several sources is not valid, but can be asked about; then the first of these is
+ * named. */
 static const enum nd_volume_source forbidden_types[] = {
         ND_VOLUME_HOST_PATH,
         ND_VOLUME_GCE_PERSISTENT_DISK,
@@ -325,7 +192,7 @@ static const enum nd_volume_source forbidden_types[] = {
 
 static void restricted_volumes(const struct nd_pod *pod, const char *const *allowed, struct nd_arena *arena,
                                struct nd_podsecurity_finding *finding) {
-        struct names volumes = {}, types = {};
+        struct nd_podsecurity_names volumes = {}, types = {};
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_list_each(volume, &pod->spec.volumes) {
@@ -333,256 +200,104 @@ static void restricted_volumes(const struct nd_pod *pod, const char *const *allo
                 bool good = false;
 
                 for (size_t i = 0; i < ND_VOLUME_SOURCES; i++)
-                        if (volume->sources & nd_volume_bit(i) && is_in(allowed, nd_volume_source_names[i]))
+                        if (volume->sources & nd_volume_bit(i) && nd_podsecurity_is_in(allowed, nd_volume_source_names[i]))
                                 good = true;
                 if (good)
                         continue;
                 for (size_t i = nd_count_of(forbidden_types); i-- > 0;)
                         if (volume->sources & nd_volume_bit(forbidden_types[i]))
                                 type = nd_volume_source_names[forbidden_types[i]];
-                add(&volumes, arena, volume->name);
-                add(&types, arena, type);
+                nd_podsecurity_names_add(&volumes, arena, volume->name);
+                nd_podsecurity_names_add(&types, arena, type);
         }
         if (volumes.count == 0)
                 return;
-        make_set(&types);
-        nd_text_add(&detail, plural("volume ", "volumes ", volumes.count));
-        put_list(&detail, &volumes, "\"");
-        nd_text_addf(&detail, " %s %s ", plural("uses", "use", volumes.count),
-                     plural("restricted volume type", "restricted volume types", types.count));
-        put_list(&detail, &types, "\"");
-        conclude(finding, "restricted volume types", &detail, arena);
+        nd_podsecurity_names_unite(&types);
+        nd_text_add(&detail, nd_podsecurity_plural("volume ", "volumes ", volumes.count));
+        nd_podsecurity_put_names(&detail, &volumes, "\"");
+        nd_text_addf(&detail, " %s %s ", nd_podsecurity_plural("uses", "use", volumes.count),
+                     nd_podsecurity_plural("restricted volume type", "restricted volume types", types.count));
+        nd_podsecurity_put_names(&detail, &types, "\"");
+        nd_podsecurity_conclude(finding, "restricted volume types", &detail, arena);
 }
 
-/* --- one flag of a container --- */
+/* ---- one flag of a container ---- */
 
 static void privileged(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                        struct nd_podsecurity_finding *finding) {
-        struct names containers = {};
+        struct nd_podsecurity_names containers = {};
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
-        EACH_CONTAINER(c, pod)
-        if (c->security && c->security->privileged == ND_ON)
-                add(&containers, arena, c->name);
+        nd_podsecurity_each_container(c, pod) if (c->security && c->security->privileged == ND_ON)
+                nd_podsecurity_names_add(&containers, arena, c->name);
         if (containers.count == 0)
                 return;
-        put_containers(&detail, &containers);
+        nd_podsecurity_put_containers(&detail, &containers);
         nd_text_add(&detail, " must not set securityContext.privileged=true");
-        conclude(finding, "privileged", &detail, arena);
+        nd_podsecurity_conclude(finding, "privileged", &detail, arena);
 }
 
 static void privilege_escalation(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                                  struct nd_podsecurity_finding *finding) {
-        struct names containers = {};
+        struct nd_podsecurity_names containers = {};
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
-        EACH_CONTAINER(c, pod)
-        if (!c->security || c->security->allow_privilege_escalation != ND_OFF)
-                add(&containers, arena, c->name);
+        nd_podsecurity_each_container(c, pod) if (!c->security || c->security->allow_privilege_escalation != ND_OFF)
+                nd_podsecurity_names_add(&containers, arena, c->name);
         if (containers.count == 0)
                 return;
-        put_containers(&detail, &containers);
+        nd_podsecurity_put_containers(&detail, &containers);
         nd_text_add(&detail, " must set securityContext.allowPrivilegeEscalation=false");
-        conclude(finding, "allowPrivilegeEscalation != false", &detail, arena);
+        nd_podsecurity_conclude(finding, "allowPrivilegeEscalation != false", &detail, arena);
 }
 
 static void proc_mount(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                        struct nd_podsecurity_finding *finding) {
-        struct names containers = {}, values = {};
+        struct nd_podsecurity_names containers = {}, values = {};
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
-        EACH_CONTAINER(c, pod) {
+        nd_podsecurity_each_container(c, pod) {
                 if (!c->security || !c->security->proc_mount || nd_streq(c->security->proc_mount, "Default"))
                         continue;
-                add(&containers, arena, c->name);
-                add(&values, arena, c->security->proc_mount);
+                nd_podsecurity_names_add(&containers, arena, c->name);
+                nd_podsecurity_names_add(&values, arena, c->security->proc_mount);
         }
         if (containers.count == 0)
                 return;
-        make_set(&values);
-        put_containers(&detail, &containers);
+        nd_podsecurity_names_unite(&values);
+        nd_podsecurity_put_containers(&detail, &containers);
         nd_text_add(&detail, " must not set securityContext.procMount to ");
-        put_list(&detail, &values, "\"");
-        conclude(finding, "procMount", &detail, arena);
+        nd_podsecurity_put_names(&detail, &values, "\"");
+        nd_podsecurity_conclude(finding, "procMount", &detail, arena);
 }
 
-/* --- SELinux --- */
-
-struct selinux_sins {
-        struct names types;
-        bool user;
-        bool role;
-};
-
-static bool collect_selinux(const struct nd_selinux *options, const char *const *allowed, struct nd_arena *arena,
-                            struct selinux_sins *sins) {
-        bool bad_type, user, role;
-
-        if (!options)
-                return false;
-        bad_type = !is_in(allowed, options->type);
-        user = nd_or_empty(options->user)[0] != '\0';
-        role = nd_or_empty(options->role)[0] != '\0';
-        if (bad_type)
-                add(&sins->types, arena, options->type);
-        sins->user |= user;
-        sins->role |= role;
-        return bad_type || user || role;
-}
-
-static void selinux(const struct nd_pod *pod, const char *const *allowed, struct nd_arena *arena,
-                    struct nd_podsecurity_finding *finding) {
-        struct selinux_sins sins = {};
-        bool pod_is_bad = pod->spec.security && collect_selinux(pod->spec.security->selinux, allowed, arena, &sins);
-        struct names containers = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
-
-        EACH_CONTAINER(c, pod)
-        if (c->security && collect_selinux(c->security->selinux, allowed, arena, &sins))
-                add(&containers, arena, c->name);
-        if (!pod_is_bad && containers.count == 0)
-                return;
-        make_set(&sins.types);
-        put_setters(&detail, pod_is_bad, &containers);
-        nd_text_add(&detail, " set forbidden securityContext.seLinuxOptions: ");
-        if (sins.types.count > 0) {
-                nd_text_add(&detail, plural("type ", "types ", sins.types.count));
-                put_list(&detail, &sins.types, "\"");
-        }
-        if (sins.user)
-                nd_text_addf(&detail, "%suser may not be set", sins.types.count > 0 ? "; " : "");
-        if (sins.role)
-                nd_text_addf(&detail, "%srole may not be set", sins.types.count > 0 || sins.user ? "; " : "");
-        conclude(finding, "seLinuxOptions", &detail, arena);
-}
-
-/* --- seccomp --- */
-
-static bool seccomp_annotation_is_good(const char *value) {
-        return nd_streq(value, "runtime/default") || nd_streq(value, "docker/default") || nd_has_prefix(value, "localhost/");
-}
-
-static void collect_annotation(const struct nd_pod *pod, const char *key, struct nd_arena *arena, struct names *forbidden) {
-        const char *value = nd_pairs_get(&pod->metadata.annotations, key);
-
-        if (!value || seccomp_annotation_is_good(value))
-                return;
-        nd_autofree char *quoted = nd_quote(value);
-
-        add(forbidden, arena, nd_arena_format(arena, "%s=%s", key, quoted));
-}
-
-static void seccomp_annotations(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
-                                struct nd_podsecurity_finding *finding) {
-        struct names forbidden = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
-
-        collect_annotation(pod, "seccomp.security.alpha.kubernetes.io/pod", arena, &forbidden);
-        EACH_CONTAINER(c, pod)
-        collect_annotation(pod,
-                           nd_arena_format(arena, "container.seccomp.security.alpha.kubernetes.io/%s", nd_or_empty(c->name)),
-                           arena, &forbidden);
-        if (forbidden.count == 0)
-                return;
-        make_set(&forbidden);
-        nd_text_add(&detail, plural("forbidden annotation ", "forbidden annotations ", forbidden.count));
-        put_list(&detail, &forbidden, "");
-        conclude(finding, "seccompProfile", &detail, arena);
-}
-
-static bool seccomp_is_good(const struct nd_profile *profile) {
-        return nd_streq(nd_or_empty(profile->type), "Localhost") || nd_streq(nd_or_empty(profile->type), "RuntimeDefault");
-}
-
-/* Who sets a bad profile, and who is left with none. */
-struct seccomp_sins {
-        bool pod;
-        struct names containers;
-        struct names values;
-        struct names without;
-};
-
-static void collect_seccomp(const struct nd_pod *pod, struct nd_arena *arena, struct seccomp_sins *sins) {
-        const struct nd_profile *of_pod = pod->spec.security ? pod->spec.security->seccomp : nullptr;
-
-        sins->pod = of_pod && !seccomp_is_good(of_pod);
-        if (sins->pod)
-                add(&sins->values, arena, of_pod->type);
-        EACH_CONTAINER(c, pod) {
-                const struct nd_profile *profile = c->security ? c->security->seccomp : nullptr;
-
-                if (profile && !seccomp_is_good(profile)) {
-                        add(&sins->containers, arena, c->name);
-                        add(&sins->values, arena, profile->type);
-                } else if (!profile && (!of_pod || sins->pod)) {
-                        add(&sins->without, arena, c->name);
-                }
-        }
-        make_set(&sins->values);
-}
-
-static bool conclude_bad_seccomp(const struct seccomp_sins *sins, struct nd_arena *arena,
-                                 struct nd_podsecurity_finding *finding) {
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
-
-        if (!sins->pod && sins->containers.count == 0)
-                return false;
-        put_setters(&detail, sins->pod, &sins->containers);
-        nd_text_add(&detail, " must not set securityContext.seccompProfile.type to ");
-        put_list(&detail, &sins->values, "\"");
-        conclude(finding, "seccompProfile", &detail, arena);
-        return true;
-}
-
-static void seccomp_baseline(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
-                             struct nd_podsecurity_finding *finding) {
-        struct seccomp_sins sins = {};
-
-        collect_seccomp(pod, arena, &sins);
-        (void) conclude_bad_seccomp(&sins, arena, finding);
-}
-
-static void seccomp_restricted(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
-                               struct nd_podsecurity_finding *finding) {
-        struct seccomp_sins sins = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
-
-        collect_seccomp(pod, arena, &sins);
-        if (conclude_bad_seccomp(&sins, arena, finding) || sins.without.count == 0)
-                return;
-        nd_text_add(&detail, "pod or ");
-        put_containers(&detail, &sins.without);
-        nd_text_add(&detail, " must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\"");
-        conclude(finding, "seccompProfile", &detail, arena);
-}
-
-/* --- users --- */
+/* ---- users ---- */
 
 static void run_as_non_root(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                             struct nd_podsecurity_finding *finding) {
         enum nd_switch of_pod = pod->spec.security ? pod->spec.security->run_as_non_root : ND_UNSET;
-        struct names explicit = {}, implicit = {};
+        struct nd_podsecurity_names explicit = {}, implicit = {};
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
-        EACH_CONTAINER(c, pod) {
+        nd_podsecurity_each_container(c, pod) {
                 enum nd_switch own = c->security ? c->security->run_as_non_root : ND_UNSET;
 
                 if (own == ND_OFF)
-                        add(&explicit, arena, c->name);
+                        nd_podsecurity_names_add(&explicit, arena, c->name);
                 else if (own == ND_UNSET && of_pod != ND_ON)
-                        add(&implicit, arena, c->name);
+                        nd_podsecurity_names_add(&implicit, arena, c->name);
         }
         if (of_pod == ND_OFF || explicit.count > 0) {
-                put_setters(&detail, of_pod == ND_OFF, &explicit);
+                nd_podsecurity_put_setters(&detail, of_pod == ND_OFF, &explicit);
                 nd_text_add(&detail, " must not set securityContext.runAsNonRoot=false");
         } else if (implicit.count > 0) {
                 nd_text_add(&detail, "pod or ");
-                put_containers(&detail, &implicit);
+                nd_podsecurity_put_containers(&detail, &implicit);
                 nd_text_add(&detail, " must set securityContext.runAsNonRoot=true");
         } else {
                 return;
         }
-        conclude(finding, "runAsNonRoot != true", &detail, arena);
+        nd_podsecurity_conclude(finding, "runAsNonRoot != true", &detail, arena);
 }
 
 static bool is_root(struct nd_int user) {
@@ -592,54 +307,53 @@ static bool is_root(struct nd_int user) {
 static void run_as_user(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                         struct nd_podsecurity_finding *finding) {
         bool pod_is_bad = pod->spec.security && is_root(pod->spec.security->run_as_user);
-        struct names containers = {};
+        struct nd_podsecurity_names containers = {};
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
-        EACH_CONTAINER(c, pod)
-        if (c->security && is_root(c->security->run_as_user))
-                add(&containers, arena, c->name);
+        nd_podsecurity_each_container(c, pod) if (c->security && is_root(c->security->run_as_user))
+                nd_podsecurity_names_add(&containers, arena, c->name);
         if (!pod_is_bad && containers.count == 0)
                 return;
-        put_setters(&detail, pod_is_bad, &containers);
+        nd_podsecurity_put_setters(&detail, pod_is_bad, &containers);
         nd_text_add(&detail, " must not set runAsUser=0");
-        conclude(finding, "runAsUser=0", &detail, arena);
+        nd_podsecurity_conclude(finding, "runAsUser=0", &detail, arena);
 }
 
-/* --- the rest --- */
+/* ---- the rest ---- */
 
 static void sysctls(const struct nd_pod *pod, const char *const *allowed, struct nd_arena *arena,
                     struct nd_podsecurity_finding *finding) {
-        struct names forbidden = {};
+        struct nd_podsecurity_names forbidden = {};
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         if (!pod->spec.security)
                 return;
-        nd_list_each(sysctl, &pod->spec.security->sysctls) if (!is_in(allowed, sysctl->name))
-                add(&forbidden, arena, sysctl->name);
+        nd_list_each(sysctl, &pod->spec.security->sysctls) if (!nd_podsecurity_is_in(allowed, sysctl->name))
+                nd_podsecurity_names_add(&forbidden, arena, sysctl->name);
         if (forbidden.count == 0)
                 return;
-        put_list(&detail, &forbidden, "");
-        conclude(finding, "forbidden sysctls", &detail, arena);
+        nd_podsecurity_put_names(&detail, &forbidden, "");
+        nd_podsecurity_conclude(finding, "forbidden sysctls", &detail, arena);
 }
 
 static void windows_host_process(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                                  struct nd_podsecurity_finding *finding) {
         const struct nd_pod_context *context = pod->spec.security;
         bool pod_is_bad = context && context->windows && context->windows->host_process == ND_ON;
-        struct names containers = {};
+        struct nd_podsecurity_names containers = {};
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
-        EACH_CONTAINER(c, pod)
-        if (c->security && c->security->windows && c->security->windows->host_process == ND_ON)
-                add(&containers, arena, c->name);
+        nd_podsecurity_each_container(c, pod) if (c->security && c->security->windows &&
+                                                  c->security->windows->host_process == ND_ON)
+                nd_podsecurity_names_add(&containers, arena, c->name);
         if (!pod_is_bad && containers.count == 0)
                 return;
-        put_setters(&detail, pod_is_bad, &containers);
+        nd_podsecurity_put_setters(&detail, pod_is_bad, &containers);
         nd_text_add(&detail, " must not set securityContext.windowsOptions.hostProcess=true");
-        conclude(finding, "hostProcess", &detail, arena);
+        nd_podsecurity_conclude(finding, "hostProcess", &detail, arena);
 }
 
-/* --- the policy --- */
+/* ---- the policy ---- */
 
 static const char *const default_capabilities[] = {
         "AUDIT_WRITE",      "CHOWN",   "DAC_OVERRIDE", "FOWNER",  "FSETID", "KILL",       "MKNOD",
@@ -667,8 +381,8 @@ static const char *const sysctls_29[] = {SYSCTLS_29, nullptr};
 static const char *const sysctls_32[] = {SYSCTLS_32, nullptr};
 
 /* Baseline checks by id, then restricted ones by id. */
-const struct check podsecurity_checks[] = {
-        {"appArmorProfile", ND_LEVEL_BASELINE, nullptr, {{.from = 0, .run = apparmor}}},
+const struct nd_podsecurity_check nd_podsecurity_checks[] = {
+        {"appArmorProfile", ND_LEVEL_BASELINE, nullptr, {{.from = 0, .run = nd_podsecurity_check_apparmor}}},
         {"capabilities_baseline",
          ND_LEVEL_BASELINE,
          nullptr,
@@ -681,15 +395,17 @@ const struct check podsecurity_checks[] = {
         {"procMount",
          ND_LEVEL_BASELINE,
          nullptr,
-         {{.from = 0, .run = proc_mount}, {.from = 35, .run = proc_mount, .spares = SPARES_USER_NAMESPACE}}},
+         {{.from = 0, .run = proc_mount}, {.from = 35, .run = proc_mount, .spares = ND_PODSECURITY_SPARES_USERNS}}},
         {"seLinuxOptions",
          ND_LEVEL_BASELINE,
          nullptr,
-         {{.from = 0, .run = selinux, .allowed = selinux_types_0}, {.from = 31, .run = selinux, .allowed = selinux_types_31}}},
+         {{.from = 0, .run = nd_podsecurity_check_selinux, .allowed = selinux_types_0},
+          {.from = 31, .run = nd_podsecurity_check_selinux, .allowed = selinux_types_31}}},
         {"seccompProfile_baseline",
          ND_LEVEL_BASELINE,
          nullptr,
-         {{.from = 0, .run = seccomp_annotations}, {.from = 19, .run = seccomp_baseline}}},
+         {{.from = 0, .run = nd_podsecurity_check_seccomp_annotations},
+          {.from = 19, .run = nd_podsecurity_check_seccomp_baseline}}},
         {"sysctls",
          ND_LEVEL_BASELINE,
          nullptr,
@@ -702,12 +418,13 @@ const struct check podsecurity_checks[] = {
         {"allowPrivilegeEscalation",
          ND_LEVEL_RESTRICTED,
          nullptr,
-         {{.from = 8, .run = privilege_escalation}, {.from = 25, .run = privilege_escalation, .spares = SPARES_WINDOWS}}},
+         {{.from = 8, .run = privilege_escalation},
+          {.from = 25, .run = privilege_escalation, .spares = ND_PODSECURITY_SPARES_WINDOWS}}},
         {"capabilities_restricted",
          ND_LEVEL_RESTRICTED,
          "capabilities_baseline",
          {{.from = 22, .run = capabilities_restricted, .allowed = bind_service},
-          {.from = 25, .run = capabilities_restricted, .allowed = bind_service, .spares = SPARES_WINDOWS}}},
+          {.from = 25, .run = capabilities_restricted, .allowed = bind_service, .spares = ND_PODSECURITY_SPARES_WINDOWS}}},
         {"procMount_restricted", ND_LEVEL_RESTRICTED, "procMount", {{.from = 35, .run = proc_mount}}},
         {"restrictedVolumes",
          ND_LEVEL_RESTRICTED,
@@ -716,14 +433,15 @@ const struct check podsecurity_checks[] = {
         {"runAsNonRoot",
          ND_LEVEL_RESTRICTED,
          nullptr,
-         {{.from = 0, .run = run_as_non_root}, {.from = 35, .run = run_as_non_root, .spares = SPARES_USER_NAMESPACE}}},
+         {{.from = 0, .run = run_as_non_root}, {.from = 35, .run = run_as_non_root, .spares = ND_PODSECURITY_SPARES_USERNS}}},
         {"runAsUser",
          ND_LEVEL_RESTRICTED,
          nullptr,
-         {{.from = 23, .run = run_as_user}, {.from = 35, .run = run_as_user, .spares = SPARES_USER_NAMESPACE}}},
+         {{.from = 23, .run = run_as_user}, {.from = 35, .run = run_as_user, .spares = ND_PODSECURITY_SPARES_USERNS}}},
         {"seccompProfile_restricted",
          ND_LEVEL_RESTRICTED,
          "seccompProfile_baseline",
-         {{.from = 19, .run = seccomp_restricted}, {.from = 25, .run = seccomp_restricted, .spares = SPARES_WINDOWS}}},
+         {{.from = 19, .run = nd_podsecurity_check_seccomp_restricted},
+          {.from = 25, .run = nd_podsecurity_check_seccomp_restricted, .spares = ND_PODSECURITY_SPARES_WINDOWS}}},
         {},
 };

@@ -5,26 +5,26 @@
 
 #include "policy/podsecurity-checks.h"
 
-static const struct check_revision *revision_at(const struct check *check, uint64_t minor) {
-        const struct check_revision *newest = nullptr;
+static const struct nd_podsecurity_revision *revision_at(const struct nd_podsecurity_check *check, uint64_t minor) {
+        const struct nd_podsecurity_revision *newest = nullptr;
 
-        for (const struct check_revision *r = check->revisions; r->run; r++)
+        for (const struct nd_podsecurity_revision *r = check->revisions; r->run; r++)
                 if (r->from <= minor)
                         newest = r;
         return newest;
 }
 
 /* A restricted check stands in for the baseline check that it is stricter than. */
-static bool is_overridden(const struct check *check, uint64_t minor) {
-        for (const struct check *other = podsecurity_checks; other->id; other++)
+static bool is_overridden(const struct nd_podsecurity_check *check, uint64_t minor) {
+        for (const struct nd_podsecurity_check *other = nd_podsecurity_checks; other->id; other++)
                 if (other->overrides && nd_streq(other->overrides, check->id) && revision_at(other, minor))
                         return true;
         return false;
 }
 
-static bool is_spared(const struct check_revision *revision, const struct nd_pod *pod) {
-        return (revision->spares & SPARES_WINDOWS && nd_pod_is_windows(pod)) ||
-               (revision->spares & SPARES_USER_NAMESPACE && nd_pod_has_user_namespace(pod));
+static bool is_spared(const struct nd_podsecurity_revision *revision, const struct nd_pod *pod) {
+        return (revision->spares & ND_PODSECURITY_SPARES_WINDOWS && nd_pod_is_windows(pod)) ||
+               (revision->spares & ND_PODSECURITY_SPARES_USERNS && nd_pod_has_user_namespace(pod));
 }
 
 void nd_podsecurity_evaluate(const struct nd_podsecurity_rule *rule, const struct nd_pod *pod, struct nd_arena *arena,
@@ -33,8 +33,8 @@ void nd_podsecurity_evaluate(const struct nd_podsecurity_rule *rule, const struc
         uint64_t minor = newest ? ND_PODSECURITY_NEWEST : rule->version.minor;
 
         ret->count = 0;
-        for (const struct check *check = podsecurity_checks; check->id; check++) {
-                const struct check_revision *revision = revision_at(check, minor);
+        for (const struct nd_podsecurity_check *check = nd_podsecurity_checks; check->id; check++) {
+                const struct nd_podsecurity_revision *revision = revision_at(check, minor);
                 struct nd_podsecurity_finding finding = {.check = check->id};
 
                 if (!revision || check->level > rule->level || is_spared(revision, pod))
