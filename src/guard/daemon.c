@@ -26,9 +26,9 @@ enum {
 #define NEWS_US (1 * ND_SECOND_US)
 #define RELIST_US (10 * ND_SECOND_US)
 
-static void look_for_news(struct guard *guard);
+static void look_for_news(struct guard_daemon *guard);
 
-static struct guard_table *table_of(struct guard *guard, enum guard_kind kind) {
+static struct guard_table *table_of(struct guard_daemon *guard, enum guard_kind kind) {
         switch (kind) {
         case GUARD_KIND_CONSTRAINT:
                 return &guard->store.constraints;
@@ -53,7 +53,7 @@ static struct guard_table *table_of(struct guard *guard, enum guard_kind kind) {
 }
 
 static void on_begin(void *userdata) {
-        struct guard_watched *w = userdata;
+        struct guard_watch *w = userdata;
 
         guard_table_begin(table_of(w->guard, w->kind));
 }
@@ -65,7 +65,7 @@ static void on_allocator(const char *what, const struct nd_error *error, [[maybe
                 nd_log(ND_LOG_INFO, what);
 }
 
-static void start_allocator(struct guard *guard) {
+static void start_allocator(struct guard_daemon *guard) {
         if (guard->config.allocate)
                 guard->allocator = guard_allocator_new(&(struct guard_allocator_settings) {.api = guard->api,
                                                                                            .store = &guard->store,
@@ -75,8 +75,8 @@ static void start_allocator(struct guard *guard) {
 }
 
 static void on_put(yyjson_val *object, void *userdata) {
-        struct guard_watched *w = userdata;
-        struct guard *guard = w->guard;
+        struct guard_watch *w = userdata;
+        struct guard_daemon *guard = w->guard;
 
         w->complained = false;
         switch (w->kind) {
@@ -86,7 +86,7 @@ static void on_put(yyjson_val *object, void *userdata) {
         case GUARD_KIND_NAMESPACE:
                 guard_store_put_namespace(&guard->store, object);
                 if (guard->allocator)
-                        guard_allocator_look(guard->allocator);
+                        guard_allocator_wake(guard->allocator);
                 break;
         case GUARD_KIND_NODE:
                 guard_store_put_node(&guard->store, object);
@@ -111,8 +111,8 @@ static void on_put(yyjson_val *object, void *userdata) {
 }
 
 static void on_removed(yyjson_val *object, void *userdata) {
-        struct guard_watched *w = userdata;
-        struct guard *guard = w->guard;
+        struct guard_watch *w = userdata;
+        struct guard_daemon *guard = w->guard;
 
         if (w->kind == GUARD_KIND_ROLE || w->kind == GUARD_KIND_CLUSTER_ROLE)
                 guard_rbac_remove_role(&guard->rbac, w->kind == GUARD_KIND_ROLE ? GUARD_SCOPE_NAMESPACE : GUARD_SCOPE_CLUSTER,
@@ -126,7 +126,7 @@ static void on_removed(yyjson_val *object, void *userdata) {
 
 /* Said once, until something comes again: it is tried for as long as it takes. */
 static void on_trouble(const struct nd_error *error, void *userdata) {
-        struct guard_watched *w = userdata;
+        struct guard_watch *w = userdata;
 
         if (!w->complained)
                 nd_log(ND_LOG_WARNING, "watch is interrupted", nd_field("path", w->path),
@@ -139,7 +139,7 @@ static void on_complaint(const char *kind, const char *name, const struct nd_err
                nd_field("error", nd_error_text(error)));
 }
 
-static char *path_of(const struct guard *guard, enum guard_kind kind) {
+static char *path_of(const struct guard_daemon *guard, enum guard_kind kind) {
         static const char *const paths[GUARD_KINDS] = {
                 [GUARD_KIND_NAMESPACE] = "/api/v1/namespaces",
                 [GUARD_KIND_NODE] = "/api/v1/nodes",
@@ -161,10 +161,10 @@ static bool is_of_bindings(enum guard_kind kind) {
         return kind == GUARD_KIND_BINDING || kind == GUARD_KIND_CLUSTER_BINDING;
 }
 
-static void start_watch(struct guard *guard, enum guard_kind kind) {
-        struct guard_watched *w = &guard->watched[kind];
+static void start_watch(struct guard_daemon *guard, enum guard_kind kind) {
+        struct guard_watch *w = &guard->watched[kind];
 
-        *w = (struct guard_watched) {.guard = guard, .kind = kind, .path = path_of(guard, kind)};
+        *w = (struct guard_watch) {.guard = guard, .kind = kind, .path = path_of(guard, kind)};
         w->watch = nd_api_watch_new(
                 guard->api, &(struct nd_api_watch_settings) {
                                     .path = w->path,
@@ -179,37 +179,37 @@ static void start_watch(struct guard *guard, enum guard_kind kind) {
 }
 
 /* Bindings follow when roles are known: most of them are to roles that are of no interest here, and are not kept. */
-static void start_watches(struct guard *guard, bool bindings) {
+static void start_watches(struct guard_daemon *guard, bool bindings) {
         for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++)
                 if (is_of_bindings(kind) == bindings && !guard->watched[kind].watch)
                         start_watch(guard, kind);
-        guard->news_listing = guard->rbac.news;
+        guard->news_listing = guard->rbac.role_generation;
 }
 
-static bool is_synced(const struct guard *guard, enum guard_kind kind) {
+static bool is_synced(const struct guard_daemon *guard, enum guard_kind kind) {
         return guard->watched[kind].watch && nd_api_watch_is_synced(guard->watched[kind].watch);
 }
 
-static bool is_listed(const struct guard *guard, enum guard_kind kind) {
+static bool is_listed(const struct guard_daemon *guard, enum guard_kind kind) {
         return is_synced(guard, kind) && !nd_api_watch_is_listing(guard->watched[kind].watch);
 }
 
 static int on_relist([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
-        struct guard *guard = userdata;
+        struct guard_daemon *guard = userdata;
 
         guard->relisted_us = nd_clock_us();
-        guard->news_listing = guard->rbac.news;
+        guard->news_listing = guard->rbac.role_generation;
         for (enum guard_kind kind = GUARD_KIND_BINDING; kind <= GUARD_KIND_CLUSTER_BINDING; kind++)
                 nd_api_watch_relist(guard->watched[kind].watch);
         return 0;
 }
 
 /* Roles that grant something have come: bindings to them were left out. Soon, so that many are served at once, but not all the time. */
-static void look_for_news(struct guard *guard) {
+static void look_for_news(struct guard_daemon *guard) {
         uint64_t since = nd_clock_us() - guard->relisted_us, wait;
         int enabled = SD_EVENT_OFF;
 
-        if (guard->rbac.news == guard->news_listing || !is_synced(guard, GUARD_KIND_BINDING) ||
+        if (guard->rbac.role_generation == guard->news_listing || !is_synced(guard, GUARD_KIND_BINDING) ||
             !is_synced(guard, GUARD_KIND_CLUSTER_BINDING))
                 return;
         if (sd_event_source_get_enabled(guard->relister, &enabled) >= 0 && enabled != SD_EVENT_OFF)
@@ -220,7 +220,7 @@ static void look_for_news(struct guard *guard) {
 }
 
 static void on_listed(void *userdata) {
-        struct guard_watched *w = userdata;
+        struct guard_watch *w = userdata;
 
         guard_table_listed(table_of(w->guard, w->kind));
         w->complained = false;
@@ -230,7 +230,7 @@ static void on_listed(void *userdata) {
             is_listed(w->guard, GUARD_KIND_CLUSTER_BINDING))
                 w->guard->news_listed = w->guard->news_listing;
         look_for_news(w->guard);
-        if (!w->guard->announced && guard_is_ready(w->guard)) {
+        if (!w->guard->announced && guard_watches_are_ready(w->guard)) {
                 w->guard->announced = true;
                 nd_log(ND_LOG_INFO, "ready");
                 (void) sd_notify(false, "READY=1");
@@ -238,47 +238,47 @@ static void on_listed(void *userdata) {
         }
 }
 
-bool guard_is_ready(const struct guard *guard) {
+bool guard_watches_are_ready(const struct guard_daemon *guard) {
         for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++)
                 if (!is_synced(guard, kind))
                         return false;
-        return guard_is_current(guard);
+        return guard_watches_are_current(guard);
 }
 
-bool guard_is_current(const struct guard *guard) {
+bool guard_watches_are_current(const struct guard_daemon *guard) {
         return nd_api_watch_is_current(guard->watched[GUARD_KIND_NAMESPACE].watch) &&
                nd_api_watch_is_current(guard->watched[GUARD_KIND_CONSTRAINT].watch);
 }
 
-bool guard_has_fresh_rbac(const struct guard *guard) {
+bool guard_watches_have_fresh_rbac(const struct guard_daemon *guard) {
         for (enum guard_kind kind = GUARD_KIND_ROLE; kind <= GUARD_KIND_CLUSTER_BINDING; kind++)
                 if (!guard->watched[kind].watch || !nd_api_watch_is_fresh(guard->watched[kind].watch))
                         return false;
         return true;
 }
 
-bool guard_has_whole_rbac(const struct guard *guard) {
-        return guard->rbac.news == guard->news_listed;
+bool guard_watches_have_whole_rbac(const struct guard_daemon *guard) {
+        return guard->rbac.role_generation == guard->news_listed;
 }
 
 static void answer_plain(struct guard_exchange *exchange, unsigned status, const char *text) {
-        guard_exchange_answer(exchange, status, "text/plain", text, strlen(text));
+        guard_exchange_respond(exchange, status, "text/plain", text, strlen(text));
 }
 
-static void answer_metrics(const struct guard *guard, struct guard_exchange *exchange) {
+static void answer_metrics(const struct guard_daemon *guard, struct guard_exchange *exchange) {
         nd_autotext text = ND_TEXT(METRICS_BYTES);
 
         guard_metrics_print(&guard->metrics, &text);
         guard_metrics_value(&text, "nodens_guard_ready", "gauge", "Whether every list was read and reviews are answered.",
-                            guard_is_ready(guard));
+                            guard_watches_are_ready(guard));
         guard_metrics_value(&text, "nodens_guard_current", "gauge",
-                            "Whether namespaces and constraints are known to be current.", guard_is_current(guard));
+                            "Whether namespaces and constraints are known to be current.", guard_watches_are_current(guard));
         guard_metrics_value(&text, "nodens_guard_rbac_fresh", "gauge", "Whether the index of RBAC is relied upon.",
-                            guard_has_fresh_rbac(guard));
+                            guard_watches_have_fresh_rbac(guard));
         guard_metrics_value(&text, "nodens_guard_leads", "gauge", "Whether this guard gives namespaces their ranges.",
                             guard->allocator && guard_allocator_leads(guard->allocator));
         guard_metrics_value(&text, "nodens_guard_access_reviews_total", "counter",
-                            "Rights that the API server was asked about.", guard_rights_asked(guard->rights));
+                            "Rights that the API server was asked about.", guard_access_reviews_sent(guard->rights));
         guard_metrics_value(&text, "nodens_guard_clients_refused_total", "counter",
                             "Requests that were refused for want of a client certificate.",
                             guard_server_refused(guard->server));
@@ -286,7 +286,7 @@ static void answer_metrics(const struct guard *guard, struct guard_exchange *exc
                             guard->store.constraints.map.count);
         guard_metrics_value(&text, "nodens_guard_namespaces", "gauge", "Namespaces that are known.",
                             guard->store.namespaces.map.count);
-        guard_exchange_answer(exchange, 200, "text/plain; version=0.0.4", nd_text_get(&text), text.length);
+        guard_exchange_respond(exchange, 200, "text/plain; version=0.0.4", nd_text_get(&text), text.length);
 }
 
 /* The kubelet's probes have no certificate. They get one word, which says nothing about the cluster. */
@@ -323,8 +323,8 @@ static const struct route *route_of(const char *path) {
 }
 
 /* Said when it begins and when it ends. */
-static void note_staleness(struct guard *guard) {
-        bool stale = guard->announced && !guard_is_current(guard);
+static void note_staleness(struct guard_daemon *guard) {
+        bool stale = guard->announced && !guard_watches_are_current(guard);
 
         if (stale && !guard->stale)
                 nd_log(ND_LOG_WARNING,
@@ -335,25 +335,26 @@ static void note_staleness(struct guard *guard) {
         guard->stale = stale;
 }
 
-static void on_review(struct guard *guard, struct guard_exchange *exchange, const struct route *route) {
-        if (!guard_is_ready(guard))
+static void on_review(struct guard_daemon *guard, struct guard_exchange *exchange, const struct route *route) {
+        if (!guard_watches_are_ready(guard))
                 answer_plain(exchange, 503, "not ready\n");
         else if (route->flow == GUARD_FLOW_POD_SECURITY)
-                guard_podsecurity_begin(guard, exchange, route->mode == GUARD_MODE_ENFORCE);
+                guard_podsecurity_webhook_handle(guard, exchange, route->mode == GUARD_MODE_ENFORCE);
         else
-                guard_review_begin(guard, exchange, route->flow == GUARD_FLOW_VALIDATE, route->mode);
+                guard_scc_webhook_handle(guard, exchange, route->flow == GUARD_FLOW_VALIDATE, route->mode);
 }
 
 static void on_request(struct guard_exchange *exchange, void *userdata) {
         const char *method = guard_exchange_method(exchange), *path = guard_exchange_path(exchange);
         const struct route *route = route_of(path);
-        struct guard *guard = userdata;
+        struct guard_daemon *guard = userdata;
 
         note_staleness(guard);
         if (nd_streq(path, "/healthz") || nd_streq(path, "/livez"))
                 answer_plain(exchange, 200, "ok\n");
         else if (nd_streq(path, "/readyz"))
-                answer_plain(exchange, guard_is_ready(guard) ? 200 : 503, guard_is_ready(guard) ? "ok\n" : "not ready\n");
+                answer_plain(exchange, guard_watches_are_ready(guard) ? 200 : 503,
+                             guard_watches_are_ready(guard) ? "ok\n" : "not ready\n");
         else if (nd_streq(path, "/metrics"))
                 answer_metrics(guard, exchange);
         else if (!route)
@@ -365,13 +366,13 @@ static void on_request(struct guard_exchange *exchange, void *userdata) {
 }
 
 static void on_answered(const char *path, uint64_t microseconds, void *userdata) {
-        struct guard *guard = userdata;
+        struct guard_daemon *guard = userdata;
 
         if (route_of(path))
                 guard_metrics_time(&guard->metrics, microseconds);
 }
 
-static void warn_about_clients(const struct guard *guard) {
+static void warn_about_clients(const struct guard_daemon *guard) {
         if (!guard_config_authenticates(&guard->config))
                 nd_log(ND_LOG_WARNING,
                        "clients are not authenticated (no clientCA): every peer that reaches the port can read the names and security "
@@ -379,7 +380,7 @@ static void warn_about_clients(const struct guard *guard) {
                        nd_field("address", guard->config.address));
 }
 
-static struct nd_error *start_server(struct guard *guard) {
+static struct nd_error *start_server(struct guard_daemon *guard) {
         nd_cleanup(guard_certificate_texts_done) struct guard_certificate_texts texts = {};
         const struct guard_config *config = &guard->config;
 
@@ -411,7 +412,7 @@ static struct nd_error *start_server(struct guard *guard) {
 }
 
 /* Of the machine's or pod's name and a number that nobody else draws. */
-static struct nd_error *name_guard(struct guard *guard) {
+static struct nd_error *name_guard(struct guard_daemon *guard) {
         char host[65] = "";
         uint64_t number;
 
@@ -422,19 +423,19 @@ static struct nd_error *name_guard(struct guard *guard) {
         return nullptr;
 }
 
-static struct nd_error *start_client(struct guard *guard) {
+static struct nd_error *start_client(struct guard_daemon *guard) {
         nd_cleanup(nd_kubeconfig_done) struct nd_kubeconfig cluster = {};
 
         nd_try(nd_kubeconfig_find(guard->config.kubeconfig, &cluster));
         nd_try(nd_api_new(guard->loop, &cluster, &guard->api));
-        guard->rights = guard_rights_new(guard->api, guard->config.group);
+        guard->rights = guard_access_reviews_new(guard->api, guard->config.group);
         guard->namespace = nd_strdup(guard->config.namespace                                         ? guard->config.namespace
                                      : cluster.token_file && cluster.namespace && *cluster.namespace ? cluster.namespace
                                                                                                      : "nodens-system");
         return name_guard(guard);
 }
 
-struct nd_error *guard_start(struct guard *guard) {
+struct nd_error *guard_daemon_start(struct guard_daemon *guard) {
         int r = sd_event_default(&guard->loop);
 
         (void) signal(SIGPIPE, SIG_IGN); /* a client that is gone is an error of its connection alone */
@@ -461,7 +462,7 @@ struct nd_error *guard_start(struct guard *guard) {
         return start_server(guard);
 }
 
-void guard_done(struct guard *guard) {
+void guard_daemon_done(struct guard_daemon *guard) {
         guard_certificate_done(&guard->certificate);
         sd_event_source_disable_unref(guard->relister);
         for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++) {
@@ -474,7 +475,7 @@ void guard_done(struct guard *guard) {
         guard_server_free(guard->server);
         free(guard->identity);
         free(guard->namespace);
-        guard_rights_free(guard->rights);
+        guard_access_reviews_free(guard->rights);
         nd_api_free(guard->api);
         guard_store_done(&guard->store);
         guard_rbac_done(&guard->rbac);

@@ -4,15 +4,15 @@
 
 #include <systemd/sd-event.h>
 
-#include "guard/allocator.h"
-#include "guard/certificate.h"
-#include "guard/config.h"
-#include "guard/metrics.h"
-#include "guard/rbac.h"
-#include "guard/review.h"
-#include "guard/rights.h"
-#include "guard/server.h"
-#include "guard/store.h"
+#include "guard/access/access-review.h"
+#include "guard/access/rbac.h"
+#include "guard/cluster/allocator.h"
+#include "guard/core/config.h"
+#include "guard/core/metrics.h"
+#include "guard/core/review.h"
+#include "guard/core/store.h"
+#include "guard/server/certificate.h"
+#include "guard/server/server.h"
 #include "net/api-watch.h"
 
 enum guard_kind { /* what is watched */
@@ -27,54 +27,57 @@ enum guard_kind { /* what is watched */
                   GUARD_KINDS,
 };
 
-struct guard;
+struct guard_daemon;
 
-struct guard_watched {
-        struct guard *guard;
+struct guard_watch {
+        struct guard_daemon *guard;
         enum guard_kind kind;
         char *path;
         struct nd_api_watch *watch;
         bool complained; /* of the trouble that it is in */
 };
 
-struct guard {
+struct guard_daemon {
         struct guard_config config;
         sd_event *loop;
         struct nd_api *api;
         struct guard_store store;
         struct guard_rbac rbac;
-        struct guard_rights *rights;
+        struct guard_access_reviews *rights;
         struct guard_allocator *allocator; /* nullptr: not configured, or lists are being read */
         char *identity;                    /* unlike any other guard's */
         char *namespace;                   /* of what guards share */
-        struct guard_watched watched[GUARD_KINDS];
+        struct guard_watch watched[GUARD_KINDS];
         struct guard_server *server;
         struct guard_certificate certificate;
         struct guard_metrics metrics;
         sd_event_source *relister; /* of bindings, when roles have come to grant something */
         uint64_t news_listing,
-                news_listed; /* rbac.news at the beginning of the bindings' list that is read, and of the last */
+                news_listed; /* rbac.role_generation at the beginning of the bindings' list that is read, and of the last */
         uint64_t relisted_us;
         bool announced; /* that all lists were read */
         bool stale;     /* was complained about */
 };
 
-[[nodiscard]] struct nd_error *guard_start(struct guard *guard); /* config is set */
-void guard_done(struct guard *guard);
+[[nodiscard]] struct nd_error *guard_daemon_start(struct guard_daemon *guard); /* config is set */
+void guard_daemon_done(struct guard_daemon *guard);
 
-bool guard_is_ready(const struct guard *guard);   /* all lists were read, and what decides is current */
-bool guard_is_current(const struct guard *guard); /* namespaces and constraints are */
-bool guard_has_fresh_rbac(const struct guard *guard);
-bool guard_has_whole_rbac(const struct guard *guard); /* no binding is missing because its role was of no interest */
+bool guard_watches_are_ready(const struct guard_daemon *guard);   /* all lists were read, and what decides is current */
+bool guard_watches_are_current(const struct guard_daemon *guard); /* namespaces and constraints are */
+bool guard_watches_have_fresh_rbac(const struct guard_daemon *guard);
+bool guard_watches_have_whole_rbac(
+        const struct guard_daemon *guard); /* no binding is missing because its role was of no interest */
 
 /* A review as it comes: false when it cannot be read, which is answered and counted then. And its end: written, answered and counted
  * (review-exchange.c). */
-bool guard_review_take(struct guard *guard, struct guard_exchange *exchange, struct nd_arena *arena, struct guard_review *ret);
-void guard_review_end(struct guard *guard, struct guard_exchange *exchange, enum guard_flow flow,
-                      const struct guard_review *review, const struct guard_answer *answer);
+bool guard_webhook_receive(struct guard_daemon *guard, struct guard_exchange *exchange, struct nd_arena *arena,
+                           struct guard_review *ret);
+void guard_webhook_respond(struct guard_daemon *guard, struct guard_exchange *exchange, enum guard_flow flow,
+                           const struct guard_review *review, const struct guard_response *answer);
 
 /* One review, from its bytes to its answer (reviews.c). */
-void guard_review_begin(struct guard *guard, struct guard_exchange *exchange, bool validating, enum guard_mode mode);
+void guard_scc_webhook_handle(struct guard_daemon *guard, struct guard_exchange *exchange, bool validating,
+                              enum guard_mode mode);
 
 /* The same of pod security (podsecurity-reviews.c). */
-void guard_podsecurity_begin(struct guard *guard, struct guard_exchange *exchange, bool enforces);
+void guard_podsecurity_webhook_handle(struct guard_daemon *guard, struct guard_exchange *exchange, bool enforces);

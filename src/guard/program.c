@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "guard/daemon.h"
-#include "guard/manifest.h"
+#include "guard/install/install-manifest.h"
 #include "sys/file.h"
 
 enum {
@@ -110,12 +110,12 @@ static void tune_memory(void) {
 }
 
 static struct nd_error *serve(const struct serve_settings *settings) {
-        nd_cleanup(guard_done) struct guard guard = {};
+        nd_cleanup(guard_daemon_done) struct guard_daemon guard = {};
         int r;
 
         tune_memory();
         nd_try(guard_config_read(settings->config, &guard.config));
-        nd_try(guard_start(&guard));
+        nd_try(guard_daemon_start(&guard));
         r = sd_event_loop(guard.loop);
         (void) sd_notify(false, "STOPPING=1");
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "event loop") : nullptr;
@@ -130,15 +130,15 @@ static int run_serve(void *settings, [[maybe_unused]] int operand_count, [[maybe
         return report(error);
 }
 
-static struct nd_error *print_part(const char *name, const struct guard_manifest_settings *settings) {
+static struct nd_error *print_part(const char *name, const struct guard_install_settings *settings) {
         nd_autotext text = ND_TEXT(MANIFEST_BYTES);
 
-        for (enum guard_manifest_part part = 0; part < GUARD_MANIFEST_PARTS; part++)
-                if (nd_streq(name, guard_manifest_names[part])) {
-                        if (part == GUARD_MANIFEST_NETWORK && !settings->api_servers)
+        for (enum guard_install_part part = 0; part < GUARD_INSTALL_PARTS; part++)
+                if (nd_streq(name, guard_install_part_names[part])) {
+                        if (part == GUARD_INSTALL_NETWORK && !settings->api_servers)
                                 return nd_error_new(ND_INVALID, 0,
                                                     "network needs --api-servers: a policy that lets everything in is none");
-                        guard_manifest_write(part, settings, &text);
+                        guard_install_manifest_write(part, settings, &text);
                         (void) fputs(nd_text_get(&text), stdout);
                         return nullptr;
                 }
@@ -148,12 +148,12 @@ static struct nd_error *print_part(const char *name, const struct guard_manifest
 static struct nd_error *print_parts(const struct manifest_settings *settings, int count, char **parts) {
         nd_cleanup(guard_config_done) struct guard_config config = {};
         nd_autofree char *ca = nullptr;
-        struct guard_manifest_settings manifest;
+        struct guard_install_settings manifest;
 
         nd_try(guard_config_read(settings->config, &config));
         if (settings->ca_file)
                 nd_try(nd_file_read_kernel(settings->ca_file, CA_BYTES, &ca));
-        manifest = (struct guard_manifest_settings) {
+        manifest = (struct guard_install_settings) {
                 .group = config.group,
                 .namespace = settings->namespace ? settings->namespace : "nodens-system",
                 .service = settings->service ? settings->service : "nodens-guard",

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "guard/rbac.h"
+#include "guard/access/rbac.h"
 
 enum {
         LINE = 8 << 20,

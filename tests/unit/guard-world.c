@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "guard/manifest.h"
+#include "guard/install/install-manifest.h"
 
 static void put(struct guard_world *world, yyjson_val *object) {
         yyjson_val *kind = yyjson_obj_get(object, "kind");
@@ -44,8 +44,8 @@ void guard_world_make(struct guard_world *ret) {
         guard_standards_init(&ret->standards);
         ret->store.standards = &ret->standards;
         guard_rbac_init(&ret->rbac, "security.nodens.io");
-        guard_manifest_write(GUARD_MANIFEST_CONSTRAINTS, &(struct guard_manifest_settings) {.group = "security.nodens.io"},
-                             &text);
+        guard_install_manifest_write(GUARD_INSTALL_CONSTRAINTS,
+                                     &(struct guard_install_settings) {.group = "security.nodens.io"}, &text);
         for (rest = text.bytes; rest; rest = next) {
                 next = strstr(rest, "\n---\n");
                 if (next) {

@@ -2,9 +2,9 @@
 /* guard-world.h - a store with the default constraints, as a cluster would have them from the guard's own manifest */
 #pragma once
 
-#include "guard/rbac.h"
-#include "guard/standards.h"
-#include "guard/store.h"
+#include "guard/access/rbac.h"
+#include "guard/core/standards.h"
+#include "guard/core/store.h"
 
 struct guard_world {
         struct guard_store store;

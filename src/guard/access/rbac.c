@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rbac.c - see rbac.h
+ *
+ * Theory of operation
+ *   A question comes with a subject, its groups and a namespace. Bindings are therefore found by where they hold and for whom: for
+ *   each of the subject's names there are two places to look, the namespace and the whole cluster. What is found there is followed to its
+ *   role, by name and at the time of the question: so a role may change under its bindings.
+ * Invariant  every binding in @bindings stands once under each of its subjects in @bound, and nothing else does. */
+#include "guard/access/rbac.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/vector.h"
+#include "net/api-objects.h"
+
+#define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
+#define NESTED(type, json, member, sort, shape)                                                                               \
+        {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member), .of = &(shape)}
+#define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
+
+enum {
+        KEY_BYTES = 2048,
+        SUBJECTS = 10000, /* of one binding */
+};
+
+#define RESOURCE "securitycontextconstraints"
+
+struct wire_rule {
+        struct nd_texts verbs;
+        struct nd_texts groups;
+        struct nd_texts resources;
+        struct nd_texts names;
+};
+
+struct wire_role {
+        nd_list(struct wire_rule) rules;
+};
+
+struct wire_reference {
+        const char *kind;
+        const char *name;
+};
+
+struct wire_subject {
+        const char *kind;
+        const char *name;
+        const char *namespace;
+};
+
+struct wire_binding {
+        struct wire_reference role;
+        nd_list(struct wire_subject) subjects;
+};
+
+static const struct nd_shape_field rule_fields[] = {
+        FIELD(wire_rule, "verbs", verbs, TEXTS),
+        FIELD(wire_rule, "apiGroups", groups, TEXTS),
+        FIELD(wire_rule, "resources", resources, TEXTS),
+        FIELD(wire_rule, "resourceNames", names, TEXTS),
+        {},
+};
+static const struct nd_shape rule_shape = SHAPE(wire_rule, rule_fields);
+static const struct nd_shape_field role_fields[] = {NESTED(wire_role, "rules", rules, LIST, rule_shape), {}};
+static const struct nd_shape role_shape = SHAPE(wire_role, role_fields);
+static const struct nd_shape_field reference_fields[] = {
+        FIELD(wire_reference, "kind", kind, TEXT),
+        FIELD(wire_reference, "name", name, TEXT),
+        {},
+};
+static const struct nd_shape reference_shape = SHAPE(wire_reference, reference_fields);
+static const struct nd_shape_field subject_fields[] = {
+        FIELD(wire_subject, "kind", kind, TEXT),
+        FIELD(wire_subject, "name", name, TEXT),
+        FIELD(wire_subject, "namespace", namespace, TEXT),
+        {},
+};
+static const struct nd_shape subject_shape = SHAPE(wire_subject, subject_fields);
+static const struct nd_shape_field binding_fields[] = {
+        NESTED(wire_binding, "roleRef", role, INLINE, reference_shape),
+        NESTED(wire_binding, "subjects", subjects, LIST, subject_shape),
+        {},
+};
+static const struct nd_shape binding_shape = SHAPE(wire_binding, binding_fields);
+
+struct role {
+        struct guard_entry entry;
+        bool any; /* every constraint */
+        nd_vector(char *) names;
+};
+
+/* One subject of a binding. The places in @bound are lists of these. */
+struct link {
+        struct binding *binding;
+        struct link *next;
+        const char *place; /* the map's own key */
+};
+
+struct binding { /* in one piece: there may be tens of thousands */
+        struct guard_entry entry;
+        enum guard_scope role_scope;
+        uint32_t count;
+        char *role; /* its key, behind the links */
+        struct link links[];
+};
+
+/* "NAMESPACE/NAME", "/NAME" without one. Neither may hold a slash. */
+static char *key_of(yyjson_val *object, enum guard_scope scope) {
+        return nd_format("%s/%s", scope == GUARD_SCOPE_CLUSTER ? "" : nd_api_namespace(object), nd_api_name(object));
+}
+
+static void drop_role(void *entry, void *userdata) {
+        struct guard_rbac *rbac = userdata;
+        struct role *role = entry;
+
+        rbac->changes++;
+        nd_vector_each (name, &role->names)
+                free(*name);
+        nd_vector_done(&role->names);
+        free(role);
+}
+
+static void unbind(struct guard_rbac *rbac, struct link *link) {
+        struct link *first = nd_map_get(&rbac->bound, link->place);
+
+        if (first == link && !link->next) {
+                (void) nd_map_remove(&rbac->bound, link->place);
+                return;
+        }
+        if (first == link) {
+                (void) nd_map_put(&rbac->bound, link->place, link->next);
+                return;
+        }
+        for (; first; first = first->next)
+                if (first->next == link) {
+                        first->next = link->next;
+                        return;
+                }
+}
+
+static void bind_at(struct guard_rbac *rbac, const char *place, struct binding *binding) {
+        struct link *link = &binding->links[binding->count];
+
+        for (uint32_t i = 0; i < binding->count; i++)
+                if (nd_streq(binding->links[i].place, place))
+                        return; /* a subject that stands in it twice */
+        *link = (struct link) {.binding = binding, .next = nd_map_get(&rbac->bound, place)};
+        (void) nd_map_put(&rbac->bound, place, link);
+        link->place = nd_map_key(&rbac->bound, place);
+        binding->count++;
+}
+
+static void drop_binding(void *entry, void *userdata) {
+        struct guard_rbac *rbac = userdata;
+        struct binding *binding = entry;
+
+        rbac->changes++;
+        for (uint32_t i = 0; i < binding->count; i++)
+                unbind(rbac, &binding->links[i]);
+        free(binding);
+}
+
+void guard_rbac_init(struct guard_rbac *rbac, const char *group) {
+        *rbac = (struct guard_rbac) {.group = group};
+        for (enum guard_scope scope = 0; scope < GUARD_SCOPES; scope++) {
+                rbac->roles[scope] = (struct guard_table) {.drop = drop_role, .userdata = rbac};
+                rbac->bindings[scope] = (struct guard_table) {.drop = drop_binding, .userdata = rbac};
+        }
+}
+
+void guard_rbac_done(struct guard_rbac *rbac) {
+        for (enum guard_scope scope = 0; scope < GUARD_SCOPES; scope++) {
+                guard_table_done(&rbac->roles[scope]);
+                guard_table_done(&rbac->bindings[scope]);
+        }
+        nd_map_done(&rbac->bound);
+}
+
+static bool has_or_star(const struct nd_texts *texts, const char *text) {
+        return nd_texts_have(texts, "*") || nd_texts_have(texts, text);
+}
+
+static void keep_rule(const struct guard_rbac *rbac, const struct wire_rule *rule, struct role *role) {
+        if (!has_or_star(&rule->verbs, "use") || !has_or_star(&rule->groups, rbac->group) ||
+            !has_or_star(&rule->resources, RESOURCE))
+                return;
+        role->any |= rule->names.count == 0;
+        for (size_t i = 0; i < rule->names.count; i++)
+                nd_vector_push(&role->names, nd_strdup(rule->names.items[i]));
+}
+
+void guard_rbac_put_role(struct guard_rbac *rbac, enum guard_scope scope, yyjson_val *object) {
+        nd_autofree char *key = key_of(object, scope);
+        struct wire_role wire = {};
+        struct role *role;
+        nd_autoarena arena = {};
+        nd_autoerror struct nd_error *error = nd_shape_decode(&role_shape, object, &arena, &wire);
+
+        rbac->changes++;
+        role = nd_new(struct role);
+        if (!error)
+                nd_list_each(rule, &wire.rules) keep_rule(rbac, rule, role);
+        if (role->any || role->names.count > 0) {
+                rbac->role_generation += !nd_map_has(&rbac->roles[scope].map, key);
+                guard_table_put(&rbac->roles[scope], key, &role->entry);
+                return;
+        }
+        guard_table_remove(&rbac->roles[scope], key);
+        drop_role(role, rbac);
+}
+
+void guard_rbac_remove_role(struct guard_rbac *rbac, enum guard_scope scope, yyjson_val *object) {
+        nd_autofree char *key = key_of(object, scope);
+
+        guard_table_remove(&rbac->roles[scope], key);
+}
+
+/* Where a subject's bindings stand; nullptr for a subject that nobody can be. */
+static char *place_of(const struct wire_subject *subject, const char *namespace) {
+        const char *kind = nd_or_empty(subject->kind), *name = nd_or_empty(subject->name), *own;
+
+        if (nd_streq(kind, "User"))
+                return nd_format("%s/u:%s", namespace, name);
+        if (nd_streq(kind, "Group"))
+                return nd_format("%s/g:%s", namespace, name);
+        own = nd_or_empty(subject->namespace)[0] != '\0' ? subject->namespace : namespace;
+        if (nd_streq(kind, "ServiceAccount") && *own)
+                return nd_format("%s/u:system:serviceaccount:%s:%s", namespace, own, name);
+        return nullptr;
+}
+
+void guard_rbac_put_binding(struct guard_rbac *rbac, enum guard_scope scope, yyjson_val *object) {
+        nd_autofree char *key = key_of(object, scope);
+        const char *namespace = scope == GUARD_SCOPE_CLUSTER ? "" : nd_api_namespace(object);
+        struct wire_binding wire = {};
+        nd_autofree char *role = nullptr;
+        enum guard_scope role_scope;
+        struct binding *binding;
+        nd_autoarena arena = {};
+        nd_autoerror struct nd_error *error = nd_shape_decode(&binding_shape, object, &arena, &wire);
+
+        rbac->changes++;
+        guard_table_remove(&rbac->bindings[scope], key);
+        if (error || wire.subjects.count > SUBJECTS)
+                return; /* then the API server is asked */
+        role_scope = nd_streq(nd_or_empty(wire.role.kind), "ClusterRole") ? GUARD_SCOPE_CLUSTER : GUARD_SCOPE_NAMESPACE;
+        role = nd_format("%s/%s", role_scope == GUARD_SCOPE_CLUSTER ? "" : namespace, nd_or_empty(wire.role.name));
+        if (!nd_map_has(&rbac->roles[role_scope].map, role))
+                return; /* it grants nothing that is asked about here */
+        binding = nd_calloc(1, sizeof *binding + wire.subjects.count * sizeof(struct link) + strlen(role) + 1);
+        binding->role_scope = role_scope;
+        binding->role = memcpy(&binding->links[wire.subjects.count], role, strlen(role) + 1);
+        nd_list_each(subject, &wire.subjects) {
+                nd_autofree char *place = place_of(subject, namespace);
+
+                if (place)
+                        bind_at(rbac, place, binding);
+        }
+        guard_table_put(&rbac->bindings[scope], key, &binding->entry);
+}
+
+void guard_rbac_remove_binding(struct guard_rbac *rbac, enum guard_scope scope, yyjson_val *object) {
+        nd_autofree char *key = key_of(object, scope);
+
+        guard_table_remove(&rbac->bindings[scope], key);
+}
+
+/* ---- the question */
+
+static bool role_grants(const struct guard_rbac *rbac, const struct binding *binding, const char *constraint) {
+        const struct role *role = nd_map_get(&rbac->roles[binding->role_scope].map, binding->role);
+
+        if (!role || role->any)
+                return role != nullptr;
+        nd_vector_each (name, &role->names)
+                if (nd_streq(*name, constraint))
+                        return true;
+        return false;
+}
+
+static bool is_granted_at(const struct guard_rbac *rbac, const char *namespace, char kind, const char *name,
+                          const char *constraint) {
+        char place[KEY_BYTES];
+        const struct link *link;
+
+        if ((size_t) snprintf(place, sizeof place, "%s/%c:%s", namespace, kind, name) >= sizeof place)
+                return false;
+        for (link = nd_map_get(&rbac->bound, place); link; link = link->next)
+                if (role_grants(rbac, link->binding, constraint))
+                        return true;
+        return false;
+}
+
+bool guard_rbac_allows(const struct guard_rbac *rbac, const struct guard_subject *subject, const char *namespace,
+                       const char *constraint) {
+        const char *const scopes[] = {"", namespace};
+
+        for (size_t i = 0; i < nd_count_of(scopes); i++) {
+                if (is_granted_at(rbac, scopes[i], 'u', subject->name, constraint))
+                        return true;
+                for (size_t g = 0; g < subject->groups.count; g++)
+                        if (is_granted_at(rbac, scopes[i], 'g', subject->groups.items[g], constraint))
+                                return true;
+        }
+        return false;
+}

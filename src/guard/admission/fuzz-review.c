@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An AdmissionReview, in a world of the default constraints: every one that can be read is decided in both phases, and the answer is JSON;
+ * nothing is patched that is refused, and nothing in the validating phase. */
+#include <string.h>
+
+#include <unit/fuzz.h>
+#include <unit/guard-world.h>
+
+#include "guard/admission/scc-admission.h"
+#include "guard/core/standards.h"
+
+enum {
+        CEILING = 1 << 18,
+};
+
+static struct guard_world world;
+
+static void make_world(void) {
+        static bool made;
+
+        if (made)
+                return;
+        made = true;
+        guard_world_make(&world);
+        guard_world_tell(
+                &world,
+                "{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"n\",\"labels\":{\"security.nodens.io/constraints\":\"enforce\"},"
+                "\"annotations\":{\"openshift.io/sa.scc.uid-range\":\"1000650000/10000\",\"openshift.io/sa.scc.mcs\":\"s0:c26,c5\"}}}");
+        guard_world_tell(
+                &world,
+                "{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"w\",\"labels\":{\"pod-security.nodens.io/enforce\":\"restricted\","
+                "\"pod-security.nodens.io/audit\":\"baseline\",\"pod-security.nodens.io/warn-version\":\"x\"}}}");
+        guard_world_tell(
+                &world,
+                "{\"kind\":\"Node\",\"metadata\":{\"name\":\"a\"},\"status\":{\"runtimeHandlers\":[{\"name\":\"\",\"features\":"
+                "{\"userNamespaces\":true}}]}}");
+}
+
+static void check_answer(const struct guard_response *answer, const struct guard_review *review) {
+        nd_autotext text = ND_TEXT(32 << 20);
+        nd_autoerror struct nd_error *error = nullptr;
+        nd_autojson doc = nullptr;
+        nd_autojson patch = nullptr;
+
+        guard_response_write(answer, review->uid, &text);
+        error = nd_json_parse(nd_text_get(&text), text.length, 32 << 20, &doc);
+        fuzz_require(!error);
+        if (!answer->patch)
+                return;
+        fuzz_require(answer->allowed);
+        error = nd_json_parse(answer->patch, strlen(answer->patch), 32 << 20, &patch);
+        fuzz_require(!error && yyjson_is_arr(yyjson_doc_get_root(patch)));
+}
+
+static void decide(const struct guard_review *review, enum guard_phase phase, enum guard_mode hook_mode, bool yes,
+                   struct nd_arena *arena) {
+        nd_cleanup(guard_admission_done) struct guard_admission a = {.store = &world.store,
+                                                                     .rbac = &world.rbac,
+                                                                     .rbac_is_fresh = true,
+                                                                     .window = ND_SCC_WINDOW,
+                                                                     .phase = phase,
+                                                                     .hook_mode = hook_mode,
+                                                                     .review = review,
+                                                                     .arena = arena};
+        struct guard_response answer = {};
+
+        for (int round = 0; round < 3; round++) {
+                guard_admission_decide(&a, &answer);
+                nd_vector_each (question, &a.questions) {
+                        question->answered = true;
+                        question->allowed = yes;
+                }
+        }
+        check_answer(&answer, review);
+        fuzz_require(phase == GUARD_MUTATING || !answer.patch);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        nd_autoarena arena = {};
+        nd_autoerror struct nd_error *error = nullptr;
+        struct guard_review review;
+        struct guard_response answer;
+
+        if (size > CEILING)
+                return 0;
+        make_world();
+        error = guard_review_decode((const char *) data, size, &arena, &review);
+        if (error)
+                return 0;
+        for (int yes = 0; yes < 2; yes++)
+                for (enum guard_mode mode = GUARD_MODE_OFF; mode <= GUARD_MODE_ENFORCE; mode++) {
+                        decide(&review, GUARD_MUTATING, mode, yes, &arena);
+                        decide(&review, GUARD_VALIDATING, mode, yes, &arena);
+                }
+        guard_podsecurity_decide(&world.standards, &world.store, &review, &arena, &answer);
+        check_answer(&answer, &review);
+        fuzz_require(!answer.patch);
+        return 0;
+}

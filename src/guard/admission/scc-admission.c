@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admit.c - see admit.h
+ *
+ *      what comes              mutating                         validating
+ *      a new pod               filled by the first constraint   must fit a constraint as it is
+ *      a mirror pod            nothing                          must fit as it is: the kubelet's group may use `privileged`
+ *      other metadata          nothing                          passes, but for our own annotations
+ *      another spec, resize    nothing                          must fit as it is
+ *      ephemeral containers    they are filled                  must fit as it is
+ *      exec, attach            nothing                          the live pod must fit a constraint of the user as it is
+ *
+ * The mode is the stricter one of the namespace's label, as the watch told it, and of the hook's path: the API server chose that hook by the
+ * label that it knows.
+ * Exec and attach fill nothing in: what a running pod leaves open is as its image has it, root for instance. The constraint that is recorded
+ * on a pod is tried first, and has no other weight: annotations are written by others where nothing is enforced.
+ * In a namespace that only warns nothing is filled and nothing refused, and the validating phase says what would be. */
+#include "guard/admission/scc-admission.h"
+
+#include "guard/admission/patch.h"
+
+#define MIRROR "kubernetes.io/config.mirror"
+
+void guard_admission_done(struct guard_admission *admission) {
+        nd_arena_done(&admission->decision);
+        nd_vector_done(&admission->questions);
+}
+
+static bool is_connect(const struct guard_review *review) {
+        return review->operation == GUARD_CONNECT;
+}
+
+/* Reviews that end before policy: not of pods, or of a kind that changes nothing. */
+static bool is_none_of_ours(const struct guard_admission *a) {
+        const struct guard_review *review = a->review;
+
+        if (!nd_streq(review->resource, "pods") || *review->group || review->operation == GUARD_DELETE)
+                return true;
+        if (is_connect(review))
+                return a->phase == GUARD_MUTATING ||
+                       (!nd_streq(review->subresource, "exec") && !nd_streq(review->subresource, "attach"));
+        if (!review->pod)
+                return false; /* is refused */
+        return nd_streq(review->subresource, "status") || nd_streq(review->subresource, "binding") ||
+               nd_streq(review->subresource, "eviction");
+}
+
+static enum guard_mode mode_of(const struct guard_admission *a, const struct guard_namespace *namespace) {
+        return a->hook_mode > namespace->mode ? a->hook_mode : namespace->mode;
+}
+
+enum guard_admission_need guard_admission_needs(const struct guard_admission *a) {
+        const struct guard_namespace *namespace;
+
+        if (is_none_of_ours(a))
+                return GUARD_ADMISSION_NEEDS_NOTHING;
+        namespace = guard_store_namespace(a->store, a->review->namespace);
+        if (!namespace)
+                return GUARD_ADMISSION_NEEDS_NAMESPACE;
+        return is_connect(a->review) && mode_of(a, namespace) != GUARD_MODE_OFF && !a->live ? GUARD_ADMISSION_NEEDS_POD
+                                                                                            : GUARD_ADMISSION_NEEDS_NOTHING;
+}
+
+bool guard_admission_is_open(const struct guard_admission *a) {
+        nd_vector_each (question, &a->questions)
+                if (!question->answered)
+                        return true;
+        return false;
+}
+
+/* ---- who may use what */
+
+static bool is_listed(const struct nd_scc *scc, const struct guard_subject *subject) {
+        if (nd_texts_have(&scc->users, subject->name))
+                return true;
+        for (size_t i = 0; i < subject->groups.count; i++)
+                if (nd_texts_have(&scc->groups, subject->groups.items[i]))
+                        return true;
+        return false;
+}
+
+static bool is_known_to_be_allowed(const struct guard_admission *a, const struct nd_scc *scc,
+                                   const struct guard_subject *subject) {
+        return is_listed(scc, subject) ||
+               (a->rbac_is_fresh && guard_rbac_allows(a->rbac, subject, a->review->namespace, scc->metadata.name));
+}
+
+/* Questions of the last decision that nobody asked: with what is known now they may be none any more. */
+static void drop_unanswered(struct guard_admission *a) {
+        size_t kept = 0;
+
+        nd_vector_each (question, &a->questions)
+                if (question->answered)
+                        a->questions.items[kept++] = *question;
+        a->questions.count = kept;
+        a->raised = 0;
+}
+
+static bool may_raise(const struct guard_admission *a) {
+        return a->questions.count < GUARD_ACCESS_CHECKS && (a->batch == 0 || a->raised < a->batch);
+}
+
+/* What the API server said; a question that was not asked yet is noted. */
+static bool is_answered_with_yes(struct guard_admission *a, const struct nd_scc *scc, bool service_account) {
+        nd_vector_each (question, &a->questions)
+                if (question->service_account == service_account && nd_streq(question->constraint, scc->metadata.name))
+                        return question->answered && question->allowed;
+        if (may_raise(a)) {
+                nd_vector_push(&a->questions,
+                               ((struct guard_access_check) {.service_account = service_account,
+                                                             .constraint = nd_arena_strdup(a->arena, scc->metadata.name)}));
+                a->raised++;
+        }
+        return false;
+}
+
+static bool may_use(const struct nd_scc *scc, void *userdata) {
+        struct guard_admission *a = userdata;
+        bool has_account = a->service_account.name != nullptr;
+
+        a->by_service_account = has_account && is_known_to_be_allowed(a, scc, &a->service_account);
+        if (a->by_service_account || is_known_to_be_allowed(a, scc, &a->review->user))
+                return true;
+        if (a->rbac_is_fresh && a->rbac_decides)
+                return false;
+        a->by_service_account = has_account && is_answered_with_yes(a, scc, true);
+        return a->by_service_account || is_answered_with_yes(a, scc, false);
+}
+
+static bool is_open(void *userdata) {
+        return guard_admission_is_open(userdata);
+}
+
+/* The account as which a pod will run. Exec goes by the rights of whoever asks alone. */
+static void set_service_account(struct guard_admission *a, const struct nd_pod *pod) {
+        const char *namespace = a->review->namespace;
+        const char **groups;
+
+        if (a->service_account.name || is_connect(a->review) || nd_or_empty(pod->spec.service_account)[0] == '\0')
+                return;
+        groups = nd_arena_alloc(a->arena, 2, sizeof *groups);
+        groups[0] = "system:serviceaccounts";
+        groups[1] = nd_arena_format(a->arena, "system:serviceaccounts:%s", namespace);
+        a->service_account = (struct guard_subject) {
+                .name = nd_arena_format(a->arena, "system:serviceaccount:%s:%s", namespace, pod->spec.service_account),
+                .uid = "",
+                .groups = {.items = groups, .count = 2}};
+}
+
+/* ---- the choice */
+
+static const char *required_constraint(const struct nd_pod *pod) {
+        const char *ours = nd_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_REQUIRED);
+
+        return nd_or_empty(ours ? ours : nd_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_REQUIRED_OPENSHIFT));
+}
+
+static struct nd_scc_request request_of(struct guard_admission *a, const struct guard_namespace *namespace,
+                                        const struct nd_pod *pod) {
+        struct nd_scc_request request = {.set = guard_store_set(a->store),
+                                         .namespace = {.uid_range = namespace->uid_range,
+                                                       .supplemental_groups = namespace->supplemental_groups,
+                                                       .mcs = namespace->mcs},
+                                         .userns = namespace->userns,
+                                         .may_set_user_namespace =
+                                                 guard_store_offers_user_namespaces(a->store, pod->spec.runtime_class),
+                                         .host_network_gate = a->host_network_gate,
+                                         .window = a->window,
+                                         .may_use = may_use,
+                                         .is_open = is_open,
+                                         .userdata = a};
+
+        if (is_connect(a->review)) {
+                request.userns = ND_SCC_USERNS_ASKED;
+                request.may_set_user_namespace = false;
+        }
+        return request;
+}
+
+/* One constraint instead of all. */
+static struct nd_scc_set set_of_one(struct guard_admission *a, const struct nd_scc *scc) {
+        return nd_scc_set_make(&scc, 1, &a->decision);
+}
+
+static void choose(struct guard_admission *a, const struct nd_scc_request *request, const struct nd_pod *pod,
+                   struct nd_scc_choice *ret) {
+        const char *required = required_constraint(pod), *recorded;
+        struct nd_scc_request narrowed = *request;
+        const struct nd_scc *scc;
+        struct nd_scc_set one;
+
+        if (*required) {
+                scc = guard_store_constraint(a->store, required);
+                if (!scc) {
+                        *ret = (struct nd_scc_choice) {};
+                        ret->refusal = nd_arena_format(&a->decision,
+                                                       "there is no security context constraint '%s', which the pod requires",
+                                                       required);
+                        return;
+                }
+                one = set_of_one(a, scc);
+                narrowed.set = &one;
+                nd_scc_choose(&narrowed, pod, &a->decision, ret);
+                return;
+        }
+        /* What was recorded is likely to fit, and asking it first is all that the record is good for. */
+        recorded = nd_or_empty(nd_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_SCC));
+        scc = request->update && *recorded ? guard_store_constraint(a->store, recorded) : nullptr;
+        if (scc) {
+                one = set_of_one(a, scc);
+                narrowed.set = &one;
+                nd_scc_choose(&narrowed, pod, &a->decision, ret);
+                if (ret->scc)
+                        return;
+                nd_scc_choice_done(ret);
+        }
+        nd_scc_choose(request, pod, &a->decision, ret);
+}
+
+/* A pod that comes before its namespace has its ranges: would it be taken with any? Then it is worth trying again. */
+static bool waits_for_ranges(struct guard_admission *a, const struct nd_scc_request *request, const struct nd_pod *pod) {
+        nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
+        struct nd_scc_request with = *request;
+
+        if (request->namespace.uid_range && request->namespace.mcs)
+                return false;
+        with.namespace = (struct nd_scc_namespace) {.uid_range = "1000000000/10000", .mcs = "s0:c1,c0"};
+        choose(a, &with, pod, &choice);
+        return choice.scc != nullptr;
+}
+
+static void refuse(struct guard_admission *a, const char *text, struct guard_response *answer) {
+        if (is_connect(a->review))
+                text = nd_arena_format(
+                        &a->decision,
+                        "%s operation is not allowed because the pod's security context exceeds your permissions: %s",
+                        a->review->subresource, text);
+        guard_response_deny(answer, 403, "Forbidden", text);
+        guard_response_audit(answer, "refusal", text);
+}
+
+/* ---- phases */
+
+static void enforce(struct guard_admission *a, const struct guard_namespace *namespace, const struct nd_pod *pod,
+                    bool as_it_is, bool ephemeral, struct guard_response *answer) {
+        nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
+        struct nd_scc_request request = request_of(a, namespace, pod);
+        struct nd_pair annotations[2] = {{.key = GUARD_ANNOTATION_SCC}, {.key = GUARD_ANNOTATION_SUBJECT}};
+        bool records = a->phase == GUARD_MUTATING && a->review->operation == GUARD_CREATE;
+
+        request.update = as_it_is || ephemeral;
+        request.ephemeral = ephemeral;
+        choose(a, &request, pod, &choice);
+        if (!choice.scc) {
+                bool retry = !as_it_is && waits_for_ranges(a, &request, pod);
+
+                refuse(a, choice.refusal, answer);
+                if (retry) {
+                        guard_response_deny(answer, 503, "ServiceUnavailable",
+                                            nd_arena_format(&a->decision,
+                                                            "namespace '%s' has no ranges of user IDs yet; try again",
+                                                            a->review->namespace));
+                        answer->retry_s = GUARD_RETRY_SECONDS;
+                }
+                return;
+        }
+        annotations[0].value = choice.scc->metadata.name;
+        annotations[1].value = a->by_service_account ? "serviceaccount" : "user";
+        guard_response_audit(answer, "constraint", choice.scc->metadata.name);
+        guard_response_audit(answer, "subject-type", annotations[1].value);
+        if (a->phase == GUARD_MUTATING)
+                answer->patch = guard_patch_make(pod, choice.pod, annotations, records ? 2 : 0, &a->decision);
+}
+
+static void warn(struct guard_admission *a, const struct guard_namespace *namespace, const struct nd_pod *pod,
+                 struct guard_response *answer) {
+        nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
+        struct nd_scc_request request = request_of(a, namespace, pod);
+
+        if (a->phase == GUARD_MUTATING)
+                return;
+        request.update = a->review->operation == GUARD_UPDATE || is_connect(a->review);
+        choose(a, &request, pod, &choice);
+        if (choice.scc || waits_for_ranges(a, &request, pod))
+                return;
+        guard_response_warn(answer,
+                            nd_arena_format(&a->decision, "would be refused if " GUARD_LABEL_CONSTRAINTS " were enforce: %s",
+                                            choice.refusal));
+        guard_response_audit(answer, "would-refuse", choice.refusal);
+}
+
+/* Annotations that say what we found are ours to write, and what a pod requires is said once. */
+static const char *changed_annotation(const struct guard_review *review) {
+        static const char *const ours[] = {GUARD_ANNOTATION_SCC, GUARD_ANNOTATION_SUBJECT, GUARD_ANNOTATION_REQUIRED,
+                                           GUARD_ANNOTATION_REQUIRED_OPENSHIFT};
+
+        for (size_t i = 0; review->old && i < nd_count_of(ours); i++) {
+                const char *before = nd_pairs_get(&review->old->metadata.annotations, ours[i]);
+                const char *after = nd_pairs_get(&review->pod->metadata.annotations, ours[i]);
+
+                if ((before != nullptr) != (after != nullptr) || (before && !nd_streq(before, after)))
+                        return ours[i];
+        }
+        return nullptr;
+}
+
+static void update(struct guard_admission *a, const struct guard_namespace *namespace, struct guard_response *answer) {
+        const struct guard_review *review = a->review;
+        bool ephemeral = nd_streq(review->subresource, "ephemeralcontainers"), fills = ephemeral && a->phase == GUARD_MUTATING;
+        const char *changed = changed_annotation(review);
+
+        if (changed && mode_of(a, namespace) == GUARD_MODE_ENFORCE) {
+                guard_response_deny(answer, 403, "Forbidden",
+                                    nd_arena_format(&a->decision, "the annotation %s of a pod cannot be changed", changed));
+                return;
+        }
+        if (review->same_spec || (a->phase == GUARD_MUTATING && !ephemeral))
+                return;
+        if (mode_of(a, namespace) == GUARD_MODE_WARN)
+                warn(a, namespace, review->pod, answer);
+        else
+                enforce(a, namespace, review->pod, !fills, fills, answer);
+}
+
+static void create(struct guard_admission *a, const struct guard_namespace *namespace, const struct nd_pod *pod,
+                   struct guard_response *answer) {
+        bool mirror = nd_pairs_get(&pod->metadata.annotations, MIRROR) && !is_connect(a->review);
+
+        if (mirror && a->phase == GUARD_MUTATING)
+                return;
+        if (mode_of(a, namespace) == GUARD_MODE_WARN)
+                warn(a, namespace, pod, answer);
+        else
+                enforce(a, namespace, pod, a->phase == GUARD_VALIDATING, false, answer);
+}
+
+static void decide(struct guard_admission *a, struct guard_response *ret) {
+        const struct guard_namespace *namespace = guard_store_namespace(a->store, a->review->namespace);
+        const struct nd_pod *pod = is_connect(a->review) ? a->live : a->review->pod;
+
+        *ret = (struct guard_response) {.allowed = true};
+        if (is_none_of_ours(a))
+                return;
+        if (!namespace) {
+                guard_response_deny(ret, 503, "ServiceUnavailable", "the namespace is not known yet; try again");
+                ret->retry_s = GUARD_RETRY_SECONDS;
+                return;
+        }
+        if (mode_of(a, namespace) == GUARD_MODE_OFF || (is_connect(a->review) && !pod))
+                return; /* a pod that is not there the API server will miss itself */
+        if (!pod) {
+                guard_response_deny(ret, 400, "BadRequest", "the object is no pod");
+                return;
+        }
+        set_service_account(a, pod);
+        if (a->review->operation == GUARD_UPDATE)
+                update(a, namespace, ret);
+        else
+                create(a, namespace, pod, ret);
+}
+
+void guard_admission_decide(struct guard_admission *a, struct guard_response *ret) {
+        nd_arena_reset(&a->decision);
+        drop_unanswered(a);
+        decide(a, ret);
+        if (!guard_admission_is_open(a))
+                return;
+        nd_arena_done(&a->decision);
+        *ret = (struct guard_response) {};
+}

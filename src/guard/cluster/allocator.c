@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* allocator.c - see allocator.h
+ *
+ * Theory of operation
+ *   Leadership is a Lease that is renewed every @TICK_US. Who does not hold it takes it when it has not changed for @LEASE_SECONDS by the own
+ *   clock. Leadership saves work; it is not what keeps a block from being given twice. That does the record, a ConfigMap with one bit per
+ *   block: it is written with the version that was read, before any namespace is told its block, so of two guards that both think they lead one
+ *   fails and reads it again. The namespace is then patched with the version that was seen, so an annotation of somebody else's is not overwritten.
+ *      @IDLE -> @READING the record -> @WRITING it with blocks for the namespaces that have none -> @TELLING the namespaces -> @IDLE
+ *   A guard that dies between writing and telling leaves bits without a namespace. So do namespaces that are deleted. A sweep while leading
+ *   frees a bit that no namespace had in two sweeps in a row: later than any request of a former leader can arrive.
+ * Invariant  a block is told to a namespace only when its bit is in the record. */
+#include "guard/cluster/allocator.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "guard/cluster/ranges.h"
+#include "net/api-objects.h"
+
+enum {
+        LEASE_SECONDS = 15,
+        BATCH = 200,  /* namespaces per write of the record */
+        AT_ONCE = 20, /* namespaces that are being told: more only wait in a busy API server, all of them too long */
+        PATH_BYTES = 1024,
+        BODY_BYTES = 64 << 10,
+        OBJECT_BYTES = 4 << 20,
+};
+
+#define TICK_US (3 * ND_SECOND_US)
+#define REQUEST_US (5 * ND_SECOND_US)
+#define SWEEP_US (60 * ND_SECOND_US)
+#define LEASE "nodens-guard-ranges"
+#define RECORD "nodens-guard-ranges"
+
+struct errand { /* one namespace that is being told */
+        struct guard_allocator *allocator;
+        char *name;
+        uint32_t block;
+};
+
+struct guard_allocator {
+        struct guard_allocator_settings settings;
+        sd_event_source *timer, *looker;
+        /* the lease */
+        char *seen;        /* what of it changes: holder and time */
+        uint64_t seen_us;  /* since when it is so */
+        uint64_t until_us; /* we lead; 0: we do not */
+        bool asking;
+        /* the record */
+        enum { IDLE, READING, WRITING, TELLING } step;
+        struct guard_ranges ranges, unused; /* unused: at the last sweep */
+        char *version;                      /* of the record; nullptr: to be read */
+        bool dirty;                         /* what is in memory is not what was written */
+        struct nd_map assigned;             /* namespace -> block + 1, from the choice until the store shows it */
+        unsigned telling;
+        size_t told; /* how far in the map this round of telling has come */
+        uint64_t swept_us;
+};
+
+static void work(struct guard_allocator *a);
+
+static void tell_log(struct guard_allocator *a, const char *what, const struct nd_error *error) {
+        if (a->settings.log)
+                a->settings.log(what, error, a->settings.userdata);
+}
+
+bool guard_allocator_leads(const struct guard_allocator *a) {
+        return a->until_us > nd_clock_us();
+}
+
+static void send(struct guard_allocator *a, const char *method, const char *path, const char *body, const char *content_type,
+                 void (*done)(const struct nd_api_answer *answer, void *userdata), void *userdata) {
+        (void) nd_api_send(a->settings.api, &(struct nd_api_request) {.method = method,
+                                                                      .path = path,
+                                                                      .body = body,
+                                                                      .content_type = content_type,
+                                                                      .timeout_us = REQUEST_US,
+                                                                      .ceiling = OBJECT_BYTES,
+                                                                      .done = done,
+                                                                      .userdata = userdata});
+}
+
+static char *path_of(const struct guard_allocator *a, const char *group, const char *resource, const char *name) {
+        return nd_format("%s/namespaces/%s/%s%s%s", group, a->settings.namespace, resource, *name ? "/" : "", name);
+}
+
+static void write_head(struct nd_json_out *out, const char *api, const char *kind, const char *name, const char *version) {
+        nd_json_open(out, nullptr, '{');
+        nd_json_string(out, "apiVersion", api);
+        nd_json_string(out, "kind", kind);
+        nd_json_open(out, "metadata", '{');
+        nd_json_string(out, "name", name);
+        if (version)
+                nd_json_string(out, "resourceVersion", version);
+        nd_json_close(out, '}');
+}
+
+/* ---- the lease */
+
+static void on_lease_written(const struct nd_api_answer *answer, void *userdata) {
+        struct guard_allocator *a = userdata;
+        bool led = a->until_us > 0;
+
+        a->asking = false;
+        if (answer->error)
+                return; /* another was faster, or the next tick will do */
+        a->until_us = nd_clock_us() + (LEASE_SECONDS - 5) * ND_SECOND_US;
+        if (!led) {
+                tell_log(a, "leads in giving ranges to namespaces", nullptr);
+                free(nd_take_ptr(a->version)); /* somebody else may have written since, */
+                nd_map_done(&a->assigned);     /* and have given what was chosen when we led before and nobody was told */
+                a->swept_us = nd_clock_us();
+                a->unused = (struct guard_ranges) {};
+        }
+        work(a);
+}
+
+static void write_lease(struct guard_allocator *a, const char *version) {
+        nd_autofree char *path = path_of(a, "/apis/coordination.k8s.io/v1", "leases", version ? LEASE : "");
+        nd_autotext body = ND_TEXT(BODY_BYTES);
+        struct nd_json_out out = {.text = &body};
+        uint64_t now = nd_clock_wall_ns();
+        time_t seconds = (time_t) (now / 1000000000);
+        char date[32], when[48];
+        struct tm parts;
+
+        (void) strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &parts));
+        (void) snprintf(when, sizeof when, "%s.%06uZ", date, (unsigned) (now % 1000000000 / 1000));
+        write_head(&out, "coordination.k8s.io/v1", "Lease", LEASE, version);
+        nd_json_open(&out, "spec", '{');
+        nd_json_string(&out, "holderIdentity", a->settings.identity);
+        nd_json_number(&out, "leaseDurationSeconds", LEASE_SECONDS);
+        nd_json_string(&out, "renewTime", when);
+        nd_json_close(&out, '}');
+        nd_json_close(&out, '}');
+        send(a, version ? "PUT" : "POST", path, nd_text_get(&body), nullptr, on_lease_written, a);
+}
+
+static void consider(struct guard_allocator *a, yyjson_val *lease) {
+        yyjson_val *spec = yyjson_obj_get(lease, "spec");
+        const char *holder = yyjson_get_str(yyjson_obj_get(spec, "holderIdentity"));
+        const char *renewed = yyjson_get_str(yyjson_obj_get(spec, "renewTime"));
+        nd_autofree char *now = nd_format("%s %s", holder ? holder : "", renewed ? renewed : "");
+
+        if (!a->seen || !nd_streq(a->seen, now)) {
+                nd_strset(&a->seen, now);
+                a->seen_us = nd_clock_us();
+        }
+        if (holder && nd_streq(holder, a->settings.identity)) {
+                write_lease(a, nd_api_version(lease));
+                return;
+        }
+        a->until_us = 0;
+        if (!holder || !*holder || nd_clock_us() - a->seen_us > LEASE_SECONDS * ND_SECOND_US)
+                write_lease(a, nd_api_version(lease));
+        else
+                a->asking = false;
+}
+
+static void on_lease(const struct nd_api_answer *answer, void *userdata) {
+        nd_autoerror struct nd_error *error = nullptr;
+        struct guard_allocator *a = userdata;
+        nd_autojson doc = nullptr;
+
+        if (answer->status == 404) {
+                write_lease(a, nullptr);
+                return;
+        }
+        if (!answer->error)
+                error = nd_json_parse(answer->body, answer->length, OBJECT_BYTES, &doc);
+        if (answer->error || error)
+                a->asking = false;
+        else
+                consider(a, yyjson_doc_get_root(doc));
+}
+
+static int on_tick(sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
+        nd_autofree char *path = nullptr;
+        struct guard_allocator *a = userdata;
+
+        (void) sd_event_source_set_time_relative(source, TICK_US);
+        (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        if (a->until_us > 0 && !guard_allocator_leads(a)) {
+                a->until_us = 0;
+                tell_log(a, "leads no more in giving ranges", nullptr);
+        }
+        if (!a->asking) {
+                a->asking = true;
+                path = path_of(a, "/apis/coordination.k8s.io/v1", "leases", LEASE);
+                send(a, "GET", path, nullptr, nullptr, on_lease, a);
+        }
+        work(a);
+        return 0;
+}
+
+/* ---- the record */
+
+/* Whatever the record says: what a namespace has is taken. */
+static void take_told(struct guard_allocator *a) {
+        const struct nd_map_slot *slot;
+
+        for (size_t at = 0; (slot = nd_map_next(&a->settings.store->namespaces.map, &at));) {
+                const struct guard_namespace *namespace = slot->value;
+                uint32_t block = namespace->uid_range ? guard_ranges_block(namespace->uid_range) : GUARD_RANGE_NONE;
+
+                if (block == GUARD_RANGE_NONE || guard_ranges_has(&a->ranges, block))
+                        continue;
+                guard_ranges_take(&a->ranges, block);
+                a->dirty = true;
+        }
+        for (size_t at = 0; (slot = nd_map_next(&a->assigned, &at));)
+                guard_ranges_take(&a->ranges, (uint32_t) ((uintptr_t) slot->value - 1));
+}
+
+static struct nd_error *read_record(struct guard_allocator *a, const struct nd_api_answer *answer) {
+        nd_autojson doc = nullptr;
+        yyjson_val *blocks;
+
+        nd_try(nd_json_parse(answer->body, answer->length, OBJECT_BYTES, &doc));
+        blocks = yyjson_obj_get(yyjson_obj_get(yyjson_doc_get_root(doc), "data"), "blocks");
+        nd_try(nd_error_wrap(
+                guard_ranges_decode(yyjson_is_str(blocks) ? yyjson_get_str(blocks) : "", yyjson_get_len(blocks), &a->ranges),
+                "ConfigMap '" RECORD "'"));
+        nd_strset(&a->version, nd_api_version(yyjson_doc_get_root(doc)));
+        return nullptr;
+}
+
+static void on_record(const struct nd_api_answer *answer, void *userdata) {
+        nd_autoerror struct nd_error *error = nullptr;
+        struct guard_allocator *a = userdata;
+
+        a->step = IDLE;
+        if (answer->status == 404) {
+                a->ranges = (struct guard_ranges) {};
+                nd_strset(&a->version, "");
+        } else if (!answer->error) {
+                error = read_record(a, answer);
+        }
+        if (error || (answer->error && answer->status != 404)) {
+                tell_log(a, "cannot read the record of ranges", error ? error : answer->error);
+                return; /* the next tick tries again */
+        }
+        a->dirty = false;
+        take_told(a);
+        work(a);
+}
+
+static void read_again(struct guard_allocator *a) {
+        nd_autofree char *path = path_of(a, "/api/v1", "configmaps", RECORD);
+
+        a->step = READING;
+        send(a, "GET", path, nullptr, nullptr, on_record, a);
+}
+
+/* ---- telling */
+
+/* The watch will tell the same soon; until then nobody need wait, and nothing is told twice. */
+static void note_told(struct guard_allocator *a, const struct errand *errand) {
+        struct guard_namespace *known = nd_map_get(&a->settings.store->namespaces.map, errand->name);
+        char text[GUARD_RANGE_TEXT];
+
+        if (!known || known->uid_range)
+                return;
+        guard_ranges_uids(errand->block, text);
+        known->uid_range = nd_strdup(text);
+        if (!known->supplemental_groups)
+                known->supplemental_groups = known->uid_range;
+        guard_ranges_mcs(errand->block, text);
+        if (!known->mcs)
+                known->mcs = nd_strdup(text);
+}
+
+static void tell_more(struct guard_allocator *a);
+
+static void on_told(const struct nd_api_answer *answer, void *userdata) {
+        struct errand *errand = userdata;
+        struct guard_allocator *a = errand->allocator;
+
+        if (!answer->error) {
+                note_told(a, errand);
+        } else if (answer->status == 404) { /* it was deleted: the block comes back by a sweep */
+                (void) nd_map_remove(&a->assigned, errand->name);
+        } else if (answer->status != 409) {
+                tell_log(a, "cannot tell a namespace its range", answer->error);
+        }
+        free(errand->name);
+        free(errand);
+        a->telling--;
+        tell_more(a);
+        if (a->telling == 0)
+                guard_allocator_wake(a);
+}
+
+static void tell_one(struct guard_allocator *a, const char *name, const struct guard_namespace *namespace, uint32_t block) {
+        char uids[GUARD_RANGE_TEXT], mcs[GUARD_RANGE_TEXT];
+        struct errand *errand = nd_new(struct errand);
+        nd_autotext body = ND_TEXT(BODY_BYTES), path = ND_TEXT(PATH_BYTES);
+        struct nd_json_out out = {.text = &body};
+
+        *errand = (struct errand) {.allocator = a, .name = nd_strdup(name), .block = block};
+        guard_ranges_uids(block, uids);
+        guard_ranges_mcs(block, mcs);
+        nd_json_open(&out, nullptr, '{');
+        nd_json_open(&out, "metadata", '{');
+        nd_json_string(&out, "resourceVersion", nd_or_empty(namespace->version));
+        nd_json_open(&out, "annotations", '{');
+        nd_json_string(&out, ND_SCC_ANNOTATION_UIDS, uids);
+        nd_json_string(&out, ND_SCC_ANNOTATION_GROUPS, uids);
+        if (!namespace->mcs)
+                nd_json_string(&out, ND_SCC_ANNOTATION_MCS, mcs);
+        nd_json_close(&out, '}');
+        nd_json_close(&out, '}');
+        nd_json_close(&out, '}');
+        nd_text_add(&path, "/api/v1/namespaces/");
+        nd_api_escape(&path, name);
+        a->telling++;
+        send(a, "PATCH", nd_text_get(&path), nd_text_get(&body), "application/merge-patch+json", on_told, errand);
+}
+
+/* Who is passed over, because the map changed or because we lead no more, is told in a later round. */
+static void tell_more(struct guard_allocator *a) {
+        const struct nd_map_slot *slot;
+
+        while (a->telling < AT_ONCE && guard_allocator_leads(a) && (slot = nd_map_next(&a->assigned, &a->told))) {
+                const struct guard_namespace *namespace = guard_store_namespace(a->settings.store, slot->key);
+
+                if (namespace && !namespace->uid_range)
+                        tell_one(a, slot->key, namespace, (uint32_t) ((uintptr_t) slot->value - 1));
+        }
+        if (a->telling == 0)
+                a->step = IDLE;
+}
+
+static void tell_all(struct guard_allocator *a) {
+        a->step = TELLING;
+        a->told = 0;
+        tell_more(a);
+}
+
+/* ---- writing */
+
+static void on_written(const struct nd_api_answer *answer, void *userdata) {
+        nd_autoerror struct nd_error *error = nullptr;
+        struct guard_allocator *a = userdata;
+        nd_autojson doc = nullptr;
+
+        a->step = IDLE;
+        if (!answer->error)
+                error = nd_json_parse(answer->body, answer->length, OBJECT_BYTES, &doc);
+        if (answer->error || error) { /* it may have been written or not: it is read again, and nobody is told before */
+                free(nd_take_ptr(a->version));
+                nd_map_done(&a->assigned);
+                if (answer->status != 409)
+                        tell_log(a, "cannot write the record of ranges", answer->error ? answer->error : error);
+                return;
+        }
+        nd_strset(&a->version, nd_api_version(yyjson_doc_get_root(doc)));
+        a->dirty = false;
+        tell_all(a);
+}
+
+static void write_record(struct guard_allocator *a) {
+        bool there = *a->version;
+        nd_autofree char *path = path_of(a, "/api/v1", "configmaps", there ? RECORD : ""),
+                         *blocks = guard_ranges_encode(&a->ranges);
+        nd_autotext body = ND_TEXT(BODY_BYTES);
+        struct nd_json_out out = {.text = &body};
+
+        write_head(&out, "v1", "ConfigMap", RECORD, there ? a->version : nullptr);
+        nd_json_open(&out, "data", '{');
+        nd_json_string(&out, "blocks", blocks);
+        nd_json_close(&out, '}');
+        nd_json_close(&out, '}');
+        a->step = WRITING;
+        send(a, there ? "PUT" : "POST", path, nd_text_get(&body), nullptr, on_written, a);
+}
+
+/* ---- what is to be done */
+
+/* Forgets assignments that the store shows, or whose namespace is gone. */
+static void forget_told(struct guard_allocator *a) {
+        nd_vector(char *) old = {};
+        const struct nd_map_slot *slot;
+
+        for (size_t at = 0; (slot = nd_map_next(&a->assigned, &at));) {
+                const struct guard_namespace *namespace = guard_store_namespace(a->settings.store, slot->key);
+
+                if (!namespace || namespace->uid_range)
+                        nd_vector_push(&old, nd_strdup(slot->key));
+        }
+        nd_vector_each (name, &old) {
+                (void) nd_map_remove(&a->assigned, *name);
+                free(*name);
+        }
+        nd_vector_done(&old);
+}
+
+/* Chooses blocks for namespaces that have none; whether there are any to be told. */
+static bool assign(struct guard_allocator *a) {
+        const struct nd_map_slot *slot;
+
+        for (size_t at = 0; a->assigned.count < BATCH && (slot = nd_map_next(&a->settings.store->namespaces.map, &at));) {
+                const struct guard_namespace *namespace = slot->value;
+                uint32_t block;
+
+                if (namespace->uid_range || nd_map_has(&a->assigned, slot->key))
+                        continue;
+                block = guard_ranges_next(&a->ranges);
+                if (block == GUARD_RANGE_NONE) {
+                        tell_log(a, "all ranges of user IDs are taken", nullptr);
+                        break;
+                }
+                (void) nd_map_put(&a->assigned, slot->key, (void *) (uintptr_t) (block + 1));
+                a->dirty = true;
+        }
+        return a->assigned.count > 0;
+}
+
+/* Frees what no namespace had in two sweeps. */
+static void sweep(struct guard_allocator *a) {
+        struct guard_ranges used = {}, unused = {};
+        const struct nd_map_slot *slot;
+
+        if (nd_clock_us() - a->swept_us < SWEEP_US)
+                return;
+        a->swept_us = nd_clock_us();
+        for (size_t at = 0; (slot = nd_map_next(&a->settings.store->namespaces.map, &at));) {
+                const struct guard_namespace *namespace = slot->value;
+
+                if (namespace->uid_range)
+                        guard_ranges_take(&used, guard_ranges_block(namespace->uid_range));
+        }
+        for (size_t at = 0; (slot = nd_map_next(&a->assigned, &at));)
+                guard_ranges_take(&used, (uint32_t) ((uintptr_t) slot->value - 1));
+        for (uint32_t block = 0; block < GUARD_RANGE_BLOCKS; block++) {
+                if (!guard_ranges_has(&a->ranges, block) || guard_ranges_has(&used, block))
+                        continue;
+                if (!guard_ranges_has(&a->unused, block)) {
+                        guard_ranges_take(&unused, block);
+                        continue;
+                }
+                guard_ranges_release(&a->ranges, block);
+                a->dirty = true;
+        }
+        a->unused = unused;
+}
+
+static void work(struct guard_allocator *a) {
+        if (!guard_allocator_leads(a) || a->step != IDLE)
+                return;
+        if (!a->version) {
+                read_again(a);
+                return;
+        }
+        forget_told(a);
+        sweep(a);
+        if (!assign(a) && !a->dirty)
+                return;
+        if (a->dirty)
+                write_record(a);
+        else
+                tell_all(a);
+}
+
+static int on_look([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
+        work(userdata);
+        return 0;
+}
+
+/* A little later, so that many which come together are served together. */
+void guard_allocator_wake(struct guard_allocator *a) {
+        int enabled = SD_EVENT_OFF;
+
+        if (sd_event_source_get_enabled(a->looker, &enabled) > 0 && enabled != SD_EVENT_OFF)
+                return;
+        (void) sd_event_source_set_time_relative(a->looker, 20 * ND_MS_US);
+        (void) sd_event_source_set_enabled(a->looker, SD_EVENT_ONESHOT);
+}
+
+struct guard_allocator *guard_allocator_new(const struct guard_allocator_settings *settings) {
+        struct guard_allocator *a = nd_new(struct guard_allocator);
+        sd_event *loop = nd_api_loop(settings->api);
+
+        a->settings = *settings;
+        if (sd_event_add_time_relative(loop, &a->timer, CLOCK_MONOTONIC, 0, 0, on_tick, a) < 0 ||
+            sd_event_add_time_relative(loop, &a->looker, CLOCK_MONOTONIC, 0, ND_MS_US, on_look, a) < 0)
+                abort(); /* no memory, as everywhere */
+        return a;
+}
+
+void guard_allocator_free(struct guard_allocator *a) {
+        if (!a)
+                return;
+        sd_event_source_disable_unref(a->timer);
+        sd_event_source_disable_unref(a->looker);
+        nd_map_done(&a->assigned);
+        free(a->seen);
+        free(a->version);
+        free(a);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guard/core/review.h"
+
+#include <string.h>
+
+#include "base/base64.h"
+#include "kube/workload.h"
+
+#define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
+#define NESTED(type, json, member, sort, shape)                                                                               \
+        {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member), .of = &(shape)}
+#define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
+
+struct wire_resource {
+        const char *group;
+        const char *resource;
+};
+
+struct wire_user {
+        const char *name;
+        const char *uid;
+        struct nd_texts groups;
+};
+
+struct wire_request {
+        const char *uid;
+        const char *operation;
+        const char *subresource;
+        const char *name;
+        const char *namespace;
+        bool dry_run;
+        struct wire_resource resource;
+        struct wire_user user;
+};
+
+static const struct nd_shape_field resource_fields[] = {
+        FIELD(wire_resource, "group", group, TEXT),
+        FIELD(wire_resource, "resource", resource, TEXT),
+        {},
+};
+static const struct nd_shape resource_shape = SHAPE(wire_resource, resource_fields);
+
+static const struct nd_shape_field user_fields[] = {
+        FIELD(wire_user, "username", name, TEXT),
+        FIELD(wire_user, "uid", uid, TEXT),
+        FIELD(wire_user, "groups", groups, TEXTS),
+        {},
+};
+static const struct nd_shape user_shape = SHAPE(wire_user, user_fields);
+
+static const struct nd_shape_field request_fields[] = {
+        FIELD(wire_request, "uid", uid, TEXT),
+        FIELD(wire_request, "operation", operation, TEXT),
+        FIELD(wire_request, "subResource", subresource, TEXT),
+        FIELD(wire_request, "name", name, TEXT),
+        FIELD(wire_request, "namespace", namespace, TEXT),
+        FIELD(wire_request, "dryRun", dry_run, BOOL),
+        NESTED(wire_request, "resource", resource, INLINE, resource_shape),
+        NESTED(wire_request, "userInfo", user, INLINE, user_shape),
+        {},
+};
+static const struct nd_shape request_shape = SHAPE(wire_request, request_fields);
+
+static struct nd_error *read_operation(const char *text, enum guard_operation *ret) {
+        static const char *const names[] = {
+                [GUARD_CREATE] = "CREATE", [GUARD_UPDATE] = "UPDATE", [GUARD_CONNECT] = "CONNECT", [GUARD_DELETE] = "DELETE"};
+
+        for (size_t i = 0; i < nd_count_of(names); i++)
+                if (nd_streq(nd_or_empty(text), names[i])) {
+                        *ret = (enum guard_operation) i;
+                        return nullptr;
+                }
+        return nd_error_new(ND_INVALID, 0, "request.operation: '%s' is not known", nd_or_empty(text));
+}
+
+static struct nd_error *read_pod(yyjson_val *object, const char *what, struct nd_arena *arena, struct nd_pod **ret) {
+        struct nd_pod *pod;
+
+        if (!yyjson_is_obj(object))
+                return nullptr;
+        if (!yyjson_equals_str(yyjson_obj_get(object, "kind"), "Pod"))
+                return nullptr;
+        pod = nd_arena_new(arena, struct nd_pod);
+        nd_try(nd_error_wrap(nd_shape_decode(&nd_pod_shape, object, arena, pod), "request.%s", what));
+        *ret = pod;
+        return nullptr;
+}
+
+static struct nd_error *read_extra(yyjson_val *request, struct nd_arena *arena, struct guard_subject *user) {
+        yyjson_val *extra = yyjson_obj_get(yyjson_obj_get(request, "userInfo"), "extra");
+        nd_autofree char *text = nullptr;
+
+        if (!extra || yyjson_is_null(extra))
+                return nullptr;
+        if (!yyjson_is_obj(extra))
+                return nd_error_new(ND_INVALID, 0, "request.userInfo.extra is no object");
+        text = yyjson_val_write(extra, 0, nullptr);
+        user->extra = text ? nd_arena_strdup(arena, text) : nullptr;
+        return nullptr;
+}
+
+struct wire_labelled {
+        struct nd_metadata metadata;
+};
+
+static const struct nd_shape_field labelled_fields[] = {
+        NESTED(wire_labelled, "metadata", metadata, INLINE, nd_metadata_shape),
+        {},
+};
+static const struct nd_shape labelled_shape = SHAPE(wire_labelled, labelled_fields);
+
+static struct nd_error *read_labels(yyjson_val *object, const char *what, struct nd_arena *arena, struct nd_pairs *ret) {
+        struct wire_labelled wire = {};
+
+        if (!object || yyjson_is_null(object))
+                return nullptr;
+        nd_try(nd_error_wrap(nd_shape_decode(&labelled_shape, object, arena, &wire), "request.%s", what));
+        *ret = wire.metadata.labels;
+        return nullptr;
+}
+
+/* Something that makes pods is only ever advised about, so one that cannot be read is no reason to refuse it. */
+static void read_template(yyjson_val *object, struct nd_arena *arena, struct guard_review *review) {
+        struct nd_workload *workload = nd_arena_new(arena, struct nd_workload);
+        nd_autoerror struct nd_error *error = nd_workload_decode(object, arena, workload);
+
+        if (error)
+                review->template_error = nd_arena_strdup(arena, nd_error_text(error));
+        else if (workload->kind && workload->has_pod)
+                review->template = &workload->pod;
+}
+
+static struct nd_error *read_objects(yyjson_val *request, struct nd_arena *arena, struct guard_review *review) {
+        yyjson_val *object = yyjson_obj_get(request, "object"), *old = yyjson_obj_get(request, "oldObject");
+
+        if (nd_streq(review->resource, "namespaces") && *review->group == '\0') {
+                nd_try(read_labels(object, "object", arena, &review->labels));
+                return read_labels(old, "oldObject", arena, &review->old_labels);
+        }
+        if (!nd_streq(review->resource, "pods") && yyjson_is_obj(object))
+                read_template(object, arena, review);
+        nd_try(read_pod(object, "object", arena, &review->pod));
+        nd_try(read_pod(old, "oldObject", arena, &review->old));
+        review->same_spec =
+                review->pod && review->old && yyjson_equals(yyjson_obj_get(object, "spec"), yyjson_obj_get(old, "spec"));
+        return nullptr;
+}
+
+struct nd_error *guard_review_decode(const char *bytes, size_t length, struct nd_arena *arena, struct guard_review *ret) {
+        struct wire_request wire = {};
+        yyjson_val *root, *request;
+        nd_autojson doc = nullptr;
+
+        nd_try(nd_json_parse(bytes, length, GUARD_REVIEW_BYTES, &doc));
+        root = yyjson_doc_get_root(doc);
+        request = yyjson_obj_get(root, "request");
+        if (!yyjson_equals_str(yyjson_obj_get(root, "apiVersion"), "admission.k8s.io/v1") ||
+            !yyjson_equals_str(yyjson_obj_get(root, "kind"), "AdmissionReview") || !yyjson_is_obj(request))
+                return nd_error_new(ND_INVALID, 0, "not an AdmissionReview of admission.k8s.io/v1 with a request");
+        nd_try(nd_error_wrap(nd_shape_decode(&request_shape, request, arena, &wire), "request"));
+        if (nd_or_empty(wire.uid)[0] == '\0')
+                return nd_error_new(ND_INVALID, 0, "request.uid is missing");
+        *ret = (struct guard_review) {
+                .uid = wire.uid,
+                .group = nd_or_empty(wire.resource.group),
+                .resource = nd_or_empty(wire.resource.resource),
+                .subresource = nd_or_empty(wire.subresource),
+                .name = nd_or_empty(wire.name),
+                .namespace = nd_or_empty(wire.namespace),
+                .dry_run = wire.dry_run,
+                .user = {.name = nd_or_empty(wire.user.name), .uid = nd_or_empty(wire.user.uid), .groups = wire.user.groups}};
+        nd_try(read_operation(wire.operation, &ret->operation));
+        nd_try(read_extra(request, arena, &ret->user));
+        return read_objects(request, arena, ret);
+}
+
+/* ---- answers */
+
+void guard_response_warn(struct guard_response *answer, const char *text) {
+        if (answer->warning_count < GUARD_WARNINGS)
+                answer->warnings[answer->warning_count++] = text;
+}
+
+void guard_response_audit(struct guard_response *answer, const char *key, const char *value) {
+        if (answer->audit_count < nd_count_of(answer->audit))
+                answer->audit[answer->audit_count++] = (struct nd_pair) {.key = key, .value = value};
+}
+
+void guard_response_deny(struct guard_response *answer, unsigned code, const char *reason, const char *message) {
+        answer->allowed = false;
+        answer->code = code;
+        answer->reason = reason;
+        answer->message = message;
+        answer->patch = nullptr;
+}
+
+static void write_status(const struct guard_response *answer, struct nd_json_out *out) {
+        nd_json_open(out, "status", '{');
+        nd_json_number(out, "code", answer->code);
+        nd_json_string(out, "reason", answer->reason);
+        nd_json_string(out, "message", answer->message);
+        if (answer->retry_s > 0) {
+                nd_json_open(out, "details", '{');
+                nd_json_number(out, "retryAfterSeconds", answer->retry_s);
+                nd_json_close(out, '}');
+        }
+        nd_json_close(out, '}');
+}
+
+static void write_warnings(const struct guard_response *answer, struct nd_json_out *out) {
+        nd_json_open(out, "warnings", '[');
+        for (size_t i = 0; i < answer->warning_count; i++) {
+                nd_autotext cut = ND_TEXT(GUARD_WARNING_BYTES);
+
+                nd_text_add_utf8(&cut, answer->warnings[i], strlen(answer->warnings[i]));
+                nd_json_string(out, nullptr, nd_text_get(&cut));
+        }
+        nd_json_close(out, ']');
+}
+
+static void write_patch(const struct guard_response *answer, struct nd_json_out *out) {
+        nd_autofree char *encoded = nd_base64(answer->patch, strlen(answer->patch));
+
+        nd_json_string(out, "patchType", "JSONPatch");
+        nd_json_string(out, "patch", encoded);
+}
+
+void guard_response_write(const struct guard_response *answer, const char *uid, struct nd_text *text) {
+        struct nd_json_out out = {.text = text};
+
+        nd_json_open(&out, nullptr, '{');
+        nd_json_string(&out, "apiVersion", "admission.k8s.io/v1");
+        nd_json_string(&out, "kind", "AdmissionReview");
+        nd_json_open(&out, "response", '{');
+        nd_json_string(&out, "uid", uid);
+        nd_json_bool(&out, "allowed", answer->allowed);
+        if (!answer->allowed)
+                write_status(answer, &out);
+        if (answer->allowed && answer->patch)
+                write_patch(answer, &out);
+        if (answer->warning_count > 0)
+                write_warnings(answer, &out);
+        if (answer->audit_count > 0) {
+                nd_json_open(&out, "auditAnnotations", '{');
+                for (size_t i = 0; i < answer->audit_count; i++)
+                        nd_json_string(&out, answer->audit[i].key, answer->audit[i].value);
+                nd_json_close(&out, '}');
+        }
+        nd_json_close(&out, '}');
+        nd_json_close(&out, '}');
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* review.h - AdmissionReview v1: what the API server asks, and what it is answered. Bytes in, bytes out. */
+#pragma once
+
+#include "kube/pod.h"
+
+enum {
+        GUARD_REVIEW_BYTES = 16 << 20, /* two objects of 3 MiB, with every byte escaped, and what stands around them */
+        GUARD_WARNINGS = 64,
+        GUARD_WARNING_BYTES = 4096, /* at which the API server cuts, all of them together */
+};
+
+enum guard_operation {
+        GUARD_CREATE,
+        GUARD_UPDATE,
+        GUARD_CONNECT,
+        GUARD_DELETE,
+};
+
+/* Somebody whose rights are asked about. */
+struct guard_subject {
+        const char *name;
+        const char *uid;
+        struct nd_texts groups;
+        const char *extra; /* a JSON object; nullptr: none */
+};
+
+struct guard_review {
+        const char *uid;
+        enum guard_operation operation;
+        const char *group; /* of the resource; "" of pods */
+        const char *resource;
+        const char *subresource;
+        const char *name;
+        const char *namespace;
+        struct guard_subject user;
+        bool dry_run;
+        struct nd_pod *pod;                 /* nullptr: the object is no pod, as with exec */
+        struct nd_pod *old;                 /* on updates */
+        bool same_spec;                     /* an update that leaves the whole spec alone, what we do not look at included */
+        struct nd_pod *template;            /* of something that makes pods; nullptr: it has none */
+        const char *template_error;         /* why it could not be read; nullptr: it could */
+        struct nd_pairs labels, old_labels; /* of a namespace */
+};
+
+/* All that is handed back lives in the arena. */
+[[nodiscard]] struct nd_error *guard_review_decode(const char *bytes, size_t length, struct nd_arena *arena,
+                                                   struct guard_review *ret);
+
+/* Texts of an answer live as long as its arena. */
+struct guard_response {
+        bool allowed;
+        unsigned code;      /* of a refusal: an HTTP status */
+        const char *reason; /* "Forbidden" */
+        const char *message;
+        unsigned retry_s;  /* 0: trying again does not help */
+        const char *patch; /* JSON patch; nullptr: none */
+        const char *warnings[GUARD_WARNINGS];
+        size_t warning_count;
+        struct nd_pair audit[4];
+        size_t audit_count;
+};
+
+void guard_response_warn(struct guard_response *answer, const char *text);
+void guard_response_audit(struct guard_response *answer, const char *key, const char *value);
+void guard_response_deny(struct guard_response *answer, unsigned code, const char *reason, const char *message);
+void guard_response_write(const struct guard_response *answer, const char *uid, struct nd_text *text);

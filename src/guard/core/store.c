@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store.c - see store.h
+ *
+ * A constraint that cannot be decoded is complained about and not kept, and with it goes its former version: nobody is admitted by rules
+ * that are not in force any more. The others are not touched by it. */
+#include "guard/core/store.h"
+
+#include <string.h>
+
+#include "guard/core/standards.h"
+#include "net/api-objects.h"
+
+#define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
+#define NESTED(type, json, member, sort, shape)                                                                               \
+        {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member), .of = &(shape)}
+#define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
+
+/* ---- nodes and runtime classes, as they are read */
+
+struct wire_features {
+        bool user_namespaces;
+};
+
+struct wire_handler {
+        const char *name;
+        struct wire_features features;
+};
+
+struct wire_node_spec {
+        bool unschedulable;
+};
+
+struct wire_node_status {
+        nd_list(struct wire_handler) handlers;
+};
+
+struct wire_node {
+        struct nd_metadata metadata;
+        struct wire_node_spec spec;
+        struct wire_node_status status;
+};
+
+static const struct nd_shape_field features_fields[] = {FIELD(wire_features, "userNamespaces", user_namespaces, BOOL), {}};
+static const struct nd_shape features_shape = SHAPE(wire_features, features_fields);
+static const struct nd_shape_field handler_fields[] = {
+        FIELD(wire_handler, "name", name, TEXT),
+        NESTED(wire_handler, "features", features, INLINE, features_shape),
+        {},
+};
+static const struct nd_shape handler_shape = SHAPE(wire_handler, handler_fields);
+static const struct nd_shape_field node_spec_fields[] = {FIELD(wire_node_spec, "unschedulable", unschedulable, BOOL), {}};
+static const struct nd_shape node_spec_shape = SHAPE(wire_node_spec, node_spec_fields);
+static const struct nd_shape_field node_status_fields[] = {
+        NESTED(wire_node_status, "runtimeHandlers", handlers, LIST, handler_shape),
+        {},
+};
+static const struct nd_shape node_status_shape = SHAPE(wire_node_status, node_status_fields);
+static const struct nd_shape_field node_fields[] = {
+        NESTED(wire_node, "metadata", metadata, INLINE, nd_metadata_shape),
+        NESTED(wire_node, "spec", spec, INLINE, node_spec_shape),
+        NESTED(wire_node, "status", status, INLINE, node_status_shape),
+        {},
+};
+static const struct nd_shape node_shape = SHAPE(wire_node, node_fields);
+
+struct wire_class {
+        struct nd_metadata metadata;
+        const char *handler;
+};
+
+static const struct nd_shape_field class_fields[] = {
+        NESTED(wire_class, "metadata", metadata, INLINE, nd_metadata_shape),
+        FIELD(wire_class, "handler", handler, TEXT),
+        {},
+};
+static const struct nd_shape class_shape = SHAPE(wire_class, class_fields);
+
+struct wire_named { /* a namespace: only what every object has */
+        struct nd_metadata metadata;
+};
+
+static const struct nd_shape_field named_fields[] = {
+        NESTED(wire_named, "metadata", metadata, INLINE, nd_metadata_shape),
+        {},
+};
+static const struct nd_shape named_shape = SHAPE(wire_named, named_fields);
+
+/* ---- what is kept */
+
+struct node {
+        struct guard_entry entry;
+        size_t count;
+        const char *handlers[]; /* with user namespaces, while it is schedulable; keys of the store's own map */
+};
+
+struct policy {                             /* of pod security, for all namespaces with the same labels */
+        struct nd_podsecurity_policy rules; /* the first member: what namespaces point to */
+        const char *text;                   /* its key */
+        size_t namespaces;
+};
+
+struct runtime_class {
+        struct guard_entry entry;
+        char *handler;
+};
+
+static void count_handler(struct guard_store *store, const char *handler, int change) {
+        intptr_t count = (intptr_t) nd_map_get(&store->handlers, handler) + change;
+
+        if (count > 0)
+                (void) nd_map_put(&store->handlers, handler, (void *) count);
+        else
+                (void) nd_map_remove(&store->handlers, handler);
+}
+
+static void drop_constraint(void *entry, void *userdata) {
+        struct guard_constraint *constraint = entry;
+        struct guard_store *store = userdata;
+
+        store->set_is_old = true;
+        nd_arena_done(&constraint->arena);
+        free(constraint);
+}
+
+static void drop_policy(struct guard_store *store, struct nd_podsecurity_policy *rules) {
+        struct policy *policy = (struct policy *) rules;
+
+        if (!policy || --policy->namespaces > 0)
+                return;
+        (void) nd_map_remove(&store->policies, policy->text);
+        free(policy);
+}
+
+static void drop_namespace(void *entry, void *userdata) {
+        struct guard_namespace *namespace = entry;
+
+        drop_policy(userdata, namespace->policy);
+        if (namespace->supplemental_groups != namespace->uid_range)
+                free(namespace->supplemental_groups);
+        free(namespace->uid_range);
+        free(namespace->mcs);
+        free(namespace->version);
+        free(namespace->policy_errors);
+        free(namespace);
+}
+
+static void drop_node(void *entry, void *userdata) {
+        struct node *node = entry;
+
+        for (size_t i = 0; i < node->count; i++)
+                count_handler(userdata, node->handlers[i], -1);
+        free(node);
+}
+
+static void drop_class(void *entry, [[maybe_unused]] void *userdata) {
+        struct runtime_class *class = entry;
+
+        free(class->handler);
+        free(class);
+}
+
+void guard_store_init(struct guard_store *store) {
+        *store = (struct guard_store) {.default_mode = GUARD_MODE_WARN, .set_is_old = true};
+        store->constraints = (struct guard_table) {.drop = drop_constraint, .userdata = store};
+        store->namespaces = (struct guard_table) {.drop = drop_namespace, .userdata = store};
+        store->nodes = (struct guard_table) {.drop = drop_node, .userdata = store};
+        store->runtime_classes = (struct guard_table) {.drop = drop_class, .userdata = store};
+}
+
+void guard_store_done(struct guard_store *store) {
+        guard_table_done(&store->constraints);
+        guard_table_done(&store->namespaces);
+        nd_map_done(&store->policies); /* which went with the last namespace that had them */
+        guard_table_done(&store->nodes);
+        guard_table_done(&store->runtime_classes);
+        nd_map_done(&store->handlers);
+        nd_arena_done(&store->set_arena);
+}
+
+static void complain(struct guard_store *store, const char *kind, const char *name, const struct nd_error *error) {
+        if (store->complain)
+                store->complain(kind, name, error, store->userdata);
+}
+
+/* What stands against using a constraint at all. */
+static struct nd_error *check_constraint(struct nd_scc *scc, struct nd_arena *arena) {
+        nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena};
+        nd_autotext text = ND_TEXT(4096);
+
+        nd_scc_validate(scc, &errors);
+        nd_field_errors_print(&errors, &text);
+        return errors.items.count > 0 ? nd_error_new(ND_INVALID, 0, "%s", nd_text_get(&text)) : nullptr;
+}
+
+void guard_store_put_constraint(struct guard_store *store, yyjson_val *object) {
+        struct guard_constraint *constraint;
+        const char *name = nd_api_name(object);
+        nd_autoarena scratch = {};
+        struct nd_scc tried = {};
+        nd_autoerror struct nd_error *error = nd_scc_decode(object, &scratch, &tried);
+        size_t bytes = nd_arena_used(&scratch);
+
+        store->set_is_old = true;
+        if (!error)
+                error = check_constraint(&tried, &scratch);
+        if (error) {
+                complain(store, "SecurityContextConstraints", name, error);
+                guard_table_remove(&store->constraints, name);
+                return;
+        }
+        constraint = nd_new(struct guard_constraint);
+        nd_arena_reserve(&constraint->arena, bytes); /* so that it takes what it needs and no more */
+        nd_error_free(nd_scc_decode(object, &constraint->arena, &constraint->scc));
+        guard_table_put(&store->constraints, name, &constraint->entry);
+}
+
+static char *copy(const char *text) {
+        return text ? nd_strdup(text) : nullptr;
+}
+
+static enum guard_mode mode_of(const struct guard_store *store, const struct nd_pairs *labels) {
+        const char *label = nd_pairs_get(labels, GUARD_LABEL_CONSTRAINTS);
+
+        if (!label)
+                return store->default_mode;
+        if (nd_streq(label, "off"))
+                return GUARD_MODE_OFF;
+        return nd_streq(label, "warn") ? GUARD_MODE_WARN
+                                       : GUARD_MODE_ENFORCE; /* a word that we do not know is meant to be strict */
+}
+
+static enum nd_scc_userns userns_of(const struct nd_pairs *labels) {
+        const char *label = nd_or_empty(nd_pairs_get(labels, GUARD_LABEL_USER_NAMESPACES));
+
+        if (*label == '\0')
+                return ND_SCC_USERNS_ASKED;
+        return nd_streq(label, "default") ? ND_SCC_USERNS_DEFAULT : ND_SCC_USERNS_REQUIRE;
+}
+
+/* The labels of pod security, as one text: namespaces with the same text have the same policy. */
+static char *policy_text(const struct nd_pairs *labels, const char *prefix) {
+        nd_autotext text = ND_TEXT(ND_PODSECURITY_TEXT);
+
+        for (size_t i = 0; i < labels->count; i++)
+                if (nd_has_prefix(labels->items[i].key, prefix))
+                        nd_text_addf(&text, "%s=%s\n", labels->items[i].key, labels->items[i].value);
+        return text.length > 0 ? nd_text_steal(&text) : nullptr;
+}
+
+/* Of thousands of namespaces most have one of a few policies. */
+static struct nd_podsecurity_policy *share_policy(struct guard_store *store, const char *text,
+                                                  const struct nd_podsecurity_policy *policy) {
+        struct policy *shared = nd_map_get(&store->policies, text);
+
+        if (!shared) {
+                shared = nd_new(struct policy);
+                shared->rules = *policy;
+                (void) nd_map_put(&store->policies, text, shared);
+                shared->text = nd_map_key(&store->policies, text);
+        }
+        shared->namespaces++;
+        return &shared->rules;
+}
+
+static bool has_label(const struct nd_pairs *labels, const char *prefix, const char *name) {
+        nd_autofree char *key = nd_format("%s%s", prefix, name);
+
+        return nd_pairs_get(labels, key) != nullptr;
+}
+
+/* Most namespaces have no label of pod security: those have no policy of their own to keep. */
+static void read_policy(struct guard_store *store, const struct nd_pairs *labels, struct nd_arena *arena,
+                        struct guard_namespace *namespace) {
+        nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena};
+        nd_autotext complaints = ND_TEXT(ND_PODSECURITY_TEXT);
+        const struct guard_standards *standards = store->standards;
+        nd_autofree char *text = standards && standards->prefix ? policy_text(labels, standards->prefix) : nullptr;
+        struct nd_podsecurity_policy policy;
+
+        if (!text)
+                return;
+        namespace->has_enforce_label = has_label(labels, standards->prefix, "enforce");
+        nd_podsecurity_of_labels(labels, standards->prefix, &standards->defaults, &policy, &errors);
+        nd_field_errors_print(&errors, &complaints);
+        namespace->policy_errors = errors.items.count > 0 ? nd_text_steal(&complaints) : nullptr;
+        namespace->policy = share_policy(store, text, &policy);
+}
+
+void guard_store_put_namespace(struct guard_store *store, yyjson_val *object) {
+        struct guard_namespace *namespace;
+        struct nd_scc_namespace ranges;
+        struct wire_named wire = {};
+        nd_autoarena arena = {};
+        nd_autoerror struct nd_error *error = nd_shape_decode(&named_shape, object, &arena, &wire);
+
+        if (error) {
+                complain(store, "Namespace", nd_api_name(object), error);
+                return;
+        }
+        ranges = nd_scc_namespace_of(&wire.metadata.annotations);
+        namespace = nd_new(struct guard_namespace);
+        namespace->mode = mode_of(store, &wire.metadata.labels);
+        namespace->userns = userns_of(&wire.metadata.labels);
+        namespace->uid_range = copy(ranges.uid_range);
+        namespace->supplemental_groups =
+                ranges.uid_range && nd_streq(ranges.uid_range, nd_or_empty(ranges.supplemental_groups))
+                        ? namespace->uid_range
+                        : copy(ranges.supplemental_groups);
+        namespace->mcs = copy(ranges.mcs);
+        namespace->version = ranges.uid_range ? nullptr : nd_strdup(nd_api_version(object));
+        read_policy(store, &wire.metadata.labels, &arena, namespace);
+        guard_table_put(&store->namespaces, nd_or_empty(wire.metadata.name), &namespace->entry);
+}
+
+void guard_store_put_node(struct guard_store *store, yyjson_val *object) {
+        struct wire_node wire = {};
+        nd_autoarena arena = {};
+        nd_autoerror struct nd_error *error = nd_shape_decode(&node_shape, object, &arena, &wire);
+        struct node *node;
+
+        if (error) {
+                complain(store, "Node", nd_api_name(object), error);
+                return;
+        }
+        node = nd_calloc(1, sizeof *node + wire.status.handlers.count * sizeof *node->handlers);
+        nd_list_each(handler, &wire.status.handlers) {
+                if (wire.spec.unschedulable || !handler->features.user_namespaces)
+                        continue;
+                count_handler(store, nd_or_empty(handler->name), 1);
+                node->handlers[node->count++] = nd_map_key(&store->handlers, nd_or_empty(handler->name));
+        }
+        guard_table_put(&store->nodes, nd_or_empty(wire.metadata.name), &node->entry);
+}
+
+void guard_store_put_runtime_class(struct guard_store *store, yyjson_val *object) {
+        struct wire_class wire = {};
+        nd_autoarena arena = {};
+        nd_autoerror struct nd_error *error = nd_shape_decode(&class_shape, object, &arena, &wire);
+        struct runtime_class *class;
+
+        if (error) {
+                complain(store, "RuntimeClass", nd_api_name(object), error);
+                return;
+        }
+        class = nd_new(struct runtime_class);
+        class->handler = nd_strdup(nd_or_empty(wire.handler));
+        guard_table_put(&store->runtime_classes, nd_or_empty(wire.metadata.name), &class->entry);
+}
+
+const struct nd_scc_set *guard_store_set(struct guard_store *store) {
+        nd_vector(const struct nd_scc *) all = {};
+        const struct nd_map_slot *slot;
+
+        if (!store->set_is_old)
+                return &store->set;
+        nd_arena_reset(&store->set_arena);
+        for (size_t at = 0; (slot = nd_map_next(&store->constraints.map, &at));)
+                nd_vector_push(&all, &((const struct guard_constraint *) slot->value)->scc);
+        store->set = nd_scc_set_make(all.items, all.count, &store->set_arena);
+        store->set_is_old = false;
+        nd_vector_done(&all);
+        return &store->set;
+}
+
+const struct nd_scc *guard_store_constraint(const struct guard_store *store, const char *name) {
+        const struct guard_constraint *constraint = nd_map_get(&store->constraints.map, name);
+
+        return constraint ? &constraint->scc : nullptr;
+}
+
+const struct guard_namespace *guard_store_namespace(const struct guard_store *store, const char *name) {
+        return nd_map_get(&store->namespaces.map, name);
+}
+
+bool guard_store_offers_user_namespaces(const struct guard_store *store, const char *runtime_class) {
+        const struct runtime_class *class = nullptr;
+
+        if (nd_or_empty(runtime_class)[0] != '\0') {
+                class = nd_map_get(&store->runtime_classes.map, runtime_class);
+                if (!class)
+                        return false;
+        }
+        return nd_map_has(&store->handlers, class ? class->handler : "");
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* certificate.c - see certificate.h
+ *
+ * The files are looked at every @LOOK_US. In a pod they are links into a directory that is exchanged as a whole, elsewhere they are
+ * written one after the other: whoever comes between the two sees a pair that does not fit, and looks again when the other has changed. */
+#include "guard/server/certificate.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "sys/file.h"
+
+enum {
+        PEM_BYTES = 1 << 20,
+};
+
+#define LOOK_US (5 * ND_SECOND_US)
+
+static void stamp(const struct guard_certificate *watched, struct stat stamps[static GUARD_CERTIFICATE_FILES]) {
+        const char *const paths[GUARD_CERTIFICATE_FILES] = {watched->certificate, watched->key, watched->client_ca};
+
+        for (size_t i = 0; i < nd_count_of(paths); i++)
+                if (!paths[i] || stat(paths[i], &stamps[i]) < 0)
+                        stamps[i] = (struct stat) {};
+}
+
+static bool is_same(const struct stat *a, const struct stat *b) {
+        return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+               a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+struct nd_error *guard_certificate_read(struct guard_certificate *watched, struct guard_certificate_texts *ret) {
+        stamp(watched, watched->stamps); /* before reading: a change meanwhile is seen at the next look */
+        nd_try(nd_file_read_kernel(watched->certificate, PEM_BYTES, &ret->certificate));
+        nd_try(nd_file_read_kernel(watched->key, PEM_BYTES, &ret->key));
+        if (watched->client_ca)
+                nd_try(nd_error_wrap(nd_file_read_kernel(watched->client_ca, PEM_BYTES, &ret->client_ca), "clientCA"));
+        return nullptr;
+}
+
+void guard_certificate_texts_done(struct guard_certificate_texts *texts) {
+        if (texts->key)
+                explicit_bzero(texts->key, strlen(texts->key));
+        free(texts->certificate);
+        free(texts->key);
+        free(texts->client_ca);
+        *texts = (struct guard_certificate_texts) {};
+}
+
+struct guard_server_files guard_certificate_files(const struct guard_certificate_texts *texts) {
+        return (struct guard_server_files) {
+                .certificate = texts->certificate, .key = texts->key, .client_ca = texts->client_ca};
+}
+
+static struct nd_error *renew(struct guard_certificate *watched) {
+        nd_cleanup(guard_certificate_texts_done) struct guard_certificate_texts texts = {};
+        struct guard_server_files files;
+
+        nd_try(guard_certificate_read(watched, &texts));
+        files = guard_certificate_files(&texts);
+        return guard_server_renew(watched->server, &files);
+}
+
+static bool has_changed(const struct guard_certificate *watched) {
+        struct stat stamps[GUARD_CERTIFICATE_FILES];
+
+        stamp(watched, stamps);
+        for (size_t i = 0; i < nd_count_of(stamps); i++)
+                if (!is_same(&stamps[i], &watched->stamps[i]))
+                        return true;
+        return false;
+}
+
+static int on_look(sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
+        nd_autoerror struct nd_error *error = nullptr;
+        struct guard_certificate *watched = userdata;
+
+        (void) sd_event_source_set_time_relative(source, LOOK_US);
+        (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        if (!has_changed(watched))
+                return 0;
+        error = renew(watched);
+        if (error)
+                nd_log(ND_LOG_WARNING, "the new certificate cannot be used, the former one stays",
+                       nd_field("certificate", watched->certificate), nd_field("error", nd_error_text(error)));
+        else
+                nd_log(ND_LOG_INFO, "took a new certificate", nd_field("certificate", watched->certificate));
+        return 0;
+}
+
+struct nd_error *guard_certificate_watch(struct guard_certificate *watched, sd_event *loop, struct guard_server *server) {
+        int r = sd_event_add_time_relative(loop, &watched->timer, CLOCK_MONOTONIC, LOOK_US, 0, on_look, watched);
+
+        watched->server = server;
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "event loop") : nullptr;
+}
+
+void guard_certificate_done(struct guard_certificate *watched) {
+        watched->timer = sd_event_source_disable_unref(watched->timer);
+}
