@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - nodens-guard: security context constraints with user namespaces, as admission for any Kubernetes */
+/* main.c - nodens-guard: security context constraints with user namespaces, as admission for any
+ * Kubernetes */
 #include "base/log.h"
 #include "guard/program.h"
 

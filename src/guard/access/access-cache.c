@@ -14,48 +14,48 @@ enum {
         KEY = 32,
 };
 
-struct answer {
+struct entry {
         unsigned char digest[DIGEST];
         uint64_t until_us;
-        uint32_t generation; /* one of another generation is none */
-        bool yes;
+        uint32_t generation; /* an entry of another generation is invalid */
+        bool allowed;
 };
 
 struct guard_access_cache {
         unsigned char key[KEY];
         uint32_t generation;
-        struct answer sets[SETS][WAYS];
+        struct entry sets[SETS][WAYS];
 };
 
 struct guard_access_cache *guard_access_cache_new(void) {
-        struct guard_access_cache *answers = nd_new(struct guard_access_cache);
+        struct guard_access_cache *cache = nd_new(struct guard_access_cache);
 
-        if (getrandom(answers->key, sizeof answers->key, 0) != (ssize_t) sizeof answers->key)
+        if (getrandom(cache->key, sizeof cache->key, 0) != (ssize_t) sizeof cache->key)
                 abort(); /* the kernel gives 256 bytes or less at once, always */
-        answers->generation = 1;
-        return answers;
+        cache->generation = 1;
+        return cache;
 }
 
-void guard_access_cache_free(struct guard_access_cache *answers) {
-        if (answers)
-                explicit_bzero(answers->key, sizeof answers->key);
-        free(answers);
+void guard_access_cache_free(struct guard_access_cache *cache) {
+        if (cache)
+                explicit_bzero(cache->key, sizeof cache->key);
+        free(cache);
 }
 
-void guard_access_cache_clear(struct guard_access_cache *answers) {
-        answers->generation++;
-        if (answers->generation == 0) { /* what is left of the first generations would be believed again */
-                memset(answers->sets, 0, sizeof answers->sets);
-                answers->generation = 1;
+void guard_access_cache_clear(struct guard_access_cache *cache) {
+        cache->generation++;
+        if (cache->generation == 0) { /* entries of the first generations would become valid again */
+                memset(cache->sets, 0, sizeof cache->sets);
+                cache->generation = 1;
         }
 }
 
-static void digest_of(const struct guard_access_cache *answers, const char *question, unsigned char ret[static DIGEST]) {
+static void digest_of(const struct guard_access_cache *cache, const char *key, unsigned char ret[static DIGEST]) {
         struct sha256_ctx hash;
 
         sha256_init(&hash);
-        sha256_update(&hash, sizeof answers->key, answers->key);
-        sha256_update(&hash, strlen(question), (const uint8_t *) question);
+        sha256_update(&hash, sizeof cache->key, cache->key);
+        sha256_update(&hash, strlen(key), (const uint8_t *) key);
         sha256_digest(&hash, DIGEST, ret);
 }
 
@@ -63,47 +63,46 @@ static size_t set_of(const unsigned char digest[static DIGEST]) {
         return (digest[0] | (size_t) digest[1] << 8) % SETS;
 }
 
-static bool lives(const struct guard_access_cache *answers, const struct answer *answer, uint64_t now_us) {
-        return answer->generation == answers->generation && answer->until_us > now_us;
+static bool is_valid(const struct guard_access_cache *cache, const struct entry *entry, uint64_t now_us) {
+        return entry->generation == cache->generation && entry->until_us > now_us;
 }
 
-bool guard_access_cache_get(const struct guard_access_cache *answers, const char *question, uint64_t now_us, bool *ret) {
+bool guard_access_cache_get(const struct guard_access_cache *cache, const char *key, uint64_t now_us, bool *ret) {
         unsigned char digest[DIGEST];
-        const struct answer *set;
+        const struct entry *set;
 
-        digest_of(answers, question, digest);
-        set = answers->sets[set_of(digest)];
+        digest_of(cache, key, digest);
+        set = cache->sets[set_of(digest)];
         for (size_t i = 0; i < WAYS; i++)
-                if (lives(answers, &set[i], now_us) && memcmp(set[i].digest, digest, DIGEST) == 0) {
-                        *ret = set[i].yes;
+                if (is_valid(cache, &set[i], now_us) && memcmp(set[i].digest, digest, DIGEST) == 0) {
+                        *ret = set[i].allowed;
                         return true;
                 }
         return false;
 }
 
-/* Its own place, or else that of one that is over, or else of the one that is over first. */
-static struct answer *place_of(struct guard_access_cache *answers, const unsigned char digest[static DIGEST],
-                               uint64_t now_us) {
-        struct answer *set = answers->sets[set_of(digest)], *place = &set[0];
+/* The slot of the same key, or else one that has expired, or else the one that expires first. */
+static struct entry *slot_for(struct guard_access_cache *cache, const unsigned char digest[static DIGEST], uint64_t now_us) {
+        struct entry *set = cache->sets[set_of(digest)], *slot = &set[0];
 
         for (size_t i = 0; i < WAYS; i++) {
-                uint64_t until_us = lives(answers, &set[i], now_us) ? set[i].until_us : 0;
+                uint64_t until_us = is_valid(cache, &set[i], now_us) ? set[i].until_us : 0;
 
                 if (until_us > 0 && memcmp(set[i].digest, digest, DIGEST) == 0)
                         return &set[i];
-                if (until_us < (lives(answers, place, now_us) ? place->until_us : 0))
-                        place = &set[i];
+                if (until_us < (is_valid(cache, slot, now_us) ? slot->until_us : 0))
+                        slot = &set[i];
         }
-        return place;
+        return slot;
 }
 
-void guard_access_cache_put(struct guard_access_cache *answers, const char *question, uint64_t now_us, uint64_t until_us,
-                            bool yes) {
+void guard_access_cache_put(struct guard_access_cache *cache, const char *key, uint64_t now_us, uint64_t until_us,
+                            bool allowed) {
         unsigned char digest[DIGEST];
-        struct answer *place;
+        struct entry *slot;
 
-        digest_of(answers, question, digest);
-        place = place_of(answers, digest, now_us);
-        *place = (struct answer) {.until_us = until_us, .generation = answers->generation, .yes = yes};
-        memcpy(place->digest, digest, DIGEST);
+        digest_of(cache, key, digest);
+        slot = slot_for(cache, digest, now_us);
+        *slot = (struct entry) {.until_us = until_us, .generation = cache->generation, .allowed = allowed};
+        memcpy(slot->digest, digest, DIGEST);
 }

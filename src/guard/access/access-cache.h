@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answers.h - what was said of rights, for a while
+/* access-cache.h - cache of SubjectAccessReview results
  *
- * A table of fixed size, which takes memory only as it fills. A question is known by a digest under a key of this process: who asks chooses
- * names, and cannot look for two questions that are alike. Answers push out others of their set, first those that end first; so a crowd costs
- * questions, never memory. */
+ * A set-associative table of fixed size, which takes memory only as it fills. An entry is found by
+ * a digest of its key under a secret of this process: clients choose names, and cannot search for
+ * two keys with the same digest. A new entry replaces the one of its set that expires first; so a
+ * crowd of users costs access reviews, never memory. */
 #pragma once
 
 #include <stddef.h>
@@ -12,10 +13,10 @@
 struct guard_access_cache;
 
 struct guard_access_cache *guard_access_cache_new(void);
-void guard_access_cache_free(struct guard_access_cache *answers);
-void guard_access_cache_clear(struct guard_access_cache *answers); /* all of them */
+void guard_access_cache_free(struct guard_access_cache *cache);
+void guard_access_cache_clear(struct guard_access_cache *cache);
 
-/* Whether an answer is known at this time. */
-bool guard_access_cache_get(const struct guard_access_cache *answers, const char *question, uint64_t now_us, bool *ret);
-void guard_access_cache_put(struct guard_access_cache *answers, const char *question, uint64_t now_us, uint64_t until_us,
-                            bool yes);
+/* Whether there is a valid entry at this time. */
+bool guard_access_cache_get(const struct guard_access_cache *cache, const char *key, uint64_t now_us, bool *ret);
+void guard_access_cache_put(struct guard_access_cache *cache, const char *key, uint64_t now_us, uint64_t until_us,
+                            bool allowed);

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rights.c - see rights.h
+/* access-review.c - see access-review.h
  *
  * Theory of operation
- *   A question that is under way already is not asked twice: a controller that makes a hundred pods at once costs one question for each
- *   constraint. That is so within one share: a question in the queue of another client may not come to its turn in time. An error goes to all
- *   that wait, and is not remembered.
- * Invariant  a question of asked is on its way; on_answer() takes it out before it tells anybody, who may ask again. */
+ *   A query that is in flight is not sent twice: a controller that makes a hundred pods at once
+ *   costs one query per constraint. That holds within one share, as a query in the queue of another
+ *   client may not be sent in time. An error goes to all waiters and is not cached.
+ * Invariant  a query in @in_flight is on its way; on_answer() takes it out before it calls its
+ *            waiters, which may request again. */
 #include "guard/access/access-review.h"
 
 #include <inttypes.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "guard/access/access-cache.h"
 
 enum {
         REVIEW_BYTES = 256 << 10,
-        UNDER_WAY = 4096, /* questions, of 2 kB each; so many are not answered in time anyway */
+        IN_FLIGHT = 4096, /* queries, of 2 kB each; more are not answered in time anyway */
 };
 
-#define YES_US (1 * ND_SECOND_US)
-#define NO_US (30 * ND_SECOND_US) /* as long as the API server itself remembers the no of a webhook that it asks */
-#define TIMEOUT_US (2 * ND_SECOND_US)
+static constexpr uint64_t allowed_lifetime_us = 1 * ND_SECOND_US;
+static constexpr uint64_t denied_lifetime_us =
+        30 * ND_SECOND_US; /* as the API server caches a denial of an authorization webhook */
+static constexpr uint64_t review_timeout_us = 2 * ND_SECOND_US;
 
 struct waiter {
         struct waiter *next;
@@ -29,61 +32,61 @@ struct waiter {
         void *userdata;
 };
 
-struct question {
-        struct guard_access_reviews *rights;
-        char *key;        /* of its answer */
-        char *asked_key;  /* and with the share */
-        uint64_t changes; /* when it was asked */
+struct query {
+        struct guard_access_reviews *reviews;
+        char *key;           /* in the cache */
+        char *in_flight_key; /* and with the share */
+        uint64_t changes;    /* of the RBAC index, when it was sent */
         struct waiter *waiters;
 };
 
 struct guard_access_reviews {
         struct nd_api *api;
         char *group;
-        struct guard_access_cache *answers;
-        struct nd_map asked; /* key -> struct question */
-        size_t under_way;
+        struct guard_access_cache *cache;
+        struct nd_map in_flight; /* key -> struct query */
+        size_t in_flight_count;
         uint64_t changes, count;
 };
 
 struct guard_access_reviews *guard_access_reviews_new(struct nd_api *api, const char *group) {
-        struct guard_access_reviews *rights = nd_new(struct guard_access_reviews);
+        struct guard_access_reviews *reviews = nd_new(struct guard_access_reviews);
 
-        rights->api = api;
-        rights->group = nd_strdup(group);
-        rights->answers = guard_access_cache_new();
-        return rights;
+        reviews->api = api;
+        reviews->group = nd_strdup(group);
+        reviews->cache = guard_access_cache_new();
+        return reviews;
 }
 
-static void free_question(struct question *q) {
+static void free_query(struct query *q) {
         for (struct waiter *waiter = q->waiters, *next; waiter; waiter = next) {
                 next = waiter->next;
                 free(waiter);
         }
         free(q->key);
-        free(q->asked_key);
+        free(q->in_flight_key);
         free(q);
 }
 
-void guard_access_reviews_free(struct guard_access_reviews *rights) {
+void guard_access_reviews_free(struct guard_access_reviews *reviews) {
         const struct nd_map_slot *slot;
 
-        if (!rights)
+        if (!reviews)
                 return;
-        for (size_t at = 0; (slot = nd_map_next(&rights->asked, &at));)
-                free_question(slot->value);
-        nd_map_done(&rights->asked);
-        guard_access_cache_free(rights->answers);
-        free(rights->group);
-        free(rights);
+        for (size_t at = 0; (slot = nd_map_next(&reviews->in_flight, &at));)
+                free_query(slot->value);
+        nd_map_done(&reviews->in_flight);
+        guard_access_cache_free(reviews->cache);
+        free(reviews->group);
+        free(reviews);
 }
 
-uint64_t guard_access_reviews_sent(const struct guard_access_reviews *rights) {
-        return rights->count;
+uint64_t guard_access_reviews_sent(const struct guard_access_reviews *reviews) {
+        return reviews->count;
 }
 
 /* Everything that an authorizer may look at. A newline is in none of the names. */
-static char *key_of(const struct guard_subject *subject, const char *namespace, const char *constraint) {
+static char *cache_key(const struct guard_subject *subject, const char *namespace, const char *constraint) {
         nd_autotext key = ND_TEXT(REVIEW_BYTES);
 
         nd_text_addf(&key, "%s\n%s\n%s\n%s\n%s", namespace, constraint, subject->name, subject->uid,
@@ -93,26 +96,27 @@ static char *key_of(const struct guard_subject *subject, const char *namespace, 
         return key.overflow ? nullptr : nd_text_steal(&key);
 }
 
-bool guard_access_reviews_lookup(struct guard_access_reviews *rights, const struct guard_subject *subject,
+bool guard_access_reviews_lookup(struct guard_access_reviews *reviews, const struct guard_subject *subject,
                                  const char *namespace, const char *constraint, uint64_t changes, bool *ret_allowed) {
-        nd_autofree char *key = key_of(subject, namespace, constraint);
+        nd_autofree char *key = cache_key(subject, namespace, constraint);
 
-        if (changes != rights->changes)
-                guard_access_cache_clear(rights->answers);
-        rights->changes = changes;
-        return key && guard_access_cache_get(rights->answers, key, nd_clock_us(), ret_allowed);
+        if (changes != reviews->changes)
+                guard_access_cache_clear(reviews->cache);
+        reviews->changes = changes;
+        return key && guard_access_cache_get(reviews->cache, key, nd_clock_us(), ret_allowed);
 }
 
-/* What was asked before roles or bindings changed is good for those who wait, and for nobody later. */
-static void remember(struct guard_access_reviews *rights, const struct question *q, bool allowed) {
+/* A result from before a change of roles or bindings goes to its waiters, and is not cached. */
+static void cache_result(struct guard_access_reviews *reviews, const struct query *q, bool allowed) {
         uint64_t now_us = nd_clock_us();
 
-        if (q->key && q->changes == rights->changes)
-                guard_access_cache_put(rights->answers, q->key, now_us, now_us + (allowed ? YES_US : NO_US), allowed);
+        if (q->key && q->changes == reviews->changes)
+                guard_access_cache_put(reviews->cache, q->key, now_us,
+                                       now_us + (allowed ? allowed_lifetime_us : denied_lifetime_us), allowed);
 }
 
-static void write_review(const struct guard_access_reviews *rights, const struct guard_subject *subject, const char *namespace,
-                         const char *constraint, struct nd_text *text) {
+static void write_review(const struct guard_access_reviews *reviews, const struct guard_subject *subject,
+                         const char *namespace, const char *constraint, struct nd_text *text) {
         struct nd_json_out out = {.text = text};
 
         nd_json_open(&out, nullptr, '{');
@@ -131,7 +135,7 @@ static void write_review(const struct guard_access_reviews *rights, const struct
         nd_json_open(&out, "resourceAttributes", '{');
         nd_json_string(&out, "namespace", namespace);
         nd_json_string(&out, "verb", "use");
-        nd_json_string(&out, "group", rights->group);
+        nd_json_string(&out, "group", reviews->group);
         nd_json_string(&out, "resource", "securitycontextconstraints");
         nd_json_string(&out, "name", constraint);
         nd_json_close(&out, '}');
@@ -140,7 +144,7 @@ static void write_review(const struct guard_access_reviews *rights, const struct
 }
 
 static void on_answer(const struct nd_api_answer *answer, void *userdata) {
-        struct question *q = userdata;
+        struct query *q = userdata;
         nd_autoerror struct nd_error *error = nullptr;
         nd_autojson doc = nullptr;
         bool allowed = false;
@@ -150,51 +154,53 @@ static void on_answer(const struct nd_api_answer *answer, void *userdata) {
                 allowed = yyjson_is_true(yyjson_obj_get(yyjson_obj_get(yyjson_doc_get_root(doc), "status"), "allowed"));
         }
         if (!answer->error && !error)
-                remember(q->rights, q, allowed);
-        if (q->asked_key && nd_map_get(&q->rights->asked, q->asked_key) == q)
-                (void) nd_map_remove(&q->rights->asked, q->asked_key);
-        q->rights->under_way--;
+                cache_result(q->reviews, q, allowed);
+        if (q->in_flight_key && nd_map_get(&q->reviews->in_flight, q->in_flight_key) == q)
+                (void) nd_map_remove(&q->reviews->in_flight, q->in_flight_key);
+        nd_assert(q->reviews->in_flight_count > 0);
+        q->reviews->in_flight_count--;
         for (const struct waiter *waiter = q->waiters; waiter; waiter = waiter->next)
                 waiter->done(allowed, answer->error ? answer->error : error, waiter->userdata);
-        free_question(q);
+        free_query(q);
 }
 
-static struct question *send_question(struct guard_access_reviews *rights, const struct guard_subject *subject,
-                                      const char *namespace, const char *constraint, uint64_t share, char *key,
-                                      char *asked_key) {
+static struct query *send_query(struct guard_access_reviews *reviews, const struct guard_subject *subject,
+                                const char *namespace, const char *constraint, uint64_t share, char *key,
+                                char *in_flight_key) {
         nd_autotext text = ND_TEXT(REVIEW_BYTES);
-        struct question *q = nd_new(struct question);
+        struct query *q = nd_new(struct query);
 
-        *q = (struct question) {.rights = rights, .key = key, .asked_key = asked_key, .changes = rights->changes};
-        if (asked_key)
-                (void) nd_map_put(&rights->asked, asked_key, q);
-        write_review(rights, subject, namespace, constraint, &text);
-        rights->count++;
-        rights->under_way++;
-        (void) nd_api_send(rights->api, &(struct nd_api_request) {.method = "POST",
-                                                                  .path = "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-                                                                  .body = nd_text_get(&text),
-                                                                  .timeout_us = TIMEOUT_US,
-                                                                  .share = share,
-                                                                  .done = on_answer,
-                                                                  .userdata = q});
+        *q = (struct query) {.reviews = reviews, .key = key, .in_flight_key = in_flight_key, .changes = reviews->changes};
+        if (in_flight_key)
+                (void) nd_map_put(&reviews->in_flight, in_flight_key, q);
+        write_review(reviews, subject, namespace, constraint, &text);
+        reviews->count++;
+        reviews->in_flight_count++;
+        (void) nd_api_send(reviews->api,
+                           &(struct nd_api_request) {.method = "POST",
+                                                     .path = "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+                                                     .body = nd_text_get(&text),
+                                                     .timeout_us = review_timeout_us,
+                                                     .share = share,
+                                                     .done = on_answer,
+                                                     .userdata = q});
         return q;
 }
 
-struct nd_error *guard_access_reviews_request(struct guard_access_reviews *rights, const struct guard_subject *subject,
+struct nd_error *guard_access_reviews_request(struct guard_access_reviews *reviews, const struct guard_subject *subject,
                                               const char *namespace, const char *constraint, uint64_t share,
                                               void (*done)(bool allowed, const struct nd_error *error, void *userdata),
                                               void *userdata) {
-        nd_autofree char *key = key_of(subject, namespace, constraint);
-        nd_autofree char *asked_key = key ? nd_format("%" PRIu64 "\n%s", share, key) : nullptr;
-        struct question *q = asked_key ? nd_map_get(&rights->asked, asked_key) : nullptr;
+        nd_autofree char *key = cache_key(subject, namespace, constraint);
+        nd_autofree char *in_flight_key = key ? nd_format("%" PRIu64 "\n%s", share, key) : nullptr;
+        struct query *q = in_flight_key ? nd_map_get(&reviews->in_flight, in_flight_key) : nullptr;
         struct waiter *waiter;
 
-        if (!q || q->changes != rights->changes) { /* an answer to what was asked before a change may be older than it */
-                if (rights->under_way >= UNDER_WAY)
+        if (!q || q->changes != reviews->changes) { /* an answer to what was asked before a change may be older than it */
+                if (reviews->in_flight_count >= IN_FLIGHT)
                         return nd_error_new(ND_EXHAUSTED, 0, "the API server is being asked about %d rights already",
-                                            UNDER_WAY);
-                q = send_question(rights, subject, namespace, constraint, share, nd_take_ptr(key), nd_take_ptr(asked_key));
+                                            IN_FLIGHT);
+                q = send_query(reviews, subject, namespace, constraint, share, nd_take_ptr(key), nd_take_ptr(in_flight_key));
         }
         waiter = nd_new(struct waiter);
         *waiter = (struct waiter) {.next = q->waiters, .done = done, .userdata = userdata};

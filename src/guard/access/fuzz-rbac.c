@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* [{"kind": ..., "remove": true, ...object}, ...]: whatever comes and goes, nothing is bound when all bindings are gone, and then the index
- * says yes to nobody. */
+/* [{"kind": ..., "remove": true, ...object}, ...]: whatever comes and goes, nothing is bound when
+ * all bindings are gone, and then the index says yes to nobody. */
 #include <string.h>
 
 #include <unit/fuzz.h>

@@ -2,10 +2,12 @@
 /* rbac.c - see rbac.h
  *
  * Theory of operation
- *   A question comes with a subject, its groups and a namespace. Bindings are therefore found by where they hold and for whom: for
- *   each of the subject's names there are two places to look, the namespace and the whole cluster. What is found there is followed to its
- *   role, by name and at the time of the question: so a role may change under its bindings.
- * Invariant  every binding in @bindings stands once under each of its subjects in @bound, and nothing else does. */
+ *   A question comes with a subject, its groups and a namespace. Bindings are therefore found by
+ *   where they hold and for whom: for each of the subject's names there are two places to look, the
+ *   namespace and the whole cluster. What is found there is followed to its role, by name and at
+ *   the time of the question: so a role may change under its bindings.
+ * Invariant  every binding in @bindings stands once under each of its subjects in @bound, and
+ *            nothing else does. */
 #include "guard/access/rbac.h"
 
 #include <stdio.h>
@@ -266,7 +268,7 @@ void guard_rbac_remove_binding(struct guard_rbac *rbac, enum guard_scope scope, 
         guard_table_remove(&rbac->bindings[scope], key);
 }
 
-/* ---- the question */
+/* ---- lookup ---- */
 
 static bool role_grants(const struct guard_rbac *rbac, const struct binding *binding, const char *constraint) {
         const struct role *role = nd_map_get(&rbac->roles[binding->role_scope].map, binding->role);

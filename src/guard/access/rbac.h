@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rbac.h - who may `use` which constraint, as far as RBAC says so
  *
- * An index over roles and bindings that answers one question with yes or don't know. A no is the API server's to say, which may have other
- * authorizers. Of roles only those are kept that say something about constraints, and of those only that; of bindings those to such roles, which in
- * most clusters are few. So roles must be told first, and when one comes to grant something later, bindings must be told again: @role_generation counts that. */
+ * An index over roles and bindings that says allowed or unknown. Only the API server can deny, as
+ * it may have other authorizers. Of roles only those are kept that say something about constraints,
+ * and of those only that; of bindings those to such roles, which in most clusters are few. So roles
+ * must be listed first, and when one begins to grant something later, bindings must be listed
+ * again: @role_generation counts that. */
 #pragma once
 
 #include "guard/core/review.h"
@@ -32,6 +34,7 @@ void guard_rbac_remove_role(struct guard_rbac *rbac, enum guard_scope scope, yyj
 void guard_rbac_put_binding(struct guard_rbac *rbac, enum guard_scope scope, yyjson_val *object);
 void guard_rbac_remove_binding(struct guard_rbac *rbac, enum guard_scope scope, yyjson_val *object);
 
-/* Whether a role that grants `use` of this constraint is bound to the subject, in the namespace or everywhere. */
+/* Whether a role that grants `use` of this constraint is bound to the subject, in the namespace or
+ * everywhere. */
 bool guard_rbac_allows(const struct guard_rbac *rbac, const struct guard_subject *subject, const char *namespace,
                        const char *constraint);

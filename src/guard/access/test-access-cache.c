@@ -6,7 +6,7 @@
 
 enum {
         CROWD = 200000,
-        ROOM = 65536, /* answers that the table holds */
+        ROOM = 65536, /* entries that the table holds */
 };
 
 static void name(char text[static 32], int number) {
@@ -14,91 +14,91 @@ static void name(char text[static 32], int number) {
 }
 
 static void an_answer_is_known_until_its_time_is_over([[maybe_unused]] void **state) {
-        struct guard_access_cache *answers = guard_access_cache_new();
-        bool yes = false;
+        struct guard_access_cache *cache = guard_access_cache_new();
+        bool allowed = false;
 
-        assert_false(guard_access_cache_get(answers, "a", 10, &yes));
-        guard_access_cache_put(answers, "a", 10, 20, true);
-        guard_access_cache_put(answers, "b", 10, 30, false);
-        assert_true(guard_access_cache_get(answers, "a", 19, &yes));
-        assert_true(yes);
-        assert_true(guard_access_cache_get(answers, "b", 19, &yes));
-        assert_false(yes);
-        assert_false(guard_access_cache_get(answers, "a", 20, &yes));
-        assert_false(guard_access_cache_get(answers, "", 10, &yes));
-        guard_access_cache_free(answers);
+        assert_false(guard_access_cache_get(cache, "a", 10, &allowed));
+        guard_access_cache_put(cache, "a", 10, 20, true);
+        guard_access_cache_put(cache, "b", 10, 30, false);
+        assert_true(guard_access_cache_get(cache, "a", 19, &allowed));
+        assert_true(allowed);
+        assert_true(guard_access_cache_get(cache, "b", 19, &allowed));
+        assert_false(allowed);
+        assert_false(guard_access_cache_get(cache, "a", 20, &allowed));
+        assert_false(guard_access_cache_get(cache, "", 10, &allowed));
+        guard_access_cache_free(cache);
 }
 
 static void the_last_answer_counts([[maybe_unused]] void **state) {
-        struct guard_access_cache *answers = guard_access_cache_new();
-        bool yes = false;
+        struct guard_access_cache *cache = guard_access_cache_new();
+        bool allowed = false;
 
-        guard_access_cache_put(answers, "a", 10, 20, true);
-        guard_access_cache_put(answers, "a", 11, 15, false);
-        assert_true(guard_access_cache_get(answers, "a", 12, &yes));
-        assert_false(yes);
-        assert_false(guard_access_cache_get(answers, "a", 16, &yes)); /* nor does the first one come back */
-        guard_access_cache_free(answers);
+        guard_access_cache_put(cache, "a", 10, 20, true);
+        guard_access_cache_put(cache, "a", 11, 15, false);
+        assert_true(guard_access_cache_get(cache, "a", 12, &allowed));
+        assert_false(allowed);
+        assert_false(guard_access_cache_get(cache, "a", 16, &allowed)); /* nor does the first one come back */
+        guard_access_cache_free(cache);
 }
 
 static void what_is_forgotten_is_gone_and_what_comes_later_is_not([[maybe_unused]] void **state) {
-        struct guard_access_cache *answers = guard_access_cache_new();
-        bool yes = false;
+        struct guard_access_cache *cache = guard_access_cache_new();
+        bool allowed = false;
 
-        guard_access_cache_put(answers, "a", 10, 1000, true);
-        guard_access_cache_clear(answers);
-        assert_false(guard_access_cache_get(answers, "a", 11, &yes));
-        guard_access_cache_put(answers, "b", 12, 1000, true);
-        assert_true(guard_access_cache_get(answers, "b", 13, &yes));
-        assert_true(yes);
-        guard_access_cache_free(answers);
+        guard_access_cache_put(cache, "a", 10, 1000, true);
+        guard_access_cache_clear(cache);
+        assert_false(guard_access_cache_get(cache, "a", 11, &allowed));
+        guard_access_cache_put(cache, "b", 12, 1000, true);
+        assert_true(guard_access_cache_get(cache, "b", 13, &allowed));
+        assert_true(allowed);
+        guard_access_cache_free(cache);
 }
 
-/* Each of them is either known with its own answer or not at all, and what comes last is known. */
+/* Each of them is either known with its own entry or not at all, and what comes last is known. */
 static void a_crowd_pushes_others_out_and_mixes_nothing_up([[maybe_unused]] void **state) {
-        struct guard_access_cache *answers = guard_access_cache_new();
+        struct guard_access_cache *cache = guard_access_cache_new();
         int known = 0;
         char text[32];
 
         for (int i = 0; i < CROWD; i++) {
-                bool yes = false;
+                bool allowed = false;
 
                 name(text, i);
-                guard_access_cache_put(answers, text, 10, 1000 + (uint64_t) i, i % 3 == 0);
-                assert_true(guard_access_cache_get(answers, text, 11, &yes));
-                assert_int_equal(yes, i % 3 == 0);
+                guard_access_cache_put(cache, text, 10, 1000 + (uint64_t) i, i % 3 == 0);
+                assert_true(guard_access_cache_get(cache, text, 11, &allowed));
+                assert_int_equal(allowed, i % 3 == 0);
         }
         for (int i = 0; i < CROWD; i++) {
-                bool yes = false;
+                bool allowed = false;
 
                 name(text, i);
-                if (!guard_access_cache_get(answers, text, 11, &yes))
+                if (!guard_access_cache_get(cache, text, 11, &allowed))
                         continue;
-                assert_int_equal(yes, i % 3 == 0);
+                assert_int_equal(allowed, i % 3 == 0);
                 known++;
         }
         assert_in_range(known, ROOM * 9 / 10, ROOM);
-        guard_access_cache_free(answers);
+        guard_access_cache_free(cache);
 }
 
 /* Who lasts longest is pushed out by nobody. */
 static void those_that_are_over_go_first([[maybe_unused]] void **state) {
-        struct guard_access_cache *answers = guard_access_cache_new();
-        bool yes = false;
+        struct guard_access_cache *cache = guard_access_cache_new();
+        bool allowed = false;
         char text[32];
 
         for (int i = 0; i < ROOM; i++) {
                 name(text, i);
-                guard_access_cache_put(answers, text, 10, 20, false);
+                guard_access_cache_put(cache, text, 10, 20, false);
         }
-        guard_access_cache_put(answers, "lasts", 15, 1000, true);
+        guard_access_cache_put(cache, "lasts", 15, 1000, true);
         for (int i = ROOM; i < 2 * ROOM; i++) {
                 name(text, i);
-                guard_access_cache_put(answers, text, 30, 900, false);
+                guard_access_cache_put(cache, text, 30, 900, false);
         }
-        assert_true(guard_access_cache_get(answers, "lasts", 40, &yes));
-        assert_true(yes);
-        guard_access_cache_free(answers);
+        assert_true(guard_access_cache_get(cache, "lasts", 40, &allowed));
+        assert_true(allowed);
+        guard_access_cache_free(cache);
 }
 
 int main(void) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An AdmissionReview, in a world of the default constraints: every one that can be read is decided in both phases, and the answer is JSON;
- * nothing is patched that is refused, and nothing in the validating phase. */
+/* An AdmissionReview, in a world of the default constraints: every one that can be read is decided
+ * in both phases, and the response is JSON; nothing is patched that is refused, and nothing in the
+ * validating phase. */
 #include <string.h>
 
 #include <unit/fuzz.h>
 #include <unit/guard-world.h>
 
+#include "guard/admission/podsecurity-admission.h"
 #include "guard/admission/scc-admission.h"
-#include "guard/core/standards.h"
 
 enum {
         CEILING = 1 << 18,
@@ -36,19 +37,19 @@ static void make_world(void) {
                 "{\"userNamespaces\":true}}]}}");
 }
 
-static void check_answer(const struct guard_response *answer, const struct guard_review *review) {
+static void check_response(const struct guard_response *response, const struct guard_review *review) {
         nd_autotext text = ND_TEXT(32 << 20);
         nd_autoerror struct nd_error *error = nullptr;
         nd_autojson doc = nullptr;
         nd_autojson patch = nullptr;
 
-        guard_response_write(answer, review->uid, &text);
+        guard_response_write(response, review->uid, &text);
         error = nd_json_parse(nd_text_get(&text), text.length, 32 << 20, &doc);
         fuzz_require(!error);
-        if (!answer->patch)
+        if (!response->patch)
                 return;
-        fuzz_require(answer->allowed);
-        error = nd_json_parse(answer->patch, strlen(answer->patch), 32 << 20, &patch);
+        fuzz_require(response->allowed);
+        error = nd_json_parse(response->patch, strlen(response->patch), 32 << 20, &patch);
         fuzz_require(!error && yyjson_is_arr(yyjson_doc_get_root(patch)));
 }
 
@@ -62,24 +63,24 @@ static void decide(const struct guard_review *review, enum guard_phase phase, en
                                                                      .hook_mode = hook_mode,
                                                                      .review = review,
                                                                      .arena = arena};
-        struct guard_response answer = {};
+        struct guard_response response = {};
 
         for (int round = 0; round < 3; round++) {
-                guard_admission_decide(&a, &answer);
-                nd_vector_each (question, &a.questions) {
-                        question->answered = true;
-                        question->allowed = yes;
+                guard_admission_decide(&a, &response);
+                nd_vector_each (check, &a.checks) {
+                        check->answered = true;
+                        check->allowed = yes;
                 }
         }
-        check_answer(&answer, review);
-        fuzz_require(phase == GUARD_MUTATING || !answer.patch);
+        check_response(&response, review);
+        fuzz_require(phase == GUARD_MUTATING || !response.patch);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autoarena arena = {};
         nd_autoerror struct nd_error *error = nullptr;
         struct guard_review review;
-        struct guard_response answer;
+        struct guard_response response;
 
         if (size > CEILING)
                 return 0;
@@ -92,8 +93,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                         decide(&review, GUARD_MUTATING, mode, yes, &arena);
                         decide(&review, GUARD_VALIDATING, mode, yes, &arena);
                 }
-        guard_podsecurity_decide(&world.standards, &world.store, &review, &arena, &answer);
-        check_answer(&answer, &review);
-        fuzz_require(!answer.patch);
+        guard_podsecurity_decide(&world.standards, &world.store, &review, &arena, &response);
+        check_response(&response, &review);
+        fuzz_require(!response.patch);
         return 0;
 }

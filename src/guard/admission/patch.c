@@ -26,8 +26,8 @@ static void end_operation(struct patch *p) {
         nd_json_close(&p->out, '}');
 }
 
-/* Members are written through one place: either each as an operation of its own, below an object that is there, or into one
- * operation that adds the whole object. */
+/* Members are written through one place: either each as an operation of its own, below an object
+ * that is there, or into one operation that adds the whole object. */
 struct target {
         struct patch *patch;
         char path[PATH_BYTES]; /* of the object */

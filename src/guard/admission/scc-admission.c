@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admit.c - see admit.h
+/* scc-admission.c - see scc-admission.h
  *
  *      what comes              mutating                         validating
  *      a new pod               filled by the first constraint   must fit a constraint as it is
@@ -9,11 +9,12 @@
  *      ephemeral containers    they are filled                  must fit as it is
  *      exec, attach            nothing                          the live pod must fit a constraint of the user as it is
  *
- * The mode is the stricter one of the namespace's label, as the watch told it, and of the hook's path: the API server chose that hook by the
- * label that it knows.
- * Exec and attach fill nothing in: what a running pod leaves open is as its image has it, root for instance. The constraint that is recorded
- * on a pod is tried first, and has no other weight: annotations are written by others where nothing is enforced.
- * In a namespace that only warns nothing is filled and nothing refused, and the validating phase says what would be. */
+ * The mode is the stricter one of the namespace's label, as the watch told it, and of the hook's
+ * path: the API server chose that hook by the label that it knows. Exec and attach fill nothing in:
+ * what a running pod leaves open is as its image has it, root for instance. The constraint that is
+ * recorded on a pod is tried first, and has no other weight: annotations are written by others
+ * where nothing is enforced. In a namespace that only warns nothing is filled and nothing refused,
+ * and the validating phase says what would be. */
 #include "guard/admission/scc-admission.h"
 
 #include "guard/admission/patch.h"
@@ -22,7 +23,7 @@
 
 void guard_admission_done(struct guard_admission *admission) {
         nd_arena_done(&admission->decision);
-        nd_vector_done(&admission->questions);
+        nd_vector_done(&admission->checks);
 }
 
 static bool is_connect(const struct guard_review *review) {
@@ -61,13 +62,13 @@ enum guard_admission_need guard_admission_needs(const struct guard_admission *a)
 }
 
 bool guard_admission_is_open(const struct guard_admission *a) {
-        nd_vector_each (question, &a->questions)
-                if (!question->answered)
+        nd_vector_each (check, &a->checks)
+                if (!check->answered)
                         return true;
         return false;
 }
 
-/* ---- who may use what */
+/* ---- who may use what ---- */
 
 static bool is_listed(const struct nd_scc *scc, const struct guard_subject *subject) {
         if (nd_texts_have(&scc->users, subject->name))
@@ -84,28 +85,29 @@ static bool is_known_to_be_allowed(const struct guard_admission *a, const struct
                (a->rbac_is_fresh && guard_rbac_allows(a->rbac, subject, a->review->namespace, scc->metadata.name));
 }
 
-/* Questions of the last decision that nobody asked: with what is known now they may be none any more. */
-static void drop_unanswered(struct guard_admission *a) {
+/* Checks of the last decision that were not requested: with what is known now they may not be
+ * needed any more. */
+static void drop_open_checks(struct guard_admission *a) {
         size_t kept = 0;
 
-        nd_vector_each (question, &a->questions)
-                if (question->answered)
-                        a->questions.items[kept++] = *question;
-        a->questions.count = kept;
+        nd_vector_each (check, &a->checks)
+                if (check->answered)
+                        a->checks.items[kept++] = *check;
+        a->checks.count = kept;
         a->raised = 0;
 }
 
 static bool may_raise(const struct guard_admission *a) {
-        return a->questions.count < GUARD_ACCESS_CHECKS && (a->batch == 0 || a->raised < a->batch);
+        return a->checks.count < GUARD_ACCESS_CHECKS && (a->batch == 0 || a->raised < a->batch);
 }
 
-/* What the API server said; a question that was not asked yet is noted. */
-static bool is_answered_with_yes(struct guard_admission *a, const struct nd_scc *scc, bool service_account) {
-        nd_vector_each (question, &a->questions)
-                if (question->service_account == service_account && nd_streq(question->constraint, scc->metadata.name))
-                        return question->answered && question->allowed;
+/* What the API server said; a check that was not requested yet is noted. */
+static bool is_allowed_by_review(struct guard_admission *a, const struct nd_scc *scc, bool service_account) {
+        nd_vector_each (check, &a->checks)
+                if (check->service_account == service_account && nd_streq(check->constraint, scc->metadata.name))
+                        return check->answered && check->allowed;
         if (may_raise(a)) {
-                nd_vector_push(&a->questions,
+                nd_vector_push(&a->checks,
                                ((struct guard_access_check) {.service_account = service_account,
                                                              .constraint = nd_arena_strdup(a->arena, scc->metadata.name)}));
                 a->raised++;
@@ -122,8 +124,8 @@ static bool may_use(const struct nd_scc *scc, void *userdata) {
                 return true;
         if (a->rbac_is_fresh && a->rbac_decides)
                 return false;
-        a->by_service_account = has_account && is_answered_with_yes(a, scc, true);
-        return a->by_service_account || is_answered_with_yes(a, scc, false);
+        a->by_service_account = has_account && is_allowed_by_review(a, scc, true);
+        return a->by_service_account || is_allowed_by_review(a, scc, false);
 }
 
 static bool is_open(void *userdata) {
@@ -146,7 +148,7 @@ static void set_service_account(struct guard_admission *a, const struct nd_pod *
                 .groups = {.items = groups, .count = 2}};
 }
 
-/* ---- the choice */
+/* ---- the choice ---- */
 
 static const char *required_constraint(const struct nd_pod *pod) {
         const char *ours = nd_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_REQUIRED);
@@ -202,7 +204,8 @@ static void choose(struct guard_admission *a, const struct nd_scc_request *reque
                 nd_scc_choose(&narrowed, pod, &a->decision, ret);
                 return;
         }
-        /* What was recorded is likely to fit, and asking it first is all that the record is good for. */
+        /* What was recorded is likely to fit, and asking it first is all that the record is good
+         * for. */
         recorded = nd_or_empty(nd_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_SCC));
         scc = request->update && *recorded ? guard_store_constraint(a->store, recorded) : nullptr;
         if (scc) {
@@ -216,7 +219,8 @@ static void choose(struct guard_admission *a, const struct nd_scc_request *reque
         nd_scc_choose(request, pod, &a->decision, ret);
 }
 
-/* A pod that comes before its namespace has its ranges: would it be taken with any? Then it is worth trying again. */
+/* A pod that comes before its namespace has its ranges: would it be taken with any? Then it is
+ * worth trying again. */
 static bool waits_for_ranges(struct guard_admission *a, const struct nd_scc_request *request, const struct nd_pod *pod) {
         nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
         struct nd_scc_request with = *request;
@@ -228,20 +232,20 @@ static bool waits_for_ranges(struct guard_admission *a, const struct nd_scc_requ
         return choice.scc != nullptr;
 }
 
-static void refuse(struct guard_admission *a, const char *text, struct guard_response *answer) {
+static void refuse(struct guard_admission *a, const char *text, struct guard_response *response) {
         if (is_connect(a->review))
                 text = nd_arena_format(
                         &a->decision,
                         "%s operation is not allowed because the pod's security context exceeds your permissions: %s",
                         a->review->subresource, text);
-        guard_response_deny(answer, 403, "Forbidden", text);
-        guard_response_audit(answer, "refusal", text);
+        guard_response_deny(response, 403, "Forbidden", text);
+        guard_response_audit(response, "refusal", text);
 }
 
-/* ---- phases */
+/* ---- phases ---- */
 
 static void enforce(struct guard_admission *a, const struct guard_namespace *namespace, const struct nd_pod *pod,
-                    bool as_it_is, bool ephemeral, struct guard_response *answer) {
+                    bool as_it_is, bool ephemeral, struct guard_response *response) {
         nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
         struct nd_scc_request request = request_of(a, namespace, pod);
         struct nd_pair annotations[2] = {{.key = GUARD_ANNOTATION_SCC}, {.key = GUARD_ANNOTATION_SUBJECT}};
@@ -253,26 +257,26 @@ static void enforce(struct guard_admission *a, const struct guard_namespace *nam
         if (!choice.scc) {
                 bool retry = !as_it_is && waits_for_ranges(a, &request, pod);
 
-                refuse(a, choice.refusal, answer);
+                refuse(a, choice.refusal, response);
                 if (retry) {
-                        guard_response_deny(answer, 503, "ServiceUnavailable",
+                        guard_response_deny(response, 503, "ServiceUnavailable",
                                             nd_arena_format(&a->decision,
                                                             "namespace '%s' has no ranges of user IDs yet; try again",
                                                             a->review->namespace));
-                        answer->retry_s = GUARD_RETRY_SECONDS;
+                        response->retry_s = GUARD_RETRY_SECONDS;
                 }
                 return;
         }
         annotations[0].value = choice.scc->metadata.name;
         annotations[1].value = a->by_service_account ? "serviceaccount" : "user";
-        guard_response_audit(answer, "constraint", choice.scc->metadata.name);
-        guard_response_audit(answer, "subject-type", annotations[1].value);
+        guard_response_audit(response, "constraint", choice.scc->metadata.name);
+        guard_response_audit(response, "subject-type", annotations[1].value);
         if (a->phase == GUARD_MUTATING)
-                answer->patch = guard_patch_make(pod, choice.pod, annotations, records ? 2 : 0, &a->decision);
+                response->patch = guard_patch_make(pod, choice.pod, annotations, records ? 2 : 0, &a->decision);
 }
 
 static void warn(struct guard_admission *a, const struct guard_namespace *namespace, const struct nd_pod *pod,
-                 struct guard_response *answer) {
+                 struct guard_response *response) {
         nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
         struct nd_scc_request request = request_of(a, namespace, pod);
 
@@ -282,10 +286,10 @@ static void warn(struct guard_admission *a, const struct guard_namespace *namesp
         choose(a, &request, pod, &choice);
         if (choice.scc || waits_for_ranges(a, &request, pod))
                 return;
-        guard_response_warn(answer,
+        guard_response_warn(response,
                             nd_arena_format(&a->decision, "would be refused if " GUARD_LABEL_CONSTRAINTS " were enforce: %s",
                                             choice.refusal));
-        guard_response_audit(answer, "would-refuse", choice.refusal);
+        guard_response_audit(response, "would-refuse", choice.refusal);
 }
 
 /* Annotations that say what we found are ours to write, and what a pod requires is said once. */
@@ -303,34 +307,34 @@ static const char *changed_annotation(const struct guard_review *review) {
         return nullptr;
 }
 
-static void update(struct guard_admission *a, const struct guard_namespace *namespace, struct guard_response *answer) {
+static void update(struct guard_admission *a, const struct guard_namespace *namespace, struct guard_response *response) {
         const struct guard_review *review = a->review;
         bool ephemeral = nd_streq(review->subresource, "ephemeralcontainers"), fills = ephemeral && a->phase == GUARD_MUTATING;
         const char *changed = changed_annotation(review);
 
         if (changed && mode_of(a, namespace) == GUARD_MODE_ENFORCE) {
-                guard_response_deny(answer, 403, "Forbidden",
+                guard_response_deny(response, 403, "Forbidden",
                                     nd_arena_format(&a->decision, "the annotation %s of a pod cannot be changed", changed));
                 return;
         }
         if (review->same_spec || (a->phase == GUARD_MUTATING && !ephemeral))
                 return;
         if (mode_of(a, namespace) == GUARD_MODE_WARN)
-                warn(a, namespace, review->pod, answer);
+                warn(a, namespace, review->pod, response);
         else
-                enforce(a, namespace, review->pod, !fills, fills, answer);
+                enforce(a, namespace, review->pod, !fills, fills, response);
 }
 
 static void create(struct guard_admission *a, const struct guard_namespace *namespace, const struct nd_pod *pod,
-                   struct guard_response *answer) {
+                   struct guard_response *response) {
         bool mirror = nd_pairs_get(&pod->metadata.annotations, MIRROR) && !is_connect(a->review);
 
         if (mirror && a->phase == GUARD_MUTATING)
                 return;
         if (mode_of(a, namespace) == GUARD_MODE_WARN)
-                warn(a, namespace, pod, answer);
+                warn(a, namespace, pod, response);
         else
-                enforce(a, namespace, pod, a->phase == GUARD_VALIDATING, false, answer);
+                enforce(a, namespace, pod, a->phase == GUARD_VALIDATING, false, response);
 }
 
 static void decide(struct guard_admission *a, struct guard_response *ret) {
@@ -360,7 +364,7 @@ static void decide(struct guard_admission *a, struct guard_response *ret) {
 
 void guard_admission_decide(struct guard_admission *a, struct guard_response *ret) {
         nd_arena_reset(&a->decision);
-        drop_unanswered(a);
+        drop_open_checks(a);
         decide(a, ret);
         if (!guard_admission_is_open(a))
                 return;

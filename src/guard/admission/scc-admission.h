@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admit.h - what becomes of a pod, from what is known
+/* scc-admission.h - admission of a pod by security context constraints
  *
- * A pure function of a review, the store and the rights that are known. Where a right is not known it is noted as a question, and the
- * verdict only stands when there are none: the caller asks the API server and decides again. */
+ * A pure function of a review, the store and the access that is known. An access that is not known
+ * is noted as an open check, and the response only stands when there is none: the caller requests
+ * access reviews and decides again. */
 #pragma once
 
 #include "guard/access/rbac.h"
@@ -24,7 +25,7 @@ enum guard_phase {
         GUARD_VALIDATING,
 };
 
-/* One question to the API server: may this one use that constraint? */
+/* One access check: may this subject use that constraint? */
 struct guard_access_check {
         bool service_account; /* the pod's; else the user who asks */
         const char *constraint;
@@ -44,12 +45,12 @@ struct guard_admission {
         const struct guard_review *review;
         struct nd_pod *live;      /* of exec and attach: the pod; nullptr: not fetched yet */
         struct nd_arena *arena;   /* for what is needed until the end */
-        struct nd_arena decision; /* for one decision, and its answer */
+        struct nd_arena decision; /* for one decision, and its response */
 
         /* both of them as they are asked about */
         struct guard_subject service_account; /* name is nullptr: the pod has none */
-        nd_vector(struct guard_access_check) questions;
-        size_t batch; /* most questions that one decision raises, the first ones in the order of constraints; 0: all that there are */
+        nd_vector(struct guard_access_check) checks;
+        size_t batch;            /* most checks that one decision raises, in the order of constraints; 0: no limit */
         size_t raised;           /* by the last one */
         bool by_service_account; /* who was found to be allowed */
 };
@@ -64,7 +65,8 @@ enum guard_admission_need {
 };
 enum guard_admission_need guard_admission_needs(const struct guard_admission *admission);
 
-/* Decides. The answer lives until the next decision. When guard_admission_is_open() it is none, and holds no memory: 500 copies of a pod are
- * too much to keep while the API server is asked. Then it is to be called again with the questions answered. */
+/* Decides. The response lives until the next decision. When guard_admission_is_open() it is none,
+ * and holds no memory: 500 copies of a pod are too much to keep while the API server is asked. Then
+ * it is to be called again with the checks answered. */
 void guard_admission_decide(struct guard_admission *admission, struct guard_response *ret);
 bool guard_admission_is_open(const struct guard_admission *admission);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pod security as a flow. Texts against the plugin itself: tests/guard/test_pod_security.py. */
-#include "guard/core/standards.h"
+#include "guard/admission/podsecurity-admission.h"
 
 #include <unit/expect.h>
 #include <unit/guard-world.h>
@@ -39,17 +39,17 @@ static char *judged(struct guard_world *world, struct asking asking) {
                                                 nd_or_empty(asking.labels));
         nd_autotext text = ND_TEXT(1 << 20);
         struct guard_review review;
-        struct guard_response answer;
+        struct guard_response response;
         nd_autoarena arena = {};
 
         guard_world_tell(world, namespace);
         read_review(&asking, &arena, &review);
-        guard_podsecurity_decide(&world->standards, &world->store, &review, &arena, &answer);
-        nd_text_add(&text, answer.allowed ? "allowed" : answer.message);
-        for (size_t i = 0; i < answer.warning_count; i++)
-                nd_text_addf(&text, " warning: %s", answer.warnings[i]);
-        for (size_t i = 0; i < answer.audit_count; i++)
-                nd_text_addf(&text, " [%s=%s]", answer.audit[i].key, answer.audit[i].value);
+        guard_podsecurity_decide(&world->standards, &world->store, &review, &arena, &response);
+        nd_text_add(&text, response.allowed ? "allowed" : response.message);
+        for (size_t i = 0; i < response.warning_count; i++)
+                nd_text_addf(&text, " warning: %s", response.warnings[i]);
+        for (size_t i = 0; i < response.audit_count; i++)
+                nd_text_addf(&text, " [%s=%s]", response.audit[i].key, response.audit[i].value);
         return nd_text_steal(&text);
 }
 
@@ -112,9 +112,9 @@ static void exempt_ones_are_asked_nothing([[maybe_unused]] void **state) {
         nd_cleanup(guard_world_done) struct guard_world world = {};
 
         guard_world_make(&world);
-        nd_vector_push(&world.standards.users, nd_strdup("root"));
-        nd_vector_push(&world.standards.namespaces, nd_strdup("kube-system"));
-        nd_vector_push(&world.standards.runtime_classes, nd_strdup("vm"));
+        nd_strings_add(&world.standards.users, "root");
+        nd_strings_add(&world.standards.namespaces, "kube-system");
+        nd_strings_add(&world.standards.runtime_classes, "vm");
         expect_judged(&world, (struct asking) {.labels = LABEL("enforce", "restricted"), .user = "root", .object = BAD},
                       "allowed [exempt=user]");
         expect_judged(&world, (struct asking) {.namespace = "kube-system", .object = BAD}, "allowed [exempt=namespace]");
@@ -192,31 +192,31 @@ static void pods_are_counted_when_more_is_asked_of_them([[maybe_unused]] void **
         assert_int_equal(wanted(&world, none, baseline), GUARD_PODSECURITY_NEEDS_NOTHING);
 }
 
-static void a_census_says_who_would_be_refused([[maybe_unused]] void **state) {
+static void a_scan_names_pods_that_would_be_denied([[maybe_unused]] void **state) {
         static const char pods[] =
                 "[{\"metadata\":{\"name\":\"b\"},\"spec\":{\"hostPID\":true}},{\"metadata\":{\"name\":\"a\"},\"spec\":"
                 "{\"hostPID\":true}},{\"metadata\":{\"name\":\"c\"},\"spec\":{\"hostPID\":true}},"
                 "{\"metadata\":{\"name\":\"good\"},\"spec\":{}},{\"metadata\":{\"name\":\"v\"},\"spec\":{\"volumes\":"
                 "[{\"name\":\"x\",\"hostPath\":{}}]}}]";
         nd_cleanup(guard_world_done) struct guard_world world = {};
-        nd_cleanup(guard_podsecurity_scan_done) struct guard_podsecurity_scan census = {
+        nd_cleanup(guard_podsecurity_scan_done) struct guard_podsecurity_scan scan = {
                 .standards = &world.standards, .rule = {.level = ND_LEVEL_BASELINE, .version = ND_POLICY_LATEST}};
-        struct guard_response answer = {.allowed = true};
+        struct guard_response response = {.allowed = true};
         nd_autoarena arena = {};
         nd_autojson doc = nullptr;
 
         guard_world_make(&world);
         expect_ok(nd_json_parse(pods, strlen(pods), 1 << 20, &doc));
-        guard_podsecurity_scan_add(&census, yyjson_doc_get_root(doc));
-        guard_podsecurity_scan_skip(&census, 7);
-        guard_podsecurity_scan_report(&census, "n", &arena, &answer);
-        assert_int_equal(answer.warning_count, 4);
-        assert_string_equal(answer.warnings[0],
+        guard_podsecurity_scan_add(&scan, yyjson_doc_get_root(doc));
+        guard_podsecurity_scan_skip(&scan, 7);
+        guard_podsecurity_scan_report(&scan, "n", &arena, &response);
+        assert_int_equal(response.warning_count, 4);
+        assert_string_equal(response.warnings[0],
                             "new PodSecurity enforce level only checked against the first 5 of 12 existing pods");
-        assert_string_equal(answer.warnings[1],
+        assert_string_equal(response.warnings[1],
                             "existing pods in namespace \"n\" violate the new PodSecurity enforce level \"baseline:latest\"");
-        assert_string_equal(answer.warnings[2], "a (and 2 other pods): host namespaces");
-        assert_string_equal(answer.warnings[3], "v: hostPath volumes");
+        assert_string_equal(response.warnings[2], "a (and 2 other pods): host namespaces");
+        assert_string_equal(response.warnings[3], "v: hostPath volumes");
 }
 
 int main(void) {
@@ -228,7 +228,7 @@ int main(void) {
                 cmocka_unit_test(only_images_and_new_ephemeral_containers_matter_in_updates),
                 cmocka_unit_test(a_namespace_with_new_mistakes_is_refused),
                 cmocka_unit_test(pods_are_counted_when_more_is_asked_of_them),
-                cmocka_unit_test(a_census_says_who_would_be_refused),
+                cmocka_unit_test(a_scan_names_pods_that_would_be_denied),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of a pod, with the default constraints and roles. The same on a real API server: tests/guard. */
+/* What becomes of a pod, with the default constraints and roles. The same on a real API server:
+ * tests/guard. */
 #include "guard/admission/scc-admission.h"
 
 #include <unit/expect.h>
@@ -15,8 +16,8 @@ struct asking {
         bool validating;
         bool stale; /* the index of RBAC */
         bool rbac_decides;
-        bool answer;  /* what the API server says to every question */
-        size_t batch; /* how many may be asked at a time; 0: all */
+        bool response; /* what the API server says to every check */
+        size_t batch;  /* how many may be asked at a time; 0: all */
 };
 
 static struct nd_error *read_review(const struct asking *asking, struct nd_arena *arena, struct guard_review *ret) {
@@ -30,7 +31,8 @@ static struct nd_error *read_review(const struct asking *asking, struct nd_arena
         return guard_review_decode(text, strlen(text), arena, ret);
 }
 
-/* "allowed", with the patch and the warnings behind it, or the refusal; before it how many questions there were. */
+/* "allowed", with the patch and the warnings behind it, or the refusal; before it how many checks
+ * there were. */
 static char *admitted(struct guard_world *world, struct asking asking) {
         nd_autoarena arena = {};
         struct guard_review review;
@@ -45,7 +47,7 @@ static char *admitted(struct guard_world *world, struct asking asking) {
                                                                      .review = &review,
                                                                      .batch = asking.batch,
                                                                      .arena = &arena};
-        struct guard_response answer = {};
+        struct guard_response response = {};
         nd_autotext text = ND_TEXT(1 << 20);
 
         expect_ok(read_review(&asking, &arena, &review));
@@ -54,18 +56,18 @@ static char *admitted(struct guard_world *world, struct asking asking) {
                 expect_ok(nd_pod_decode(asking.live, strlen(asking.live), &arena, a.live));
         }
         for (int round = 0; round < (asking.batch > 0 ? 200 : 4); round++) {
-                guard_admission_decide(&a, &answer);
-                nd_vector_each (question, &a.questions) {
-                        if (!question->answered)
-                                question->allowed = asking.answer;
-                        question->answered = true;
+                guard_admission_decide(&a, &response);
+                nd_vector_each (check, &a.checks) {
+                        if (!check->answered)
+                                check->allowed = asking.response;
+                        check->answered = true;
                 }
         }
-        nd_text_addf(&text, "%zu %s", a.questions.count, answer.allowed ? "allowed" : answer.message);
-        if (answer.patch)
-                nd_text_addf(&text, " %s", answer.patch);
-        for (size_t i = 0; i < answer.warning_count; i++)
-                nd_text_addf(&text, " warning: %s", answer.warnings[i]);
+        nd_text_addf(&text, "%zu %s", a.checks.count, response.allowed ? "allowed" : response.message);
+        if (response.patch)
+                nd_text_addf(&text, " %s", response.patch);
+        for (size_t i = 0; i < response.warning_count; i++)
+                nd_text_addf(&text, " warning: %s", response.warnings[i]);
         return nd_text_steal(&text);
 }
 
@@ -111,25 +113,26 @@ static const char *without_count(const char *text) {
         return text + strcspn(text, " ");
 }
 
-/* The order of constraints decides, not that of answers; and what comes after a yes is not asked about. */
-static void questions_a_few_at_a_time_lead_to_the_same_verdict([[maybe_unused]] void **state) {
+/* The order of constraints decides, not that of answers; and what comes after a yes is not asked
+ * about. */
+static void access_checks_in_batches_lead_to_the_same_verdict([[maybe_unused]] void **state) {
         static const char *const pods[] = {POD(C), POD("\"hostUsers\":false," C), POD("\"hostPID\":true," C),
                                            POD("\"serviceAccountName\":\"robot\"," C)};
         nd_cleanup(guard_world_done) struct guard_world world = {};
 
         make(&world, "enforce");
         for (size_t i = 0; i < nd_count_of(pods); i++)
-                for (int answer = 0; answer < 2; answer++) {
+                for (int response = 0; response < 2; response++) {
                         nd_autofree char *whole =
-                                admitted(&world, (struct asking) {.pod = pods[i], .stale = true, .answer = answer});
+                                admitted(&world, (struct asking) {.pod = pods[i], .stale = true, .response = response});
 
                         for (size_t batch = 1; batch < 8; batch += 3) {
                                 nd_autofree char *few = admitted(
                                         &world,
-                                        (struct asking) {.pod = pods[i], .stale = true, .answer = answer, .batch = batch});
+                                        (struct asking) {.pod = pods[i], .stale = true, .response = response, .batch = batch});
 
                                 assert_string_equal(without_count(few), without_count(whole));
-                                if (answer)
+                                if (response)
                                         assert_in_range(strtoul(few, nullptr, 10), 1, batch);
                                 else
                                         assert_int_equal(strtoul(few, nullptr, 10), strtoul(whole, nullptr, 10));
@@ -152,7 +155,7 @@ static void without_a_fresh_index_the_api_server_is_asked([[maybe_unused]] void 
         nd_cleanup(guard_world_done) struct guard_world world = {};
 
         make(&world, "enforce");
-        expect_words(admitted(&world, (struct asking) {.pod = POD(C), .stale = true, .answer = true}), "allowed [");
+        expect_words(admitted(&world, (struct asking) {.pod = POD(C), .stale = true, .response = true}), "allowed [");
         expect_words(admitted(&world, (struct asking) {.pod = POD(C), .stale = true}), "not usable by user or serviceaccount");
 }
 
@@ -162,7 +165,7 @@ static void nothing_is_asked_about_what_does_not_fit([[maybe_unused]] void **sta
         make(&world, "enforce");
         /* hostaccess and privileged fit; of the rest nobody is asked */
         expect_words(admitted(&world, (struct asking) {.pod = POD("\"hostPID\":true," C)}), "2 unable to validate");
-        expect_words(admitted(&world, (struct asking) {.pod = POD("\"hostPID\":true," C), .answer = true}), "allowed [");
+        expect_words(admitted(&world, (struct asking) {.pod = POD("\"hostPID\":true," C), .response = true}), "allowed [");
 }
 
 static void metadata_passes_but_for_our_annotations([[maybe_unused]] void **state) {
@@ -203,7 +206,8 @@ static void exec_goes_by_the_rights_of_whoever_asks([[maybe_unused]] void **stat
         expect_text(admitted(&world, asking), "0 allowed");
 }
 
-/* A container without a user runs as its image says, and that may be root: what restricted-v2 would have filled in is not there. */
+/* A container without a user runs as its image says, and that may be root: what restricted-v2 would
+ * have filled in is not there. */
 static void exec_takes_a_live_pod_as_it_is([[maybe_unused]] void **state) {
         static const char *const recorded[] = {"anyuid", "restricted-v2", ""};
         nd_cleanup(guard_world_done) struct guard_world world = {};
@@ -218,9 +222,9 @@ static void exec_takes_a_live_pod_as_it_is([[maybe_unused]] void **state) {
                         recorded[i]);
 
                 asking.live = live;
-                asking.answer = false;
+                asking.response = false;
                 expect_words(admitted(&world, asking), "exec operation is not allowed");
-                asking.answer = true; /* alice may use anyuid */
+                asking.response = true; /* alice may use anyuid */
                 expect_words(admitted(&world, asking), "allowed");
         }
 }
@@ -304,14 +308,14 @@ static void a_word_that_nobody_knows_enforces([[maybe_unused]] void **state) {
 static void user_namespaces_are_set_where_a_node_offers_them([[maybe_unused]] void **state) {
         nd_cleanup(guard_world_done) struct guard_world world = {};
         struct asking root = {.pod = POD("\"containers\":[{\"name\":\"c\",\"securityContext\":{\"runAsUser\":0}}]"),
-                              .answer = true};
+                              .response = true};
 
         make(&world, "enforce");
         guard_world_tell(
                 &world,
                 "{\"kind\":\"RoleBinding\",\"metadata\":{\"name\":\"b\",\"namespace\":\"n\"},\"roleRef\":{\"kind\":\"ClusterRole\","
                 "\"name\":\"nodens:scc:userns-root\"},\"subjects\":[{\"kind\":\"User\",\"name\":\"alice\"}]}");
-        root.answer = false;
+        root.response = false;
         expect_words(admitted(&world, root), "unable to validate");
         guard_world_tell(
                 &world,
@@ -354,7 +358,7 @@ static void a_namespace_that_is_not_known_is_wanted([[maybe_unused]] void **stat
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_manifest_says_what_the_code_does),
-                cmocka_unit_test(questions_a_few_at_a_time_lead_to_the_same_verdict),
+                cmocka_unit_test(access_checks_in_batches_lead_to_the_same_verdict),
                 cmocka_unit_test(a_new_pod_is_filled_and_then_fits),
                 cmocka_unit_test(without_a_fresh_index_the_api_server_is_asked),
                 cmocka_unit_test(nothing_is_asked_about_what_does_not_fit),

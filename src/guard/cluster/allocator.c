@@ -2,20 +2,24 @@
 /* allocator.c - see allocator.h
  *
  * Theory of operation
- *   Leadership is a Lease that is renewed every @TICK_US. Who does not hold it takes it when it has not changed for @LEASE_SECONDS by the own
- *   clock. Leadership saves work; it is not what keeps a block from being given twice. That does the record, a ConfigMap with one bit per
- *   block: it is written with the version that was read, before any namespace is told its block, so of two guards that both think they lead one
- *   fails and reads it again. The namespace is then patched with the version that was seen, so an annotation of somebody else's is not overwritten.
- *      @IDLE -> @READING the record -> @WRITING it with blocks for the namespaces that have none -> @TELLING the namespaces -> @IDLE
- *   A guard that dies between writing and telling leaves bits without a namespace. So do namespaces that are deleted. A sweep while leading
- *   frees a bit that no namespace had in two sweeps in a row: later than any request of a former leader can arrive.
- * Invariant  a block is told to a namespace only when its bit is in the record. */
+ *   Leadership is a Lease that is renewed every @tick_interval_us. Another guard takes it when it
+ *   has not changed for @LEASE_SECONDS by that guard's own clock. Leadership saves work; it is not
+ *   what keeps a block from being given twice. That does the record, a ConfigMap with one bit per
+ *   block: it is written with the version that was read, before any namespace is annotated, so of
+ *   two guards that both think they lead one fails and reads it again. The namespace is then
+ *   patched with the version that was seen, so an annotation by somebody else is not overwritten.
+ *      @IDLE -> @READING the record -> @WRITING it with blocks for the namespaces that have none -> @ANNOTATING the namespaces -> @IDLE
+ *   A guard that dies between writing and annotating leaves bits without a namespace. So do
+ *   namespaces that are deleted. A sweep while leading frees a bit that no namespace had in two
+ *   sweeps in a row: later than any request of a former leader can arrive.
+ * Invariant  a namespace is annotated with a block only when its bit is in the record. */
 #include "guard/cluster/allocator.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "guard/cluster/ranges.h"
 #include "net/api-objects.h"
@@ -23,19 +27,19 @@
 enum {
         LEASE_SECONDS = 15,
         BATCH = 200,  /* namespaces per write of the record */
-        AT_ONCE = 20, /* namespaces that are being told: more only wait in a busy API server, all of them too long */
+        AT_ONCE = 20, /* patches of namespaces in flight: more only wait in a busy API server, all of them too long */
         PATH_BYTES = 1024,
         BODY_BYTES = 64 << 10,
         OBJECT_BYTES = 4 << 20,
 };
 
-#define TICK_US (3 * ND_SECOND_US)
-#define REQUEST_US (5 * ND_SECOND_US)
-#define SWEEP_US (60 * ND_SECOND_US)
+static constexpr uint64_t tick_interval_us = 3 * ND_SECOND_US;
+static constexpr uint64_t request_timeout_us = 5 * ND_SECOND_US;
+static constexpr uint64_t sweep_interval_us = 60 * ND_SECOND_US;
 #define LEASE "nodens-guard-ranges"
 #define RECORD "nodens-guard-ranges"
 
-struct errand { /* one namespace that is being told */
+struct pending_patch { /* of one namespace's annotations */
         struct guard_allocator *allocator;
         char *name;
         uint32_t block;
@@ -43,26 +47,26 @@ struct errand { /* one namespace that is being told */
 
 struct guard_allocator {
         struct guard_allocator_settings settings;
-        sd_event_source *timer, *looker;
+        sd_event_source *timer, *wake_timer;
         /* the lease */
         char *seen;        /* what of it changes: holder and time */
         uint64_t seen_us;  /* since when it is so */
         uint64_t until_us; /* we lead; 0: we do not */
         bool asking;
         /* the record */
-        enum { IDLE, READING, WRITING, TELLING } step;
+        enum { IDLE, READING, WRITING, ANNOTATING } step;
         struct guard_ranges ranges, unused; /* unused: at the last sweep */
         char *version;                      /* of the record; nullptr: to be read */
         bool dirty;                         /* what is in memory is not what was written */
         struct nd_map assigned;             /* namespace -> block + 1, from the choice until the store shows it */
-        unsigned telling;
-        size_t told; /* how far in the map this round of telling has come */
+        unsigned annotating;
+        size_t annotated; /* how far in the map this round of annotating has come */
         uint64_t swept_us;
 };
 
 static void work(struct guard_allocator *a);
 
-static void tell_log(struct guard_allocator *a, const char *what, const struct nd_error *error) {
+static void log_event(struct guard_allocator *a, const char *what, const struct nd_error *error) {
         if (a->settings.log)
                 a->settings.log(what, error, a->settings.userdata);
 }
@@ -77,7 +81,7 @@ static void send(struct guard_allocator *a, const char *method, const char *path
                                                                       .path = path,
                                                                       .body = body,
                                                                       .content_type = content_type,
-                                                                      .timeout_us = REQUEST_US,
+                                                                      .timeout_us = request_timeout_us,
                                                                       .ceiling = OBJECT_BYTES,
                                                                       .done = done,
                                                                       .userdata = userdata});
@@ -98,7 +102,7 @@ static void write_head(struct nd_json_out *out, const char *api, const char *kin
         nd_json_close(out, '}');
 }
 
-/* ---- the lease */
+/* ---- the lease ---- */
 
 static void on_lease_written(const struct nd_api_answer *answer, void *userdata) {
         struct guard_allocator *a = userdata;
@@ -109,9 +113,9 @@ static void on_lease_written(const struct nd_api_answer *answer, void *userdata)
                 return; /* another was faster, or the next tick will do */
         a->until_us = nd_clock_us() + (LEASE_SECONDS - 5) * ND_SECOND_US;
         if (!led) {
-                tell_log(a, "leads in giving ranges to namespaces", nullptr);
+                log_event(a, "leads in giving ranges to namespaces", nullptr);
                 free(nd_take_ptr(a->version)); /* somebody else may have written since, */
-                nd_map_done(&a->assigned);     /* and have given what was chosen when we led before and nobody was told */
+                nd_map_done(&a->assigned);     /* and have given what was chosen when we led before and was not written */
                 a->swept_us = nd_clock_us();
                 a->unused = (struct guard_ranges) {};
         }
@@ -181,11 +185,11 @@ static int on_tick(sd_event_source *source, [[maybe_unused]] uint64_t now, void 
         nd_autofree char *path = nullptr;
         struct guard_allocator *a = userdata;
 
-        (void) sd_event_source_set_time_relative(source, TICK_US);
+        (void) sd_event_source_set_time_relative(source, tick_interval_us);
         (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         if (a->until_us > 0 && !guard_allocator_leads(a)) {
                 a->until_us = 0;
-                tell_log(a, "leads no more in giving ranges", nullptr);
+                log_event(a, "leads no more in giving ranges", nullptr);
         }
         if (!a->asking) {
                 a->asking = true;
@@ -196,10 +200,10 @@ static int on_tick(sd_event_source *source, [[maybe_unused]] uint64_t now, void 
         return 0;
 }
 
-/* ---- the record */
+/* ---- the record ---- */
 
 /* Whatever the record says: what a namespace has is taken. */
-static void take_told(struct guard_allocator *a) {
+static void take_annotated(struct guard_allocator *a) {
         const struct nd_map_slot *slot;
 
         for (size_t at = 0; (slot = nd_map_next(&a->settings.store->namespaces.map, &at));) {
@@ -240,67 +244,70 @@ static void on_record(const struct nd_api_answer *answer, void *userdata) {
                 error = read_record(a, answer);
         }
         if (error || (answer->error && answer->status != 404)) {
-                tell_log(a, "cannot read the record of ranges", error ? error : answer->error);
+                log_event(a, "cannot read the record of ranges", error ? error : answer->error);
                 return; /* the next tick tries again */
         }
         a->dirty = false;
-        take_told(a);
+        take_annotated(a);
         work(a);
 }
 
-static void read_again(struct guard_allocator *a) {
+static void read_record_again(struct guard_allocator *a) {
         nd_autofree char *path = path_of(a, "/api/v1", "configmaps", RECORD);
 
         a->step = READING;
         send(a, "GET", path, nullptr, nullptr, on_record, a);
 }
 
-/* ---- telling */
+/* ---- annotating ---- */
 
-/* The watch will tell the same soon; until then nobody need wait, and nothing is told twice. */
-static void note_told(struct guard_allocator *a, const struct errand *errand) {
-        struct guard_namespace *known = nd_map_get(&a->settings.store->namespaces.map, errand->name);
+/* The watch will report the same soon; until then reviews need not wait, and nothing is patched
+ * twice. */
+static void store_annotations(struct guard_allocator *a, const struct pending_patch *patch) {
+        struct guard_namespace *known = nd_map_get(&a->settings.store->namespaces.map, patch->name);
         char text[GUARD_RANGE_TEXT];
 
         if (!known || known->uid_range)
                 return;
-        guard_ranges_uids(errand->block, text);
+        guard_ranges_uids(patch->block, text);
         known->uid_range = nd_strdup(text);
         if (!known->supplemental_groups)
                 known->supplemental_groups = known->uid_range;
-        guard_ranges_mcs(errand->block, text);
+        guard_ranges_mcs(patch->block, text);
         if (!known->mcs)
                 known->mcs = nd_strdup(text);
 }
 
-static void tell_more(struct guard_allocator *a);
+static void annotate_more(struct guard_allocator *a);
 
-static void on_told(const struct nd_api_answer *answer, void *userdata) {
-        struct errand *errand = userdata;
-        struct guard_allocator *a = errand->allocator;
+static void on_annotated(const struct nd_api_answer *answer, void *userdata) {
+        struct pending_patch *patch = userdata;
+        struct guard_allocator *a = patch->allocator;
 
         if (!answer->error) {
-                note_told(a, errand);
+                store_annotations(a, patch);
         } else if (answer->status == 404) { /* it was deleted: the block comes back by a sweep */
-                (void) nd_map_remove(&a->assigned, errand->name);
+                (void) nd_map_remove(&a->assigned, patch->name);
         } else if (answer->status != 409) {
-                tell_log(a, "cannot tell a namespace its range", answer->error);
+                log_event(a, "cannot tell a namespace its range", answer->error);
         }
-        free(errand->name);
-        free(errand);
-        a->telling--;
-        tell_more(a);
-        if (a->telling == 0)
+        free(patch->name);
+        free(patch);
+        nd_assert(a->annotating > 0);
+        a->annotating--;
+        annotate_more(a);
+        if (a->annotating == 0)
                 guard_allocator_wake(a);
 }
 
-static void tell_one(struct guard_allocator *a, const char *name, const struct guard_namespace *namespace, uint32_t block) {
+static void annotate_one(struct guard_allocator *a, const char *name, const struct guard_namespace *namespace,
+                         uint32_t block) {
         char uids[GUARD_RANGE_TEXT], mcs[GUARD_RANGE_TEXT];
-        struct errand *errand = nd_new(struct errand);
+        struct pending_patch *patch = nd_new(struct pending_patch);
         nd_autotext body = ND_TEXT(BODY_BYTES), path = ND_TEXT(PATH_BYTES);
         struct nd_json_out out = {.text = &body};
 
-        *errand = (struct errand) {.allocator = a, .name = nd_strdup(name), .block = block};
+        *patch = (struct pending_patch) {.allocator = a, .name = nd_strdup(name), .block = block};
         guard_ranges_uids(block, uids);
         guard_ranges_mcs(block, mcs);
         nd_json_open(&out, nullptr, '{');
@@ -316,31 +323,32 @@ static void tell_one(struct guard_allocator *a, const char *name, const struct g
         nd_json_close(&out, '}');
         nd_text_add(&path, "/api/v1/namespaces/");
         nd_api_escape(&path, name);
-        a->telling++;
-        send(a, "PATCH", nd_text_get(&path), nd_text_get(&body), "application/merge-patch+json", on_told, errand);
+        a->annotating++;
+        send(a, "PATCH", nd_text_get(&path), nd_text_get(&body), "application/merge-patch+json", on_annotated, patch);
 }
 
-/* Who is passed over, because the map changed or because we lead no more, is told in a later round. */
-static void tell_more(struct guard_allocator *a) {
+/* A namespace that is passed over, because the map changed or because we lead no more, is annotated
+ * in a later round. */
+static void annotate_more(struct guard_allocator *a) {
         const struct nd_map_slot *slot;
 
-        while (a->telling < AT_ONCE && guard_allocator_leads(a) && (slot = nd_map_next(&a->assigned, &a->told))) {
+        while (a->annotating < AT_ONCE && guard_allocator_leads(a) && (slot = nd_map_next(&a->assigned, &a->annotated))) {
                 const struct guard_namespace *namespace = guard_store_namespace(a->settings.store, slot->key);
 
                 if (namespace && !namespace->uid_range)
-                        tell_one(a, slot->key, namespace, (uint32_t) ((uintptr_t) slot->value - 1));
+                        annotate_one(a, slot->key, namespace, (uint32_t) ((uintptr_t) slot->value - 1));
         }
-        if (a->telling == 0)
+        if (a->annotating == 0)
                 a->step = IDLE;
 }
 
-static void tell_all(struct guard_allocator *a) {
-        a->step = TELLING;
-        a->told = 0;
-        tell_more(a);
+static void annotate_all(struct guard_allocator *a) {
+        a->step = ANNOTATING;
+        a->annotated = 0;
+        annotate_more(a);
 }
 
-/* ---- writing */
+/* ---- writing ---- */
 
 static void on_written(const struct nd_api_answer *answer, void *userdata) {
         nd_autoerror struct nd_error *error = nullptr;
@@ -350,16 +358,16 @@ static void on_written(const struct nd_api_answer *answer, void *userdata) {
         a->step = IDLE;
         if (!answer->error)
                 error = nd_json_parse(answer->body, answer->length, OBJECT_BYTES, &doc);
-        if (answer->error || error) { /* it may have been written or not: it is read again, and nobody is told before */
+        if (answer->error || error) { /* it may have been written or not: it is read again before any namespace is annotated */
                 free(nd_take_ptr(a->version));
                 nd_map_done(&a->assigned);
                 if (answer->status != 409)
-                        tell_log(a, "cannot write the record of ranges", answer->error ? answer->error : error);
+                        log_event(a, "cannot write the record of ranges", answer->error ? answer->error : error);
                 return;
         }
         nd_strset(&a->version, nd_api_version(yyjson_doc_get_root(doc)));
         a->dirty = false;
-        tell_all(a);
+        annotate_all(a);
 }
 
 static void write_record(struct guard_allocator *a) {
@@ -378,10 +386,10 @@ static void write_record(struct guard_allocator *a) {
         send(a, there ? "PUT" : "POST", path, nd_text_get(&body), nullptr, on_written, a);
 }
 
-/* ---- what is to be done */
+/* ---- what is to be done ---- */
 
 /* Forgets assignments that the store shows, or whose namespace is gone. */
-static void forget_told(struct guard_allocator *a) {
+static void drop_annotated(struct guard_allocator *a) {
         nd_vector(char *) old = {};
         const struct nd_map_slot *slot;
 
@@ -398,7 +406,7 @@ static void forget_told(struct guard_allocator *a) {
         nd_vector_done(&old);
 }
 
-/* Chooses blocks for namespaces that have none; whether there are any to be told. */
+/* Chooses blocks for namespaces that have none; whether there are any to be annotated. */
 static bool assign(struct guard_allocator *a) {
         const struct nd_map_slot *slot;
 
@@ -410,7 +418,7 @@ static bool assign(struct guard_allocator *a) {
                         continue;
                 block = guard_ranges_next(&a->ranges);
                 if (block == GUARD_RANGE_NONE) {
-                        tell_log(a, "all ranges of user IDs are taken", nullptr);
+                        log_event(a, "all ranges of user IDs are taken", nullptr);
                         break;
                 }
                 (void) nd_map_put(&a->assigned, slot->key, (void *) (uintptr_t) (block + 1));
@@ -424,7 +432,7 @@ static void sweep(struct guard_allocator *a) {
         struct guard_ranges used = {}, unused = {};
         const struct nd_map_slot *slot;
 
-        if (nd_clock_us() - a->swept_us < SWEEP_US)
+        if (nd_clock_us() - a->swept_us < sweep_interval_us)
                 return;
         a->swept_us = nd_clock_us();
         for (size_t at = 0; (slot = nd_map_next(&a->settings.store->namespaces.map, &at));) {
@@ -452,20 +460,20 @@ static void work(struct guard_allocator *a) {
         if (!guard_allocator_leads(a) || a->step != IDLE)
                 return;
         if (!a->version) {
-                read_again(a);
+                read_record_again(a);
                 return;
         }
-        forget_told(a);
+        drop_annotated(a);
         sweep(a);
         if (!assign(a) && !a->dirty)
                 return;
         if (a->dirty)
                 write_record(a);
         else
-                tell_all(a);
+                annotate_all(a);
 }
 
-static int on_look([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
+static int on_wake([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
         work(userdata);
         return 0;
 }
@@ -474,10 +482,10 @@ static int on_look([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
 void guard_allocator_wake(struct guard_allocator *a) {
         int enabled = SD_EVENT_OFF;
 
-        if (sd_event_source_get_enabled(a->looker, &enabled) > 0 && enabled != SD_EVENT_OFF)
+        if (sd_event_source_get_enabled(a->wake_timer, &enabled) > 0 && enabled != SD_EVENT_OFF)
                 return;
-        (void) sd_event_source_set_time_relative(a->looker, 20 * ND_MS_US);
-        (void) sd_event_source_set_enabled(a->looker, SD_EVENT_ONESHOT);
+        (void) sd_event_source_set_time_relative(a->wake_timer, 20 * ND_MS_US);
+        (void) sd_event_source_set_enabled(a->wake_timer, SD_EVENT_ONESHOT);
 }
 
 struct guard_allocator *guard_allocator_new(const struct guard_allocator_settings *settings) {
@@ -486,7 +494,7 @@ struct guard_allocator *guard_allocator_new(const struct guard_allocator_setting
 
         a->settings = *settings;
         if (sd_event_add_time_relative(loop, &a->timer, CLOCK_MONOTONIC, 0, 0, on_tick, a) < 0 ||
-            sd_event_add_time_relative(loop, &a->looker, CLOCK_MONOTONIC, 0, ND_MS_US, on_look, a) < 0)
+            sd_event_add_time_relative(loop, &a->wake_timer, CLOCK_MONOTONIC, 0, ND_MS_US, on_wake, a) < 0)
                 abort(); /* no memory, as everywhere */
         return a;
 }
@@ -495,7 +503,7 @@ void guard_allocator_free(struct guard_allocator *a) {
         if (!a)
                 return;
         sd_event_source_disable_unref(a->timer);
-        sd_event_source_disable_unref(a->looker);
+        sd_event_source_disable_unref(a->wake_timer);
         nd_map_done(&a->assigned);
         free(a->seen);
         free(a->version);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ranges.h - blocks of user IDs for namespaces, and the SELinux level that goes with each
  *
- * OpenShift's numbers: 100,000 blocks of 10,000 IDs from 1,000,000,000 on; the level of block n is the pair of categories with the number 5n
- * in co-lexicographic order, the higher one first. */
+ * OpenShift's numbers: 100,000 blocks of 10,000 IDs from 1,000,000,000 on; the level of block n is
+ * the pair of categories with the number 5n in co-lexicographic order, the higher one first. */
 #pragma once
 
 #include <stdint.h>
@@ -30,7 +30,8 @@ void guard_ranges_take(struct guard_ranges *ranges, uint32_t block);
 void guard_ranges_release(struct guard_ranges *ranges, uint32_t block);
 uint32_t guard_ranges_next(struct guard_ranges *ranges); /* takes the first free one; GUARD_RANGE_NONE when all are taken */
 
-/* The block that an annotation "FIRST/COUNT" stands for; GUARD_RANGE_NONE where it is none of ours: then somebody else chose it. */
+/* The block that an annotation "FIRST/COUNT" stands for; GUARD_RANGE_NONE where it is none of ours:
+ * then somebody else chose it. */
 uint32_t guard_ranges_block(const char *uid_range);
 
 void guard_ranges_uids(uint32_t block, char text[static GUARD_RANGE_TEXT]);

@@ -36,15 +36,9 @@ void guard_config_init(struct guard_config *ret) {
                                       .stale_seconds = 20,
                                       .allocate = true,
                                       .default_mode = nd_strdup("warn")};
-        nd_vector_push(&ret->client_names, nd_strdup(GUARD_CLIENT_NAME));
+        nd_strings_add(&ret->client_names, GUARD_CLIENT_NAME);
         ret->client_ca = offered_authority(credentials);
         guard_standards_init(&ret->standards);
-}
-
-static void names_done(guard_names *names) {
-        nd_vector_each (name, names)
-                free(*name);
-        nd_vector_done(names);
 }
 
 void guard_config_done(struct guard_config *config) {
@@ -52,8 +46,8 @@ void guard_config_done(struct guard_config *config) {
         free(config->certificate);
         free(config->key);
         free(config->client_ca);
-        names_done(&config->client_names);
-        names_done(&config->metrics_names);
+        nd_strings_done(&config->client_names);
+        nd_strings_done(&config->metrics_names);
         free(config->kubeconfig);
         free(config->group);
         free(config->namespace);
@@ -107,19 +101,19 @@ static struct nd_error *take_text(const struct key *key, yyjson_val *value, char
         return nullptr;
 }
 
-static struct nd_error *take_names(const struct key *key, yyjson_val *value, guard_names *names) {
+static struct nd_error *take_names(const struct key *key, yyjson_val *value, struct nd_strings *names) {
         yyjson_arr_iter items = yyjson_arr_iter_with(value);
         yyjson_val *item;
 
         if (!yyjson_is_arr(value) || yyjson_arr_size(value) > NAMES)
                 return nd_error_new(ND_INVALID, 0, "%s must be a list of at most %d names", key->name, NAMES);
-        names_done(names);
+        nd_strings_done(names);
         while ((item = yyjson_arr_iter_next(&items))) {
                 const char *name = yyjson_get_str(item);
 
                 if (!name || !*name || memchr(name, '\0', yyjson_get_len(item)))
                         return nd_error_new(ND_INVALID, 0, "%s must be a list of names", key->name);
-                nd_vector_push(names, nd_strdup(name));
+                nd_strings_add(names, name);
         }
         return nullptr;
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "guard/core/standards.h"
 
 #define GUARD_CONFIG_PATH "/etc/nodens/guard.yaml"
@@ -16,12 +17,12 @@
 struct guard_config {
         char *address;
         uint32_t port;
-        char *certificate, *key;   /* paths */
-        char *client_ca;           /* path, or GUARD_NO_AUTHORITY; nullptr: not said, so that the guard does not serve */
-        guard_names client_names;  /* names of certificates that may ask for reviews */
-        guard_names metrics_names; /* and of those that may read metrics only */
-        char *kubeconfig;          /* nullptr: a pod's, $KUBECONFIG or ~/.kube/config */
-        char *group;               /* API group of the constraints */
+        char *certificate, *key;         /* paths */
+        char *client_ca;                 /* path, or GUARD_NO_AUTHORITY; nullptr: not said, so that the guard does not serve */
+        struct nd_strings client_names;  /* names of certificates that may ask for reviews */
+        struct nd_strings metrics_names; /* and of those that may read metrics only */
+        char *kubeconfig;                /* nullptr: a pod's, $KUBECONFIG or ~/.kube/config */
+        char *group;                     /* API group of the constraints */
         uint32_t ids_per_pod;
         uint32_t connections;
         uint32_t stale_seconds; /* without a word of the API server, after which reviews are refused */

@@ -43,8 +43,13 @@ static void print_times(const struct guard_metrics *metrics, struct nd_text *tex
 }
 
 void guard_metrics_print(const struct guard_metrics *metrics, struct nd_text *text) {
-        static const char *const flows[GUARD_FLOWS] = {"mutate", "validate", "pod-security"}, *const ends[] = {"refused",
-                                                                                                               "allowed"};
+        static const char *const flows[] = {
+                [GUARD_FLOW_MUTATE] = "mutate",
+                [GUARD_FLOW_VALIDATE] = "validate",
+                [GUARD_FLOW_POD_SECURITY] = "pod-security",
+        };
+        static_assert(nd_count_of(flows) == GUARD_FLOWS);
+        static const char *const ends[] = {"refused", "allowed"};
 
         head(text, "nodens_guard_reviews_total", "counter", "Reviews that were answered.");
         for (size_t flow = 0; flow < GUARD_FLOWS; flow++)

@@ -64,6 +64,7 @@ static const struct nd_shape request_shape = SHAPE(wire_request, request_fields)
 static struct nd_error *read_operation(const char *text, enum guard_operation *ret) {
         static const char *const names[] = {
                 [GUARD_CREATE] = "CREATE", [GUARD_UPDATE] = "UPDATE", [GUARD_CONNECT] = "CONNECT", [GUARD_DELETE] = "DELETE"};
+        static_assert(nd_count_of(names) == GUARD_OPERATIONS);
 
         for (size_t i = 0; i < nd_count_of(names); i++)
                 if (nd_streq(nd_or_empty(text), names[i])) {
@@ -119,7 +120,8 @@ static struct nd_error *read_labels(yyjson_val *object, const char *what, struct
         return nullptr;
 }
 
-/* Something that makes pods is only ever advised about, so one that cannot be read is no reason to refuse it. */
+/* Something that makes pods is only ever advised about, so one that cannot be read is no reason to
+ * refuse it. */
 static void read_template(yyjson_val *object, struct nd_arena *arena, struct guard_review *review) {
         struct nd_workload *workload = nd_arena_new(arena, struct nd_workload);
         nd_autoerror struct nd_error *error = nd_workload_decode(object, arena, workload);
@@ -174,58 +176,58 @@ struct nd_error *guard_review_decode(const char *bytes, size_t length, struct nd
         return read_objects(request, arena, ret);
 }
 
-/* ---- answers */
+/* ---- responses ---- */
 
-void guard_response_warn(struct guard_response *answer, const char *text) {
-        if (answer->warning_count < GUARD_WARNINGS)
-                answer->warnings[answer->warning_count++] = text;
+void guard_response_warn(struct guard_response *response, const char *text) {
+        if (response->warning_count < GUARD_WARNINGS)
+                response->warnings[response->warning_count++] = text;
 }
 
-void guard_response_audit(struct guard_response *answer, const char *key, const char *value) {
-        if (answer->audit_count < nd_count_of(answer->audit))
-                answer->audit[answer->audit_count++] = (struct nd_pair) {.key = key, .value = value};
+void guard_response_audit(struct guard_response *response, const char *key, const char *value) {
+        if (response->audit_count < nd_count_of(response->audit))
+                response->audit[response->audit_count++] = (struct nd_pair) {.key = key, .value = value};
 }
 
-void guard_response_deny(struct guard_response *answer, unsigned code, const char *reason, const char *message) {
-        answer->allowed = false;
-        answer->code = code;
-        answer->reason = reason;
-        answer->message = message;
-        answer->patch = nullptr;
+void guard_response_deny(struct guard_response *response, unsigned code, const char *reason, const char *message) {
+        response->allowed = false;
+        response->code = code;
+        response->reason = reason;
+        response->message = message;
+        response->patch = nullptr;
 }
 
-static void write_status(const struct guard_response *answer, struct nd_json_out *out) {
+static void write_status(const struct guard_response *response, struct nd_json_out *out) {
         nd_json_open(out, "status", '{');
-        nd_json_number(out, "code", answer->code);
-        nd_json_string(out, "reason", answer->reason);
-        nd_json_string(out, "message", answer->message);
-        if (answer->retry_s > 0) {
+        nd_json_number(out, "code", response->code);
+        nd_json_string(out, "reason", response->reason);
+        nd_json_string(out, "message", response->message);
+        if (response->retry_s > 0) {
                 nd_json_open(out, "details", '{');
-                nd_json_number(out, "retryAfterSeconds", answer->retry_s);
+                nd_json_number(out, "retryAfterSeconds", response->retry_s);
                 nd_json_close(out, '}');
         }
         nd_json_close(out, '}');
 }
 
-static void write_warnings(const struct guard_response *answer, struct nd_json_out *out) {
+static void write_warnings(const struct guard_response *response, struct nd_json_out *out) {
         nd_json_open(out, "warnings", '[');
-        for (size_t i = 0; i < answer->warning_count; i++) {
+        for (size_t i = 0; i < response->warning_count; i++) {
                 nd_autotext cut = ND_TEXT(GUARD_WARNING_BYTES);
 
-                nd_text_add_utf8(&cut, answer->warnings[i], strlen(answer->warnings[i]));
+                nd_text_add_utf8(&cut, response->warnings[i], strlen(response->warnings[i]));
                 nd_json_string(out, nullptr, nd_text_get(&cut));
         }
         nd_json_close(out, ']');
 }
 
-static void write_patch(const struct guard_response *answer, struct nd_json_out *out) {
-        nd_autofree char *encoded = nd_base64(answer->patch, strlen(answer->patch));
+static void write_patch(const struct guard_response *response, struct nd_json_out *out) {
+        nd_autofree char *encoded = nd_base64(response->patch, strlen(response->patch));
 
         nd_json_string(out, "patchType", "JSONPatch");
         nd_json_string(out, "patch", encoded);
 }
 
-void guard_response_write(const struct guard_response *answer, const char *uid, struct nd_text *text) {
+void guard_response_write(const struct guard_response *response, const char *uid, struct nd_text *text) {
         struct nd_json_out out = {.text = text};
 
         nd_json_open(&out, nullptr, '{');
@@ -233,17 +235,17 @@ void guard_response_write(const struct guard_response *answer, const char *uid, 
         nd_json_string(&out, "kind", "AdmissionReview");
         nd_json_open(&out, "response", '{');
         nd_json_string(&out, "uid", uid);
-        nd_json_bool(&out, "allowed", answer->allowed);
-        if (!answer->allowed)
-                write_status(answer, &out);
-        if (answer->allowed && answer->patch)
-                write_patch(answer, &out);
-        if (answer->warning_count > 0)
-                write_warnings(answer, &out);
-        if (answer->audit_count > 0) {
+        nd_json_bool(&out, "allowed", response->allowed);
+        if (!response->allowed)
+                write_status(response, &out);
+        if (response->allowed && response->patch)
+                write_patch(response, &out);
+        if (response->warning_count > 0)
+                write_warnings(response, &out);
+        if (response->audit_count > 0) {
                 nd_json_open(&out, "auditAnnotations", '{');
-                for (size_t i = 0; i < answer->audit_count; i++)
-                        nd_json_string(&out, answer->audit[i].key, answer->audit[i].value);
+                for (size_t i = 0; i < response->audit_count; i++)
+                        nd_json_string(&out, response->audit[i].key, response->audit[i].value);
                 nd_json_close(&out, '}');
         }
         nd_json_close(&out, '}');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* review.h - AdmissionReview v1: what the API server asks, and what it is answered. Bytes in, bytes out. */
+/* review.h - AdmissionReview v1: the request and its response. Bytes in, bytes out. */
 #pragma once
 
 #include "kube/pod.h"
@@ -15,9 +15,10 @@ enum guard_operation {
         GUARD_UPDATE,
         GUARD_CONNECT,
         GUARD_DELETE,
+        GUARD_OPERATIONS,
 };
 
-/* Somebody whose rights are asked about. */
+/* A user or service account whose access is checked. */
 struct guard_subject {
         const char *name;
         const char *uid;
@@ -47,7 +48,7 @@ struct guard_review {
 [[nodiscard]] struct nd_error *guard_review_decode(const char *bytes, size_t length, struct nd_arena *arena,
                                                    struct guard_review *ret);
 
-/* Texts of an answer live as long as its arena. */
+/* Texts of an response live as long as its arena. */
 struct guard_response {
         bool allowed;
         unsigned code;      /* of a refusal: an HTTP status */
@@ -61,7 +62,7 @@ struct guard_response {
         size_t audit_count;
 };
 
-void guard_response_warn(struct guard_response *answer, const char *text);
-void guard_response_audit(struct guard_response *answer, const char *key, const char *value);
-void guard_response_deny(struct guard_response *answer, unsigned code, const char *reason, const char *message);
-void guard_response_write(const struct guard_response *answer, const char *uid, struct nd_text *text);
+void guard_response_warn(struct guard_response *response, const char *text);
+void guard_response_audit(struct guard_response *response, const char *key, const char *value);
+void guard_response_deny(struct guard_response *response, unsigned code, const char *reason, const char *message);
+void guard_response_write(const struct guard_response *response, const char *uid, struct nd_text *text);

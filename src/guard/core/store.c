@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store.c - see store.h
  *
- * A constraint that cannot be decoded is complained about and not kept, and with it goes its former version: nobody is admitted by rules
- * that are not in force any more. The others are not touched by it. */
+ * A constraint that cannot be decoded is complained about and not kept, and with it goes its former
+ * version: nobody is admitted by rules that are not in force any more. The others are not touched
+ * by it. */
 #include "guard/core/store.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@
         {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member), .of = &(shape)}
 #define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
 
-/* ---- nodes and runtime classes, as they are read */
+/* ---- nodes and runtime classes, as they are read ---- */
 
 struct wire_features {
         bool user_namespaces;
@@ -85,7 +86,7 @@ static const struct nd_shape_field named_fields[] = {
 };
 static const struct nd_shape named_shape = SHAPE(wire_named, named_fields);
 
-/* ---- what is kept */
+/* ---- what is kept ---- */
 
 struct node {
         struct guard_entry entry;
@@ -210,7 +211,7 @@ void guard_store_put_constraint(struct guard_store *store, yyjson_val *object) {
         }
         constraint = nd_new(struct guard_constraint);
         nd_arena_reserve(&constraint->arena, bytes); /* so that it takes what it needs and no more */
-        nd_error_free(nd_scc_decode(object, &constraint->arena, &constraint->scc));
+        nd_ignore(nd_scc_decode(object, &constraint->arena, &constraint->scc)); /* it was decoded above */
         guard_table_put(&store->constraints, name, &constraint->entry);
 }
 

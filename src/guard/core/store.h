@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store.h - what the guard knows of the cluster: constraints, namespaces, nodes, runtime classes
  *
- * Projected to what a review asks about. Filled by watches or, in tests, by hand: objects come as JSON values. */
+ * Projected to what a review asks about. Filled by watches or, in tests, by hand: objects come as
+ * JSON values. */
 #pragma once
 
 #include "guard/core/table.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* table.h - objects by name, as a watch tells them
  *
- * A list may leave out what we know, and then that is gone. So entries carry the number of the list in which they were last seen, and
- * guard_table_listed() drops the older ones. */
+ * A list may leave out what we know, and then that is gone. So entries carry the number of the list
+ * in which they were last seen, and guard_table_listed() drops the older ones. */
 #pragma once
 
 #include <stdint.h>

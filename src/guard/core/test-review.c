@@ -67,22 +67,22 @@ static void what_is_no_review_is_refused([[maybe_unused]] void **state) {
         }
 }
 
-static void answers_are_written([[maybe_unused]] void **state) {
-        struct guard_response answer = {.allowed = true, .patch = "[]"};
+static void responses_are_written([[maybe_unused]] void **state) {
+        struct guard_response response = {.allowed = true, .patch = "[]"};
         nd_autotext allowed = ND_TEXT(4096), refused = ND_TEXT(4096);
 
-        guard_response_warn(&answer, "careful");
-        guard_response_audit(&answer, "constraint", "restricted-v2");
-        guard_response_write(&answer, "u", &allowed);
+        guard_response_warn(&response, "careful");
+        guard_response_audit(&response, "constraint", "restricted-v2");
+        guard_response_write(&response, "u", &allowed);
         assert_string_equal(
                 nd_text_get(&allowed),
                 "{\"apiVersion\": \"admission.k8s.io/v1\", \"kind\": \"AdmissionReview\", \"response\": {\"uid\": \"u\", \"allowed\": true, "
                 "\"patchType\": \"JSONPatch\", \"patch\": \"W10=\", \"warnings\": [\"careful\"], "
                 "\"auditAnnotations\": {\"constraint\": \"restricted-v2\"}}}");
-        answer = (struct guard_response) {.allowed = true, .patch = "[]"};
-        guard_response_deny(&answer, 503, "ServiceUnavailable", "later");
-        answer.retry_s = 1;
-        guard_response_write(&answer, "u", &refused);
+        response = (struct guard_response) {.allowed = true, .patch = "[]"};
+        guard_response_deny(&response, 503, "ServiceUnavailable", "later");
+        response.retry_s = 1;
+        guard_response_write(&response, "u", &refused);
         assert_string_equal(
                 nd_text_get(&refused),
                 "{\"apiVersion\": \"admission.k8s.io/v1\", \"kind\": \"AdmissionReview\", \"response\": {\"uid\": \"u\", \"allowed\": false, "
@@ -96,7 +96,7 @@ int main(void) {
                 cmocka_unit_test(a_field_that_we_do_not_read_still_makes_another_spec),
                 cmocka_unit_test(other_objects_are_no_pods),
                 cmocka_unit_test(what_is_no_review_is_refused),
-                cmocka_unit_test(answers_are_written),
+                cmocka_unit_test(responses_are_written),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -766,7 +766,7 @@ static void write_podsecurity_hook(struct nd_json_out *out, const struct guard_i
         nd_autofree char *full = nd_format("%s.%s", podsecurity_hooks[number].name, settings->group);
         const char *prefix = settings->standards->prefix;
         bool fails = nd_streq(podsecurity_hooks[number].label, "enforce") && podsecurity_hooks[number].pods;
-        bool by_label = guard_standards_are_privileged(settings->standards); /* else the hook says nothing about a label */
+        bool by_label = guard_standards_are_privileged(&settings->standards->defaults); /* else the hook says nothing about a label */
 
         nd_json_open(out, nullptr, '{');
         nd_json_string(out, "name", full);
@@ -798,7 +798,7 @@ static void write_podsecurity_hooks(struct nd_json_out *out, const struct guard_
         if (!settings->standards || !settings->standards->prefix)
                 return;
         for (size_t i = 0; i < nd_count_of(podsecurity_hooks); i++)
-                if (guard_standards_are_privileged(settings->standards) || nd_streq(podsecurity_hooks[i].label, "enforce"))
+                if (guard_standards_are_privileged(&settings->standards->defaults) || nd_streq(podsecurity_hooks[i].label, "enforce"))
                         write_podsecurity_hook(out, settings, i);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* certificate.c - see certificate.h
  *
- * The files are looked at every @LOOK_US. In a pod they are links into a directory that is exchanged as a whole, elsewhere they are
- * written one after the other: whoever comes between the two sees a pair that does not fit, and looks again when the other has changed. */
+ * The files are looked at every @poll_interval_us. In a pod they are links into a directory that is
+ * exchanged as a whole, elsewhere they are written one after the other: whoever comes between the
+ * two sees a pair that does not fit, and looks again when the other has changed. */
 #include "guard/server/certificate.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@ enum {
         PEM_BYTES = 1 << 20,
 };
 
-#define LOOK_US (5 * ND_SECOND_US)
+static constexpr uint64_t poll_interval_us = 5 * ND_SECOND_US;
 
 static void stamp(const struct guard_certificate *watched, struct stat stamps[static GUARD_CERTIFICATE_FILES]) {
         const char *const paths[GUARD_CERTIFICATE_FILES] = {watched->certificate, watched->key, watched->client_ca};
@@ -76,7 +77,7 @@ static int on_look(sd_event_source *source, [[maybe_unused]] uint64_t now, void 
         nd_autoerror struct nd_error *error = nullptr;
         struct guard_certificate *watched = userdata;
 
-        (void) sd_event_source_set_time_relative(source, LOOK_US);
+        (void) sd_event_source_set_time_relative(source, poll_interval_us);
         (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         if (!has_changed(watched))
                 return 0;
@@ -90,7 +91,7 @@ static int on_look(sd_event_source *source, [[maybe_unused]] uint64_t now, void 
 }
 
 struct nd_error *guard_certificate_watch(struct guard_certificate *watched, sd_event *loop, struct guard_server *server) {
-        int r = sd_event_add_time_relative(loop, &watched->timer, CLOCK_MONOTONIC, LOOK_US, 0, on_look, watched);
+        int r = sd_event_add_time_relative(loop, &watched->timer, CLOCK_MONOTONIC, poll_interval_us, 0, on_look, watched);
 
         watched->server = server;
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "event loop") : nullptr;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* certificate.h - the server's certificate and key, and the authority of its clients, as their files change */
+/* certificate.h - the server's certificate and key, and the authority of its clients, as their
+ * files change */
 #pragma once
 
 #include <sys/stat.h>
@@ -28,7 +29,8 @@ struct guard_certificate_texts {
 void guard_certificate_texts_done(struct guard_certificate_texts *texts);
 struct guard_server_files guard_certificate_files(const struct guard_certificate_texts *texts);
 
-/* From now on the server gets what the files become; files that cannot be used are logged and tried again when they change. */
+/* From now on the server gets what the files become; files that cannot be used are logged and tried
+ * again when they change. */
 [[nodiscard]] struct nd_error *guard_certificate_watch(struct guard_certificate *watched, sd_event *loop,
                                                        struct guard_server *server);
 void guard_certificate_done(struct guard_certificate *watched);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client-auth.c - see client-auth.h
  *
- * libmicrohttpd asks every client for a certificate and takes what comes, none included: the kubelet's probes have none. So the chain is
- * verified here, once for each connection and again when the authority has changed or the certificate has ended. */
+ * libmicrohttpd asks every client for a certificate and takes what comes, none included: the
+ * kubelet's probes have none. So the chain is verified here, once for each connection and again
+ * when the authority has changed or the certificate has ended. */
 #include "guard/server/client-auth.h"
 
 #include <gnutls/gnutls.h>

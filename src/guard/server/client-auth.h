@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client-auth.h - client certificates: which clients may ask for a review, and which may read metrics
+/* client-auth.h - client certificates: which clients may ask for a review, and which may read
+ * metrics
  *
- * A certificate counts when it leads to the certificate authority, is made for clients (or for any use), is valid now, and has a name
- * of the list: its common name, or a DNS name or URI of its alternative names. */
+ * A certificate counts when it leads to the certificate authority, is made for clients (or for any
+ * use), is valid now, and has a name of the list: its common name, or a DNS name or URI of its
+ * alternative names. */
 #pragma once
 
 #include <stddef.h>
@@ -36,10 +38,12 @@ struct guard_client_verdict {
                                                      struct guard_client_names readers, struct guard_client_auth **ret);
 void guard_client_auth_free(struct guard_client_auth *auth);
 
-/* Another authority. What was decided with the former one is decided again; with one that cannot be read the former stays. */
+/* Another authority. What was decided with the former one is decided again; with one that cannot be
+ * read the former stays. */
 [[nodiscard]] struct nd_error *guard_client_auth_renew(struct guard_client_auth *auth, const char *ca);
 
-/* What the client of a TLS session (gnutls_session_t) may do. Cheap where the verdict of its connection still stands. */
+/* What the client of a TLS session (gnutls_session_t) may do. Cheap where the verdict of its
+ * connection still stands. */
 enum guard_right guard_client_auth_check(const struct guard_client_auth *auth, void *session, time_t now,
                                          struct guard_client_verdict *verdict);
 

@@ -4,10 +4,11 @@
  *      limit of                                     an address          all addresses
  *      connections                                  half of them        all of them
  *      connections without a certificate            an eighth           three quarters
- *      new connections in a second, not authenticated      @OPENED             -
+ *      new connections in a second                  @OPENED             -             (not authenticated)
  *      bytes of bodies                              half of them        @GUARD_BODIES
  *
- * The last quarter of connections is for authenticated addresses: API servers that were here in the last hour. */
+ * The last quarter of connections is for authenticated addresses: API servers that were here in the
+ * last hour. */
 #include "guard/server/clients.h"
 
 #include <arpa/inet.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/vector.h"
@@ -25,7 +27,7 @@ enum {
         ADDRESS_TEXT = INET6_ADDRSTRLEN + 4,
 };
 
-#define authenticated_for_us (3600 * ND_SECOND_US)
+static constexpr uint64_t authenticated_for_us = 3600 * ND_SECOND_US; /* after the last connection */
 
 struct guard_clients {
         struct nd_map addresses; /* text -> struct guard_address */
@@ -60,7 +62,8 @@ void guard_clients_free(struct guard_clients *clients) {
         free(clients);
 }
 
-/* An IPv4 address, also one that comes as IPv6, or the first 64 bits of IPv6: the rest a client can choose. */
+/* An IPv4 address, also one that comes as IPv6, or the first 64 bits of IPv6: the rest a client can
+ * choose. */
 static void text_of(const struct sockaddr *address, char text[static ADDRESS_TEXT]) {
         char network[INET6_ADDRSTRLEN] = "";
         struct sockaddr_in6 v6 = {};
@@ -143,6 +146,7 @@ void guard_clients_authenticated(struct guard_clients *clients, struct guard_add
 }
 
 void guard_clients_close(struct guard_clients *clients, struct guard_address *address, bool authenticated, uint64_t now_us) {
+        nd_assert(address->connections > 0 && clients->connections > 0);
         address->connections--;
         clients->connections--;
         if (authenticated)
@@ -161,6 +165,7 @@ bool guard_clients_take_bytes(struct guard_clients *clients, struct guard_addres
 }
 
 void guard_clients_return_bytes(struct guard_clients *clients, struct guard_address *address, size_t bytes) {
+        nd_assert(address->body_bytes >= bytes && clients->body_bytes >= bytes);
         clients->body_bytes -= bytes;
         address->body_bytes -= bytes;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clients.h - who is connected, by address, and how much of the server one of them may take
  *
- * An address is an IPv4 address or a /64 of IPv6. It is authenticated while one of its connections has a client certificate that counts, and for
- * an hour after. Where no certificates are asked for every address is taken for authenticated. */
+ * An address is an IPv4 address or a /64 of IPv6. It is authenticated while one of its connections
+ * has an accepted client certificate, and for an hour after. Where no certificates are required
+ * every address counts as authenticated. */
 #pragma once
 
 #include <stdint.h>
@@ -34,8 +35,8 @@ void guard_clients_free(struct guard_clients *clients); /* all connections were 
 bool guard_clients_may_connect(struct guard_clients *clients, const struct sockaddr *address, socklen_t length,
                                uint64_t now_us);
 
-/* One more connection, which may have come to be after guard_clients_may_connect() said yes to others. The address stays until the
- * connection is closed. */
+/* One more connection, which may have come to be after guard_clients_may_connect() said yes to
+ * others. The address stays until the connection is closed. */
 struct guard_address *guard_clients_open(struct guard_clients *clients, const struct sockaddr *address);
 void guard_clients_close(struct guard_clients *clients, struct guard_address *address, bool authenticated, uint64_t now_us);
 void guard_clients_authenticated(struct guard_clients *clients, struct guard_address *address,

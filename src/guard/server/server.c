@@ -2,14 +2,18 @@
 /* server.c - see server.h
  *
  * Theory of operation
- *   libmicrohttpd does HTTP and TLS and keeps its sockets in an epoll of its own. That epoll's descriptor and the time-out it asks for are
- *   sources of our loop; both lead to run(), which lets it work. A request whose answer is not there when its handler returns is suspended;
- *   the answer resumes it, and libmicrohttpd calls accept_part() once more to take it.
- *   Where a client CA is given, libmicrohttpd asks every client for a certificate; may_ask() decides by it when a request's head is there. A
- *   request that is refused is read to its end and dropped, so that the client sees the answer. Connections that have not shown a certificate
- *   that counts have little time: @UNAUTHENTICATED_SECONDS of silence, @unauthenticated_age_us altogether. clients.h limits what one address may take.
- *   A daemon of libmicrohttpd keeps the certificate it was started with. For another one a second daemon takes over the listening socket,
- *   and the first only keeps its connections, until the last is closed: those are the generations of a server, the newest last. */
+ *   libmicrohttpd does HTTP and TLS and keeps its sockets in an epoll of its own. That epoll's
+ *   descriptor and the timeout it asks for are sources of our loop; both lead to run(), which lets
+ *   it work. A request whose response is not there when its handler returns is suspended; the
+ *   response resumes it, and libmicrohttpd calls accept_part() once more to take it.
+ *   Where a client CA is given, libmicrohttpd asks every client for a certificate; check_client()
+ *   decides by it when the head of a request is there. A request that is refused is read to its end
+ *   and dropped, so that the client sees the response. Connections without an accepted certificate
+ *   have little time: @UNAUTHENTICATED_SECONDS of silence, @unauthenticated_age_us altogether.
+ *   clients.h limits what one address may take.
+ *   A daemon of libmicrohttpd keeps the certificate it was started with. For another one a second
+ *   daemon takes over the listening socket, and the first only keeps its connections, until the last
+ *   is closed: those are the generations of a server, the newest last. */
 #include "guard/server/server.h"
 
 #include <arpa/inet.h>
@@ -34,9 +38,9 @@ enum {
         DROPPED_BYTES = 1 << 20, /* of a request that is refused */
 };
 
-#define unauthenticated_age_us (30 * ND_SECOND_US)
-#define SWEEP_US (5 * ND_SECOND_US)
-#define COMPLAINT_US (10 * ND_SECOND_US) /* a log that clients can fill says little */
+static constexpr uint64_t unauthenticated_age_us = 30 * ND_SECOND_US;
+static constexpr uint64_t sweep_interval_us = 5 * ND_SECOND_US;
+static constexpr uint64_t log_interval_us = 10 * ND_SECOND_US; /* between log lines that clients can cause */
 
 struct generation {
         struct guard_server *server;
@@ -62,7 +66,7 @@ struct guard_server {
         struct guard_clients *addresses;
         nd_vector(struct client *) clients;
         sd_event_source *sweeper;
-        uint64_t refused, complained_us;
+        uint64_t refused, logged_us;
         nd_vector(struct generation *) generations;
         struct guard_server_settings settings;
         nd_vector(struct guard_exchange *) waiting; /* whose connections are suspended */
@@ -144,11 +148,11 @@ void guard_exchange_respond(struct guard_exchange *exchange, unsigned status, co
         }
 }
 
-static enum MHD_Result send_answer(struct guard_exchange *exchange) {
+static enum MHD_Result send_response(struct guard_exchange *exchange) {
         return MHD_queue_response(exchange->connection, exchange->status, exchange->response);
 }
 
-/* ---- clients */
+/* ---- clients ---- */
 
 static struct client *client_of(struct MHD_Connection *connection) {
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -201,13 +205,13 @@ static void on_connection(void *userdata, struct MHD_Connection *connection, voi
                 client_free(nd_take_ptr(*(struct client **) of_connection));
 }
 
-static void complain(struct guard_server *server, const struct client *client) {
+static void log_refusal(struct guard_server *server, const struct client *client) {
         uint64_t now_us = nd_clock_us();
 
         server->refused++;
-        if (server->complained_us > 0 && now_us - server->complained_us < COMPLAINT_US)
+        if (server->logged_us > 0 && now_us - server->logged_us < log_interval_us)
                 return;
-        server->complained_us = now_us;
+        server->logged_us = now_us;
         nd_log(ND_LOG_WARNING, "a client was refused", nd_field("address", client->address->text),
                nd_field("name", client->verdict.name),
                nd_field("why", client->verdict.why ? client->verdict.why : "its name may read metrics only"));
@@ -234,7 +238,7 @@ static void check_client(struct guard_exchange *exchange) {
 
         if (!server->auth || right_of(server, exchange->client) >= needs)
                 return;
-        complain(server, exchange->client);
+        log_refusal(server, exchange->client);
         exchange->refusal = exchange->client->verdict.name[0] ? MHD_HTTP_FORBIDDEN : MHD_HTTP_UNAUTHORIZED;
         exchange->refusal_text = "a client certificate that the guard accepts is needed\n";
 }
@@ -244,7 +248,7 @@ static int on_sweep(sd_event_source *source, [[maybe_unused]] uint64_t now, void
         struct guard_server *server = userdata;
         uint64_t now_us = nd_clock_us();
 
-        (void) sd_event_source_set_time_relative(source, SWEEP_US);
+        (void) sd_event_source_set_time_relative(source, sweep_interval_us);
         (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         guard_clients_sweep(server->addresses, now_us);
         for (size_t i = 0; server->auth && i < server->clients.count; i++) {
@@ -258,7 +262,7 @@ static int on_sweep(sd_event_source *source, [[maybe_unused]] uint64_t now, void
         return 0;
 }
 
-/* ---- requests */
+/* ---- requests ---- */
 
 static struct guard_exchange *exchange_new(struct generation *generation, struct MHD_Connection *connection,
                                            const char *method, const char *path) {
@@ -297,7 +301,8 @@ static enum MHD_Result take_part(struct guard_exchange *exchange, const char *pa
         return exchange->dropped > DROPPED_BYTES ? MHD_NO : MHD_YES;
 }
 
-/* libmicrohttpd's way: once when the head is there, then with each part of the body, then without one, and again after a resumption. */
+/* libmicrohttpd's way: once when the head is there, then with each part of the body, then without
+ * one, and again after a resumption. */
 static enum MHD_Result accept_part(void *userdata, struct MHD_Connection *connection, const char *path, const char *method,
                                    [[maybe_unused]] const char *version, const char *part, size_t *part_length,
                                    void **of_request) {
@@ -322,7 +327,7 @@ static enum MHD_Result accept_part(void *userdata, struct MHD_Connection *connec
                 exchange->server->settings.handle(exchange, exchange->server->settings.userdata);
         }
         if (exchange->response)
-                return send_answer(exchange);
+                return send_response(exchange);
         exchange->suspended = true;
         nd_vector_push(&exchange->server->waiting, exchange);
         MHD_suspend_connection(connection);
@@ -379,7 +384,8 @@ static bool retire(struct generation *generation) {
         return true;
 }
 
-/* A timer that is set for earlier stays: it comes too soon and is set again, which is cheaper than moving it with every request. */
+/* A timer that is set for earlier stays: it comes too soon and is set again, which is cheaper than
+ * moving it with every request. */
 static void arm(struct generation *generation, uint64_t wait_us) {
         uint64_t due_us = nd_clock_us() + wait_us;
 
@@ -466,7 +472,8 @@ static struct nd_error *listen_at(struct guard_server *server) {
         return nullptr;
 }
 
-/* What libmicrohttpd says about its clients, and any of those can make it say: nothing for an ordinary log. */
+/* What libmicrohttpd says about its clients, and any of those can make it say: nothing for an
+ * ordinary log. */
 [[gnu::format(printf, 2, 0)]] static void log_words([[maybe_unused]] void *userdata, const char *format, va_list arguments) {
         nd_autofree char *words = nd_format_va(format, arguments);
 
@@ -548,7 +555,8 @@ struct nd_error *guard_server_new(sd_event *loop, const struct guard_server_sett
         if (settings->files.client_ca)
                 nd_try(guard_client_auth_new(settings->files.client_ca, settings->reviewers, settings->readers,
                                              &server->auth));
-        r = sd_event_add_time_relative(loop, &server->sweeper, CLOCK_MONOTONIC, SWEEP_US, ND_SECOND_US, on_sweep, server);
+        r = sd_event_add_time_relative(loop, &server->sweeper, CLOCK_MONOTONIC, sweep_interval_us, ND_SECOND_US, on_sweep,
+                                       server);
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "event loop");
         nd_try(listen_at(server));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server.h - HTTPS in the event loop
  *
- * A request is handed over whole. It is answered at once or later, from the same thread; until then its connection waits. */
+ * A request is handed over whole. It is answered at once or later, from the same thread; until then
+ * its connection waits. */
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -37,8 +38,8 @@ struct guard_server_settings {
 void guard_server_free(struct guard_server *server); /* requests that were not answered are told to come again, and are gone */
 uint16_t guard_server_port(const struct guard_server *server);
 
-/* Another certificate for clients that connect from now on, and another authority for all. Where certificate and key do not belong together
- * the former ones stay. */
+/* Another certificate for clients that connect from now on, and another authority for all. Where
+ * certificate and key do not belong together the former ones stay. */
 [[nodiscard]] struct nd_error *guard_server_renew(struct guard_server *server, const struct guard_server_files *files);
 
 uint64_t guard_server_refused(const struct guard_server *server); /* requests, for want of a client certificate */

@@ -72,7 +72,7 @@ static void the_last_quarter_is_for_addresses_that_have_shown_a_certificate([[ma
         guard_clients_free(clients);
 }
 
-static void handshakes_of_a_stranger_are_few_in_a_second([[maybe_unused]] void **state) {
+static void handshakes_of_an_unauthenticated_client_are_few_in_a_second([[maybe_unused]] void **state) {
         struct guard_clients *clients = guard_clients_new(1000, true);
         struct sockaddr_storage address = at("10.0.0.1");
         unsigned count = 0;
@@ -137,7 +137,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(one_address_does_not_take_all_connections),
                 cmocka_unit_test(the_last_quarter_is_for_addresses_that_have_shown_a_certificate),
-                cmocka_unit_test(handshakes_of_a_stranger_are_few_in_a_second),
+                cmocka_unit_test(handshakes_of_an_unauthenticated_client_are_few_in_a_second),
                 cmocka_unit_test(addresses_of_one_network_of_ipv6_are_one),
                 cmocka_unit_test(bodies_share_what_memory_there_is),
                 cmocka_unit_test(addresses_are_forgotten),

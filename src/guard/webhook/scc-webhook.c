@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reviews.c - one review, from its bytes to its answer
+/* scc-webhook.c - one review of security context constraints, from its bytes to its response
  *
  * Theory of operation
- *   Most reviews are answered at once from memory. What is missing is fetched: a namespace that the watch has not told yet, the pod that
- *   somebody wants to exec into, a right that the index cannot affirm. advance() is called whenever something has come, and begins again
- *   from the start: deciding twice costs microseconds, and nothing that was true before the wait is relied upon after it.
- *   Rights are asked about in the order of constraints, some at a time: whoever may use the first of 500 costs the API server no thousand questions.
- *   Everything of a review is in its arena and goes with it. An answer that had to do without a fact is a refusal that can be retried. */
+ *   Most reviews are answered at once from memory. What is missing is fetched: a namespace that the
+ *   watch has not reported yet, the pod of an exec, an access check that the RBAC index cannot
+ *   affirm. advance() is called whenever something has come, and begins again from the start:
+ *   deciding twice costs microseconds, and nothing that was true before the wait is relied upon
+ *   after it. Access reviews are requested in the order of constraints and in batches, so a user
+ *   allowed by the first constraint costs one query, not 1,000. Everything of a review is in its
+ *   arena and goes with it. A response that lacks a fact is a denial that can be retried. */
+#include "guard/webhook/scc-webhook.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
 #include "guard/admission/scc-admission.h"
 #include "guard/cluster/namespace-fetch.h"
-#include "guard/daemon.h"
 
 enum {
         ROUNDS = 8,
-        FIRST_BATCH = 32, /* of questions; twice as many each time after */
+        FIRST_BATCH = 32, /* access checks; twice as many each time after */
         OBJECT_BYTES = 8 << 20,
 };
 
-#define FETCH_TIMEOUT_US (2 * UINT64_C(1000000))
+static constexpr uint64_t fetch_timeout_us = 2 * ND_SECOND_US;
 
 struct session {
-        struct guard_daemon *guard;
+        const struct guard_webhook *webhook;
         struct guard_exchange *exchange;
         uint64_t share; /* of its client */
         struct nd_arena arena;
@@ -31,7 +36,7 @@ struct session {
         const char *failure; /* why something could not be fetched */
 };
 
-struct errand { /* a question on its way */
+struct pending_review { /* a SubjectAccessReview in flight */
         struct session *session;
         size_t number;
 };
@@ -48,19 +53,19 @@ static void fail(struct session *s, const struct nd_error *error) {
         s->failure = nd_arena_strdup(&s->arena, nd_error_text(error));
 }
 
-static void finish(struct session *s, struct guard_response *answer) {
-        if (!answer->allowed && s->failure) {
-                guard_response_deny(answer, 503, "ServiceUnavailable",
+static void finish(struct session *s, struct guard_response *response) {
+        if (!response->allowed && s->failure) {
+                guard_response_deny(response, 503, "ServiceUnavailable",
                                     nd_arena_format(&s->arena, "cannot be decided: %s", s->failure));
-                answer->retry_s = GUARD_RETRY_SECONDS;
+                response->retry_s = GUARD_RETRY_SECONDS;
         }
-        guard_webhook_respond(s->guard, s->exchange,
+        guard_webhook_respond(s->webhook, s->exchange,
                               s->admission.phase == GUARD_VALIDATING ? GUARD_FLOW_VALIDATE : GUARD_FLOW_MUTATE, &s->review,
-                              answer);
+                              response);
         session_free(s);
 }
 
-/* ---- what is fetched */
+/* ---- what is fetched ---- */
 
 static void on_namespace(const struct nd_error *error, void *userdata) {
         struct session *s = userdata;
@@ -93,120 +98,122 @@ static void fetch_pod(struct session *s) {
         nd_api_escape(&path, s->review.namespace);
         nd_text_add(&path, "/pods/");
         nd_api_escape(&path, s->review.name);
-        (void) nd_api_send(s->guard->api, &(struct nd_api_request) {.path = nd_text_get(&path),
-                                                                    .timeout_us = FETCH_TIMEOUT_US,
-                                                                    .ceiling = OBJECT_BYTES,
-                                                                    .share = s->share,
-                                                                    .done = on_pod,
-                                                                    .userdata = s});
+        (void) nd_api_send(s->webhook->api, &(struct nd_api_request) {.path = nd_text_get(&path),
+                                                                      .timeout_us = fetch_timeout_us,
+                                                                      .ceiling = OBJECT_BYTES,
+                                                                      .share = s->share,
+                                                                      .done = on_pod,
+                                                                      .userdata = s});
 }
 
-static void on_right(bool allowed, const struct nd_error *error, void *userdata) {
-        struct errand *errand = userdata;
-        struct session *s = errand->session;
-        struct guard_access_check *question = &s->admission.questions.items[errand->number];
+static void on_access_review(bool allowed, const struct nd_error *error, void *userdata) {
+        struct pending_review *pending = userdata;
+        struct session *s = pending->session;
+        struct guard_access_check *check = &s->admission.checks.items[pending->number];
 
-        free(errand);
-        question->answered = true;
-        question->allowed = allowed;
+        free(pending);
+        check->answered = true;
+        check->allowed = allowed;
         if (error)
                 fail(s, error);
+        nd_assert(s->pending > 0);
         if (--s->pending == 0)
                 advance(s);
 }
 
-static struct nd_error *ask_one(struct session *s, size_t number) {
-        struct guard_daemon *guard = s->guard;
-        struct guard_access_check *q = &s->admission.questions.items[number];
-        const struct guard_subject *who = q->service_account ? &s->admission.service_account : &s->review.user;
-        struct errand *errand;
+static struct nd_error *request_one(struct session *s, size_t number) {
+        const struct guard_webhook *webhook = s->webhook;
+        struct guard_access_check *check = &s->admission.checks.items[number];
+        const struct guard_subject *who = check->service_account ? &s->admission.service_account : &s->review.user;
+        struct pending_review *pending;
         struct nd_error *error;
 
-        q->answered = guard_access_reviews_lookup(guard->rights, who, s->review.namespace, q->constraint, guard->rbac.changes,
-                                                  &q->allowed);
-        if (q->answered)
+        check->answered = guard_access_reviews_lookup(webhook->access_reviews, who, s->review.namespace, check->constraint,
+                                                      webhook->rbac->changes, &check->allowed);
+        if (check->answered)
                 return nullptr;
-        errand = nd_new(struct errand);
-        *errand = (struct errand) {.session = s, .number = number};
-        error = guard_access_reviews_request(guard->rights, who, s->review.namespace, q->constraint, s->share, on_right,
-                                             errand);
+        pending = nd_new(struct pending_review);
+        *pending = (struct pending_review) {.session = s, .number = number};
+        error = guard_access_reviews_request(webhook->access_reviews, who, s->review.namespace, check->constraint, s->share,
+                                             on_access_review, pending);
         if (error)
-                free(errand);
+                free(pending);
         else
                 s->pending++;
         return error;
 }
 
-/* Answers open questions from memory, and asks about the others. */
-static void ask(struct session *s) {
+/* Answers open checks from the cache, and requests access reviews for the others. */
+static void request_reviews(struct session *s) {
         nd_autoerror struct nd_error *error = nullptr;
 
-        for (size_t i = 0; i < s->admission.questions.count && !error; i++)
-                if (!s->admission.questions.items[i].answered)
-                        error = ask_one(s, i);
+        for (size_t i = 0; i < s->admission.checks.count && !error; i++)
+                if (!s->admission.checks.items[i].answered)
+                        error = request_one(s, i);
         if (error)
                 fail(s, error);
 }
 
-/* ---- the way */
+/* ---- the decision ---- */
 
 static void decide(struct session *s) {
-        struct guard_response answer;
+        struct guard_response response;
 
         for (; s->rounds < ROUNDS; s->rounds++) {
-                s->admission.rbac_is_fresh = guard_watches_have_fresh_rbac(s->guard);
-                s->admission.rbac_decides = s->guard->config.rbac_only && guard_watches_have_whole_rbac(s->guard);
-                guard_admission_decide(&s->admission, &answer);
+                s->admission.rbac_is_fresh = guard_watches_have_fresh_rbac(s->webhook->watches);
+                s->admission.rbac_decides =
+                        s->webhook->config->rbac_only && guard_watches_have_whole_rbac(s->webhook->watches);
+                guard_admission_decide(&s->admission, &response);
                 s->admission.batch *= 2;
                 if (!guard_admission_is_open(&s->admission)) {
-                        finish(s, &answer);
+                        finish(s, &response);
                         return;
                 }
                 if (s->failure)
-                        break; /* who did not answer these questions is not asked more */
-                ask(s);
+                        break; /* an API server that did not answer is not asked more */
+                request_reviews(s);
                 if (s->pending > 0)
-                        return; /* on_right() goes on */
+                        return; /* on_access_review() goes on */
         }
         if (!s->failure)
                 s->failure = "the cluster's constraints change too fast";
-        answer.allowed = false;
-        finish(s, &answer);
+        response.allowed = false;
+        finish(s, &response);
 }
 
 static void advance(struct session *s) {
-        enum guard_admission_need want = guard_admission_needs(&s->admission);
+        enum guard_admission_need need = guard_admission_needs(&s->admission);
 
-        if (want == GUARD_ADMISSION_NEEDS_NAMESPACE && !s->fetched_namespace) {
+        if (need == GUARD_ADMISSION_NEEDS_NAMESPACE && !s->fetched_namespace) {
                 s->fetched_namespace = true;
-                guard_namespace_fetch(s->guard, s->review.namespace, s->share, on_namespace, s);
-        } else if (want == GUARD_ADMISSION_NEEDS_POD && !s->fetched_pod) {
+                guard_namespace_fetch(s->webhook->api, s->webhook->store, s->review.namespace, s->share, on_namespace, s);
+        } else if (need == GUARD_ADMISSION_NEEDS_POD && !s->fetched_pod) {
                 s->fetched_pod = true;
                 fetch_pod(s);
-        } else if (want == GUARD_ADMISSION_NEEDS_POD && s->failure) {
-                struct guard_response answer = {};
+        } else if (need == GUARD_ADMISSION_NEEDS_POD && s->failure) {
+                struct guard_response response = {};
 
-                finish(s, &answer);
+                finish(s, &response);
         } else {
                 decide(s);
         }
 }
 
-void guard_scc_webhook_handle(struct guard_daemon *guard, struct guard_exchange *exchange, bool validating,
+void guard_scc_webhook_handle(const struct guard_webhook *webhook, struct guard_exchange *exchange, bool validating,
                               enum guard_mode mode) {
         struct session *s = nd_new(struct session);
 
-        s->guard = guard;
+        s->webhook = webhook;
         s->exchange = exchange;
         s->share = guard_exchange_client(exchange);
-        if (!guard_webhook_receive(guard, exchange, &s->arena, &s->review)) {
+        if (!guard_webhook_receive(webhook, exchange, &s->arena, &s->review)) {
                 session_free(s);
                 return;
         }
-        s->admission = (struct guard_admission) {.store = &guard->store,
-                                                 .rbac = &guard->rbac,
-                                                 .host_network_gate = guard->config.host_network,
-                                                 .window = guard->config.ids_per_pod,
+        s->admission = (struct guard_admission) {.store = webhook->store,
+                                                 .rbac = webhook->rbac,
+                                                 .host_network_gate = webhook->config->host_network,
+                                                 .window = webhook->config->ids_per_pod,
                                                  .phase = validating ? GUARD_VALIDATING : GUARD_MUTATING,
                                                  .hook_mode = mode,
                                                  .review = &s->review,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* review-exchange.c - how every review begins and ends, whatever it is about */
-#include "guard/daemon.h"
+#include "guard/webhook/webhook.h"
+
+#include <string.h>
 
 enum {
-        ANSWER_BYTES = 8 << 20,
+        RESPONSE_BYTES = 8 << 20,
 };
 
-bool guard_webhook_receive(struct guard_daemon *guard, struct guard_exchange *exchange, struct nd_arena *arena,
+bool guard_webhook_receive(const struct guard_webhook *webhook, struct guard_exchange *exchange, struct nd_arena *arena,
                            struct guard_review *ret) {
         nd_autoerror struct nd_error *error = nullptr;
         const char *bytes;
@@ -16,16 +17,16 @@ bool guard_webhook_receive(struct guard_daemon *guard, struct guard_exchange *ex
         error = guard_review_decode(bytes, length, arena, ret);
         if (!error)
                 return true;
-        guard->metrics.unreadable++;
-        guard_exchange_respond(exchange, 400, "text/plain", nd_error_text(error), __builtin_strlen(nd_error_text(error)));
+        webhook->metrics->unreadable++;
+        guard_exchange_respond(exchange, 400, "text/plain", nd_error_text(error), strlen(nd_error_text(error)));
         return false;
 }
 
-void guard_webhook_respond(struct guard_daemon *guard, struct guard_exchange *exchange, enum guard_flow flow,
-                           const struct guard_review *review, const struct guard_response *answer) {
-        nd_autotext text = ND_TEXT(ANSWER_BYTES);
+void guard_webhook_respond(const struct guard_webhook *webhook, struct guard_exchange *exchange, enum guard_flow flow,
+                           const struct guard_review *review, const struct guard_response *response) {
+        nd_autotext text = ND_TEXT(RESPONSE_BYTES);
 
-        guard_metrics_review(&guard->metrics, flow, answer->allowed);
-        guard_response_write(answer, review->uid, &text);
+        guard_metrics_review(webhook->metrics, flow, response->allowed);
+        guard_response_write(response, review->uid, &text);
         guard_exchange_respond(exchange, 200, "application/json", nd_text_get(&text), text.length);
 }

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watches.h - watches of the API server, which fill the store and the RBAC index */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include "guard/access/rbac.h"
+#include "guard/cluster/allocator.h"
+#include "guard/core/store.h"
+#include "net/api-watch.h"
+
+enum guard_kind { /* what is watched */
+                  GUARD_KIND_CONSTRAINT,
+                  GUARD_KIND_NAMESPACE,
+                  GUARD_KIND_NODE,
+                  GUARD_KIND_RUNTIME_CLASS,
+                  GUARD_KIND_ROLE,
+                  GUARD_KIND_CLUSTER_ROLE,
+                  GUARD_KIND_BINDING,
+                  GUARD_KIND_CLUSTER_BINDING,
+                  GUARD_KINDS,
+};
+
+struct guard_watches_settings {
+        sd_event *loop;
+        struct nd_api *api;
+        struct guard_store *store;
+        struct guard_rbac *rbac;
+        const char *group;             /* API group of the constraints */
+        uint64_t stale_us;             /* after which namespaces and constraints are not current any more */
+        void (*ready)(void *userdata); /* called once, when all lists were read */
+        void *userdata;
+};
+
+struct guard_watch {
+        struct guard_watches *watches;
+        enum guard_kind kind;
+        char *path;
+        struct nd_api_watch *watch;
+        bool warned; /* that it is interrupted */
+};
+
+struct guard_watches {
+        struct guard_watches_settings settings;
+        struct guard_allocator *allocator; /* the caller's, told of new namespaces; nullptr: there is none yet */
+        struct guard_watch kinds[GUARD_KINDS];
+        sd_event_source *relist_timer; /* of bindings, when a role has begun to grant something */
+        /* rbac.role_generation when the list of bindings that is being read began, and when the
+         * last one did */
+        uint64_t listing_generation, listed_generation;
+        uint64_t relisted_us;
+        bool ready; /* settings.ready() was called */
+};
+
+/* The object must stay where it is. */
+[[nodiscard]] struct nd_error *guard_watches_start(struct guard_watches *watches,
+                                                   const struct guard_watches_settings *settings);
+void guard_watches_done(struct guard_watches *watches);
+
+bool guard_watches_are_ready(const struct guard_watches *watches);   /* all lists were read, and what decides is current */
+bool guard_watches_are_current(const struct guard_watches *watches); /* namespaces and constraints are */
+bool guard_watches_have_fresh_rbac(const struct guard_watches *watches);
+bool guard_watches_have_whole_rbac(const struct guard_watches *watches); /* no binding to a role that grants is missing */

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guard/webhook/routes.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "guard/webhook/podsecurity-webhook.h"
+#include "guard/webhook/scc-webhook.h"
+
+enum {
+        METRICS_BYTES = 64 << 10,
+};
+
+static void respond_plain(struct guard_exchange *exchange, unsigned status, const char *text) {
+        guard_exchange_respond(exchange, status, "text/plain", text, strlen(text));
+}
+
+static void respond_metrics(const struct guard_routes *r, struct guard_exchange *exchange) {
+        const struct guard_webhook *webhook = r->webhook;
+        const struct guard_allocator *allocator = webhook->watches->allocator;
+        nd_autotext text = ND_TEXT(METRICS_BYTES);
+
+        guard_metrics_print(webhook->metrics, &text);
+        guard_metrics_value(&text, "nodens_guard_ready", "gauge", "Whether every list was read and reviews are answered.",
+                            guard_watches_are_ready(webhook->watches));
+        guard_metrics_value(&text, "nodens_guard_current", "gauge",
+                            "Whether namespaces and constraints are known to be current.",
+                            guard_watches_are_current(webhook->watches));
+        guard_metrics_value(&text, "nodens_guard_rbac_fresh", "gauge", "Whether the index of RBAC is relied upon.",
+                            guard_watches_have_fresh_rbac(webhook->watches));
+        guard_metrics_value(&text, "nodens_guard_leads", "gauge", "Whether this guard gives namespaces their ranges.",
+                            allocator && guard_allocator_leads(allocator));
+        guard_metrics_value(&text, "nodens_guard_access_reviews_total", "counter",
+                            "Rights that the API server was asked about.", guard_access_reviews_sent(webhook->access_reviews));
+        guard_metrics_value(&text, "nodens_guard_clients_refused_total", "counter",
+                            "Requests that were refused for want of a client certificate.", guard_server_refused(r->server));
+        guard_metrics_value(&text, "nodens_guard_constraints", "gauge", "Constraints that are in use.",
+                            webhook->store->constraints.map.count);
+        guard_metrics_value(&text, "nodens_guard_namespaces", "gauge", "Namespaces that are known.",
+                            webhook->store->namespaces.map.count);
+        guard_exchange_respond(exchange, 200, "text/plain; version=0.0.4", nd_text_get(&text), text.length);
+}
+
+/* The kubelet's probes have no certificate. They get one word, which says nothing about the
+ * cluster. */
+enum guard_right guard_routes_needed_right(const char *method, const char *path) {
+        static const char *const probes[] = {"/healthz", "/livez", "/readyz"};
+        bool reads = nd_streq(method, "GET") || nd_streq(method, "HEAD");
+
+        for (size_t i = 0; reads && i < nd_count_of(probes); i++)
+                if (nd_streq(path, probes[i]))
+                        return GUARD_RIGHT_NONE;
+        return reads && nd_streq(path, "/metrics") ? GUARD_RIGHT_METRICS : GUARD_RIGHT_REVIEW;
+}
+
+/* The path of a hook says its flow, and how strict the API server takes the namespace to be. */
+static const struct route {
+        const char *path;
+        enum guard_flow flow;
+        enum guard_mode mode; /* GUARD_MODE_OFF: it does not say */
+} routes[] = {
+        {"/mutate", GUARD_FLOW_MUTATE, GUARD_MODE_OFF},
+        {"/mutate/enforce", GUARD_FLOW_MUTATE, GUARD_MODE_ENFORCE},
+        {"/validate", GUARD_FLOW_VALIDATE, GUARD_MODE_OFF},
+        {"/validate/warn", GUARD_FLOW_VALIDATE, GUARD_MODE_WARN},
+        {"/validate/enforce", GUARD_FLOW_VALIDATE, GUARD_MODE_ENFORCE},
+        {"/pod-security", GUARD_FLOW_POD_SECURITY, GUARD_MODE_OFF},
+        {"/pod-security/enforce", GUARD_FLOW_POD_SECURITY, GUARD_MODE_ENFORCE},
+};
+
+static const struct route *route_of(const char *path) {
+        for (size_t i = 0; i < nd_count_of(routes); i++)
+                if (nd_streq(routes[i].path, path))
+                        return &routes[i];
+        return nullptr;
+}
+
+/* Logged when it begins and when it ends. */
+static void note_staleness(struct guard_routes *r) {
+        const struct guard_watches *watches = r->webhook->watches;
+        bool stale = watches->ready && !guard_watches_are_current(watches);
+
+        if (stale && !r->stale)
+                nd_log(ND_LOG_WARNING,
+                       "the API server is not heard: reviews are refused until namespaces and constraints are known to be "
+                       "current");
+        else if (!stale && r->stale)
+                nd_log(ND_LOG_INFO, "namespaces and constraints are current again");
+        r->stale = stale;
+}
+
+static void on_review(const struct guard_webhook *webhook, struct guard_exchange *exchange, const struct route *route) {
+        if (!guard_watches_are_ready(webhook->watches))
+                respond_plain(exchange, 503, "not ready\n");
+        else if (route->flow == GUARD_FLOW_POD_SECURITY)
+                guard_podsecurity_webhook_handle(webhook, exchange, route->mode == GUARD_MODE_ENFORCE);
+        else
+                guard_scc_webhook_handle(webhook, exchange, route->flow == GUARD_FLOW_VALIDATE, route->mode);
+}
+
+void guard_routes_handle(struct guard_exchange *exchange, void *userdata) {
+        const char *method = guard_exchange_method(exchange), *path = guard_exchange_path(exchange);
+        const struct route *route = route_of(path);
+        struct guard_routes *r = userdata;
+        bool ready = guard_watches_are_ready(r->webhook->watches);
+
+        note_staleness(r);
+        if (nd_streq(path, "/healthz") || nd_streq(path, "/livez"))
+                respond_plain(exchange, 200, "ok\n");
+        else if (nd_streq(path, "/readyz"))
+                respond_plain(exchange, ready ? 200 : 503, ready ? "ok\n" : "not ready\n");
+        else if (nd_streq(path, "/metrics"))
+                respond_metrics(r, exchange);
+        else if (!route)
+                respond_plain(exchange, 404, "not found\n");
+        else if (!nd_streq(method, "POST"))
+                respond_plain(exchange, 405, "an AdmissionReview is sent by POST\n");
+        else
+                on_review(r->webhook, exchange, route);
+}
+
+void guard_routes_answered(const char *path, uint64_t microseconds, void *userdata) {
+        const struct guard_routes *r = userdata;
+
+        if (route_of(path))
+                guard_metrics_time(r->webhook->metrics, microseconds);
+}

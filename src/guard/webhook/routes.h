@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* routes.h - the paths that the server answers: webhooks, probes and metrics */
+#pragma once
+
+#include "guard/webhook/webhook.h"
+
+struct guard_routes {
+        const struct guard_webhook *webhook;
+        const struct guard_server *server; /* for its metrics; set before the first request */
+        bool stale;                        /* it was logged that reviews are refused */
+};
+
+/* For struct guard_server_settings; userdata is a struct guard_routes. */
+enum guard_right guard_routes_needed_right(const char *method, const char *path);
+void guard_routes_handle(struct guard_exchange *exchange, void *userdata);
+void guard_routes_answered(const char *path, uint64_t microseconds, void *userdata);
