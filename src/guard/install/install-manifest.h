@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manifest.h - what a cluster needs for the guard, as objects for `kubectl apply` */
+/* install-manifest.h - what a cluster needs for the guard, as objects for `kubectl apply` */
 #pragma once
 
 #include "base/text.h"
