@@ -25,22 +25,26 @@ enum {
         RELEASE_S = 10,
 };
 
+/* Disconnects from the monitor and cancels the background work. Neither the monitor nor the container ends by it. */
+static void release_life(struct container *container) {
+        struct container_life *life = container->life;
+
+        monitor_free(nd_take_ptr(container->monitor));
+        engine_cancel(life->cleanup);
+        nd_worker_cancel(life->sync);
+        nd_error_free(life->sync_error);
+        free(life);
+}
+
+/* There is a life before there is a monitor: both callers of monitor.h come here first. */
 struct container_life *life_of(struct runtime *daemon, struct container *container) {
         if (!container->life) {
                 container->life = nd_new(struct container_life);
                 container->life->daemon = daemon;
                 container->life->container = container;
+                container->release = release_life;
         }
         return container->life;
-}
-
-void container_life_free(struct container_life *life) {
-        if (!life)
-                return;
-        engine_cancel(life->cleanup);
-        nd_worker_cancel(life->sync);
-        nd_error_free(life->sync_error);
-        free(life);
 }
 
 /* ---- the way of every operation ---- */
@@ -245,7 +249,7 @@ static void on_released(struct nd_error *error, [[maybe_unused]] int fd, void *u
 /* It does not end by SIGKILL: perhaps it hangs in a FUSE filesystem of its own. */
 static void release(struct container_operation *operation) {
         if (*operation->container->cgroup && !operation->worker)
-                nd_error_free(nd_worker_start(operation->daemon->loop, "abort FUSE connections", release_work,
+                nd_ignore(nd_worker_start(operation->daemon->loop, "abort FUSE connections", release_work,
                                               operation->container->cgroup, RELEASE_S * ND_SECOND_US, on_released, operation,
                                               &operation->worker));
 }

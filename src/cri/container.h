@@ -46,6 +46,3 @@ void container_abandon(struct container_operation *operation);
 /* After a restart, for each container whose record was loaded and which is CREATED or RUNNING: connects to its monitor, or learns from the exit
  * record what became of it. Never fails: what cannot be known is UNKNOWN with a message. */
 void container_resume(struct runtime *daemon, struct container *container);
-
-/* For container_free(): drops the connection to the monitor and what goes on with the container; neither monitor nor container ends by it. */
-void container_life_free(struct container_life *life);

@@ -224,7 +224,7 @@ static struct nd_error *plan_bundle(struct container_operation *operation) {
                 return nd_error_new(ND_EXHAUSTED, errno, "memory to share with a worker");
         }
         for (unsigned i = 0; i < POD_NAMESPACES; i++)
-                creation->namespaces[i] = namespaces_path(config, daemon->pins, container->sandbox, (enum pod_namespace) i);
+                creation->namespaces[i] = namespaces_path(&daemon->config, daemon->pins, container->sandbox, (enum pod_namespace) i);
         creation->layers = nd_format("%s/layers", nd_image_store_root(daemon->images));
         creation->hostname = pod_files_path(config, container->sandbox, POD_HOSTNAME);
         creation->hosts = pod_files_path(config, container->sandbox, POD_HOSTS);

@@ -53,7 +53,7 @@ static struct nd_error *sync_work(void *argument, [[maybe_unused]] int *ret_fd) 
         const struct container_life *life = argument;
         nd_autofree char *directory = path_of_container(&life->daemon->config, life->container);
 
-        nd_error_free(attachment_undo(directory)); /* the container has copies; what stays goes with its removal */
+        nd_ignore(attachment_undo(directory)); /* the container has copies; what stays goes with its removal */
         return record_sync_container(life->daemon->records, life->container);
 }
 
@@ -146,7 +146,7 @@ static void kill_cgroup(const char *cgroup) {
         nd_autofree char *path = nd_format(CGROUPS "%s/cgroup.kill", cgroup);
 
         if (*cgroup)
-                nd_error_free(nd_file_write_kernel(path, "1"));
+                nd_ignore(nd_file_write_kernel(path, "1"));
 }
 
 void container_kill(const struct container *container) {

@@ -4,9 +4,9 @@
 
 #include "cri/bundle.h"
 #include "cri/container.h"
+#include "cri/runtime.h"
 #include "cri/engine.h"
 #include "cri/monitor.h"
-#include "cri/runtime.h"
 #include "sys/worker.h"
 
 enum operation_kind {

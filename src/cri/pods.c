@@ -4,8 +4,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "cri/container.h"
-#include "cri/monitor.h"
 #include "oci/reference.h"
 
 void pods_new_id(char ret[static POD_ID + 1]) {
@@ -46,8 +44,8 @@ void container_free(struct container *container) {
         free(container->cgroup);
         free(container->monitor_cgroup);
         free(container->verdict);
-        monitor_free(container->monitor);
-        container_life_free(container->life);
+        if (container->release)
+                container->release(container);
         lane_done(&container->lane);
         free(container);
 }

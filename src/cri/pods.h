@@ -113,8 +113,9 @@ struct container {
         char *monitor_cgroup; /* likewise, its monitor's */
         struct cpu_rate rate;
         char *verdict;               /* JSON of the checks after start; "" = not checked */
-        struct monitor *monitor;     /* nullptr when none runs or we are not connected */
-        struct container_life *life; /* container.c's own; nullptr until there was an operation */
+        struct monitor *monitor;     /* container.c's, as is life; nullptr when none runs or we are not connected */
+        struct container_life *life; /* nullptr until there was an operation */
+        void (*release)(struct container *container); /* container.c's: frees monitor and life; nullptr while there is neither */
         struct lane lane;
 };
 
