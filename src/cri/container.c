@@ -3,8 +3,8 @@
  *
  * Theory of operation
  *   An operation enters the container's lane when it is asked for, begins from the loop when its turn has come, and goes on from callback to callback: of a
- *   worker, of crun, of the monitor. The lane has at most one of them (@current); it alone changes state, except that a container may end at any time (ending.c). Creation
- *   is in creation.c, removal and the undoing of a creation in removal.c; starting, stopping and updating are here.
+ *   worker, of crun, of the monitor. The lane has at most one of them (@current); it alone changes state, except that a container may end at any time (container-exit.c). Creation
+ *   is in container-create.c, removal and the undoing of a creation in container-remove.c; starting, stopping and updating are here.
  *   When a container is removed, those who still wait for its lane are told that it is gone: stopped and removed it is, started it cannot be.
  * Owns       the operations. Containers are the book's (pods.c).
  * Invariant  the record says what was begun before it is begun, and what was done before the callback says so. */
@@ -15,9 +15,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cri/container-operation.h"
+#include "cri/container-process.h"
 #include "cri/events.h"
 #include "cri/fuse.h"
-#include "cri/operation.h"
 #include "cri/record.h"
 #include "cri/resources.h"
 
@@ -206,7 +207,7 @@ void start_begin(struct container_operation *operation) {
         struct nd_error *error;
 
         if (container->life->sync) {
-                operation->step = STEP_SYNC; /* whoever waits for it in ending.c goes on */
+                operation->step = STEP_SYNC; /* whoever waits for it in container-exit.c goes on */
                 return;
         }
         operation->step = STEP_ENGINE;
@@ -412,7 +413,7 @@ void container_update(struct runtime *daemon, struct container *container, struc
         operation->resources = nd_take(*resources, (struct resource_request) {});
 }
 
-/* ---- create and remove: the calls; their way is in creation.c and removal.c ---- */
+/* ---- create and remove: the calls; their way is in container-create.c and container-remove.c ---- */
 
 void container_remove(struct runtime *daemon, struct container *container, container_callback done, void *userdata,
                       struct container_operation **ret) {

@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "cri/container-process.h"
 #include "cri/namespaces.h"
-#include "cri/operation.h"
 #include "sys/calls.h"
 #include "sys/file.h"
 

@@ -59,6 +59,10 @@ bool container_is_shown(const struct container *container) {
                sandbox_is_shown(container->sandbox);
 }
 
+bool container_lives(const struct container *container) {
+        return container->state == CONTAINER_CREATED || container->state == CONTAINER_RUNNING;
+}
+
 enum container_state container_told_state(const struct container *container) {
         return container->untold && container->state == CONTAINER_EXITED ? container->before : container->state;
 }

@@ -131,6 +131,9 @@ void container_free(struct container *container);
 [[nodiscard]] bool sandbox_is_shown(const struct sandbox *sandbox);
 [[nodiscard]] bool container_is_shown(const struct container *container);
 
+/* CREATED or RUNNING: there is a process, or there was one when the state was last learned. */
+[[nodiscard]] bool container_lives(const struct container *container);
+
 /* The state that the kubelet is told. An end that a power cut could undo has not happened yet: after it the container would be one that the node's
  * restart had ended, and a Job that was reported as done would have failed. */
 [[nodiscard]] enum container_state container_told_state(const struct container *container);

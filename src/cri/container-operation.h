@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* operation.h - how an operation on a container goes: shared by container.c, creation.c, removal.c and ending.c, and by nobody else */
+/* container-operation.h - how an operation on a container goes: shared by container.c, container-create.c, container-remove.c and container-exit.c, and by nobody else */
 #pragma once
 
 #include "cri/bundle.h"
@@ -46,7 +46,7 @@ struct container_operation {
         struct engine_call *call;
         int64_t timeout_s;                 /* stop */
         struct resource_request resources; /* update */
-        struct creation *creation;         /* create; creation.c's own */
+        struct creation *creation;         /* create; container-create.c's own */
 };
 
 /* What goes on with a container beside the operations: its monitor's events, and the clearing up after its end. */
@@ -90,13 +90,9 @@ void removal_undo(struct container_operation *operation, struct nd_error *error)
 void start_begin(struct container_operation *operation);                          /* also the second half of the pod's init */
 void stop_ended(struct container_operation *operation);
 
-/* The container's process was seen to end; ending.c. */
+/* The container's process was seen to end; container-exit.c. */
 extern const struct monitor_events container_monitor_events;
 void container_ended(struct container_life *life, const struct monitor_end *end);
-void container_kill(const struct container *container);                 /* SIGKILL for all of it */
-[[nodiscard]] int container_process(const struct container *container); /* a pidfd of its first process; -EBADF = it is gone */
-bool container_signal(const struct container *container, int signal);   /* for its first process; false = it is gone */
-[[nodiscard]] bool container_lives(const struct container *container);  /* CREATED or RUNNING */
 void container_save(struct runtime *daemon, const struct container *container); /* what fails is logged */
 /* For who has waited for the end in vain: if the first process is dead and the monitor has not said so, the monitor hangs. It is killed, and the container has
  * ended. False = the process lives. */

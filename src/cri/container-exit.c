@@ -1,29 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ending.c - what containers do by themselves: they end
+/* container-exit.c - what containers do by themselves: they end
  *
  * Theory of operation
  *   The monitor says that the first process has ended. The end goes into the record; then crun deletes what is left: other processes, where the pid
  *   namespace is not the container's own, its state and the cgroup, while a worker sees the record through to the disk. Only then is anybody told
  *   of the end, and whoever waits for it (a stop) goes on when both are done. A disk that cannot be written to keeps no end secret. */
-#include <poll.h>
 #include <signal.h>
-#include <string.h>
-#include <sys/pidfd.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "cri/attachment.h"
+#include "cri/container-operation.h"
+#include "cri/container-process.h"
 #include "cri/events.h"
 #include "cri/exec.h"
-#include "cri/operation.h"
 #include "cri/paths.h"
 #include "cri/record.h"
 #include "cri/verdict.h"
-#include "sys/calls.h"
-#include "sys/file.h"
-
-#define CGROUPS "/sys/fs/cgroup"
 
 enum {
         KILLED = 128 + SIGKILL,
@@ -100,59 +94,6 @@ void container_sync(struct container_life *life) {
         nd_error_free(life->sync_error);
         life->sync_error = nd_worker_start(life->daemon->loop, "sync the container's record", sync_work, life,
                                            sync_deadline_us, on_synced, life, &life->sync);
-}
-
-bool container_lives(const struct container *container) {
-        return container->state == CONTAINER_CREATED || container->state == CONTAINER_RUNNING;
-}
-
-/* ---- signals ---- */
-
-/* Field 22 of /proc/<pid>/stat; the name in field 2 may hold anything, so count from its end. 0 = there is no such process. */
-static uint64_t birth_of(pid_t pid) {
-        nd_autofree char *path = nd_format("/proc/%d/stat", (int) pid), *text = nullptr;
-        nd_autoerror struct nd_error *error = nd_file_read_kernel(path, 4096, &text);
-        char *at = error ? nullptr : strrchr(text, ')');
-
-        for (int i = 2; at && i < 22; i++)
-                at = strchr(at + 1, ' ');
-        return at ? strtoull(at + 1, nullptr, 10) : 0;
-}
-
-/* The descriptor is taken first: what is compared after it is the process that it holds. */
-int container_process(const struct container *container) {
-        nd_autoclose int fd = container->pid > 0 ? pidfd_open(container->pid, 0) : -EBADF;
-
-        if (fd < 0 || birth_of(container->pid) != container->pid_birth)
-                return -EBADF;
-        return nd_take_fd(fd);
-}
-
-/* Gone, or dead and not reaped by the monitor yet. A process whose first thread alone has ended is a zombie to /proc/<pid>/stat, but not to its pidfd. */
-static bool is_dead(const struct container *container) {
-        nd_autoclose int fd = container_process(container);
-        struct pollfd ended = {.fd = fd, .events = POLLIN};
-
-        return fd < 0 || poll(&ended, 1, 0) > 0;
-}
-
-bool container_signal(const struct container *container, int signal) {
-        nd_autoclose int fd = container_process(container);
-
-        return fd >= 0 && nd_sys->pidfd_send_signal(fd, signal, 0) == 0;
-}
-
-static void kill_cgroup(const char *cgroup) {
-        nd_autofree char *path = nd_format(CGROUPS "%s/cgroup.kill", cgroup);
-
-        if (*cgroup)
-                nd_ignore(nd_file_write_kernel(path, "1"));
-}
-
-void container_kill(const struct container *container) {
-        (void) container_signal(container, SIGKILL);
-        /* All that are in the cgroup: in a shared pid namespace they do not end with the first. */
-        kill_cgroup(container->cgroup);
 }
 
 /* ---- the end ---- */
@@ -266,10 +207,10 @@ static void on_lost(void *userdata) {
 }
 
 bool container_give_up_monitor(struct container_life *life) {
-        if (!container_lives(life->container) || !is_dead(life->container))
+        if (!container_lives(life->container) || !container_is_dead(life->container))
                 return false;
         nd_log(ND_LOG_ERROR, "a container's monitor hangs and is killed", nd_field("container", life->container->id));
-        kill_cgroup(life->container->monitor_cgroup);
+        container_kill_cgroup(life->container->monitor_cgroup);
         on_lost(life);
         return true;
 }

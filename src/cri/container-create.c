@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* creation.c - a container comes into being
+/* container-create.c - a container comes into being
  *
  * Theory of operation
  *   first          the image is found, the record written. It says already that directory, mount and engine are to be undone: one write instead of
@@ -7,7 +7,7 @@
  *   @STEP_BUNDLE   a worker looks at volumes, builds the root and writes the spec (bundle.c); the root is attached
  *   @STEP_MONITOR  nodens-mon makes the streams and runs crun create
  *   then the process is compared with what it was to join (joined.c), the record says CREATED and the caller is told. The pod's init goes on to its start.
- *   Whatever fails is undone by removal.c, and so is what nobody waits for any more. A creation is never abandoned between crun's start and its
+ *   Whatever fails is undone by container-remove.c, and so is what nobody waits for any more. A creation is never abandoned between crun's start and its
  *   answer: a half-made container could not be told from a whole one. */
 #include <fcntl.h>
 #include <signal.h>
@@ -15,10 +15,11 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "cri/container-operation.h"
+#include "cri/container-process.h"
 #include "cri/events.h"
 #include "cri/joined.h"
 #include "cri/namespaces.h"
-#include "cri/operation.h"
 #include "cri/paths.h"
 #include "cri/pod-files.h"
 #include "cri/process.h"

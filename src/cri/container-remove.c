@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* removal.c - a container goes, or a creation is undone
+/* container-remove.c - a container goes, or a creation is undone
  *
  * Theory of operation
  *   What was made is undone backwards: the process is killed (@STEP_KILL), a worker ends whatever else still lives of it (@STEP_QUELL), crun's state and the
@@ -14,9 +14,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cri/container-operation.h"
 #include "cri/events.h"
 #include "cri/fuse.h"
-#include "cri/operation.h"
 #include "cri/paths.h"
 #include "cri/record.h"
 #include "cri/resources.h"
