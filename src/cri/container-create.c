@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* container-create.c - a container comes into being
+/* container-create.c - steps of a creation; see container.c
  *
  * Theory of operation
- *   first          the image is found, the record written. It says already that directory, mount and engine are to be undone: one write instead of
- *                  three, and undoing what never was is cheap and rare
- *   @STEP_BUNDLE   a worker looks at volumes, builds the root and writes the spec (bundle.c); the root is attached
- *   @STEP_MONITOR  nodens-mon makes the streams and runs crun create
- *   then the process is compared with what it was to join (joined.c), the record says CREATED and the caller is told. The pod's init goes on to its start.
- *   Whatever fails is undone by container-remove.c, and so is what nobody waits for any more. A creation is never abandoned between crun's start and its
- *   answer: a half-made container could not be told from a whole one. */
+ *   The first record says already that directory, mount and engine are to be undone: one write
+ *   instead of three, and undoing what was never made is cheap and rare. A worker then looks at the
+ *   volumes, builds the root filesystem and writes the spec (bundle.c); the daemon attaches the
+ *   root. nodens-mon makes the streams and runs crun create. The process that it reports is
+ *   compared with the namespaces it was to join (joined.c) before the record says CREATED. */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "cri/bundle.h"
 #include "cri/container-operation.h"
 #include "cri/container-process.h"
 #include "cri/events.h"
@@ -52,7 +51,7 @@ struct creation {
         struct bundle_plan plan;
 };
 
-void creation_free(struct creation *creation) {
+void create_free(struct creation *creation) {
         if (!creation)
                 return;
         free(creation->bytes);
@@ -125,8 +124,8 @@ static struct container *container_new(struct sandbox *sandbox, struct container
         return container;
 }
 
-struct nd_error *creation_accept(struct container_operation *operation, struct sandbox *sandbox,
-                                 struct container_request *request, const char *bytes, size_t length) {
+struct nd_error *create_accept(struct container_operation *operation, struct sandbox *sandbox,
+                               struct container_request *request, const char *bytes, size_t length) {
         struct creation *creation;
 
         if (request) {
@@ -183,7 +182,8 @@ static struct nd_error *take_mounted_images(struct container_operation *operatio
 
 /* ---- the bundle ---- */
 
-/* By a descriptor of ours, as with the pins: the number of a process may be another's when the engine comes to it. */
+/* By a descriptor of ours, as with the pins: the number of a process may be another's when the
+ * engine comes to it. */
 static struct nd_error *join_pid(struct creation *creation, const struct container *holder, const char *what, char **ret) {
         nd_try(joined_open(holder, what, &creation->pid_namespace));
         *ret = nd_format("/proc/%d/fd/%d", (int) getpid(), creation->pid_namespace);
@@ -252,8 +252,6 @@ static struct nd_error *plan_bundle(struct container_operation *operation) {
         return nullptr;
 }
 
-static void start_monitor(struct container_operation *operation);
-
 static struct nd_error *take_bundle(struct container_operation *operation, int tree) {
         struct container *container = operation->container;
         const struct bundle_report *report = operation->creation->report;
@@ -273,16 +271,12 @@ static void on_bundle(struct nd_error *error, int tree, void *userdata) {
         operation->worker = nullptr;
         if (!error)
                 error = take_bundle(operation, fd);
-        if (error)
-                removal_undo(operation, error);
-        else
-                start_monitor(operation);
+        container_advance(operation, INPUT_DONE, error);
 }
 
-static struct nd_error *begin(struct container_operation *operation) {
+struct nd_error *create_prepare(struct container_operation *operation) {
         struct container *container = operation->container;
         struct creation *creation = operation->creation;
-        struct runtime *daemon = operation->daemon;
         nd_autofree char *home = nullptr;
 
         container->stop_signal = SIGTERM;
@@ -295,23 +289,13 @@ static struct nd_error *begin(struct container_operation *operation) {
         nd_try(monitor_home(container->id, &home));
         nd_strset(&container->monitor_cgroup, home);
         container->made = CONTAINER_MADE_DIRECTORY | CONTAINER_MADE_ROOT | CONTAINER_MADE_ENGINE;
-        nd_try(record_new_container(daemon->records, container, container->internal ? nullptr : creation->bytes,
-                                    creation->length));
-        return nd_worker_start(daemon->loop, "prepare the container", bundle_make, &creation->plan, bundle_deadline_us,
-                               on_bundle, operation, &operation->worker);
+        return record_new_container(operation->daemon->records, container, container->internal ? nullptr : creation->bytes,
+                                    creation->length);
 }
 
-void creation_begin(struct container_operation *operation) {
-        struct nd_error *error;
-
-        if (operation->abandoned) {
-                removal_undo(operation, nullptr);
-                return;
-        }
-        operation->step = STEP_BUNDLE;
-        error = begin(operation);
-        if (error)
-                removal_undo(operation, error);
+struct nd_error *create_bundle(struct container_operation *operation) {
+        return nd_worker_start(operation->daemon->loop, "prepare the container", bundle_make, &operation->creation->plan,
+                               bundle_deadline_us, on_bundle, operation, &operation->worker);
 }
 
 /* ---- the monitor ---- */
@@ -328,7 +312,7 @@ static struct nd_error *make_run_directory(const char *path) {
         return nd_dir_make(AT_FDCWD, path, 0700);
 }
 
-static struct nd_error *launch(struct container_operation *operation) {
+struct nd_error *create_monitor(struct container_operation *operation) {
         struct container *container = operation->container;
         struct runtime *daemon = operation->daemon;
         const struct sandbox_request *pod = &container->sandbox->request;
@@ -361,18 +345,10 @@ static struct nd_error *launch(struct container_operation *operation) {
                              &container_monitor_events, container->life, &container->monitor);
 }
 
-static void start_monitor(struct container_operation *operation) {
-        struct nd_error *error;
+/* ---- the process ---- */
 
-        operation->step = STEP_MONITOR;
-        error = launch(operation);
-        if (error)
-                removal_undo(operation, error);
-}
-
-/* ---- its answer ---- */
-
-/* The container's own cgroup. systemd's scope has a cgroup of crun's in it, which is the process's; the scope is what has the limits. */
+/* The container's own cgroup. systemd's scope has a cgroup of crun's in it, which is the process's;
+ * the scope is what has the limits. */
 static struct nd_error *find_cgroup(const struct cri_config *config, pid_t pid, char **ret) {
         nd_autofree char *path = nd_format("/proc/%d/cgroup", (int) pid), *text = nullptr, *own = nullptr;
         char *last;
@@ -386,16 +362,14 @@ static struct nd_error *find_cgroup(const struct cri_config *config, pid_t pid, 
         return nullptr;
 }
 
-static struct nd_error *take_created(struct container_operation *operation, pid_t pid, uint64_t birth) {
+struct nd_error *create_record(struct container_operation *operation) {
         struct container *container = operation->container;
-        nd_autoclose int process = -EBADF;
+        nd_autoclose int process = container_process(container);
 
-        container->pid = pid;
-        container->pid_birth = birth;
-        process = container_process(container);
-        nd_try(joined_check(pid, &operation->creation->plan, operation->creation->pid_namespace));
-        nd_try(find_cgroup(&operation->daemon->config, pid, &container->cgroup));
-        /* All of this was of the container's process, and not of a later one with its number, whose cgroup would be killed with the container. */
+        nd_try(joined_check(container->pid, &operation->creation->plan, operation->creation->pid_namespace));
+        nd_try(find_cgroup(&operation->daemon->config, container->pid, &container->cgroup));
+        /* All of this was of the container's process, and not of a later one with its number, whose
+         * cgroup would be killed with the container. */
         if (process < 0 || nd_sys->pidfd_send_signal(process, 0, 0) < 0) {
                 nd_strset(&container->cgroup, "");
                 return nd_error_new(ND_INTERNAL, 0, "the container's process ended before it could be looked at");
@@ -405,28 +379,7 @@ static struct nd_error *take_created(struct container_operation *operation, pid_
         return record_save_container(operation->daemon->records, container, RECORD_HERE);
 }
 
-void creation_created(struct container_operation *operation, pid_t pid, uint64_t birth) {
-        struct nd_error *error = take_created(operation, pid, birth);
-
-        if (error || operation->abandoned) {
-                operation->container->state = CONTAINER_NEW;
-                removal_undo(operation, error);
-        } else if (operation->kind == OPERATION_INIT) {
-                start_begin(operation);
-        } else {
-                container_sync(operation->container->life);
-                events_of_container(operation->daemon->events, operation->container, EVENT_CREATED);
-                operation_finish(operation, nullptr);
-        }
-}
-
-void creation_failed(struct container_operation *operation, struct nd_error *error) {
-        removal_undo(operation, error);
-}
-
-void creation_abandon(struct container_operation *operation) {
-        if (operation->step != STEP_BUNDLE || !operation->worker)
-                return; /* it will be seen at the next step */
-        nd_worker_cancel(nd_take_ptr(operation->worker));
-        removal_undo(operation, nullptr);
+void create_report(struct container_operation *operation) {
+        container_sync(operation->container->life);
+        events_of_container(operation->daemon->events, operation->container, EVENT_CREATED);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* container-exit.c - what containers do by themselves: they end
+/* container-exit.c - the exit of a container, and what a restart finds; see container.c
  *
  * Theory of operation
- *   The monitor says that the first process has ended. The end goes into the record; then crun deletes what is left: other processes, where the pid
- *   namespace is not the container's own, its state and the cgroup, while a worker sees the record through to the disk. Only then is anybody told
- *   of the end, and whoever waits for it (a stop) goes on when both are done. A disk that cannot be written to keeps no end secret. */
+ *   The monitor reports that the first process has exited. The exit goes into the record. Then crun
+ *   deletes what is left (other processes where the pid namespace is not the container's own, its
+ *   state, the cgroup), while a worker writes the record through to the disk. The kubelet is not
+ *   told before that, and a stop ends when both are done. If the record cannot be written, the exit
+ *   is reported anyway. */
 #include <signal.h>
 #include <time.h>
 
@@ -13,6 +15,7 @@
 #include "cri/attachment.h"
 #include "cri/container-operation.h"
 #include "cri/container-process.h"
+#include "cri/container.h"
 #include "cri/events.h"
 #include "cri/exec.h"
 #include "cri/paths.h"
@@ -51,19 +54,7 @@ static struct nd_error *sync_work(void *argument, [[maybe_unused]] int *ret_fd) 
         return record_sync_container(life->daemon->records, life->container);
 }
 
-/* A stop or a removal sees for itself whether all that it waits for has come. */
-static void wake(struct container_life *life) {
-        struct container_operation *operation = life->current;
-
-        if (!operation)
-                return;
-        if (operation->kind == OPERATION_STOP)
-                stop_ended(operation);
-        else if (operation->kind == OPERATION_REMOVE)
-                removal_ended(operation);
-}
-
-void container_tell_end(struct container_life *life) {
+void container_report_exit(struct container_life *life) {
         if (!life->container->untold)
                 return;
         life->container->untold = false;
@@ -72,7 +63,6 @@ void container_tell_end(struct container_life *life) {
 
 static void on_synced(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
         struct container_life *life = userdata;
-        struct container_operation *operation = life->current;
 
         life->sync = nullptr;
         nd_error_free(life->sync_error);
@@ -80,15 +70,13 @@ static void on_synced(struct nd_error *error, [[maybe_unused]] int fd, void *use
         if (error)
                 nd_log(ND_LOG_ERROR, "cannot sync a container's record", nd_field("container", life->container->id),
                        nd_field("error", nd_error_text(error)));
-        container_tell_end(life);
-        if (operation && operation->step == STEP_SYNC)
-                start_begin(operation);
-        else
-                wake(life);
+        container_report_exit(life);
+        container_changed(life);
 }
 
-/* A pod that is to run once must not run again after a power cut: its record is on the disk before its process runs, and so is its end before the
- * kubelet knows of it. The disk is waited for by a worker, while the kubelet gets ready to start what it has created, or crun clears up. */
+/* A pod that is to run once must not run again after a power cut: its record is on the disk before
+ * its process runs, and so is its end before the kubelet knows of it. The disk is waited for by a
+ * worker, while the kubelet gets ready to start what it has created, or crun clears up. */
 void container_sync(struct container_life *life) {
         nd_worker_cancel(nd_take_ptr(life->sync));
         nd_error_free(life->sync_error);
@@ -96,7 +84,7 @@ void container_sync(struct container_life *life) {
                                            sync_deadline_us, on_synced, life, &life->sync);
 }
 
-/* ---- the end ---- */
+/* ---- the exit ---- */
 
 static void on_cleaned(struct nd_error *error, void *userdata) {
         struct container_life *life = userdata;
@@ -108,7 +96,7 @@ static void on_cleaned(struct nd_error *error, void *userdata) {
         else
                 life->container->made &= ~(unsigned) CONTAINER_MADE_ENGINE;
         nd_error_free(error);
-        wake(life);
+        container_changed(life);
 }
 
 /* What fails here is tried again when the container is removed. */
@@ -125,7 +113,7 @@ static void clean_up(struct container_life *life) {
                        nd_field("error", nd_error_text(error)));
 }
 
-void container_ended(struct container_life *life, const struct monitor_end *end) {
+void container_exited(struct container_life *life, const struct monitor_end *end) {
         struct container *container = life->container;
         bool out_of_memory = verdict_out_of_memory(container, end);
 
@@ -142,68 +130,27 @@ void container_ended(struct container_life *life, const struct monitor_end *end)
         container->untold = true;
         container_sync(life);
         if (!life->sync)
-                container_tell_end(life);
+                container_report_exit(life);
         clean_up(life);
-        wake(life);
+        container_changed(life);
 }
 
-/* ---- the monitor's words ---- */
+/* ---- a monitor that died or hangs ---- */
 
-static void on_created(pid_t pid, uint64_t birth, void *userdata) {
-        struct container_life *life = userdata;
-
-        if (life->current && life->current->step == STEP_MONITOR)
-                creation_created(life->current, pid, birth);
+static struct monitor_end killed(void) {
+        return (struct monitor_end) {.code = KILLED, .at = nd_clock_wall_ns(), .oom_kills = -1};
 }
 
-static void on_failed(struct nd_error *error, void *userdata) {
-        struct container_life *life = userdata;
+struct monitor_end container_kill_unmonitored(struct container_life *life) {
+        struct monitor_end end = killed();
 
-        monitor_free(nd_take_ptr(life->container->monitor));
-        if (life->current && life->current->step == STEP_MONITOR)
-                creation_failed(life->current, error);
-        else
-                nd_error_free(error);
-}
-
-static void take_end(struct container_life *life, const struct monitor_end *end) {
-        struct container_operation *operation = life->current;
-
-        /* Its start decides what the end means: crun's answer is on its way. */
-        if (operation && operation->step == STEP_ENGINE &&
-            (operation->kind == OPERATION_START || operation->kind == OPERATION_INIT)) {
-                life->end = *end;
-                life->has_end = true;
-                return;
-        }
-        if (container_lives(life->container))
-                container_ended(life, end);
-}
-
-static void on_exited(const struct monitor_end *end, void *userdata) {
-        struct container_life *life = userdata;
-        struct monitor_end copy = *end;
-
-        monitor_free(nd_take_ptr(life->container->monitor));
-        take_end(life, &copy);
-}
-
-static void on_lost(void *userdata) {
-        struct container_life *life = userdata;
-        struct monitor_end end = {.code = KILLED, .at = nd_clock_wall_ns(), .oom_kills = -1};
-
-        monitor_free(nd_take_ptr(life->container->monitor));
-        if (life->current && life->current->step == STEP_MONITOR) {
-                creation_failed(life->current, nd_error_new(ND_INTERNAL, 0, "the container's monitor died"));
-                return;
-        }
         container_kill(life->container);
         if (*life->container->message == '\0')
                 nd_strset(&life->container->message,
                           "its monitor died, so its output was lost and it was killed: see the node's journal");
         if (*life->container->reason == '\0')
                 nd_strset(&life->container->reason, "Error");
-        take_end(life, &end);
+        return end;
 }
 
 bool container_give_up_monitor(struct container_life *life) {
@@ -211,22 +158,19 @@ bool container_give_up_monitor(struct container_life *life) {
                 return false;
         nd_log(ND_LOG_ERROR, "a container's monitor hangs and is killed", nd_field("container", life->container->id));
         container_kill_cgroup(life->container->monitor_cgroup);
-        on_lost(life);
+        container_monitor_lost(life);
         return true;
 }
-
-const struct monitor_events container_monitor_events = {
-        .created = on_created, .failed = on_failed, .exited = on_exited, .lost = on_lost};
 
 /* ---- after a restart ---- */
 
 static void forget(struct container_life *life, const char *why) {
-        struct monitor_end end = {.code = KILLED, .at = nd_clock_wall_ns(), .oom_kills = -1};
+        struct monitor_end end = killed();
 
         nd_strset(&life->container->message, why);
         nd_strset(&life->container->reason, "Error");
         container_kill(life->container);
-        container_ended(life, &end);
+        container_exited(life, &end);
 }
 
 void container_resume(struct runtime *daemon, struct container *container) {
@@ -247,7 +191,7 @@ void container_resume(struct runtime *daemon, struct container *container) {
                 monitor_free(nd_take_ptr(container->monitor));
                 if (container->started && container->state == CONTAINER_CREATED)
                         container->state = CONTAINER_RUNNING;
-                container_ended(life, &state.end);
+                container_exited(life, &state.end);
         } else if (state.phase != MONITOR_CREATED || !container->monitor) {
                 monitor_free(nd_take_ptr(container->monitor));
                 forget(life, "its monitor died while the daemon was away, so nobody knows how it ended");

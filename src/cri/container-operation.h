@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* container-operation.h - how an operation on a container goes: shared by container.c, container-create.c, container-remove.c and container-exit.c, and by nobody else */
+/* container-operation.h - operations on containers; private to container*.c
+ *
+ * container.c has the theory of operation and container_advance(), which alone changes the step of
+ * an operation. The functions of the other files compute, or start work that reports its end to
+ * container_advance(). */
 #pragma once
 
-#include "cri/bundle.h"
-#include "cri/container.h"
+#include "base/clock.h"
 #include "cri/runtime.h"
 #include "cri/engine.h"
 #include "cri/monitor.h"
+#include "cri/pods.h"
 #include "sys/worker.h"
 
 enum operation_kind {
@@ -18,30 +22,59 @@ enum operation_kind {
         OPERATION_REMOVE,
 };
 
+/* In the order in which an operation takes them; none takes all of them. */
 enum operation_step {
-        STEP_BEGIN,
-        STEP_BUNDLE,  /* create: the worker */
-        STEP_MONITOR, /* create: nodens-mon and crun create */
-        STEP_SYNC,    /* start: the record is on its way to the disk */
-        STEP_ENGINE,  /* start, update: crun */
-        STEP_SIGNAL,  /* stop: the stop signal is out */
-        STEP_KILL,    /* stop, remove: SIGKILL is out */
-        STEP_QUELL,   /* remove, undo: the worker that ends whatever still lives */
-        STEP_DELETE,  /* remove, undo: crun delete */
-        STEP_CLEAR,   /* remove, undo: the worker */
+        STEP_QUEUED, /* its turn has not come */
+        /* create, init */
+        STEP_PREPARE, /* image, record */
+        STEP_BUNDLE,  /* a worker makes the root filesystem and the spec */
+        STEP_MONITOR, /* nodens-mon runs crun create */
+        STEP_CREATED, /* the process is checked and recorded */
+        /* start, init */
+        STEP_SYNC,    /* a worker writes the record through to the disk */
+        STEP_START,   /* crun start */
+        STEP_STARTED, /* recorded and reported */
+        /* stop */
+        STEP_STOP,   /* signal or SIGKILL? */
+        STEP_SIGNAL, /* the stop signal is sent, the timeout of the caller runs */
+        /* stop, remove */
+        STEP_KILL,   /* SIGKILL is sent */
+        STEP_EXITED, /* its cleanup runs */
+        /* update */
+        STEP_UPDATE,  /* crun update */
+        STEP_UPDATED, /* recorded */
+        /* remove; and the undo of a creation, from STEP_UNDO on */
+        STEP_REMOVE, /* recorded, so that a restart finishes it */
+        STEP_UNDO,
+        STEP_KILL_CGROUPS, /* a worker kills what still lives */
+        STEP_DELETE,       /* crun delete */
+        STEP_CLEAR,        /* a worker unmounts and removes the files */
+        STEP_FORGET,       /* the record goes */
+        STEP_END,
+};
+
+enum operation_input {
+        INPUT_TURN,    /* the operation has the lane */
+        INPUT_ENTER,   /* the step begins */
+        INPUT_DONE,    /* the work of the step has ended: worker, OCI runtime or monitor */
+        INPUT_CHANGE,  /* the container exited, its cleanup or its sync has ended */
+        INPUT_TIMEOUT, /* the timer of the operation */
+        INPUT_ABANDON, /* the caller of a creation is gone */
 };
 
 struct container_operation {
         struct runtime *daemon;
-        struct container *container; /* nullptr when a creation was refused, or it was removed before our turn */
+        struct container *container; /* nullptr when a creation was refused, or the container was removed before our turn */
         enum operation_kind kind;
-        enum operation_step step;
-        container_callback done; /* nullptr = abandoned */
+        enum operation_step step; /* container_advance() alone changes it */
+        bool advancing;           /* container_advance() runs: an input from within is seen by the step that caused it */
+        void (*done)(struct nd_error *error, struct container *container, void *userdata); /* nullptr = abandoned */
         void *userdata;
-        struct nd_error *error; /* why a creation is undone */
+        struct nd_error *error; /* the first failure, for the caller */
         bool abandoned;
-        sd_event_source *timer; /* begins it; then the stop's patience */
-        bool waited;            /* the first part of the patience after SIGKILL is over */
+        bool forgotten;         /* no record is left: the container leaves the table with the operation */
+        sd_event_source *timer; /* begins it; then the timeout of a stop or kill */
+        bool waited;            /* the first part of the timeout after SIGKILL is over */
         struct nd_worker *worker;
         struct engine_call *call;
         int64_t timeout_s;                 /* stop */
@@ -49,53 +82,89 @@ struct container_operation {
         struct creation *creation;         /* create; container-create.c's own */
 };
 
-/* What goes on with a container beside the operations: its monitor's events, and the clearing up after its end. */
 struct container_life {
         struct runtime *daemon;
         struct container *container;
         struct container_operation *current; /* has the lane; nullptr = none */
-        struct engine_call *cleanup;         /* crun delete after the end */
-        struct nd_worker *sync;              /* puts the record where a power cut does not reach it; a start waits for that */
+        struct engine_call *cleanup;         /* crun delete after the exit */
+        struct nd_worker *sync;              /* writes the record through to the disk */
         struct nd_error *sync_error;
-        bool has_end; /* it ended while it was still being started */
+        bool has_end; /* it exited during STEP_START, and end says how */
         struct monitor_end end;
 };
 
+/* How long SIGKILL may take. A monitor that has not reported a dead process after the shorter time
+ * hangs. */
+static constexpr uint64_t kill_timeout_us = 30 * ND_SECOND_US;
+static constexpr uint64_t monitor_timeout_us = 10 * ND_SECOND_US;
+
+/* ---- container.c ---- */
+
+/* Made on demand; container->release frees it. */
 struct container_life *life_of(struct runtime *daemon, struct container *container);
 
-/* The end of an operation: callback, then the lane goes to the next. Takes the error, frees the operation. */
-void operation_finish(struct container_operation *operation, struct nd_error *error);
+/* Gives an operation an input, and takes it from step to step until one has to wait. Takes the
+ * error, which comes with INPUT_DONE only. The operation may be gone afterwards. */
+void container_advance(struct container_operation *operation, enum operation_input input, struct nd_error *error);
 
-/* How long a stop waits for its signal, or a kill for its effect; the time goes to SIGKILL, or to an error. */
-enum {
-        KILL_PATIENCE_S = 30,    /* SIGKILL takes as long as the kernel needs to let go of a process */
-        MONITOR_PATIENCE_S = 10, /* a monitor that has not told of a dead process by then hangs */
-};
-void operation_patience(struct container_operation *operation, uint64_t seconds);
-void operation_kill(struct container_operation *operation); /* goes to STEP_KILL: SIGKILL, and that patience */
+/* INPUT_CHANGE for the operation that has the lane, if there is one. */
+void container_changed(struct container_life *life);
 
-/* Makes the container of a creation, NEW and in the book, so that its sandbox cannot go; request is taken, nullptr for the pod's init. */
-[[nodiscard]] struct nd_error *creation_accept(struct container_operation *operation, struct sandbox *sandbox,
-                                               struct container_request *request, const char *bytes, size_t length);
-
-/* Each moves an operation of its kind to its next step, from its turn on. */
-void creation_begin(struct container_operation *operation);
-void creation_abandon(struct container_operation *operation);
-void creation_created(struct container_operation *operation, pid_t pid, uint64_t birth);
-void creation_failed(struct container_operation *operation, struct nd_error *error); /* takes the error */
-void creation_free(struct creation *creation);
-void removal_begin(struct container_operation *operation);
-void removal_ended(struct container_operation *operation);                        /* the container runs no more */
-void removal_undo(struct container_operation *operation, struct nd_error *error); /* of a creation; takes the error */
-void start_begin(struct container_operation *operation);                          /* also the second half of the pod's init */
-void stop_ended(struct container_operation *operation);
-
-/* The container's process was seen to end; container-exit.c. */
+/* The inputs of the monitor; their userdata is the life. */
 extern const struct monitor_events container_monitor_events;
-void container_ended(struct container_life *life, const struct monitor_end *end);
-void container_save(struct runtime *daemon, const struct container *container); /* what fails is logged */
-/* For who has waited for the end in vain: if the first process is dead and the monitor has not said so, the monitor hangs. It is killed, and the container has
- * ended. False = the process lives. */
+void container_monitor_lost(struct container_life *life); /* the monitor died without reporting an exit */
+
+/* ---- container-create.c ---- */
+
+/* Makes the container of a creation, NEW and in the table, so that its sandbox cannot go; request
+ * is taken, nullptr for the pod's init. */
+[[nodiscard]] struct nd_error *create_accept(struct container_operation *operation, struct sandbox *sandbox,
+                                             struct container_request *request, const char *bytes, size_t length);
+[[nodiscard]] struct nd_error *create_prepare(struct container_operation *operation); /* finds the image, writes the record */
+[[nodiscard]] struct nd_error *create_bundle(struct container_operation *operation);  /* starts work */
+[[nodiscard]] struct nd_error *create_monitor(struct container_operation *operation); /* starts work */
+[[nodiscard]] struct nd_error *create_record(struct container_operation *operation);  /* checks the process; CREATED */
+void create_report(struct container_operation *operation);
+void create_free(struct creation *creation);
+
+/* ---- container-start.c ---- */
+
+[[nodiscard]] struct nd_error *start_run(struct container_operation *operation); /* starts work */
+void start_record(struct container_operation *operation);                        /* RUNNING, or EXITED already */
+
+/* ---- container-stop.c ---- */
+
+bool stop_signal(struct container_operation *operation); /* and the timer; false = SIGKILL is all that is left */
+void stop_shorten(struct container_operation *operation, int64_t timeout_s);
+void stop_kill(struct container_operation *operation); /* and the timer */
+/* The timer of stop_kill(): kills a monitor that hangs, then aborts FUSE connections; at last an
+ * error. */
+[[nodiscard]] struct nd_error *stop_kill_timeout(struct container_operation *operation);
+
+/* ---- container-update.c ---- */
+
+[[nodiscard]] struct nd_error *update_run(struct container_operation *operation); /* starts work */
+[[nodiscard]] struct nd_error *update_record(struct container_operation *operation);
+
+/* ---- container-remove.c ---- */
+
+void remove_record(struct container_operation *operation); /* REMOVED */
+[[nodiscard]] bool remove_needs_delete(const struct container *container);
+[[nodiscard]] struct nd_error *remove_kill_cgroups(struct container_operation *operation); /* starts work */
+[[nodiscard]] struct nd_error *remove_delete(struct container_operation *operation);       /* starts work */
+[[nodiscard]] struct nd_error *remove_files(struct container_operation *operation);        /* starts work */
+[[nodiscard]] struct nd_error *remove_forget(struct container_operation *operation);       /* the record */
+void remove_failed(struct container_operation *operation, const struct nd_error *error);   /* the container stays */
+
+/* ---- container-exit.c ---- */
+
+void container_exited(struct container_life *life, const struct monitor_end *end);
+void container_report_exit(struct container_life *life); /* to the kubelet, unless it was */
+/* Kills what the dead monitor leaves. Nobody knows the exit status: this one is reported. */
+struct monitor_end container_kill_unmonitored(struct container_life *life);
+/* For those who have waited for the exit in vain: if the first process is dead and the monitor has
+ * not said so, the monitor is killed and the container has exited. False = the process lives, or
+ * the exit is known. */
 bool container_give_up_monitor(struct container_life *life);
-void container_tell_end(struct container_life *life); /* from now on the kubelet knows of it */
-void container_sync(struct container_life *life);     /* makes the record survive the machine, sooner or later */
+void container_save(struct runtime *daemon, const struct container *container); /* a failure is logged */
+void container_sync(struct container_life *life); /* a worker writes the record through to the disk */

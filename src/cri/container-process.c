@@ -12,7 +12,8 @@
 
 #define CGROUPS "/sys/fs/cgroup"
 
-/* Field 22 of /proc/<pid>/stat; the name in field 2 may hold anything, so count from its end. 0 = there is no such process. */
+/* Field 22 of /proc/<pid>/stat; the name in field 2 may hold anything, so count from its end. 0 =
+ * there is no such process. */
 static uint64_t birth_of(pid_t pid) {
         nd_autofree char *path = nd_format("/proc/%d/stat", (int) pid), *text = nullptr;
         nd_autoerror struct nd_error *error = nd_file_read_kernel(path, 4096, &text);
@@ -32,7 +33,8 @@ int container_process(const struct container *container) {
         return nd_take_fd(fd);
 }
 
-/* A process whose first thread alone has ended is a zombie to /proc/<pid>/stat, but not to its pidfd. */
+/* A process whose first thread alone has ended is a zombie to /proc/<pid>/stat, but not to its
+ * pidfd. */
 bool container_is_dead(const struct container *container) {
         nd_autoclose int fd = container_process(container);
         struct pollfd ended = {.fd = fd, .events = POLLIN};

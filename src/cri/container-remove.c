@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* container-remove.c - a container goes, or a creation is undone
+/* container-remove.c - steps of a removal, and of the undo of a creation; see container.c
  *
  * Theory of operation
- *   What was made is undone backwards: the process is killed (@STEP_KILL), a worker ends whatever else still lives of it (@STEP_QUELL), crun's state and the
- *   cgroup are deleted (@STEP_DELETE), a worker unmounts the root and removes the directories (@STEP_CLEAR), the record goes last. So a removal that
- *   is cut short anywhere is found again and finished.
- *   A creation may be undone by another daemon than the one that began it, while monitor and crun are still at work, or hang. Both live in a cgroup of
- *   their own, and what crun has made lives in the container's: two writes end all of it, and only when nobody is left there is anything deleted.
- *   After an ordinary end crun has deleted everything, and there is nothing to quell.
- *   A removal that fails shows the container again, ended: the kubelet asks once more. */
+ *   What was made is undone backwards: after the exit a worker kills whatever else still lives of
+ *   the container, crun deletes its state and the cgroup, a worker unmounts the root and removes
+ *   the directories, the record goes last. So a removal that is interrupted anywhere is found again
+ *   and finished.
+ *   A creation may be undone by another daemon than the one that began it, while monitor and crun
+ *   are still at work, or hang. Both live in a cgroup of their own, and what crun has made lives in
+ *   the container's: two writes kill all of it, and only when both cgroups are empty is anything
+ *   deleted.
+ *   After an ordinary exit crun has deleted everything, and there is nothing to kill.
+ *   A removal that fails shows the container again, EXITED: the kubelet asks once more. */
 #include <fcntl.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
+#include "cri/bundle.h"
 #include "cri/container-operation.h"
-#include "cri/events.h"
 #include "cri/fuse.h"
 #include "cri/paths.h"
 #include "cri/record.h"
@@ -24,56 +26,7 @@
 #include "sys/tree.h"
 
 static constexpr uint64_t clear_deadline_us = 300 * ND_SECOND_US;
-static constexpr uint64_t quell_deadline_us = 3 * KILL_PATIENCE_S * ND_SECOND_US; /* it has patience of its own, twice */
-
-static bool undoes(const struct container_operation *operation) {
-        return operation->kind != OPERATION_REMOVE;
-}
-
-/* Those who wait for the lane of a container that is gone. */
-static void dismiss(struct lane *lane) {
-        for (size_t i = 0; i < lane->waiting.count; i++) {
-                struct container_operation *operation = lane->waiting.items[i].userdata;
-                bool wanted = operation->kind == OPERATION_STOP || operation->kind == OPERATION_REMOVE;
-
-                operation->container = nullptr;
-                operation_finish(operation,
-                                 wanted ? nullptr : nd_error_new(ND_NOT_FOUND, 0, "the container was removed meanwhile"));
-        }
-}
-
-static void leave_the_book(struct container_operation *operation) {
-        struct container *container = nd_take_ptr(operation->container);
-        struct lane lane = nd_take(container->lane, (struct lane) {});
-        struct nd_error *error = nd_take_ptr(operation->error);
-
-        container->life->current = nullptr;
-        if (!undoes(operation))
-                events_of_container(operation->daemon->events, container, EVENT_DELETED);
-        pods_drop_container(&operation->daemon->pods, container);
-        operation_finish(operation, error);
-        dismiss(&lane);
-        lane_done(&lane);
-}
-
-/* The container stays, as something that has ended. */
-static void give_up(struct container_operation *operation, struct nd_error *error) {
-        struct container *container = operation->container;
-
-        if (!undoes(operation)) {
-                container->state = CONTAINER_EXITED;
-                container_save(operation->daemon, container);
-                operation_finish(operation, error);
-                return;
-        }
-        /* Nobody is told of it, so nobody would ask again: the next start of the daemon finishes what is in the record. */
-        nd_log(ND_LOG_WARNING, "cannot undo a creation", nd_field("container", container->id),
-               nd_field("error", nd_error_text(error)));
-        if (!operation->error)
-                operation->error = nd_take_ptr(error);
-        nd_error_free(error);
-        operation_finish(operation, nd_take_ptr(operation->error));
-}
+static constexpr uint64_t kill_deadline_us = 3 * kill_timeout_us; /* it has timeouts of its own, twice */
 
 /* ---- what workers do; they have a copy of all our memory, so nothing need outlive the call that starts one ---- */
 
@@ -90,7 +43,8 @@ static void clearing_done(struct clearing *clearing) {
                 free(clearing->cgroups[i]);
 }
 
-/* The container's cgroup is known when crun has told of it; until then it is where crun was told to make it. */
+/* The container's cgroup is known when crun has told of it; until then it is where crun was told to
+ * make it. */
 static struct nd_error *plan_clearing(const struct container_operation *operation, struct clearing *ret) {
         const struct container *container = operation->container;
         const struct cri_config *config = &operation->daemon->config;
@@ -112,15 +66,15 @@ static struct nd_error *plan_clearing(const struct container_operation *operatio
 
 /* Processes that hang in a FUSE filesystem of their own need more than SIGKILL. */
 static struct nd_error *clear_cgroup(const char *cgroup) {
-        nd_autoerror struct nd_error *error = nd_cgroup_clear(cgroup, MONITOR_PATIENCE_S * ND_SECOND_US);
+        nd_autoerror struct nd_error *error = nd_cgroup_clear(cgroup, monitor_timeout_us);
 
         if (!error || nd_error_code(error) != ND_DEADLINE)
                 return nd_take_ptr(error);
         fuse_abort(cgroup);
-        return nd_cgroup_clear(cgroup, (KILL_PATIENCE_S - MONITOR_PATIENCE_S) * ND_SECOND_US);
+        return nd_cgroup_clear(cgroup, kill_timeout_us - monitor_timeout_us);
 }
 
-static struct nd_error *quell_work(void *argument, [[maybe_unused]] int *ret_fd) {
+static struct nd_error *kill_work(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct clearing *clearing = argument;
 
         for (size_t i = 0; i < nd_count_of(clearing->cgroups); i++)
@@ -132,118 +86,84 @@ static struct nd_error *quell_work(void *argument, [[maybe_unused]] int *ret_fd)
 static struct nd_error *clear_work(void *argument, int *ret_fd) {
         const struct clearing *clearing = argument;
 
-        nd_try(quell_work(argument, ret_fd)); /* the monitor's cgroup is there until now */
+        nd_try(kill_work(argument, ret_fd)); /* the monitor's cgroup is there until now */
         nd_try(bundle_undo(clearing->directory));
         return nd_tree_remove(AT_FDCWD, clearing->run);
 }
 
-static void start_worker(struct container_operation *operation, const char *what, nd_worker_function function,
-                         uint64_t deadline_us, nd_worker_callback callback) {
-        nd_cleanup(clearing_done) struct clearing clearing = {};
-        struct nd_error *error = plan_clearing(operation, &clearing);
-
-        if (!error)
-                error = nd_worker_start(operation->daemon->loop, what, function, &clearing, deadline_us, callback, operation,
-                                        &operation->worker);
-        if (error)
-                give_up(operation, error);
-}
-
-/* ---- directories ---- */
-
-static void on_cleared(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
+static void on_worker(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
         struct container_operation *operation = userdata;
 
         operation->worker = nullptr;
-        if (!error)
-                error = record_remove_container(operation->daemon->records, operation->container);
-        if (error)
-                give_up(operation, error);
-        else
-                leave_the_book(operation);
+        container_advance(operation, INPUT_DONE, error);
 }
 
-static void clear(struct container_operation *operation) {
-        operation->step = STEP_CLEAR;
-        start_worker(operation, "remove the container's files", clear_work, clear_deadline_us, on_cleared);
+static struct nd_error *start_worker(struct container_operation *operation, const char *what, nd_worker_function function,
+                                     uint64_t deadline_us) {
+        nd_cleanup(clearing_done) struct clearing clearing = {};
+
+        nd_try(plan_clearing(operation, &clearing));
+        return nd_worker_start(operation->daemon->loop, what, function, &clearing, deadline_us, on_worker, operation,
+                               &operation->worker);
 }
 
-/* ---- the engine ---- */
+/* ---- the steps ---- */
+
+void remove_record(struct container_operation *operation) {
+        struct container *container = operation->container;
+
+        nd_worker_cancel(nd_take_ptr(operation->worker));     /* that aborted FUSE connections */
+        nd_worker_cancel(nd_take_ptr(container->life->sync)); /* the record goes */
+        container_report_exit(container->life);
+        operation->timer = sd_event_source_disable_unref(operation->timer);
+        container->state = CONTAINER_REMOVED;
+        container_save(operation->daemon, container);
+}
+
+bool remove_needs_delete(const struct container *container) {
+        return (container->made & CONTAINER_MADE_ENGINE) && container->sandbox->this_boot;
+}
+
+struct nd_error *remove_kill_cgroups(struct container_operation *operation) {
+        return start_worker(operation, "end what is left of the container", kill_work, kill_deadline_us);
+}
 
 static void on_deleted(struct nd_error *error, void *userdata) {
         struct container_operation *operation = userdata;
 
         operation->call = nullptr;
-        if (error) {
-                give_up(operation, error);
-                return;
-        }
-        operation->container->made &= ~(unsigned) CONTAINER_MADE_ENGINE;
-        clear(operation);
+        if (!error)
+                operation->container->made &= ~(unsigned) CONTAINER_MADE_ENGINE;
+        container_advance(operation, INPUT_DONE, error);
 }
 
-static void on_quelled(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
-        struct container_operation *operation = userdata;
+struct nd_error *remove_delete(struct container_operation *operation) {
         struct runtime *daemon = operation->daemon;
 
-        operation->worker = nullptr;
-        operation->step = STEP_DELETE;
-        if (!error)
-                error = engine_delete(daemon->loop, &daemon->config, operation->container->sandbox->request.runtime_handler,
-                                      operation->container->id, on_deleted, operation, &operation->call);
-        if (error)
-                give_up(operation, error);
+        return engine_delete(daemon->loop, &daemon->config, operation->container->sandbox->request.runtime_handler,
+                             operation->container->id, on_deleted, operation, &operation->call);
 }
 
-static void delete(struct container_operation *operation) {
-        const struct container *container = operation->container;
-
-        if (!(container->made & CONTAINER_MADE_ENGINE) || !container->sandbox->this_boot) {
-                clear(operation);
-                return;
-        }
-        operation->step = STEP_QUELL;
-        start_worker(operation, "end what is left of the container", quell_work, quell_deadline_us, on_quelled);
+struct nd_error *remove_files(struct container_operation *operation) {
+        return start_worker(operation, "remove the container's files", clear_work, clear_deadline_us);
 }
 
-/* ---- the beginning ---- */
+struct nd_error *remove_forget(struct container_operation *operation) {
+        nd_try(record_remove_container(operation->daemon->records, operation->container));
+        operation->forgotten = true;
+        return nullptr;
+}
 
-void removal_ended(struct container_operation *operation) {
+void remove_failed(struct container_operation *operation, const struct nd_error *error) {
         struct container *container = operation->container;
 
-        if (operation->step != STEP_KILL || container_lives(container) || container->life->cleanup)
-                return;
-        nd_worker_cancel(nd_take_ptr(operation->worker));     /* that aborted FUSE connections */
-        nd_worker_cancel(nd_take_ptr(container->life->sync)); /* the record goes */
-        container_tell_end(container->life);
-        operation->timer = sd_event_source_disable_unref(operation->timer);
-        container->state = CONTAINER_REMOVED;
-        container_save(operation->daemon, container);
-        delete (operation);
-}
-
-void removal_begin(struct container_operation *operation) {
-        struct container *container = operation->container;
-
-        operation->step = STEP_KILL;
-        if (!container_lives(container)) {
-                removal_ended(operation);
+        if (operation->kind == OPERATION_REMOVE) {
+                container->state = CONTAINER_EXITED;
+                container_save(operation->daemon, container);
                 return;
         }
-        operation_kill(operation);
-}
-
-void removal_undo(struct container_operation *operation, struct nd_error *error) {
-        struct container *container = operation->container;
-
-        nd_error_free(operation->error);
-        operation->error = error;
-        if (!error && !operation->abandoned)
-                operation->error = nd_error_new(ND_INTERNAL, 0, "the creation was undone");
-        monitor_free(nd_take_ptr(container->monitor));
-        if (container->made == 0) { /* refused before anything was on disk */
-                leave_the_book(operation);
-                return;
-        }
-        delete (operation);
+        /* The kubelet does not know the container and cannot ask again: the next start of the
+         * daemon finishes what is in the record. */
+        nd_log(ND_LOG_WARNING, "cannot undo a creation", nd_field("container", container->id),
+               nd_field("error", nd_error_text(error)));
 }

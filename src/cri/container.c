@@ -1,32 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* container.c - containers: from CreateContainer to RemoveContainer
+/* container.c - operations on containers, and the events of their monitors
  *
  * Theory of operation
- *   An operation enters the container's lane when it is asked for, begins from the loop when its turn has come, and goes on from callback to callback: of a
- *   worker, of crun, of the monitor. The lane has at most one of them (@current); it alone changes state, except that a container may end at any time (container-exit.c). Creation
- *   is in container-create.c, removal and the undoing of a creation in container-remove.c; starting, stopping and updating are here.
- *   When a container is removed, those who still wait for its lane are told that it is gone: stopped and removed it is, started it cannot be.
- * Owns       the operations. Containers are the book's (pods.c).
- * Invariant  the record says what was begun before it is begun, and what was done before the callback says so. */
+ *   Two structures hold what happens to a container:
+ *   - A container_operation is one call of container.h. It enters the container's lane at once and
+ *     becomes the life's @current when it has the lane; then container_advance() takes it from step
+ *     to step, from the loop.
+ *   - A container_life is what goes on with or without an operation: the events of the monitor, the
+ *     worker that writes the record through to the disk (sync), and crun delete after the exit
+ *     (cleanup).
+ *   take_step() is the table of all steps. An operation takes its own from top to bottom:
+ *        create   @STEP_PREPARE @STEP_BUNDLE @STEP_MONITOR @STEP_CREATED
+ *        init     as create, then as start
+ *        start    @STEP_SYNC @STEP_START @STEP_STARTED
+ *        stop     @STEP_STOP @STEP_SIGNAL @STEP_KILL @STEP_EXITED; a container that does not live
+ *                 needs neither signal nor kill
+ *        update   @STEP_UPDATE @STEP_UPDATED
+ *        remove   @STEP_KILL @STEP_EXITED @STEP_REMOVE @STEP_KILL_CGROUPS @STEP_DELETE @STEP_CLEAR
+ *                 @STEP_FORGET
+ *        undo     @STEP_UNDO, then as remove: a create or init that failed, or whose caller is gone
+ *   There are three kinds of steps. Some compute and are over at once. Some start work (a worker,
+ *   crun, the monitor) and are over when it reports @INPUT_DONE; other inputs do not count
+ *   meanwhile. Some wait for a condition of the container and look again at every input:
+ *   @STEP_SYNC, @STEP_SIGNAL, @STEP_KILL, @STEP_EXITED.
+ *   A creation is not abandoned between the start of crun and its result: a half-made container
+ *   could not be told from a complete one.
+ *   When a container is removed, operations still queued complete at once: stop and remove succeed,
+ *   all others fail with NOT_FOUND.
+ *   The work of the steps is in container-create.c, container-start.c, container-stop.c,
+ *   container-update.c and container-remove.c. The exit, which may come at any time, and what a
+ *   restart finds are in container-exit.c.
+ * Owns       the operations, and of each container its life and the connection to its monitor.
+ *            Containers are in the pod table (pods.c).
+ * Invariant  only container_advance() changes a step. The record says what was begun before it is
+ *            begun, and what was done before the callback runs. */
 #include "cri/container.h"
 
-#include <signal.h>
-#include <string.h>
-
-#include "base/clock.h"
-#include "base/log.h"
 #include "cri/container-operation.h"
 #include "cri/container-process.h"
 #include "cri/events.h"
-#include "cri/fuse.h"
-#include "cri/record.h"
-#include "cri/resources.h"
 
-enum {
-        RELEASE_S = 10,
-};
+/* ---- the life of a container ---- */
 
-/* Disconnects from the monitor and cancels the background work. Neither the monitor nor the container ends by it. */
+/* Disconnects from the monitor and cancels the background work. Neither the monitor nor the
+ * container ends by it. */
 static void release_life(struct container *container) {
         struct container_life *life = container->life;
 
@@ -48,7 +65,7 @@ struct container_life *life_of(struct runtime *daemon, struct container *contain
         return container->life;
 }
 
-/* ---- the way of every operation ---- */
+/* ---- the end of an operation ---- */
 
 static void operation_free(struct container_operation *operation) {
         sd_event_source_disable_unref(operation->timer);
@@ -56,12 +73,14 @@ static void operation_free(struct container_operation *operation) {
         engine_cancel(operation->call);
         nd_error_free(operation->error);
         resource_request_done(&operation->resources);
-        creation_free(operation->creation);
+        create_free(operation->creation);
         free(operation);
 }
 
-void operation_finish(struct container_operation *operation, struct nd_error *error) {
+/* The callback runs, then the lane goes to the next operation. */
+static void operation_finish(struct container_operation *operation) {
         struct container *container = operation->container;
+        struct nd_error *error = nd_take_ptr(operation->error);
         bool gone = !container || (error && container->state == CONTAINER_NEW);
 
         if (operation->done)
@@ -75,21 +94,292 @@ void operation_finish(struct container_operation *operation, struct nd_error *er
         lane_leave(&container->lane);
 }
 
-static void stop_begin(struct container_operation *operation);
-static void update_begin(struct container_operation *operation);
+/* Completes the operations that were queued for a container which was removed. */
+static void finish_queued(struct lane *lane) {
+        for (size_t i = 0; i < lane->waiting.count; i++) {
+                struct container_operation *operation = lane->waiting.items[i].userdata;
+
+                operation->container = nullptr;
+                if (operation->kind != OPERATION_STOP && operation->kind != OPERATION_REMOVE)
+                        operation->error = nd_error_new(ND_NOT_FOUND, 0, "the container was removed meanwhile");
+                operation_finish(operation);
+        }
+}
+
+/* The container leaves the pod table with the operation that forgot it. */
+static void operation_finish_last(struct container_operation *operation) {
+        struct container *container = nd_take_ptr(operation->container);
+        struct lane lane = nd_take(container->lane, (struct lane) {});
+
+        container->life->current = nullptr;
+        if (operation->kind == OPERATION_REMOVE)
+                events_of_container(operation->daemon->events, container, EVENT_DELETED);
+        pods_drop_container(&operation->daemon->pods, container);
+        operation_finish(operation);
+        finish_queued(&lane);
+        lane_done(&lane);
+}
+
+/* ---- the steps ---- */
+
+static bool creates(const struct container_operation *operation) {
+        return operation->kind == OPERATION_CREATE || operation->kind == OPERATION_INIT;
+}
+
+/* The step has failed. A creation turns round and is undone; everything else ends, and the caller
+ * gets the first error. */
+static enum operation_step fail(struct container_operation *operation, struct nd_error *error) {
+        bool removing = operation->step >= STEP_REMOVE;
+
+        if (removing)
+                remove_failed(operation, error);
+        if (operation->error)
+                nd_error_free(error);
+        else
+                operation->error = error;
+        return creates(operation) && !removing ? STEP_UNDO : STEP_END;
+}
+
+typedef struct nd_error *(*step_function)(struct container_operation *operation);
+
+/* A step that is over when the function returns. */
+static enum operation_step compute(struct container_operation *operation, step_function function, enum operation_step next) {
+        struct nd_error *error = function(operation);
+
+        return error ? fail(operation, error) : next;
+}
+
+/* A step that is over when the work that the function starts has ended. */
+static enum operation_step work(struct container_operation *operation, enum operation_input input, step_function start,
+                                enum operation_step next) {
+        if (input == INPUT_DONE)
+                return next;
+        return input == INPUT_ENTER ? compute(operation, start, operation->step) : operation->step;
+}
+
+static enum operation_step first_step(const struct container_operation *operation) {
+        switch (operation->kind) {
+        case OPERATION_CREATE:
+        case OPERATION_INIT:
+                return operation->abandoned ? STEP_UNDO : STEP_PREPARE;
+        case OPERATION_START:
+                return STEP_SYNC;
+        case OPERATION_STOP:
+                return STEP_STOP;
+        case OPERATION_UPDATE:
+                return STEP_UPDATE;
+        case OPERATION_REMOVE:
+                break;
+        }
+        return container_lives(operation->container) ? STEP_KILL : STEP_EXITED;
+}
+
+static enum operation_step end_creation(struct container_operation *operation) {
+        if (operation->abandoned)
+                return STEP_UNDO;
+        if (operation->kind == OPERATION_INIT)
+                return STEP_SYNC;
+        create_report(operation);
+        return STEP_END;
+}
+
+/* After the exit crun deletes what the container left, other processes in a shared pid namespace
+ * and the cgroup, and a worker writes the record through to the disk. A stop waits for both, a
+ * removal for the first only: its record goes. */
+static bool exit_is_complete(const struct container_operation *operation) {
+        const struct container *container = operation->container;
+
+        return !container_lives(container) && !container->life->cleanup &&
+               (operation->kind == OPERATION_REMOVE || !container->untold);
+}
+
+static enum operation_step kill_step(struct container_operation *operation, enum operation_input input) {
+        struct nd_error *error = nullptr;
+
+        if (input == INPUT_ENTER)
+                stop_kill(operation);
+        else if (input == INPUT_TIMEOUT)
+                error = stop_kill_timeout(operation);
+        if (error)
+                return fail(operation, error);
+        return exit_is_complete(operation) ? STEP_EXITED : STEP_KILL;
+}
+
+static enum operation_step undo(struct container_operation *operation) {
+        struct container *container = operation->container;
+
+        container->state = CONTAINER_NEW;
+        monitor_free(nd_take_ptr(container->monitor));
+        if (container->made != 0)
+                return STEP_KILL_CGROUPS;
+        operation->forgotten = true; /* it failed before there was a record */
+        return STEP_END;
+}
+
+/* Takes the step, or goes on with it. Returns the step that follows, or the same one to wait for
+ * another input. */
+static enum operation_step take_step(struct container_operation *operation, enum operation_input input) {
+        switch (operation->step) {
+        case STEP_QUEUED:
+                return input == INPUT_TURN ? first_step(operation) : STEP_QUEUED;
+        case STEP_PREPARE:
+                return compute(operation, create_prepare, STEP_BUNDLE);
+        case STEP_BUNDLE:
+                if (input == INPUT_ABANDON) {
+                        nd_worker_cancel(nd_take_ptr(operation->worker));
+                        return STEP_UNDO;
+                }
+                return work(operation, input, create_bundle, STEP_MONITOR);
+        case STEP_MONITOR:
+                return work(operation, input, create_monitor, STEP_CREATED);
+        case STEP_CREATED: {
+                struct nd_error *error = create_record(operation);
+
+                return error ? fail(operation, error) : end_creation(operation);
+        }
+        case STEP_SYNC:
+                return operation->container->life->sync ? STEP_SYNC : STEP_START;
+        case STEP_START:
+                return work(operation, input, start_run, STEP_STARTED);
+        case STEP_STARTED:
+                start_record(operation);
+                return STEP_END;
+        case STEP_STOP:
+                if (!container_lives(operation->container))
+                        return STEP_EXITED;
+                return stop_signal(operation) ? STEP_SIGNAL : STEP_KILL;
+        case STEP_SIGNAL:
+                if (input == INPUT_TIMEOUT)
+                        return STEP_KILL;
+                return exit_is_complete(operation) ? STEP_EXITED : STEP_SIGNAL;
+        case STEP_KILL:
+                return kill_step(operation, input);
+        case STEP_EXITED:
+                if (!exit_is_complete(operation))
+                        return STEP_EXITED;
+                return operation->kind == OPERATION_STOP ? STEP_END : STEP_REMOVE;
+        case STEP_UPDATE:
+                return work(operation, input, update_run, STEP_UPDATED);
+        case STEP_UPDATED:
+                return compute(operation, update_record, STEP_END);
+        case STEP_REMOVE:
+                remove_record(operation);
+                return STEP_KILL_CGROUPS;
+        case STEP_UNDO:
+                return undo(operation);
+        case STEP_KILL_CGROUPS:
+                if (input == INPUT_ENTER && !remove_needs_delete(operation->container))
+                        return STEP_CLEAR;
+                return work(operation, input, remove_kill_cgroups, STEP_DELETE);
+        case STEP_DELETE:
+                return work(operation, input, remove_delete, STEP_CLEAR);
+        case STEP_CLEAR:
+                return work(operation, input, remove_files, STEP_FORGET);
+        case STEP_FORGET:
+                return compute(operation, remove_forget, STEP_END);
+        case STEP_END:
+                break;
+        }
+        return STEP_END;
+}
+
+void container_advance(struct container_operation *operation, enum operation_input input, struct nd_error *error) {
+        enum operation_step next;
+
+        if (operation->advancing) /* only INPUT_CHANGE comes from within a step, which looks for itself */
+                return;
+        operation->advancing = true;
+        next = error ? fail(operation, error) : take_step(operation, input);
+        while (next != operation->step && next != STEP_END) {
+                operation->step = next;
+                next = take_step(operation, INPUT_ENTER);
+        }
+        if (next != STEP_END)
+                operation->advancing = false;
+        else if (operation->forgotten)
+                operation_finish_last(operation);
+        else
+                operation_finish(operation);
+}
+
+void container_changed(struct container_life *life) {
+        if (life->current)
+                container_advance(life->current, INPUT_CHANGE, nullptr);
+}
+
+/* ---- inputs of the monitor ---- */
+
+static bool is_at(const struct container_life *life, enum operation_step step) {
+        return life->current && life->current->step == step;
+}
+
+static void on_created(pid_t pid, uint64_t birth, void *userdata) {
+        struct container_life *life = userdata;
+
+        if (!is_at(life, STEP_MONITOR))
+                return;
+        life->container->pid = pid;
+        life->container->pid_birth = birth;
+        container_advance(life->current, INPUT_DONE, nullptr);
+}
+
+static void on_failed(struct nd_error *error, void *userdata) {
+        struct container_life *life = userdata;
+
+        monitor_free(nd_take_ptr(life->container->monitor));
+        if (is_at(life, STEP_MONITOR))
+                container_advance(life->current, INPUT_DONE, error);
+        else
+                nd_error_free(error);
+}
+
+/* The result of crun start decides what an exit during that step means. */
+static void take_exit(struct container_life *life, const struct monitor_end *end) {
+        if (is_at(life, STEP_START)) {
+                life->end = *end;
+                life->has_end = true;
+        } else if (container_lives(life->container)) {
+                container_exited(life, end);
+        }
+}
+
+static void on_exited(const struct monitor_end *end, void *userdata) {
+        struct container_life *life = userdata;
+        struct monitor_end copy = *end; /* it is the monitor's */
+
+        monitor_free(nd_take_ptr(life->container->monitor));
+        take_exit(life, &copy);
+}
+
+void container_monitor_lost(struct container_life *life) {
+        struct monitor_end end;
+
+        monitor_free(nd_take_ptr(life->container->monitor));
+        if (is_at(life, STEP_MONITOR)) {
+                container_advance(life->current, INPUT_DONE, nd_error_new(ND_INTERNAL, 0, "the container's monitor died"));
+                return;
+        }
+        end = container_kill_unmonitored(life);
+        take_exit(life, &end);
+}
+
+static void on_lost(void *userdata) {
+        container_monitor_lost(userdata);
+}
+
+const struct monitor_events container_monitor_events = {
+        .created = on_created, .failed = on_failed, .exited = on_exited, .lost = on_lost};
+
+/* ---- the calls ---- */
 
 static int on_begin([[maybe_unused]] sd_event_source *source, void *userdata) {
-        static void (*const begin[])(struct container_operation *) = {
-                [OPERATION_CREATE] = creation_begin, [OPERATION_INIT] = creation_begin, [OPERATION_START] = start_begin,
-                [OPERATION_STOP] = stop_begin,       [OPERATION_UPDATE] = update_begin, [OPERATION_REMOVE] = removal_begin,
-        };
         struct container_operation *operation = userdata;
 
         operation->timer = sd_event_source_disable_unref(operation->timer);
         if (operation->container)
-                begin[operation->kind](operation);
+                container_advance(operation, INPUT_TURN, nullptr);
         else /* refused before there was a container */
-                operation_finish(operation, nd_take_ptr(operation->error));
+                operation_finish(operation);
         return 0;
 }
 
@@ -116,7 +406,6 @@ static struct container_operation *operation_new(struct runtime *daemon, enum op
         return operation;
 }
 
-/* From here on the container's lane knows of it: whoever ends the container tells it. */
 static struct container_operation *operation_on(struct runtime *daemon, struct container *container, enum operation_kind kind,
                                                 container_callback done, void *userdata, struct container_operation **ret) {
         struct container_operation *operation = operation_new(daemon, kind, done, userdata, ret);
@@ -125,299 +414,6 @@ static struct container_operation *operation_on(struct runtime *daemon, struct c
         (void) life_of(daemon, container);
         lane_enter(&container->lane, on_turn, operation);
         return operation;
-}
-
-void container_abandon(struct container_operation *operation) {
-        operation->done = nullptr;
-        operation->abandoned = true;
-        if (operation->kind == OPERATION_CREATE || operation->kind == OPERATION_INIT)
-                creation_abandon(operation);
-}
-
-/* ---- start ---- */
-
-static void start_failed(struct container_operation *operation, struct nd_error *error) {
-        struct container *container = operation->container;
-
-        if (operation->kind == OPERATION_INIT) {
-                container->state = CONTAINER_NEW;
-                removal_undo(operation, error);
-                return;
-        }
-        nd_strset(&container->reason, "StartError");
-        nd_strset(&container->message, nd_error_text(error));
-        if (container->life->has_end) {
-                container->life->has_end = false;
-                container_ended(container->life, &container->life->end);
-        } else {
-                container_kill(container); /* its end will be told by the monitor */
-        }
-        operation_finish(operation, error);
-}
-
-static void on_started(struct nd_error *error, void *userdata) {
-        struct container_operation *operation = userdata;
-        struct container *container = operation->container;
-
-        operation->call = nullptr;
-        if (error &&
-            engine_has_started(&operation->daemon->config, container->sandbox->request.runtime_handler, container->id)) {
-                nd_log(ND_LOG_NOTICE, "the engine has started a container and failed all the same",
-                       nd_field("container", container->id), nd_field("error", nd_error_text(error)));
-                nd_error_free(error);
-                error = nullptr;
-        }
-        if (error) {
-                start_failed(operation, error);
-                return;
-        }
-        container->state = CONTAINER_RUNNING;
-        events_of_container(operation->daemon->events, container, EVENT_STARTED);
-        if (container->life->has_end) {
-                container->life->has_end = false;
-                container_ended(container->life, &container->life->end);
-        } else {
-                container_save(operation->daemon, container);
-        }
-        operation_finish(operation, nullptr);
-}
-
-static struct nd_error *start_check(const struct container *container) {
-        if (container->state == CONTAINER_EXITED)
-                return nd_error_new(ND_PRECONDITION, 0, "container %.13s has ended before it was started: %s", container->id,
-                                    *container->message ? container->message : container->reason);
-        if (container->state != CONTAINER_CREATED)
-                return nd_error_new(ND_PRECONDITION, 0, "container %.13s is not in the state that follows its creation",
-                                    container->id);
-        if ((container->sandbox->state != SANDBOX_READY || container->sandbox->stopping) && !container->internal)
-                return nd_error_new(ND_PRECONDITION, 0, "sandbox %.13s of the container is not ready", container->sandbox->id);
-        return nullptr;
-}
-
-static void start_refused(struct container_operation *operation, struct nd_error *error) {
-        if (operation->kind == OPERATION_INIT)
-                start_failed(operation, error);
-        else
-                operation_finish(operation, error);
-}
-
-void start_begin(struct container_operation *operation) {
-        struct container *container = operation->container;
-        struct runtime *daemon = operation->daemon;
-        struct nd_error *error;
-
-        if (container->life->sync) {
-                operation->step = STEP_SYNC; /* whoever waits for it in container-exit.c goes on */
-                return;
-        }
-        operation->step = STEP_ENGINE;
-        error = start_check(container);
-        if (!error && container->life->sync_error) {
-                error = nd_take_ptr(container->life->sync_error);
-                container_sync(container->life); /* for who tries again */
-        }
-        if (!error) {
-                container->started = true;
-                container->started_at = nd_clock_wall_ns();
-                error = record_save_container(daemon->records, container, RECORD_HERE);
-        }
-        if (!error)
-                error = engine_start(daemon->loop, &daemon->config, container->sandbox->request.runtime_handler, container->id,
-                                     on_started, operation, &operation->call);
-        if (error)
-                start_refused(operation, error);
-}
-
-void container_start(struct runtime *daemon, struct container *container, container_callback done, void *userdata,
-                     struct container_operation **ret) {
-        (void) operation_on(daemon, container, OPERATION_START, done, userdata, ret);
-}
-
-/* ---- stop ---- */
-
-static struct nd_error *release_work(void *argument, [[maybe_unused]] int *ret_fd) {
-        fuse_abort(argument);
-        return nullptr;
-}
-
-static void on_released(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
-        struct container_operation *operation = userdata;
-
-        operation->worker = nullptr;
-        nd_error_free(error); /* the patience that is left says how it went */
-}
-
-/* It does not end by SIGKILL: perhaps it hangs in a FUSE filesystem of its own. */
-static void release(struct container_operation *operation) {
-        if (*operation->container->cgroup && !operation->worker)
-                nd_ignore(nd_worker_start(operation->daemon->loop, "abort FUSE connections", release_work,
-                                              operation->container->cgroup, RELEASE_S * ND_SECOND_US, on_released, operation,
-                                              &operation->worker));
-}
-
-static int on_patience([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
-        struct container_operation *operation = userdata;
-
-        if (operation->step == STEP_SIGNAL) {
-                operation_kill(operation);
-                return 0;
-        }
-        if (container_give_up_monitor(operation->container->life))
-                return 0; /* its end was taken, and the operation went on with it */
-        if (!operation->waited) {
-                operation->waited = true;
-                operation_patience(operation, KILL_PATIENCE_S - MONITOR_PATIENCE_S);
-                release(operation);
-                return 0;
-        }
-        operation_finish(operation, nd_error_new(ND_DEADLINE, ETIMEDOUT,
-                                                 "container %.13s has not ended %d s after SIGKILL: a process hangs in the "
-                                                 "kernel, see /proc/%d/stack",
-                                                 operation->container->id, KILL_PATIENCE_S, (int) operation->container->pid));
-        return 0;
-}
-
-void operation_patience(struct container_operation *operation, uint64_t seconds) {
-        uint64_t us = seconds > UINT64_MAX / 2 / ND_SECOND_US ? UINT64_MAX / 2 : seconds * ND_SECOND_US;
-
-        sd_event_source_disable_unref(operation->timer);
-        operation->timer = nullptr;
-        if (sd_event_add_time_relative(operation->daemon->loop, &operation->timer, CLOCK_MONOTONIC, us, 10 * ND_MS_US,
-                                       on_patience, operation) < 0)
-                abort();
-}
-
-void operation_kill(struct container_operation *operation) {
-        operation->step = STEP_KILL;
-        operation->waited = false;
-        container_kill(operation->container);
-        operation_patience(operation, MONITOR_PATIENCE_S);
-}
-
-static void stop_begin(struct container_operation *operation) {
-        struct container *container = operation->container;
-
-        if (!container_lives(container)) {
-                stop_ended(operation);
-                return;
-        }
-        /* A container that was never started has nobody to hear a signal. */
-        if (operation->timeout_s <= 0 || container->state == CONTAINER_CREATED ||
-            !container_signal(container, container->stop_signal)) {
-                operation_kill(operation);
-                return;
-        }
-        operation->step = STEP_SIGNAL;
-        operation_patience(operation, (uint64_t) operation->timeout_s);
-}
-
-/* It has ended; what it left (other processes in a shared pid namespace, the cgroup) is being cleared away and its end is on its way to the disk, and we
- * wait for both. */
-void stop_ended(struct container_operation *operation) {
-        const struct container *container = operation->container;
-
-        if (!container_lives(container) && !container->life->cleanup && !container->untold)
-                operation_finish(operation, nullptr);
-}
-
-void container_stop(struct runtime *daemon, struct container *container, int64_t timeout_s, container_callback done,
-                    void *userdata, struct container_operation **ret) {
-        struct container_operation *before = life_of(daemon, container)->current;
-        struct container_operation *operation = operation_on(daemon, container, OPERATION_STOP, done, userdata, ret);
-
-        operation->timeout_s = timeout_s;
-        /* Whoever is less patient than the one whose turn it is does not wait for that one. */
-        if (before && before->kind == OPERATION_STOP && before->step == STEP_SIGNAL && timeout_s < before->timeout_s) {
-                before->timeout_s = timeout_s;
-                operation_patience(before, timeout_s > 0 ? (uint64_t) timeout_s : 0);
-        }
-}
-
-/* ---- update ---- */
-
-#define TAKE_NUMBER(field)                                                                                                    \
-        do {                                                                                                                  \
-                if (from->field != 0)                                                                                         \
-                        to->field = from->field;                                                                              \
-        } while (0)
-
-static void take_text(char **to, char **from) {
-        if (!*from || **from == '\0')
-                return;
-        free(*to);
-        *to = nd_take_ptr(*from);
-}
-
-static void take_pair(pairs *list, const struct pair *pair) {
-        nd_vector_each (known, list) {
-                if (nd_streq(known->key, pair->key)) {
-                        nd_strset(&known->value, pair->value);
-                        return;
-                }
-        }
-        nd_vector_push(list, ((struct pair) {.key = nd_strdup(pair->key), .value = nd_strdup(pair->value)}));
-}
-
-/* What was not set stays as it was. */
-static void merge(struct resource_request *to, struct resource_request *from) {
-        TAKE_NUMBER(cpu_period);
-        TAKE_NUMBER(cpu_quota);
-        TAKE_NUMBER(cpu_shares);
-        TAKE_NUMBER(memory_limit);
-        TAKE_NUMBER(memory_swap_limit);
-        TAKE_NUMBER(oom_score_adj);
-        take_text(&to->cpuset_cpus, &from->cpuset_cpus);
-        take_text(&to->cpuset_mems, &from->cpuset_mems);
-        nd_vector_each (pair, &from->unified) {
-                take_pair(&to->unified, pair);
-        }
-}
-
-static void on_updated(struct nd_error *error, void *userdata) {
-        struct container_operation *operation = userdata;
-
-        operation->call = nullptr;
-        if (!error) {
-                merge(&operation->container->request.resources, &operation->resources);
-                error = record_save_container(operation->daemon->records, operation->container, RECORD_HERE);
-        }
-        operation_finish(operation, error);
-}
-
-static struct nd_error *update_start(struct container_operation *operation) {
-        nd_cleanup(nd_spec_resources_done) struct nd_spec_resources resources = {};
-        nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
-        const struct container *container = operation->container;
-        struct runtime *daemon = operation->daemon;
-
-        if (!container_lives(container))
-                return nd_error_new(ND_PRECONDITION, 0, "container %.13s does not run", container->id);
-        resources_describe(&operation->resources, container->sandbox->request.cgroup_parent, &resources);
-        nd_try(nd_spec_resources_format(&resources, &text));
-        return engine_update(daemon->loop, &daemon->config, container->sandbox->request.runtime_handler, container->id,
-                             nd_text_get(&text), on_updated, operation, &operation->call);
-}
-
-static void update_begin(struct container_operation *operation) {
-        struct nd_error *error = update_start(operation);
-
-        operation->step = STEP_ENGINE;
-        if (error)
-                operation_finish(operation, error);
-}
-
-void container_update(struct runtime *daemon, struct container *container, struct resource_request *resources,
-                      container_callback done, void *userdata, struct container_operation **ret) {
-        struct container_operation *operation = operation_on(daemon, container, OPERATION_UPDATE, done, userdata, ret);
-
-        operation->resources = nd_take(*resources, (struct resource_request) {});
-}
-
-/* ---- create and remove: the calls; their way is in container-create.c and container-remove.c ---- */
-
-void container_remove(struct runtime *daemon, struct container *container, container_callback done, void *userdata,
-                      struct container_operation **ret) {
-        (void) operation_on(daemon, container, OPERATION_REMOVE, done, userdata, ret);
 }
 
 static void accept(struct container_operation *operation, struct nd_error *refusal) {
@@ -432,12 +428,47 @@ void container_create(struct runtime *daemon, struct sandbox *sandbox, struct co
                       size_t length, container_callback done, void *userdata, struct container_operation **ret) {
         struct container_operation *operation = operation_new(daemon, OPERATION_CREATE, done, userdata, ret);
 
-        accept(operation, creation_accept(operation, sandbox, request, bytes, length));
+        accept(operation, create_accept(operation, sandbox, request, bytes, length));
 }
 
 void container_create_internal(struct runtime *daemon, struct sandbox *sandbox, container_callback done, void *userdata,
                                struct container_operation **ret) {
         struct container_operation *operation = operation_new(daemon, OPERATION_INIT, done, userdata, ret);
 
-        accept(operation, creation_accept(operation, sandbox, nullptr, nullptr, 0));
+        accept(operation, create_accept(operation, sandbox, nullptr, nullptr, 0));
+}
+
+void container_start(struct runtime *daemon, struct container *container, container_callback done, void *userdata,
+                     struct container_operation **ret) {
+        (void) operation_on(daemon, container, OPERATION_START, done, userdata, ret);
+}
+
+void container_stop(struct runtime *daemon, struct container *container, int64_t timeout_s, container_callback done,
+                    void *userdata, struct container_operation **ret) {
+        struct container_operation *before = life_of(daemon, container)->current;
+        struct container_operation *operation = operation_on(daemon, container, OPERATION_STOP, done, userdata, ret);
+
+        operation->timeout_s = timeout_s;
+        /* A second stop with a shorter timeout shortens the running one. */
+        if (before && before->step == STEP_SIGNAL && timeout_s < before->timeout_s)
+                stop_shorten(before, timeout_s);
+}
+
+void container_update(struct runtime *daemon, struct container *container, struct resource_request *resources,
+                      container_callback done, void *userdata, struct container_operation **ret) {
+        struct container_operation *operation = operation_on(daemon, container, OPERATION_UPDATE, done, userdata, ret);
+
+        operation->resources = nd_take(*resources, (struct resource_request) {});
+}
+
+void container_remove(struct runtime *daemon, struct container *container, container_callback done, void *userdata,
+                      struct container_operation **ret) {
+        (void) operation_on(daemon, container, OPERATION_REMOVE, done, userdata, ret);
+}
+
+void container_abandon(struct container_operation *operation) {
+        operation->done = nullptr;
+        operation->abandoned = true;
+        if (creates(operation))
+                container_advance(operation, INPUT_ABANDON, nullptr);
 }

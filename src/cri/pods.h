@@ -115,7 +115,8 @@ struct container {
         char *verdict;               /* JSON of the checks after start; "" = not checked */
         struct monitor *monitor;     /* container.c's, as is life; nullptr when none runs or we are not connected */
         struct container_life *life; /* nullptr until there was an operation */
-        void (*release)(struct container *container); /* container.c's: frees monitor and life; nullptr while there is neither */
+        void (*release)(
+                struct container *container); /* container.c's: frees monitor and life; nullptr while there is neither */
         struct lane lane;
 };
 
