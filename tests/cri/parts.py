@@ -91,7 +91,7 @@ def has_controllers() -> bool:
 
 
 def make_state_writable() -> None:
-    """A room's root is read-only, and CNI keeps what it did in /var/lib/cni. The mount is this room's own."""
+    """A chroot's root is read-only, and CNI keeps what it did in /var/lib/cni. The mount is this chroot's own."""
     if os.statvfs("/var/lib").f_flag & os.ST_RDONLY:
         subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/var/lib"], check=True)
 

@@ -26,7 +26,7 @@ import grpc
 from nodensdev.cri_client import BLOCK, MASKED_PATHS, READONLY_PATHS, CriClient
 
 CGROUPS = Path("/sys/fs/cgroup")
-PARENT = f"nodens-cri-test-{uuid.uuid4().hex[:8]}"    # rooms share the machine's cgroups: two runs at once must not meet
+PARENT = f"nodens-cri-test-{uuid.uuid4().hex[:8]}"    # chroots share the machine's cgroups: two runs at once must not meet
 SLEEP = ["sleep", "4321"]
 TIMEOUT = 120
 PATIENCE = 60.0     # seconds that a loaded machine has for anything

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from conftest import GUARD, wait_until
-from nodensdev import room
+from nodensdev.env import chroot
 
 INSIDE = Path("/run/alone")
 CLIENT = "kube-apiserver-kubelet-client"
@@ -125,7 +125,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Pki:
     """Certificate authorities and what they sign, made by the root's openssl in one directory."""
 
-    def __init__(self, inside: room.Prepared, directory: Path) -> None:
+    def __init__(self, inside: chroot.Prepared, directory: Path) -> None:
         self.inside, self.directory = inside, directory
         self.authority("ca")
         self.leaf("guard", "/CN=guard", san="IP:127.0.0.1", usage="serverAuth")
@@ -203,7 +203,7 @@ def review(**request: Any) -> dict[str, Any]:
         "userInfo": {"username": "dev", "groups": ["system:authenticated"]}, **request}}
 
 
-def default_constraints(inside: room.Prepared) -> list[dict[str, Any]]:
+def default_constraints(inside: chroot.Prepared) -> list[dict[str, Any]]:
     done = inside.capture([GUARD, "manifest", "constraints"])
     assert done.returncode == 0, done.stderr
     made = [json.loads(one) for one in done.stdout.split("\n---\n")]
@@ -213,8 +213,8 @@ def default_constraints(inside: room.Prepared) -> list[dict[str, Any]]:
 @contextlib.contextmanager
 def running(tmp: Path, wait: bool = True, **config: Any) -> Iterator[Alone]:
     """A guard that asks for client certificates, as the unit's does, unless the configuration says otherwise."""
-    place = room.Room(root="build", binds=(room.Bind(tmp, INSIDE),))
-    with room.prepared(place) as inside:
+    place = chroot.Chroot(root="build", binds=(chroot.Bind(tmp, INSIDE),))
+    with chroot.prepared(place) as inside:
         api = Api()
         alone = Alone(api, Pki(inside, tmp), tmp)
         api.items[SCCS] = default_constraints(inside)

@@ -17,9 +17,10 @@ import pytest
 TOP = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(TOP / "tools"))
 
-from nodensdev import cluster, room  # noqa: E402
+from nodensdev import cluster  # noqa: E402
 from nodensdev.cluster.controlplane import STATE  # noqa: E402
 from nodensdev.cluster.options import Webhook  # noqa: E402
+from nodensdev.env import chroot  # noqa: E402
 
 BUILD = f"/nodens/build/{os.environ.get('NODENS_VARIANT', 'gcc')}"
 SANITIZED = BUILD.endswith("/asan")     # what memory is taken says little then
@@ -42,7 +43,7 @@ class Plane:
     """A control plane with the guard at its side."""
 
     one: Any
-    inside: room.Prepared
+    inside: chroot.Prepared
 
     def kubectl(self, *arguments: str, stdin: str | None = None, user: str | None = None, ok: bool = True) -> str:
         """kubectl's output, or its complaint where it is to fail."""
@@ -155,7 +156,7 @@ def with_client_certificate(options: cluster.Options) -> cluster.Options:
     outside.mkdir(parents=True, exist_ok=True)
     words = ["--url", f"https://127.0.0.1:{PORT}", "--kubeconfig", f"{inside}/kubeconfig", "--client-certificate", f"{STATE}/pki/apiserver-kubelet.crt",
              "--client-key", f"{STATE}/pki/apiserver-kubelet.key"]
-    with room.prepared(room.Room(root="build")) as prepared:
+    with chroot.prepared(chroot.Chroot(root="build")) as prepared:
         for part in ("admission", "kubeconfig"):
             done = prepared.capture([GUARD, "manifest", part, *words])
             assert done.returncode == 0, done.stderr
@@ -197,11 +198,11 @@ def await_webhooks(plane: Plane) -> None:
 
 @contextlib.contextmanager
 def guarded(options: cluster.Options, **config: Any) -> Iterator[Plane]:
-    """A cluster with a guard in front of its API server, in a room of the control plane's network."""
+    """A cluster with a guard in front of its API server, in a chroot of the control plane's network."""
     one = cluster.up(with_client_certificate(options))
     try:
-        place = room.Room(root="build", netns=one.netns, binds=(room.Bind(one.state, STATE),))
-        with room.prepared(place) as inside:
+        place = chroot.Chroot(root="build", netns=one.netns, binds=(chroot.Bind(one.state, STATE),))
+        with chroot.prepared(place) as inside:
             plane = Plane(one, inside)
             guard_config(one.state, **config)
             plane.kubectl("apply", "-f", "-", stdin=plane.guard_output("manifest", "crd"))

@@ -6,8 +6,8 @@ from typing import Any
 
 from nodensdev import build
 from nodensdev.bench import probes
+from nodensdev.checks.prove import Miss, Proof, check, count_line
 from nodensdev.project import BUILD
-from nodensdev.prove import Miss, Proof, check, count_line
 
 GROWTH_KB, PROBES_A_SECOND = 256, 100
 SOAK = {"rounds": "1000", "soak-lives": "500", "minutes": "1"}

@@ -5,9 +5,9 @@ import re
 import tempfile
 from pathlib import Path
 
-from nodensdev import gobin, room
+from nodensdev.checks.prove import Proof, check
+from nodensdev.env import chroot, goprograms
 from nodensdev.project import TOP
-from nodensdev.prove import Proof, check
 
 HISTORIES, HISTORIES_FULL = 10_000, 50_000
 KERNEL_TESTS = 10
@@ -16,7 +16,7 @@ MINUTE = 60
 
 def inside(path: Path) -> str:
     """A file of the cache, as it is called in the Debian root."""
-    return str(room.seen_inside(path))
+    return str(chroot.seen_inside(path))
 
 
 def first_line(text: str, start: str) -> str:
@@ -63,7 +63,7 @@ def continuous_integration(proof: Proof) -> None:
 @check("generated histories give the same verdicts, texts and files as the kubelet's own code")
 def oracle(proof: Proof) -> None:
     proof.dev("build", timeout=10 * MINUTE)
-    program = inside(gobin.ensure("oracle") / "oracle")
+    program = inside(goprograms.ensure("oracle") / "oracle")
     count = HISTORIES_FULL if proof.full else HISTORIES
     done = proof.run(["python3", "-B", "tests/userns/oracle.py", "--driver", "build/gcc/tests/userns/driver",
                       "--oracle", program, "--histories", str(count)], timeout=20 * MINUTE)

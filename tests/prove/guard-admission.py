@@ -6,9 +6,9 @@ import os
 import re
 from pathlib import Path
 
-from nodensdev import gobin, room
 from nodensdev.bench import guard as bench
-from nodensdev.prove import Miss, Proof, check
+from nodensdev.checks.prove import Miss, Proof, check
+from nodensdev.env import chroot, goprograms
 
 PODS, PODS_FULL = 60_000, 240_000
 PROGRAMS = 24
@@ -20,7 +20,7 @@ MINUTE = 60
 
 def inside(path: Path) -> str:
     """A file of the cache, as it is called in the Debian root."""
-    return str(room.seen_inside(path))
+    return str(chroot.seen_inside(path))
 
 
 @check("pod security, hostUsers, namespace labels and selectors: verdicts and texts of Kubernetes' own code")
@@ -28,7 +28,7 @@ def oracle(proof: Proof) -> None:
     proof.dev("build", timeout=10 * MINUTE)
     count = PODS_FULL if proof.full else PODS
     done = proof.run(["python3", "-B", "tests/policy/compare.py", "--driver", "build/gcc/tests/policy/driver",
-                      "--oracle", inside(gobin.ensure("policy") / "policy"), "--pods", str(count)], timeout=30 * MINUTE)
+                      "--oracle", inside(goprograms.ensure("policy") / "policy"), "--pods", str(count)], timeout=30 * MINUTE)
     proof.expect(f"\n{count} pods in " in done.stdout and done.stdout.endswith("passed\n"), f"{count} pods were compared")
     tallies = re.findall(r"^(\w+) +(v1\.\d+) +(\d+) +(\d+)$", done.stdout, re.MULTILINE)
     proof.expect(len(tallies) >= 30, "every revision of every check is counted")

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodensdev import build, prose
+from nodensdev import build
 from nodensdev.bench import figures, report
+from nodensdev.checks import doc_names
+from nodensdev.checks.prove import Proof, check, count_line
 from nodensdev.project import TESTS, TOP
-from nodensdev.prove import Proof, check, count_line
 
 AUDIT = TESTS / "audit"
 ATTACKS_LEAST = 20
@@ -66,7 +67,7 @@ def audit(proof: Proof) -> None:
 
 @check("point 1: every finding has a row with its fix, and tests that exist and run")
 def findings(proof: Proof) -> None:
-    problems = prose.row_problems(prose.SECURITY_MODEL.read_text())
+    problems = doc_names.row_problems(doc_names.SECURITY_MODEL.read_text())
     proof.expect(not problems, "; ".join(problems))
 
 

@@ -4,10 +4,11 @@ import json
 import re
 from pathlib import Path
 
-from nodensdev import build, gobin, room
+from nodensdev import build
 from nodensdev.bench import pulls
+from nodensdev.checks.prove import Proof, check
+from nodensdev.env import chroot, goprograms
 from nodensdev.project import BUILD, TESTS
-from nodensdev.prove import Proof, check
 
 FUZZERS = ("reference", "manifest", "config", "layer", "challenge", "token", "hosts", "pull-event", "grpc", "grpc-session", "protobuf")
 FUZZ_SECONDS = 20 * 60              # each
@@ -29,7 +30,7 @@ def grpcio(proof: Proof) -> None:
 @check("so does grpc-go: 1,000 calls at once, 10 MiB, deadlines, 100 abrupt disconnects")
 def grpc_go(proof: Proof) -> None:
     build.ensure(proof.inside, "gcc")
-    client = room.seen_inside(gobin.ensure("criclient") / "criclient")
+    client = chroot.seen_inside(goprograms.ensure("criclient") / "criclient")
     done = proof.run(["sh", "-c", PEER, "sh", "build/gcc/tests/grpc/grpc-peer", "/run/peer.sock", str(client)], timeout=300)
     proof.figure("checks", str(done.stdout.count("ok - ")))
     proof.expect("not ok" not in done.stdout and done.stdout.count("ok - ") >= 9, "every check of the client passes")

@@ -5,10 +5,10 @@ import re
 import statistics
 from typing import Any
 
-from nodensdev import tests
 from nodensdev.bench import figures, report
+from nodensdev.checks import tests
+from nodensdev.checks.prove import Miss, Proof, check, count_line
 from nodensdev.project import BUILD
-from nodensdev.prove import Miss, Proof, check, count_line
 
 QUICK_LIVES, QUICK_KILLS, QUICK_PODS = 200, 40, 250     # 250 pods have the 500 containers after which a restart is timed
 FULL_LIVES, FULL_KILLS, FULL_PODS, GUEST_LIVES, GUEST_KILLS = 1000, 200, 1000, 200, 40

@@ -3,10 +3,11 @@
 import re
 from pathlib import Path
 
-from nodensdev import build, gobin, root
+from nodensdev import build
 from nodensdev.bench import rootless
+from nodensdev.checks.prove import Miss, Proof, check
+from nodensdev.env import goprograms, root
 from nodensdev.project import BUILD, TESTS
-from nodensdev.prove import Miss, Proof, check
 
 FUZZERS = ("api", "control", "node-record", "ports", "resolv", "settings")
 FUZZ_SECONDS = 10 * 60              # each
@@ -51,7 +52,7 @@ def doctor(proof: Proof) -> None:
 
 @check("kube-proxy 1.36.3 in nftables mode runs inside, with a pod behind its node port; pods of two machines by VXLAN over two pastas")
 def kubernetes(proof: Proof) -> None:
-    gobin.ensure("kubernetes")
+    goprograms.ensure("kubernetes")
     output = proof.pytest("-s", "tests/rootless/kubernetes.py")
     for line in re.findall(r"^(?:Kubernetes v|pods of two).*$", output, re.MULTILINE):
         proof.figure("seen", line)

@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from nodensdev import cache, cluster
-from nodensdev.prove import Proof, check, count_line
+from nodensdev import cluster
+from nodensdev.checks.prove import Proof, check, count_line
+from nodensdev.env import cache
 
 WARM_LIMIT = 60.0                    # seconds to a Ready node
 IMAGE = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"

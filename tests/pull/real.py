@@ -28,7 +28,7 @@ def program(module: str, name: str) -> Path:
 
 
 class Site(testbed.Site):
-    """A registry's directory and processes, in a room whose cache is only read."""
+    """A registry's directory and processes, in a chroot whose cache is only read."""
 
     def commands(self, *_: object) -> list[list[str]]:  # type: ignore[override]
         found = [[str(program("registry", "registry")), "serve", testbed.CONFIG]]
@@ -70,7 +70,7 @@ def free_ports() -> int:
 
 @contextlib.contextmanager
 def resolvable(directory: Path) -> Iterator[None]:
-    """Makes the registry's name known in this room, whose mounts are its own."""
+    """Makes the registry's name known in this chroot, whose mounts are its own."""
     hosts = directory / "hosts"
     hosts.write_text(f"127.0.0.1 localhost {testbed.HOST}\n")
     if testbed.HOST in Path("/etc/hosts").read_text():

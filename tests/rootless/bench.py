@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-rootless beside RootlessKit 3.1: ports, egress, memory and starts, in one run. `tools/dev bench rootless` runs it in the room.
+"""nodens-rootless beside RootlessKit 3.1: ports, egress, memory and starts, in one run. `tools/dev bench rootless` runs it in the chroot.
 
 All ways are up at once and take turns, so that what disturbs the machine disturbs all of them; every way carries the same bytes between the same two programs: a
 client on the machine and a server in the node ("direct" and "bare splice": beside it). Prints what it measured and writes it as JSON.

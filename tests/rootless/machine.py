@@ -4,7 +4,7 @@
     alpha   10.77.0.2  fd77::2      where the user's nodes run; its default gateway is
     router  10.77.0.1  fd77::1      where servers answer
 
-Nothing here leaves the room: accounts are files that are mounted over the root's, the namespaces go with the room.
+Nothing here leaves the chroot: accounts are files that are mounted over the root's, the namespaces go with the chroot.
 """
 import contextlib
 import json
@@ -97,7 +97,7 @@ def bridge(allowed: str = "worker veth lxcbr0 20\n") -> Iterator[None]:
         run("ip", "-n", "alpha", "addr", "add", address, "dev", "lxcbr0", *(["nodad"] if ":" in address else []))
     run("ip", "-n", "alpha", "link", "set", "lxcbr0", "up")
     run(*within("alpha", "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding"))
-    # lxc-user-nic asks sysfs which links are bridges, and ours is that of the room's network.
+    # lxc-user-nic asks sysfs which links are bridges, and ours is that of the chroot's network.
     Path("/tmp/sys-alpha").mkdir(exist_ok=True)
     run(*within("alpha", "mount", "-t", "sysfs", "sysfs", "/tmp/sys-alpha"))
     run("mount", "--rbind", "/sys/fs/cgroup", "/tmp/sys-alpha/fs/cgroup")

@@ -11,8 +11,8 @@ import pytest
 TOP = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(TOP / "tools"), str(Path(__file__).parent)]
 
-from nodensdev import cluster   # noqa: E402
-from people import Person       # noqa: E402
+from nodensdev import cluster  # noqa: E402
+from people import Person  # noqa: E402
 
 # So that a story need not wait for what a node does in hours: logs rotate early, images are garbage at once, pressure goes as it came.
 KUBELET = {"containerLogMaxSize": "64Ki", "containerLogMaxFiles": 3, "containerLogMonitorInterval": "3s", "evictionPressureTransitionPeriod": "5s",

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nodensdev import room, wheels
 from nodensdev.cluster.controlplane import STATE
+from nodensdev.env import chroot, wheels
 from people import AGNHOST, BUSYBOX, FOREVER, Person, container
 
 MIB = 1 << 20
@@ -160,9 +160,9 @@ def test_the_python_client_execs_over_the_old_websocket(person: Person, host_use
     person.pod("shell", container(FOREVER), hostUsers=host_users)
     person.ready("shell")
     packages = wheels.ensure(Path(__file__).with_name("requirements.txt"))
-    around = room.Room(netns=person.cluster.netns, binds=(room.Bind(person.cluster.state, STATE, read_only=True),), holds=(packages,),
-                       env={"PYTHONPATH": str(room.seen_inside(packages)), "KUBECONFIG": f"{STATE}/admin.kubeconfig"})
-    with room.prepared(around) as inside:
+    around = chroot.Chroot(netns=person.cluster.netns, binds=(chroot.Bind(person.cluster.state, STATE, read_only=True),), holds=(packages,),
+                           env={"PYTHONPATH": str(chroot.seen_inside(packages)), "KUBECONFIG": f"{STATE}/admin.kubeconfig"})
+    with chroot.prepared(around) as inside:
         done = inside.capture(["python3", "-B", "tests/stories/python_client.py", person.namespace, "shell"])
     assert done.returncode == 0, done.stdout + done.stderr
     seen = json.loads(done.stdout.splitlines()[-1])

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from conftest import TOP
-from nodensdev import cluster, gobin, room
+from nodensdev import cluster
 from nodensdev.cluster import addresses
 from nodensdev.cluster.controlplane import STATE
+from nodensdev.env import chroot, goprograms
 from people import FOREVER, Person, container
 
 PORT = 4443
@@ -36,7 +37,7 @@ def service() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def metrics(running: cluster.Cluster) -> Iterator[None]:
-    program = room.seen_inside(gobin.ensure("metrics-server") / "metrics-server")
+    program = chroot.seen_inside(goprograms.ensure("metrics-server") / "metrics-server")
     config = f"{STATE}/admin.kubeconfig"
     flags = [f"--kubeconfig={config}", f"--authentication-kubeconfig={config}", f"--authorization-kubeconfig={config}", f"--secure-port={PORT}",
              f"--cert-dir={STATE}/scratch", f"--kubelet-certificate-authority={STATE}/pki/ca.crt", "--kubelet-preferred-address-types=InternalIP",

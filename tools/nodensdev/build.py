@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import deps, room
 from .command import Command, Failure
+from .env import chroot, deps
 from .project import BUILD, TOP
 
 
@@ -43,11 +43,11 @@ def setup_options(variant: Variant) -> list[str]:
     found = ["--werror", *variant.options]
     declared = TOP / "meson.options"
     if declared.is_file() and "cri_proto" in declared.read_text():
-        found.append(f"-Dcri_proto={room.seen_inside(deps.ensure())}")
+        found.append(f"-Dcri_proto={chroot.seen_inside(deps.ensure())}")
     return found
 
 
-def configure(inside: room.Prepared, name: str, options: list[str]) -> None:
+def configure(inside: chroot.Prepared, name: str, options: list[str]) -> None:
     """Sets the directory up, again from scratch when it was set up otherwise."""
     directory = BUILD / name
     stamp = BUILD / f"{name}.setup"
@@ -62,8 +62,8 @@ def configure(inside: room.Prepared, name: str, options: list[str]) -> None:
     stamp.write_text(wanted)
 
 
-def ensure(inside: room.Prepared, name: str) -> Path:
-    """Builds a variant, in a room, and returns its directory."""
+def ensure(inside: chroot.Prepared, name: str) -> Path:
+    """Builds a variant, in a chroot, and returns its directory."""
     with alone_in(name):
         configure(inside, name, setup_options(VARIANTS[name]))
         if inside.run(["meson", "compile", "-C", f"build/{name}", *VARIANTS[name].targets]) != 0:
@@ -86,7 +86,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    with room.prepared(room.Room()) as inside:
+    with chroot.prepared(chroot.Chroot()) as inside:
         for name in VARIANTS if args.variant == "all" else [args.variant]:
             ensure(inside, name)
     return 0

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import cache, machine
 from .command import Command, Failure
+from .env import cache, machine
 
 
 @dataclass(frozen=True)

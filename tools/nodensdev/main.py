@@ -9,9 +9,9 @@ from .command import Command, Failure
 
 # Where commands live, in the order in which `tools/dev help` shows them.
 MODULES = (
-    "build", "tests", "fuzz", "lint", "prove", "ci", "nightly",
-    "vm", "cluster", "e2e", "bench", "package",
-    "shell", "deps", "gobin", "images", "registry", "root", "cache", "doctor",
+    "build", "checks.tests", "checks.fuzz", "checks.lint", "checks.prove", "checks.ci", "checks.nightly",
+    "env.vm", "cluster", "e2e", "bench", "package",
+    "shell", "env.deps", "env.goprograms", "images", "registry", "env.root", "env.cache", "doctor",
 )
 
 

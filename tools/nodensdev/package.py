@@ -5,8 +5,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from . import cache, deps, machine, room
 from .command import Command, Failure
+from .env import cache, chroot, deps, machine
 from .project import BUILD, TOP
 
 TARGET = BUILD / "package"
@@ -37,8 +37,8 @@ def build() -> list[Path]:
     machine.need_root("building a package")
     with cache.scratch("package") as scratch:
         sources(scratch)
-        place = room.Room(root="package", binds=(room.Bind(scratch, SOURCES),), cwd=SOURCES / "nodens")
-        with room.prepared(place) as inside:
+        place = chroot.Chroot(root="package", binds=(chroot.Bind(scratch, SOURCES),), cwd=SOURCES / "nodens")
+        with chroot.prepared(place) as inside:
             if inside.run(["dpkg-buildpackage", "-us", "-uc", "--no-sign"]) != 0:
                 raise Failure("dpkg-buildpackage failed; its output is above")
         TARGET.mkdir(parents=True, exist_ok=True)
@@ -50,8 +50,8 @@ def renamed(packages: list[Path], number: str) -> list[Path]:
     """The same packages under another version, to try an upgrade with."""
     made = []
     with cache.scratch("package") as scratch:
-        place = room.Room(root="package", binds=(room.Bind(scratch, SOURCES),), cwd=SOURCES)
-        with room.prepared(place) as inside:
+        place = chroot.Chroot(root="package", binds=(chroot.Bind(scratch, SOURCES),), cwd=SOURCES)
+        with chroot.prepared(place) as inside:
             for path in packages:
                 shutil.copy2(path, scratch / "old.deb")
                 name = path.name.replace(f"_{version()}_", f"_{number}_")
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.lint:
         return 0
     changes = [f"build/package/{path.name}" for path in made if path.suffix == ".changes"]
-    return room.run(["lintian", "--tag-display-limit", "0", "--allow-root", "--suppress-tags", "bad-distribution-in-changes-file", *changes], room.Room(root="package"))
+    return chroot.run(["lintian", "--tag-display-limit", "0", "--allow-root", "--suppress-tags", "bad-distribution-in-changes-file", *changes], chroot.Chroot(root="package"))
 
 
 COMMANDS = [Command("package", "build the Debian packages", run, options)]

@@ -2,8 +2,8 @@
 """A prompt, or any command, inside a root."""
 import argparse
 
-from . import room
 from .command import Command
+from .env import chroot
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -13,7 +13,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     argv = args.command[1:] if args.command[:1] == ["--"] else args.command
-    return room.run(argv or ["bash", "-i"], room.Room(root=args.root))
+    return chroot.run(argv or ["bash", "-i"], chroot.Chroot(root=args.root))
 
 
 COMMANDS = [Command("shell", "a prompt (or a command) inside the Debian 13 root", run, options)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodensdev import cache
+from nodensdev.env import cache
 
 
 def fill(path: Path) -> None:
@@ -90,7 +90,7 @@ def test_scratch_space_goes_with_its_command(private_cache: Path) -> None:
 
 
 def test_scratch_space_of_a_killed_command_goes_with_the_next(private_cache: Path) -> None:
-    abandoned = private_cache / "scratch" / "room-x"
+    abandoned = private_cache / "scratch" / "chroot-x"
     abandoned.mkdir(parents=True)
     fill(abandoned)
     os.utime(abandoned, (1, 1))
@@ -99,7 +99,7 @@ def test_scratch_space_of_a_killed_command_goes_with_the_next(private_cache: Pat
 
 
 def test_scratch_space_that_another_command_removes_meanwhile_is_no_error(private_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = private_cache / "scratch" / "room-y"
+    gone = private_cache / "scratch" / "chroot-y"
     gone.parent.mkdir(parents=True, exist_ok=True)
     listing = Path.iterdir
     monkeypatch.setattr(Path, "iterdir", lambda self: [*listing(self), gone] if self == gone.parent else listing(self))

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from nodensdev import excerpt
+from nodensdev.checks import excerpt
 
 
 @pytest.mark.parametrize("cause", (

@@ -2,7 +2,7 @@
 """What counts as a fuzzer's finding."""
 from pathlib import Path
 
-from nodensdev import fuzz
+from nodensdev.checks import fuzz
 
 
 def test_a_fuzzer_does_not_claim_what_another_left(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from nodensdev import machine
+from nodensdev.env import machine
 
 DEB822 = """\
 Types: deb

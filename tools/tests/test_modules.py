@@ -51,6 +51,6 @@ def test_names_of_our_modules_are_there(path: Path) -> None:
 
 
 def test_a_name_that_is_gone_is_found() -> None:
-    assert missing("from nodensdev import deps\ndeps.nothing()\n") == ["deps.nothing"]
+    assert missing("from nodensdev.env import deps\ndeps.nothing()\n") == ["deps.nothing"]
     assert missing("from nodensdev.project import NOWHERE\n") == ["nodensdev.project.NOWHERE"]
     assert missing("from nodensdev import project\nproject.TOP\n") == []

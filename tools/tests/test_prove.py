@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from nodensdev import prove
-from nodensdev.prove import Check, Miss, Proof, Refuted
+from nodensdev.checks import prove
+from nodensdev.checks.prove import Check, Miss, Proof, Refuted
 
 
 def proof(tmp_path: Path) -> Proof:
@@ -13,7 +13,7 @@ def proof(tmp_path: Path) -> Proof:
 
 def test_checks_are_found_in_the_order_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "thing.py").write_text(
-        "from nodensdev.prove import check\n"
+        "from nodensdev.checks.prove import check\n"
         "@check('second things')\ndef b(proof): pass\n"
         "@check('first things', full_only=True)\ndef a(proof): pass\n")
     monkeypatch.setattr(prove, "PROOFS", tmp_path)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nodensdev import root
 from nodensdev.command import Failure
+from nodensdev.env import root
 
 
 def test_a_list_can_include_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nodensdev import ci, main, nightly, steps
+from nodensdev import main
+from nodensdev.checks import ci, nightly, steps
 
 
 def test_a_steps_exit_code_and_output_are_kept(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 //go:build tools
 
-// Package tools names the packages that tools/nodensdev/gobin.py builds from this module, so
+// Package tools names the packages that tools/nodensdev/env/goprograms.py builds from this module, so
 // that go.mod and go.sum pin what they need. Nothing here is compiled.
 package tools
 

@@ -5,9 +5,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .. import build, gobin, room
+from .. import build
 from ..command import Failure
 from ..e2e.report import commit
+from ..env import chroot, goprograms
 from ..project import BUILD, TOP
 from . import kyverno, priority, table
 
@@ -39,10 +40,10 @@ def run(seconds: int, with_kyverno: bool = False) -> dict[str, Any]:
     RESULTS.mkdir(parents=True, exist_ok=True)
     target = RESULTS / "guard-raw.json"
     target.unlink(missing_ok=True)
-    peer = gobin.ensure("pod-security")
-    with room.prepared(room.Room(holds=(peer,))) as inside:
+    peer = goprograms.ensure("pod-security")
+    with chroot.prepared(chroot.Chroot(holds=(peer,))) as inside:
         build.ensure(inside, "release")
-        program = room.seen_inside(peer / "webhook")
+        program = chroot.seen_inside(peer / "webhook")
         with priority.raised("the machine's own"):
             code = inside.run(["python3", "-B", "tests/guard/bench.py", "--builds", "build/release", "--seconds", str(seconds), "--peer", str(program),
                                f"build/bench/{target.name}"])
@@ -144,7 +145,7 @@ def kyverno_rows(data: dict[str, Any]) -> list[list[str]]:
 
 
 def kyverno_section(data: dict[str, Any]) -> str:
-    version = gobin.pinned_version("kyverno", kyverno.MODULE).removeprefix("v")
+    version = goprograms.pinned_version("kyverno", kyverno.MODULE).removeprefix("v")
     if "kyverno" not in data:
         return NO_KYVERNO.format(version=version)
     return KYVERNO.format(version=version, teams=TEAMS) + table.as_markdown(kyverno_rows(data)) + "\n"
@@ -168,5 +169,5 @@ def write_document(data: dict[str, Any]) -> None:
     missed = misses(data)
     tail = "\nNot reached:\n\n" + "".join(f"- {one}\n" for one in missed) if missed else "\nAll aims are reached.\n"
     DOCUMENT.write_text(METHOD.format(date=data["date"], commit=data["commit"], cpus=data["cpus"], bytes=f"{data['review_bytes']:,}") +
-                        table.as_markdown(rows(data)) + "\n" + tail + PEERS.format(version=gobin.pinned_version("pod-security", "k8s.io/kubernetes")) +
+                        table.as_markdown(rows(data)) + "\n" + tail + PEERS.format(version=goprograms.pinned_version("pod-security", "k8s.io/kubernetes")) +
                         table.as_markdown(peer_rows(data)) + "\n" + kyverno_section(data))

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import cache, deps, gobin, guest, machine, registry
+from .. import registry
 from ..cluster import runtime
 from ..cluster.options import Options
 from ..command import Failure
 from ..e2e.report import commit
+from ..env import cache, deps, goprograms, guest, machine
 from ..images.upstream import image_names
 from ..project import TOP
 from . import memory_disk, priority
@@ -55,9 +56,9 @@ def describe(name: str, programs: Path) -> dict[str, Any]:
 
 
 def prepare(plan: Plan, share: Path) -> None:
-    names = image_names(gobin.source_directory("images", "k8s.io/kubernetes"))
+    names = image_names(goprograms.source_directory("images", "k8s.io/kubernetes"))
     (share / "programs").mkdir()
-    shutil.copy(gobin.ensure("registry") / "registry", share / "programs" / "registry")
+    shutil.copy(goprograms.ensure("registry") / "registry", share / "programs" / "registry")
     shutil.copytree(TOP / "tools", share / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(deps.ensure(), share / "api.proto")
     registry.Site(share / "site").prepare(registry.storage.filled())
@@ -98,4 +99,4 @@ def versions() -> dict[str, str]:
     """What the pins say was measured."""
     modules = {"containerd": ("containerd", "github.com/containerd/containerd/v2"),
                "Kubernetes": ("kubernetes", "k8s.io/kubernetes")}
-    return {title: gobin.pinned_version(name, module) for title, (name, module) in modules.items()}
+    return {title: goprograms.pinned_version(name, module) for title, (name, module) in modules.items()}

@@ -8,9 +8,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from .. import cluster, gobin, room
+from .. import cluster
 from ..cluster.controlplane import STATE
 from ..command import Failure
+from ..env import chroot, goprograms
 from ..project import TOP
 from . import priority
 
@@ -28,7 +29,7 @@ def checked(done: subprocess.CompletedProcess[str], what: str) -> None:
 
 def fill(one: cluster.Cluster, namespaces: int) -> None:
     """What Kyverno finds: its definitions and settings, a policy, and the namespaces of the load."""
-    sources = gobin.source_directory("kyverno", MODULE)
+    sources = goprograms.source_directory("kyverno", MODULE)
     checked(one.kubectl("apply", "--server-side", "-f", "-", stdin=(sources / INSTALL).read_text(), timeout=300), "Kyverno's manifests")
     checked(one.kubectl("wait", "--for=condition=Established", "crd/clusterpolicies.kyverno.io", "--timeout=60s"), "Kyverno's definitions")
     checked(one.kubectl("apply", "-f", "-", stdin=json.dumps(POLICY)), "Kyverno's policy")
@@ -39,14 +40,14 @@ def fill(one: cluster.Cluster, namespaces: int) -> None:
 
 def measure(seconds: int, namespaces: int, target: Path) -> dict[str, Any]:
     """`target` is a file of the tree for what tests/guard/bench.py finds."""
-    program = gobin.ensure("kyverno")
+    program = goprograms.ensure("kyverno")
     one = cluster.up(cluster.Options(name="bench-kyverno", nodes=0, images=()))
     try:
         fill(one, namespaces)
-        place = room.Room(root="build", netns=one.netns, binds=(room.Bind(one.state, STATE),), holds=(program,))
-        with room.prepared(place) as inside, priority.raised("the machine's own"):
+        place = chroot.Chroot(root="build", netns=one.netns, binds=(chroot.Bind(one.state, STATE),), holds=(program,))
+        with chroot.prepared(place) as inside, priority.raised("the machine's own"):
             code = inside.run(["python3", "-B", "tests/guard/bench.py", "--builds", "build/release", "--seconds", str(seconds),
-                               "--kyverno", str(room.seen_inside(program / "kyverno")),
+                               "--kyverno", str(chroot.seen_inside(program / "kyverno")),
                                "--kubeconfig", str(STATE / "admin.kubeconfig"), str(target.relative_to(TOP))])
     finally:
         one.end()

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from .. import cache
+from ..env import cache
 
 PLACE = Path("/dev/shm")
 PREFIX = "nodens-bench-"

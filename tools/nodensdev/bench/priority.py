@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from .. import machine
+from ..env import machine
 
 NICE = -15
 SESSION = Path("/proc/self/autogroup")      # "/autogroup-7 nice 0"; takes a nice value

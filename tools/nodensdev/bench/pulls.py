@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from .. import build, cache, deps, gobin, room
+from .. import build
 from ..command import Failure
 from ..e2e.report import commit
+from ..env import cache, chroot, deps, goprograms
 from ..images import layer
 from ..images.layer import LayerTar
 from ..images.layout import Layer, Layout
@@ -87,15 +88,15 @@ def run(rounds: int) -> dict[str, Any]:
     """The raw figures, with where they come from."""
     made = image()
     for name in ("containerd", "registry"):
-        gobin.ensure(name)
+        goprograms.ensure(name)
     deps.ensure()
     RESULTS.mkdir(parents=True, exist_ok=True)
     target = RESULTS / "images-raw.json"
     target.unlink(missing_ok=True)
-    place = room.Room(env={"NODENS_VARIANT": "release"}, holds=(made,))
-    with room.prepared(place) as inside:
+    place = chroot.Chroot(env={"NODENS_VARIANT": "release"}, holds=(made,))
+    with chroot.prepared(place) as inside:
         build.ensure(inside, "release")
-        code = inside.run(["python3", "-B", "tests/cri/pull_bench.py", str(room.seen_inside(made / "layout")), NAME, str(rounds),
+        code = inside.run(["python3", "-B", "tests/cri/pull_bench.py", str(chroot.seen_inside(made / "layout")), NAME, str(rounds),
                            f"build/bench/{target.name}"])
     if code != 0 or not target.exists():
         raise Failure(f"the bench of pulls ended with {code}")
@@ -104,7 +105,7 @@ def run(rounds: int) -> dict[str, Any]:
     facts = json.loads((made / "facts.json").read_text())
     return {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), "rounds": rounds, "cpus": os.cpu_count(),
             "load": os.getloadavg()[0], "image": facts, "results": measured,
-            "containerd": gobin.pinned_version("containerd", "github.com/containerd/containerd/v2")}
+            "containerd": goprograms.pinned_version("containerd", "github.com/containerd/containerd/v2")}
 
 
 def save(data: dict[str, Any]) -> Path:

@@ -9,9 +9,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from .. import build, gobin, room, root
+from .. import build
 from ..command import Failure
 from ..e2e.report import commit
+from ..env import chroot, goprograms, root
 from ..project import BUILD, TOP
 from . import table
 
@@ -62,12 +63,12 @@ class Aim:
 
 def run(rounds: int) -> dict[str, Any]:
     """The raw figures, with where they come from."""
-    gobin.ensure("rootlesskit")
+    goprograms.ensure("rootlesskit")
     root.ensure("lxc")
     RESULTS.mkdir(parents=True, exist_ok=True)
     target = RESULTS / "rootless-raw.json"
     target.unlink(missing_ok=True)
-    with room.prepared(room.Room(env={"NODENS_VARIANT": "release"})) as inside:
+    with chroot.prepared(chroot.Chroot(env={"NODENS_VARIANT": "release"})) as inside:
         build.ensure(inside, "release")
         code = inside.run(["python3", "-B", "tests/rootless/bench.py", "--rounds", str(rounds), "--json", f"build/bench/{target.name}"])
     if code != 0 or not target.exists():
@@ -75,7 +76,7 @@ def run(rounds: int) -> dict[str, Any]:
     measured = json.loads(target.read_text())
     target.unlink()
     return {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), "rounds": rounds, "cpus": os.cpu_count(), "load": os.getloadavg()[0],
-            "kernel": os.uname().release.split("-")[0], "rootlesskit": gobin.pinned_version("rootlesskit", "github.com/rootless-containers/rootlesskit/v3"), **measured}
+            "kernel": os.uname().release.split("-")[0], "rootlesskit": goprograms.pinned_version("rootlesskit", "github.com/rootless-containers/rootlesskit/v3"), **measured}
 
 
 def save(data: dict[str, Any]) -> Path:

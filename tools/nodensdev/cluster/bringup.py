@@ -3,7 +3,7 @@
 
 Theory of operation
   The state directory is filled (certificates, kubeconfigs, every node's exchange, the supervisor's plan), then a gate
-  (pivot.py) opens a room of the testbed root with pid, mount and network namespaces of its own, in which the supervisor starts
+  (enter_chroot.py) opens a chroot of the testbed root with pid, mount and network namespaces of its own, in which the supervisor starts
   the processes. All of the cluster is below the gate: killing it ends everything, and the network goes with its namespace.
   As long as we wait for the nodes, the supervisor watches a pipe from us; only when they are Ready do we write `keep` to it.
   So an interrupted `up`, even a killed one, leaves no process behind.
@@ -18,8 +18,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from .. import cache, gobin, guest, kernel, machine, registry, room, root
+from .. import registry
 from ..command import Failure
+from ..env import cache, chroot, goprograms, guest, kernel, machine, root
 from ..project import BUILD, INSIDE, TOP
 from . import addresses, controlplane, handle, node, pki
 from .controlplane import STATE, Service
@@ -40,7 +41,7 @@ def up(options: Options) -> Cluster:
             raise Failure(f"a cluster '{options.name}' is running already; "
                           f"end it with `tools/dev cluster down --name {options.name}`")
         one.end()  # what a killed command may have left on disk
-        base, binaries = node.node_disk(options) if options.nodes else None, gobin.ensure("kubernetes")
+        base, binaries = node.node_disk(options) if options.nodes else None, goprograms.ensure("kubernetes")
         started = time.monotonic()
         try:
             site = prepare(one, options, base, binaries)
@@ -59,9 +60,9 @@ def prepare(one: Cluster, options: Options, base: Path | None, binaries: Path) -
         (one.state / name).mkdir(parents=True)
     one.state.chmod(0o711)
     (one.state / "cluster.json").write_text(json.dumps({
-        "nodes": options.nodes, "runtime": options.runtime, "kernel": options.kernel, "binaries": str(room.seen_inside(binaries))}))
-    place = room.Room(root="testbed", binds=(room.Bind(one.state, STATE),), cwd=STATE / "pki")
-    with room.prepared(place) as inside:
+        "nodes": options.nodes, "runtime": options.runtime, "kernel": options.kernel, "binaries": str(chroot.seen_inside(binaries))}))
+    place = chroot.Chroot(root="testbed", binds=(chroot.Bind(one.state, STATE),), cwd=STATE / "pki")
+    with chroot.prepared(place) as inside:
         guest.checked(inside, ["sh", "-c", pki.script(options)])
         site = prepare_registry(one, options)
         write_configuration(one, options)
@@ -72,7 +73,7 @@ def prepare(one: Cluster, options: Options, base: Path | None, binaries: Path) -
             assert base
             boot = node.boot(options, number, base, STATE / work.name)
             guest.make_disks(inside, kernel.KERNELS[options.kernel], boot, work)
-    services = guests(options, base) + registry_services(one, site) + controlplane.services(options, room.seen_inside(binaries))
+    services = guests(options, base) + registry_services(one, site) + controlplane.services(options, chroot.seen_inside(binaries))
     controlplane.write_plan(one.state / "plan.json", controlplane.network(options), services)
     return site
 
@@ -105,7 +106,7 @@ def registry_services(one: Cluster, site: registry.Site | None) -> list[Service]
     def inside(path: Path) -> Path:
         if path.is_relative_to(one.state):
             return STATE / path.relative_to(one.state)
-        return room.seen_inside(path) if path.is_relative_to(cache.top()) else INSIDE / path.relative_to(TOP)
+        return chroot.seen_inside(path) if path.is_relative_to(cache.top()) else INSIDE / path.relative_to(TOP)
 
     commands = site.commands(inside)
     return [Service(f"registry-{number}", argv, cwd=str(STATE / "registry")) for number, argv in enumerate(commands, 1)]
@@ -122,9 +123,9 @@ def guests(options: Options, base: Path | None) -> list[Service]:
 
 
 def start_and_wait(one: Cluster, options: Options, site: registry.Site | None, holds: tuple[Path, ...]) -> None:
-    place = room.Room(root="testbed", binds=(room.Bind(one.state, STATE),), cwd=STATE, new_netns=True,
-                      holds=(*holds, *kernel_of(options)))
-    inside = room.furnished(place, root.ensure("testbed"), one.state / "scratch")
+    place = chroot.Chroot(root="testbed", binds=(chroot.Bind(one.state, STATE),), cwd=STATE, new_netns=True,
+                          holds=(*holds, *kernel_of(options)))
+    inside = chroot.furnished(place, root.ensure("testbed"), one.state / "scratch")
     command = inside.command(["python3", "-B", str(SUPERVISOR)], die_with_parent=False)
     with (one.state / "logs/supervisor.log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,

@@ -48,7 +48,7 @@ def birth(pid: int) -> str | None:
 
 @dataclass(frozen=True)
 class Cluster:
-    """One cluster by name. Its state is in build/cluster/NAME, its processes are under one gate (see pivot.py)."""
+    """One cluster by name. Its state is in build/cluster/NAME, its processes are under one gate (see enter_chroot.py)."""
 
     name: str
 

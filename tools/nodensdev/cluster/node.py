@@ -7,7 +7,8 @@ import json
 import shutil
 from pathlib import Path
 
-from .. import bake, disk, gobin, guest, images, kernel, registry, room
+from .. import images, registry
+from ..env import chroot, disk, goprograms, guest, kernel, provision
 from . import addresses, controlplane, runtime
 from .options import OLD_KUBELETS, Options
 
@@ -53,14 +54,14 @@ echo "node {name} is set up"
 def node_disk(options: Options) -> Path:
     """A base disk with Kubernetes' and the runtime's programs, and the images imported."""
     chosen = runtime.find(options.runtime)
-    kubernetes = gobin.ensure("kubernetes")
+    kubernetes = goprograms.ensure("kubernetes")
     programs = {f"usr/local/bin/{name}": kubernetes / name for name in ("kubelet", "kube-proxy", "kubectl")}
     programs |= {} if chosen.late else chosen.binaries()
     base = disk.base(additions=tuple(disk.Addition(source, target) for target, source in sorted(programs.items())))
     if not options.images:
         return base
     archives = [images.archive(name) for name in options.images]
-    return bake.ensure(base, f"node-{options.runtime}", chosen.import_script, archives + chosen.import_programs())
+    return provision.ensure(base, f"node-{options.runtime}", chosen.import_script, archives + chosen.import_programs())
 
 
 def write(options: Options, number: int, pki: Path, exchange: Path, site: registry.Site | None) -> None:
@@ -77,7 +78,7 @@ def write(options: Options, number: int, pki: Path, exchange: Path, site: regist
         shutil.copy(source, tree / path)
     if options.kubelet:
         (tree / KUBELET[1:]).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(gobin.ensure(OLD_KUBELETS[options.kubelet]) / "kubelet", tree / KUBELET[1:])
+        shutil.copy(goprograms.ensure(OLD_KUBELETS[options.kubelet]) / "kubelet", tree / KUBELET[1:])
     modes = {"usr/local/sbin/kubelet-on-uml": 0o755, "etc/ssh/ssh_host_ed25519_key": 0o600, "root/.ssh": 0o700, "root": 0o700}
     for path, mode in modes.items():
         (tree / path).chmod(mode)
@@ -178,5 +179,5 @@ def kubelet_unit(options: Options, number: int) -> str:
 
 def boot(options: Options, number: int, base: Path, work: Path) -> kernel.Boot:
     """How the node's guest starts; `work` is its work directory as seen in the cluster's namespaces."""
-    return kernel.Boot(room.seen_inside(base), work / "overlay", disk.size_in_mebibytes(options.memory), options.cpus,
+    return kernel.Boot(chroot.seen_inside(base), work / "overlay", disk.size_in_mebibytes(options.memory), options.cpus,
                        (kernel.Nic(addresses.tap(number), addresses.mac(number)),), work, number)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import disk, kernel
 from ..command import Failure
+from ..env import disk, kernel
 
 MAX_NODES = 3
 DEFAULT_NAME = "dev"

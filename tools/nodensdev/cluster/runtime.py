@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import build, cache, gobin, room
+from .. import build
 from ..command import Failure
+from ..env import cache, chroot, goprograms
 from ..project import TOP
 from .options import Options
 
@@ -45,7 +46,7 @@ TasksMax=infinity
 OOMScoreAdjust=-999
 """
 
-# Imports images into a node's disk while it is made; see bake.py.
+# Imports images into a node's disk while it is made; see provision.py.
 CONTAINERD_IMPORT = """\
 #!/bin/sh
 set -e
@@ -73,7 +74,7 @@ class Runtime:
 
 
 def containerd_binaries() -> dict[str, Path]:
-    directory = gobin.ensure("containerd")
+    directory = goprograms.ensure("containerd")
     return {f"usr/local/bin/{name}": directory / name for name in ("containerd", "containerd-shim-runc-v2", "ctr")}
 
 
@@ -114,7 +115,7 @@ rm -r /root/nodens-cri.log /root/cri.yaml /usr/libexec/nodens
 
 
 def nodens_binaries() -> dict[str, Path]:
-    with room.prepared(room.Room()) as inside:
+    with chroot.prepared(chroot.Chroot()) as inside:
         directory = build.ensure(inside, "release")
     return {target: directory / source for target, source in NODENS_PROGRAMS.items()}
 

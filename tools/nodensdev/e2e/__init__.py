@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from .. import cluster, machine
+from .. import cluster
 from ..cluster import Cluster
 from ..command import Command, Failure
+from ..env import machine
 from ..project import BUILD, TOP
 from . import judge, node, own_images, report, scores, selection
 from .judge import Verdict

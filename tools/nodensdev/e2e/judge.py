@@ -7,7 +7,7 @@ the logs.
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .. import machine
+from ..env import machine
 from .outcome import Outcome
 from .selection import Exclusion, exclusion_of
 from .suite import Suite

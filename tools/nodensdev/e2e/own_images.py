@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from .. import images, machine
+from .. import images
 from ..cluster import Cluster
 from ..command import Failure
+from ..env import machine
 from .judge import Verdict
 from .outcome import Outcome
 

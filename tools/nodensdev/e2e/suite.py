@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from .. import cache, gobin
 from ..cluster import Cluster
 from ..cluster.addresses import CONTROL_PLANE, node_name
 from ..cluster.runtime import find as find_runtime
 from ..command import Failure
+from ..env import cache, goprograms
 from .outcome import Outcome, exactly, read_list, read_report
 
 TIMEOUT = "4h"
@@ -48,7 +48,7 @@ def list_tests(suite: str, focus: str) -> list[str]:
     program = {"e2e": "e2e.test", "e2e-node": "e2e_node.test"}[suite]
     arguments = E2E_ARGUMENTS if suite == "e2e" else []
     with cache.scratch("e2e") as work:
-        command = [str(gobin.ensure(suite) / program), *arguments, "--ginkgo.dry-run", "--ginkgo.no-color",
+        command = [str(goprograms.ensure(suite) / program), *arguments, "--ginkgo.dry-run", "--ginkgo.no-color",
                    f"--ginkgo.focus={focus}", f"--ginkgo.json-report={work}/list.json"]
         done = subprocess.run(command, cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode != 0:
@@ -77,11 +77,11 @@ class ClusterSuite:
 
     def run(self, names: list[str], processes: int, directory: Path) -> list[Outcome]:
         begin(directory, names)
-        programs = gobin.ensure("e2e")
+        programs = goprograms.ensure("e2e")
         command = ["nsenter", f"--net={self.cluster.netns}", "--", str(programs / "ginkgo"), "run", "--no-color",
                    f"--procs={processes}", f"--timeout={TIMEOUT}", f"--focus={exactly(names)}", f"--output-dir={directory}",
                    "--json-report=report.json", "--junit-report=junit.xml", str(programs / "e2e.test"), "--", *E2E_ARGUMENTS,
-                   f"--kubeconfig={self.cluster.kubeconfig}", f"--kubectl-path={gobin.ensure('kubernetes') / 'kubectl'}",
+                   f"--kubeconfig={self.cluster.kubeconfig}", f"--kubectl-path={goprograms.ensure('kubernetes') / 'kubectl'}",
                    f"--report-dir={directory}"]
         self.write_getsubids(directory / "bin" / "getsubids")
         environment = os.environ | {"PATH": f"{directory / 'bin'}:{os.environ['PATH']}"}
@@ -131,7 +131,7 @@ class NodeSuite:
         if self.cluster.node_exec(["test", "-x", f"{ON_NODE}/e2e_node.test"]).returncode == 0:
             return
         receive = f"cat >{ON_NODE}/copy && chmod 755 {ON_NODE}/copy && mv {ON_NODE}/copy {ON_NODE}/e2e_node.test"
-        with open(gobin.ensure("e2e-node") / "e2e_node.test", "rb") as program:
+        with open(goprograms.ensure("e2e-node") / "e2e_node.test", "rb") as program:
             command = self.cluster.command([*self.cluster.ssh_command(1), "--", receive])
             done = subprocess.run(command, stdin=program, capture_output=True, text=True)
         if done.returncode != 0:

@@ -10,8 +10,8 @@ import argparse
 from pathlib import Path
 from types import ModuleType
 
-from .. import cache, machine
 from ..command import Command, Failure
+from ..env import cache, machine
 from . import debian, layer, own, podman, upstream
 from . import layout as layout_module
 from .layout import Layout

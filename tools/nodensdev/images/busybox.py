@@ -11,8 +11,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from .. import cache, machine
 from ..command import Failure
+from ..env import cache, machine
 
 VERSION = "1.37.0"
 SOURCE = f"pool/main/b/busybox/busybox_{VERSION}.orig.tar.bz2"

@@ -4,10 +4,10 @@ import re
 import subprocess
 from pathlib import Path
 
-from .. import machine
 from ..command import Failure
+from ..env import machine
+from ..env.root import SUITE
 from ..project import TOP
-from ..root import SUITE
 
 LISTS = TOP / "tests" / "images"
 EXCLUDED = (

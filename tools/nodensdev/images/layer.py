@@ -11,8 +11,8 @@ import tarfile
 from pathlib import Path
 from typing import BinaryIO
 
-from .. import machine
 from ..command import Failure
+from ..env import machine
 
 EPOCH = 1_767_225_600  # 2026-01-01; every file of every image has this time
 WHITEOUT = ".wh."

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import gobin
 from ..command import Failure
+from ..env import goprograms
 from . import busybox as busybox_program
 from . import debian
 from .layer import LayerTar
@@ -219,12 +219,12 @@ MAKERS = (busybox, pause, agnhost, nonewprivs, nonroot, plain_debian, kitten, ng
 
 def fill(layout: Layout, work: Path) -> None:
     """Makes every image of the set."""
-    sources = gobin.source_directory("images", KUBERNETES)
-    shop = Workshop(layout, work, sources, gobin.ensure("images"), image_names(sources))
+    sources = goprograms.source_directory("images", KUBERNETES)
+    shop = Workshop(layout, work, sources, goprograms.ensure("images"), image_names(sources))
     for make in MAKERS:
         make(shop)
 
 
 def inputs() -> list[str]:
     trees = json.dumps([debian.packages(name) for name in ("base", "nginx")])
-    return [gobin.key("images"), busybox_program.key(), debian.RECIPE, trees]
+    return [goprograms.key("images"), busybox_program.key(), debian.RECIPE, trees]

@@ -13,8 +13,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from .. import cache, images
+from .. import images
 from ..command import Command, Failure
+from ..env import cache
 from . import storage
 from .processes import end, start
 from .site import AUTHS, HOST, PASSWORD, PORT, USER, Site, hosts_toml, load

@@ -19,8 +19,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from .. import gobin, images, linux, machine
+from .. import images
 from ..command import Failure
+from ..env import goprograms, linux, machine
 from . import certificates, token_server
 from .push import Client
 
@@ -86,7 +87,7 @@ class Site:
 
     def commands(self, inside: Callable[[Path], Path] = lambda path: path, python: str = "python3") -> list[list[str]]:
         """The processes to run in the site's directory; `inside` says where a file of the machine is for them."""
-        found = [[str(inside(gobin.ensure("registry") / "registry")), "serve", CONFIG]]
+        found = [[str(inside(goprograms.ensure("registry") / "registry")), "serve", CONFIG]]
         if self.auth == "token":
             found.append([python, str(inside(Path(token_server.__file__))), "token.json"])
         return found

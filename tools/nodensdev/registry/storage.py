@@ -4,7 +4,8 @@ import shutil
 import socket
 from pathlib import Path
 
-from .. import cache, images
+from .. import images
+from ..env import cache
 from .processes import end, start
 from .site import Site
 

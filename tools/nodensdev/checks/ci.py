@@ -7,9 +7,9 @@ The steps that make what later ones use (roots, Go programs, images) come first,
 """
 import argparse
 
+from ..command import Command
+from ..project import BUILD
 from . import steps
-from .command import Command
-from .project import BUILD
 from .steps import Step
 
 GO_PROGRAMS = ("registry", "containerd", "images", "criclient", "kubernetes", "policy", "e2e", "e2e-node", "kubelet-34")

@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..command import Failure
+from ..project import TOOLS
 from . import excerpt
-from .command import Failure
-from .project import TOOLS
 
 GRACE = 60.0  # seconds that a step has to clean up after SIGTERM
 

@@ -10,7 +10,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from .command import Failure
+from ..command import Failure
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 GO_HOME = Path("/usr/local/go/bin")  # where Go's own installer puts it; not in every PATH

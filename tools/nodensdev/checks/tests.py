@@ -7,9 +7,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from . import build, deps, gobin, guest_tests, machine, package, registry, room, root
-from .command import Command, Failure
-from .project import TOP
+from .. import build, package, registry
+from ..command import Command, Failure
+from ..env import chroot, deps, goprograms, machine, root
+from ..project import TOP
+from . import guest_tests
 
 
 @dataclass(frozen=True)
@@ -17,13 +19,13 @@ class Suite:
     """A word that `tools/dev test` understands."""
 
     purpose: str
-    run: Callable[[room.Prepared], bool]
+    run: Callable[[chroot.Prepared], bool]
     default: bool = True
 
 
-def meson(variant: str, *suites: str) -> Callable[[room.Prepared], bool]:
+def meson(variant: str, *suites: str) -> Callable[[chroot.Prepared], bool]:
     """Runs meson suites; a suite without tests is an error, not a success."""
-    def run_suites(inside: room.Prepared) -> bool:
+    def run_suites(inside: chroot.Prepared) -> bool:
         directory = build.ensure(inside, variant)
         chosen = [argument for suite in suites for argument in ("--suite", suite)]
         base = ["meson", "test", "--no-rebuild", "-C", f"build/{directory.name}", *chosen]
@@ -33,7 +35,7 @@ def meson(variant: str, *suites: str) -> Callable[[room.Prepared], bool]:
     return run_suites
 
 
-def environment(inside: room.Prepared, variant: str) -> dict[str, str]:
+def environment(inside: chroot.Prepared, variant: str) -> dict[str, str]:
     """For tests that start programs of a build, which is made first; those without a variant start none."""
     if not variant:
         return {}
@@ -44,83 +46,83 @@ def environment(inside: room.Prepared, variant: str) -> dict[str, str]:
 NIGHTLY = ("-m", "nightly")    # tests that are random or measure time; each suite's conftest.py leaves them out unless they are named
 
 
-def pytest(directory: str, *arguments: str, variant: str = "") -> Callable[[room.Prepared], bool]:
-    def run_pytest(inside: room.Prepared) -> bool:
+def pytest(directory: str, *arguments: str, variant: str = "") -> Callable[[chroot.Prepared], bool]:
+    def run_pytest(inside: chroot.Prepared) -> bool:
         return inside.run(pytest_words(*arguments, directory, settings=environment(inside, variant))) == 0
     return run_pytest
 
 
-def together(*suites: Callable[[room.Prepared], bool]) -> Callable[[room.Prepared], bool]:
+def together(*suites: Callable[[chroot.Prepared], bool]) -> Callable[[chroot.Prepared], bool]:
     """Runs all of them, also after one has failed."""
-    def run_suites(inside: room.Prepared) -> bool:
+    def run_suites(inside: chroot.Prepared) -> bool:
         return all([suite(inside) for suite in suites])
     return run_suites
 
 
-def with_root(name: str, suite: Callable[[room.Prepared], bool]) -> Callable[[room.Prepared], bool]:
+def with_root(name: str, suite: Callable[[chroot.Prepared], bool]) -> Callable[[chroot.Prepared], bool]:
     """For tests that lay another root's files over theirs."""
-    def run_suite(inside: room.Prepared) -> bool:
+    def run_suite(inside: chroot.Prepared) -> bool:
         root.ensure(name)
         return suite(inside)
     return run_suite
 
 
-def pytest_on_machine(directory: str, *arguments: str, variant: str = "", marks: str = "") -> Callable[[room.Prepared], bool]:
+def pytest_on_machine(directory: str, *arguments: str, variant: str = "", marks: str = "") -> Callable[[chroot.Prepared], bool]:
     """For tests that start guests and clusters themselves, as a contributor does."""
-    def run_pytest(inside: room.Prepared) -> bool:
+    def run_pytest(inside: chroot.Prepared) -> bool:
         command = [python_with_pytest(), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *(["-m", marks] if marks else []), *arguments, directory]
         return subprocess.run(command, cwd=TOP, stdin=subprocess.DEVNULL, env=os.environ | environment(inside, variant)).returncode == 0
     return run_pytest
 
 
-def prepare_runtimes(inside: room.Prepared, variant: str = "gcc") -> dict[str, str]:
+def prepare_runtimes(inside: chroot.Prepared, variant: str = "gcc") -> dict[str, str]:
     """For tests that run our daemons, containerd and a registry with images side by side; their environment."""
     deps.ensure()
     registry.storage.filled()
     for name in guest_tests.PEERS:
-        gobin.ensure(name)
+        goprograms.ensure(name)
     return environment(inside, variant)
 
 
-def alone(inside: room.Prepared) -> room.Prepared:
-    """The same room with a network of its own, in which pods' bridges disturb nobody."""
-    return replace(inside, room=replace(inside.room, new_netns=True))
+def alone(inside: chroot.Prepared) -> chroot.Prepared:
+    """The same chroot with a network of its own, in which pods' bridges disturb nobody."""
+    return replace(inside, chroot=replace(inside.chroot, new_netns=True))
 
 
 def pytest_words(*arguments: str, settings: dict[str, str] | None = None) -> list[str]:
-    """pytest in the room, with the loopback up also where the network is new."""
+    """pytest in the chroot, with the loopback up also where the network is new."""
     words = [f"{name}={value}" for name, value in (settings or {}).items()]
     options = ["-q", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider"]
     return ["sh", "-c", 'ip link set lo up; exec "$@"', "sh", "env", *words, "python3", "-B", "-m", "pytest", *options, *arguments]
 
 
-def pytest_of_images(directory: str, *arguments: str, place: Callable[[room.Prepared], room.Prepared] | None = None,
-                     variant: str = "gcc") -> Callable[[room.Prepared], bool]:
-    def run_pytest(inside: room.Prepared) -> bool:
+def pytest_of_images(directory: str, *arguments: str, place: Callable[[chroot.Prepared], chroot.Prepared] | None = None,
+                     variant: str = "gcc") -> Callable[[chroot.Prepared], bool]:
+    def run_pytest(inside: chroot.Prepared) -> bool:
         settings = prepare_runtimes(inside, variant)
         return (place(inside) if place else inside).run(pytest_words(*arguments, directory, settings=settings)) == 0
     return run_pytest
 
 
-def pytest_in_guest(directory: str, kernel: str, *arguments: str) -> Callable[[room.Prepared], bool]:
+def pytest_in_guest(directory: str, kernel: str, *arguments: str) -> Callable[[chroot.Prepared], bool]:
     """For tests that need a kernel with everything, and systemd."""
-    def run_pytest(inside: room.Prepared) -> bool:
+    def run_pytest(inside: chroot.Prepared) -> bool:
         build.ensure(inside, "gcc")
         return guest_tests.run(directory, kernel, "gcc", arguments)
     return run_pytest
 
 
-def packages_in_guest(inside: room.Prepared) -> bool:
+def packages_in_guest(inside: chroot.Prepared) -> bool:
     """Two versions of the packages, for a node that upgrades."""
     build.ensure(inside, "gcc")
     made = [path for path in package.build() if path.suffix == ".deb" and "dbgsym" not in path.name]
     return guest_tests.run("tests/package", extra={"packages": [*made, *package.renamed(made, f"{package.version()}+upgraded")]})
 
 
-def policy_beside_kubernetes(inside: room.Prepared) -> bool:
+def policy_beside_kubernetes(inside: chroot.Prepared) -> bool:
     """A share of the comparison that `tools/dev prove guard-admission` makes in full."""
     build.ensure(inside, "gcc")
-    oracle = room.seen_inside(gobin.ensure("policy") / "policy")
+    oracle = chroot.seen_inside(goprograms.ensure("policy") / "policy")
     compared = inside.run(["python3", "-B", "tests/policy/compare.py", "--driver", "build/gcc/tests/policy/driver",
                            "--oracle", str(oracle), "--pods", "10000"]) == 0
     return pytest("tests/policy")(inside) and compared
@@ -219,7 +221,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     chosen = args.suite or [name for name, suite in SUITES.items() if suite.default]
     failed = []
-    with room.prepared(room.Room()) as inside:
+    with chroot.prepared(chroot.Chroot()) as inside:
         for name in chosen:
             print(f"== {name}: {SUITES[name].purpose}", flush=True)
             if not SUITES[name].run(inside):

@@ -9,15 +9,15 @@ import os
 import subprocess
 from pathlib import Path
 
+from ..command import Command, Failure
+from ..project import TOOLS
 from . import cache, machine
-from .command import Command, Failure
-from .project import TOOLS
 
 SUITE = "trixie"
 LISTS = TOOLS / "roots"
 RECIPE = "1"  # goes up when the way a root is made changes
 
-# Mount points for a room (see room.py) that Debian does not have, and places that must not be missing.
+# Mount points for a chroot (see chroot.py) that Debian does not have, and places that must not be missing.
 MOUNT_POINTS = ("nodens", "cache", "var/lib/nodens-test")
 # Documentation in languages and formats that nobody reads here is half of a root's files.
 DPKG_OPTIONS = (

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pivot.py - the program between the machine and a room: enters a Debian root and runs a command there
+"""enter_chroot.py - the program between the machine and a chroot: enters a Debian root and runs a command there
 
 Theory of operation
-  Called as `python3 pivot.py PLAN -- COMMAND...` (room.py writes the plan). Three processes, each with one job:
+  Called as `python3 enter_chroot.py PLAN -- COMMAND...` (chroot.py writes the plan). Three processes, each with one job:
     gate     makes the namespaces and waits; it is the one that the caller started, and dies with the caller. SIGTERM
              makes it kill init, wait for it and end, so that not even a zombie is left
     init     pid 1 of the new pid namespace: builds the mount tree, pivots, starts the command, reaps; dies with gate
     command  what was asked for
   When any of the first two ends, for whatever reason, the kernel kills everything in the pid namespace and the mounts
   go with their namespace: nothing that was started inside outlives an interrupted command.
-  User namespaces cannot be made in a chroot, hence pivot_root. The machine may mount cgroup v1; inside there is
+  User namespaces cannot be made after chroot(2), hence pivot_root(2). The machine may mount cgroup v1; inside there is
   only cgroup2, without the controllers that v1 has taken. The machine's own hierarchies are left alone.
 """
 import fcntl
@@ -19,9 +19,9 @@ import signal
 import sys
 from typing import Any
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
 
-from nodensdev import linux  # noqa: E402
+from nodensdev.env import linux  # noqa: E402
 
 
 def main(arguments: list[str]) -> int:

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ..command import Failure
 from . import cache
-from .command import Failure
 
 
 def ensure(requirements: Path) -> Path:

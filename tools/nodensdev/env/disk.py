@@ -4,7 +4,7 @@
 Theory of operation
   A base disk is a sparse ext4 image, made by `mkfs.ext4 -d` from the guest root, the User-mode Linux modules and
   whatever is added (a cluster's binaries); it is cached and never written. A guest writes to a copy-on-write overlay,
-  which costs nothing to make. bake.py makes base disks on which a guest has run a script once (image imports).
+  which costs nothing to make. provision.py makes base disks on which a guest has run a script once (image imports).
 """
 import hashlib
 import os
@@ -13,9 +13,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import cache, kernel, machine, room, root
-from .command import Failure
-from .project import TOOLS
+from ..command import Failure
+from ..project import TOOLS
+from . import cache, chroot, kernel, machine, root
 
 RECIPE = "1"
 IMAGE = "disk.img"
@@ -64,9 +64,9 @@ def make(entry: Path, size: str, additions: tuple[Addition, ...]) -> None:
         wanted = tree / "etc/systemd/system/multi-user.target.wants"
         wanted.mkdir(parents=True, exist_ok=True)
         (wanted / "nodens-guest.service").symlink_to("/usr/lib/systemd/system/nodens-guest.service")
-        binds = (room.Bind(tree, Path("/run/tree")), room.Bind(entry, Path("/run/entry")))
-        place = room.Room(root="testbed", cwd=Path("/"), binds=binds)
-        with room.prepared(place) as inside:
+        binds = (chroot.Bind(tree, Path("/run/tree")), chroot.Bind(entry, Path("/run/entry")))
+        place = chroot.Chroot(root="testbed", cwd=Path("/"), binds=binds)
+        with chroot.prepared(place) as inside:
             depmod = inside.capture(["depmod", "-b", "/run/tree", kernel.uml_modules().name])
             mkfs = inside.capture(["mkfs.ext4", "-q", "-F", "-L", "guest", "-d", "/run/tree",
                                    "-E", "assume_storage_prezeroed=1", f"/run/entry/{IMAGE}", size])

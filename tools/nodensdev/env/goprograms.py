@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs in Go that the testbed needs: Kubernetes, its test suite, containerd and a registry.
 
-    kubelet = gobin.ensure("kubernetes") / "kubelet"
+    kubelet = goprograms.ensure("kubernetes") / "kubelet"
 
 Each set is built from a module under tests/go/, whose go.mod and go.sum pin everything, and kept in the cache under
 a hash of those two files, the recipe below and the version of Go. Go's own build cache is the user's, so a second module over the
@@ -18,9 +18,9 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..command import Command, Failure
+from ..project import TOP
 from . import cache, machine
-from .command import Command, Failure
-from .project import TOP
 
 MODULES = TOP / "tests" / "go"
 NICENESS = 5

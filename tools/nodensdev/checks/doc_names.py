@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from .project import TOP
+from ..project import TOP
 
 PATH = re.compile(r"`((?:src|tests|tools|docs|man|units)/[A-Za-z0-9_./-]+)`")
 SYMBOL = re.compile(r"`(nd_[a-z0-9_]+)(?:\(\))?`")

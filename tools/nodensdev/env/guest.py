@@ -3,9 +3,9 @@
 
 Theory of operation
   A guest has a work directory (an overlay of a cached base disk, the exchange with its job, its console) and one process
-  tree in a room of the testbed root. Booting runs the job that lies in the exchange (see tools/guest/job) and waits for
+  tree in a chroot of the testbed root. Booting runs the job that lies in the exchange (see tools/guest/job) and waits for
   the guest to power off, the deadline, or the guest's death, whichever is first; the overlay stays, so the same guest can be
-  booted again on its disk. Whatever ends the wait, the room is gone afterwards, and with it every process.
+  booted again on its disk. Whatever ends the wait, the chroot is gone afterwards, and with it every process.
 """
 import contextlib
 import enum
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from . import cache, disk, kernel, room
-from .command import Failure
+from ..command import Failure
+from . import cache, chroot, disk, kernel
 
 EXCHANGE_SPARE = 512 * 2**20   # room for what a job hands back, when the exchange is a disk
 
@@ -73,8 +73,8 @@ class Guest:
     def boot(self, script: str, deadline: float, mode: str = "run", output: IO[bytes] | int | None = None,
              stdin: int = subprocess.DEVNULL) -> Result:
         """Boots, runs the script (with a `#!` line), and hands back what came out. Its output goes to `output` as it comes."""
-        place = room.Room(root="testbed", binds=self.binds(), cwd=Path("/"))
-        with room.prepared(place) as inside:
+        place = chroot.Chroot(root="testbed", binds=self.binds(), cwd=Path("/"))
+        with chroot.prepared(place) as inside:
             put_job(self.exchange, script, mode)
             command = self.prepare(inside)
             started = time.monotonic()
@@ -85,17 +85,17 @@ class Guest:
         end = End.DEADLINE if not in_time else End.DIED if code is None else End.JOB_DONE
         return Result(end, code if in_time else None, seconds, self.exchange / "out/files", self.work / "console.log")
 
-    def binds(self) -> tuple[room.Bind, ...]:
-        own = (room.Bind(self.work, kernel.WORK),)
-        return (*own, room.Bind(self.options.share, kernel.WORK / kernel.EXCHANGE / "share")) if self.options.share else own
+    def binds(self) -> tuple[chroot.Bind, ...]:
+        own = (chroot.Bind(self.work, kernel.WORK),)
+        return (*own, chroot.Bind(self.options.share, kernel.WORK / kernel.EXCHANGE / "share")) if self.options.share else own
 
-    def prepare(self, inside: room.Prepared) -> list[str]:
+    def prepare(self, inside: chroot.Prepared) -> list[str]:
         """Makes the disks and returns the command that is the guest."""
         chosen = kernel.KERNELS[self.options.kernel]
         if self.options.in_place:
             base, overlay = kernel.WORK / disk.IMAGE, None
         else:
-            base, overlay = room.seen_inside(self.options.base or disk.base(self.options.size)), kernel.WORK / "overlay"
+            base, overlay = chroot.seen_inside(self.options.base or disk.base(self.options.size)), kernel.WORK / "overlay"
         boot = kernel.Boot(base, overlay, self.options.memory, self.options.cpus)
         share_size = cache.size_of(self.options.share) if self.options.share else 0
         make_disks(inside, chosen, boot, self.work, share_size)
@@ -115,7 +115,7 @@ class Guest:
                 process.terminate()
                 raise
 
-    def take_result(self, inside: room.Prepared) -> None:
+    def take_result(self, inside: chroot.Prepared) -> None:
         """Copies back what is only on the exchange disk."""
         if not kernel.KERNELS[self.options.kernel].exchange_disk:
             return
@@ -142,7 +142,7 @@ def put_job(exchange: Path, script: str, mode: str) -> None:
     (exchange / "out/exit").unlink(missing_ok=True)
 
 
-def make_disks(inside: room.Prepared, chosen: kernel.Kernel, boot: kernel.Boot, work: Path, share_size: int = 0) -> None:
+def make_disks(inside: chroot.Prepared, chosen: kernel.Kernel, boot: kernel.Boot, work: Path, share_size: int = 0) -> None:
     """Makes the overlay, unless it is there from an earlier boot, and the exchange disk, where one is needed."""
     if boot.overlay and not (work / boot.overlay.name).exists():
         checked(inside, chosen.make_overlay(boot.base, boot.overlay))
@@ -153,7 +153,7 @@ def make_disks(inside: room.Prepared, chosen: kernel.Kernel, boot: kernel.Boot, 
                          str(boot.work / kernel.EXCHANGE_IMAGE), f"{size // 1024}k"])
 
 
-def checked(inside: room.Prepared, argv: list[str]) -> None:
+def checked(inside: chroot.Prepared, argv: list[str]) -> None:
     done = inside.capture(argv)
     if done.returncode != 0:
         raise Failure(f"`{' '.join(argv)}` failed:\n{done.stdout}{done.stderr}")

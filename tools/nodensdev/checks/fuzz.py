@@ -15,9 +15,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import build, room
-from .command import Command, Failure
-from .project import BUILD, INSIDE, TESTS, TOP
+from .. import build
+from ..command import Command, Failure
+from ..env import chroot
+from ..project import BUILD, INSIDE, TESTS, TOP
 
 CRASHES = BUILD / "fuzz-crashes"
 GROWN = BUILD / "fuzz-corpus"
@@ -69,7 +70,7 @@ def children_seconds(times: str) -> float:
     return sum(int(minutes) * 60 + float(seconds) for minutes, seconds in re.findall(r"(\d+)m([\d.]+)s", times.splitlines()[1]))
 
 
-def run_one(inside: room.Prepared, program: Path, seconds: int) -> Outcome:
+def run_one(inside: chroot.Prepared, program: Path, seconds: int) -> Outcome:
     """Runs a fuzzer until it has had its time. libFuzzer knows only the clock, so it is started again with what is missing."""
     name = program.name.removeprefix("fuzz-")
     corpus, log = TESTS / "fuzz" / name, CRASHES / f"{name}.log"
@@ -103,7 +104,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     CRASHES.mkdir(parents=True, exist_ok=True)
-    with room.prepared(room.Room(env=ENVIRONMENT)) as inside:
+    with chroot.prepared(chroot.Chroot(env=ENVIRONMENT)) as inside:
         built = programs(build.ensure(inside, "fuzz"))
         chosen = [path for path in built if not args.name or path.name.removeprefix("fuzz-") in args.name]
         if not chosen or len(chosen) < len(set(args.name)):

@@ -8,8 +8,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..command import Command, Failure
 from . import cache, machine
-from .command import Command, Failure
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from .project import TOP
+from ..project import TOP
 
 CAUSES = 12  # lines that name a failure
 END = 12  # the last lines of the log

@@ -5,9 +5,9 @@
 """
 import argparse
 
+from ..command import Command
+from ..project import BUILD
 from . import steps
-from .command import Command
-from .project import BUILD
 from .steps import Step
 
 HOUR = 3600

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..command import Command, Failure
 from . import machine
-from .command import Command, Failure
 
 KEY_LENGTH = 16
 

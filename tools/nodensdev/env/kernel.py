@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import cache, machine, room, root
-from .command import Failure
+from ..command import Failure
+from . import cache, chroot, machine, root
 
-WORK = Path("/run/guest")  # the guest's work directory, inside the room
+WORK = Path("/run/guest")  # the guest's work directory, inside the chroot
 EXCHANGE = "exchange"         # in it: the directory that guest and machine share
 EXCHANGE_IMAGE = "exchange.img"   # the same as a disk, where the guest cannot see the machine's files
 
@@ -24,7 +24,7 @@ UML_VERSION = "7.2um1"
 
 @dataclass(frozen=True)
 class Nic:
-    """A network card: a tap device in the room's network namespace.
+    """A network card: a tap device in the chroot's network namespace.
 
     User-mode Linux left alone gives every guest the same hardware address.
     """
@@ -35,7 +35,7 @@ class Nic:
 
 @dataclass(frozen=True)
 class Boot:
-    """One start of a guest: where its disk is (inside the room), what it gets."""
+    """One start of a guest: where its disk is (inside the chroot), what it gets."""
 
     base: Path
     overlay: Path | None       # what is written; None: the base itself
@@ -71,7 +71,7 @@ def uml_command(boot: Boot) -> list[str]:
     disk = f"{boot.overlay},{boot.base}" if boot.overlay else str(boot.base)
     nics = [f"vec{number}:transport=tap,ifname={nic.tap},mac={nic.mac},depth=128,gro=1"
             for number, nic in enumerate(boot.nics)]
-    program = room.seen_inside(uml_package()) / "usr/bin/linux.uml"
+    program = chroot.seen_inside(uml_package()) / "usr/bin/linux.uml"
     arguments = [str(program), f"mem={boot.memory}M", f"ubd0={disk}", "root=/dev/ubda", "rw", "con=null", "con0=null,fd:2",
                  "con1=fd:0,fd:3", "seccomp=auto", "panic=-1", "systemd.show_status=false",
                  f"nodens.exchange=hostfs:{boot.work}/{EXCHANGE}", "nodens.tty=tty1", *nics]
@@ -85,7 +85,7 @@ def uml_overlay(base: Path, overlay: Path) -> list[str]:
 
 
 def qemu_command(boot: Boot) -> list[str]:
-    guest = room.seen_inside(root.ensure("guest"))
+    guest = chroot.seen_inside(root.ensure("guest"))
     # User-mode Linux guests lock the whole base disk, and QEMU would not read it then. Nobody writes to it.
     unlocked = "file.locking=off,backing.file.locking=off"
     disk = f"file={boot.overlay},format=qcow2,{unlocked}" if boot.overlay else f"file={boot.base},format=raw"
@@ -104,8 +104,8 @@ def qemu_command(boot: Boot) -> list[str]:
 
 
 def newest(guest: Path, pattern: str) -> Path:
-    """A file of the guest root's /boot, as seen inside the room."""
-    outside = cache.top() / guest.relative_to(room.CACHE_INSIDE) / "boot"
+    """A file of the guest root's /boot, as seen inside the chroot."""
+    outside = cache.top() / guest.relative_to(chroot.CACHE_INSIDE) / "boot"
     found = sorted(outside.glob(pattern))
     if not found:
         raise Failure(f"no {pattern} in {outside}; remove the root with `tools/dev cache --prune-all` and try again")
@@ -149,8 +149,8 @@ def fetch_uml(entry: Path) -> None:
     machine.say(f"fetching the User-mode Linux kernel {UML_VERSION}")
     environment = {"SUITES": " ".join(UML_SUITES), "VERSION": UML_VERSION, "MIRROR": machine.mirror(),
                    "KEYRING": str(machine.KEYRING), "OPTIONS": ";\n".join(machine.apt_options())}
-    place = room.Room(root="testbed", binds=(room.Bind(entry, Path("/tmp/entry")),), env=environment, cwd=Path("/"))
-    with room.prepared(place) as inside:
+    place = chroot.Chroot(root="testbed", binds=(chroot.Bind(entry, Path("/tmp/entry")),), env=environment, cwd=Path("/"))
+    with chroot.prepared(place) as inside:
         done = inside.capture(["sh", "-c", FETCH_UML])
     if done.returncode != 0:
         raise Failure(f"cannot fetch User-mode Linux:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")

@@ -3,7 +3,7 @@
 
 tests/prove/NAME.py holds the checks, in the order in which they run:
 
-    from nodensdev.prove import Proof, check
+    from nodensdev.checks.prove import Proof, check
 
     @check("all 65,534 blocks are handed out, recorded and recovered", full_only=True)
     def blocks(proof: Proof) -> None:
@@ -27,9 +27,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import excerpt, room, tests
-from .command import Command, Failure
-from .project import BUILD, TESTS, TOOLS, TOP
+from ..command import Command, Failure
+from ..env import chroot
+from ..project import BUILD, TESTS, TOOLS, TOP
+from . import excerpt, tests
 
 PROOFS = TESTS / "prove"
 MARK = "_nodens_check"
@@ -60,7 +61,7 @@ class Miss:
 class Proof:
     """What a check works with."""
 
-    inside: room.Prepared
+    inside: chroot.Prepared
     log: Path
     full: bool
     figures: list[str] = field(default_factory=list)
@@ -184,7 +185,7 @@ def prove(name: str, full: bool, only: str | None) -> int:
     logs = BUILD / "prove" / name
     logs.mkdir(parents=True, exist_ok=True)
     passed, missed = 0, []
-    with room.prepared(room.Room()) as inside:
+    with chroot.prepared(chroot.Chroot()) as inside:
         for number, item in enumerate(chosen, 1):
             log = logs / f"{number:02}-{item.run.__name__}.log"
             log.unlink(missing_ok=True)

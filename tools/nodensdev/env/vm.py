@@ -8,9 +8,9 @@ import termios
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..command import Command, Failure
+from ..project import BUILD, TOP
 from . import disk, guest, kernel, machine
-from .command import Command, Failure
-from .project import BUILD, TOP
 
 NO_RESULT = 125  # exit code when the guest did not live to give one
 

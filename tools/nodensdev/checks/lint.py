@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from . import build, prose, room
-from .command import Command, Failure
-from .project import INSIDE, TOOLS, TOP
+from .. import build
+from ..command import Command, Failure
+from ..env import chroot
+from ..project import INSIDE, TOOLS, TOP
+from . import doc_names
 
 SUPPRESSIONS = TOOLS / "cppcheck.suppress"
 
@@ -38,7 +40,7 @@ def collapse(parts: tuple[str, ...]) -> list[str]:
     return kept
 
 
-def format_code(inside: room.Prepared, check: bool) -> bool:
+def format_code(inside: chroot.Prepared, check: bool) -> bool:
     files = sources()
     if not files:
         raise Failure("no C files under src and tests")
@@ -51,12 +53,12 @@ def ships(path: str) -> bool:
     return path.startswith(f"{INSIDE}/src/") and not Path(path).name.startswith(("test-", "fuzz-"))
 
 
-def tidy(inside: room.Prepared) -> bool:
+def tidy(inside: chroot.Prepared) -> bool:
     """What ships, file by file: it takes seconds each, so what was clean and is as it was is not read again.
     Tests are read by both compilers, cppcheck and the sanitizers."""
     directory = build.ensure(inside, "clang")
     files = [path for path in compiled(directory) if ships(path)]
-    return inside.run(["tools/tidy", str(room.MEMORIES["tidy"]), f"build/{directory.name}", *files]) == 0
+    return inside.run(["tools/tidy", str(chroot.MEMORIES["tidy"]), f"build/{directory.name}", *files]) == 0
 
 
 def cppcheck_project(directory: Path) -> Path:
@@ -71,7 +73,7 @@ def cppcheck_project(directory: Path) -> Path:
     return project
 
 
-def cppcheck(inside: room.Prepared) -> bool:
+def cppcheck(inside: chroot.Prepared) -> bool:
     directory = build.ensure(inside, "gcc")
     command = ["cppcheck", "--quiet", "--error-exitcode=1", "--inline-suppr", "-j2", "--std=c23", "-D__x86_64__=1",
                "--enable=warning,performance,portability", "--check-level=normal", "-i", "build",
@@ -81,18 +83,18 @@ def cppcheck(inside: room.Prepared) -> bool:
     return inside.run(command) == 0
 
 
-def analyzer(inside: room.Prepared) -> bool:
+def analyzer(inside: chroot.Prepared) -> bool:
     build.ensure(inside, "analyzer")
     return True
 
 
-def names(_inside: room.Prepared) -> bool:
-    found = prose.problems()
+def names(_inside: chroot.Prepared) -> bool:
+    found = doc_names.problems()
     print("\n".join(found) if found else "every file and symbol that the prose names is there")
     return not found
 
 
-CHECKS: dict[str, Callable[[room.Prepared], bool]] = {"names": names, "cppcheck": cppcheck, "tidy": tidy, "analyzer": analyzer}
+CHECKS: dict[str, Callable[[chroot.Prepared], bool]] = {"names": names, "cppcheck": cppcheck, "tidy": tidy, "analyzer": analyzer}
 
 
 def format_options(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +102,7 @@ def format_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_format(args: argparse.Namespace) -> int:
-    with room.prepared(room.Room()) as inside:
+    with chroot.prepared(chroot.Chroot()) as inside:
         return 0 if format_code(inside, args.check) else 1
 
 
@@ -109,7 +111,7 @@ def lint_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_lint(args: argparse.Namespace) -> int:
-    with room.prepared(room.Room()) as inside:
+    with chroot.prepared(chroot.Chroot()) as inside:
         failed = [name for name in args.check or CHECKS if not CHECKS[name](inside)]
     if failed:
         print(f"failed: {', '.join(failed)}")

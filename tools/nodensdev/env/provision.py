@@ -5,8 +5,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from ..command import Failure
 from . import cache, disk, guest, machine
-from .command import Failure
 
 DEADLINE = 900
 MEMORY = 4096
@@ -16,12 +16,12 @@ def ensure(base: Path, name: str, script: str, files: list[Path]) -> Path:
     """A copy of a base disk on which `script` has run, with cached `files` in /share."""
     digest = hashlib.sha256(script.encode()).hexdigest()
     key = cache.key_of(str(base.relative_to(cache.top())), digest, *[str(path.relative_to(cache.top())) for path in files])
-    return cache.ensure("disks", name, key, lambda entry: bake(entry, base, script, files)) / disk.IMAGE
+    return cache.ensure("disks", name, key, lambda entry: provision(entry, base, script, files)) / disk.IMAGE
 
 
-def bake(entry: Path, base: Path, script: str, files: list[Path]) -> None:
+def provision(entry: Path, base: Path, script: str, files: list[Path]) -> None:
     machine.say(f"preparing a node's disk: {len(files)} image archives to import (a minute or two)")
-    with cache.scratch("bake") as work:
+    with cache.scratch("provision") as work:
         subprocess.run(["cp", "--sparse=always", str(base), str(work / disk.IMAGE)], check=True)
         share = work / "share"
         share.mkdir()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of tests/ inside a guest: the tree's tests and tools, our programs and the peers' are laid out there as they are in a room.
+"""Tests of tests/ inside a guest: the tree's tests and tools, our programs and the peers' are laid out there as they are in a chroot.
 
     ok = guest_tests.run("tests/cri", kernel="uml", arguments=["-k", "oom"])
 """
@@ -7,8 +7,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from . import cache, deps, gobin, guest, machine, registry
-from .project import BUILD, TOP
+from .. import registry
+from ..env import cache, deps, goprograms, guest, machine
+from ..project import BUILD, TOP
 
 DEADLINE = 3600.0
 PROGRAMS = ("src/nodens", "src/nodens-cri", "src/pull/nodens-fetch", "src/pull/nodens-unpack", "src/mon/nodens-mon", "tests/pods/faulty",
@@ -34,7 +35,7 @@ def lay_out(share: Path, variant: str) -> None:
         if (BUILD / variant / name).exists():
             (tree / "build" / variant / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(BUILD / variant / name, tree / "build" / variant / name)
-    entries = [deps.ensure().parent, registry.storage.filled().parent, *(gobin.ensure(name) for name in PEERS)]
+    entries = [deps.ensure().parent, registry.storage.filled().parent, *(goprograms.ensure(name) for name in PEERS)]
     for entry in entries:
         target = share / "cache" / entry.relative_to(cache.top())
         shutil.copytree(entry, target, symlinks=True)

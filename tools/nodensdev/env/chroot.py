@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rooms: a Debian root with the tree, the cache and scratch space in it, in which a command is run.
+"""Chroots: a Debian root with the tree, the cache and scratch space in it, in which a command is run.
 
-    with room.prepared(room.Room()) as inside:
+    with chroot.prepared(chroot.Chroot()) as inside:
         inside.run(["meson", "compile", "-C", "build/gcc"])
 
 The tree is at /nodens (writable), the cache at /cache (read-only), ext4 scratch space at /var/tmp and
 /var/lib/nodens-test; /tmp, /run and /root are empty and in memory; everything else is the root, read-only.
-The network is the machine's, unless a network namespace is given. pivot.py does the entering.
+The network is the machine's, unless a network namespace is given. enter_chroot.py enters it, by
+pivot_root: user namespaces cannot be made after chroot(2).
 """
 import contextlib
 import json
@@ -17,19 +18,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..project import INSIDE, TOP
 from . import cache, machine, root
-from .project import INSIDE, TOP
 
 CACHE_INSIDE = Path("/cache")
-# What tools inside remember from one command to the next: the only directories of the cache that a room can write.
+# What tools inside remember from one command to the next: the only directories of the cache that a chroot can write.
 MEMORIES = {"ccache": Path("/root/.cache/ccache"), "tidy": Path("/root/.cache/tidy")}
 KEPT_VARIABLES = ("TERM", "CI", "COLORTERM", "NO_COLOR", "SOURCE_DATE_EPOCH", "NINJA_STATUS", "CFLAGS", "LDFLAGS",
                   "NODENS_MARK")  # the last one: by it the testbed's tests know the processes they have caused
-PIVOT = Path(__file__).with_name("pivot.py")
+ENTER = Path(__file__).with_name("enter_chroot.py")
 
 
 def seen_inside(path: Path) -> Path:
-    """Something in the cache, as it is called in a room."""
+    """Something in the cache, as it is called in a chroot."""
     return CACHE_INSIDE / path.relative_to(cache.top())
 
 
@@ -43,7 +44,7 @@ class Bind:
 
 
 @dataclass(frozen=True)
-class Room:
+class Chroot:
     """What a command will find around it."""
 
     root: str = "build"
@@ -57,22 +58,22 @@ class Room:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A room whose root and scratch space are there."""
+    """A chroot whose root and scratch space are there."""
 
-    room: Room
+    chroot: Chroot
     root: Path
     scratch: Path
 
     def command(self, argv: list[str], die_with_parent: bool = True) -> list[str]:
         """The machine's command line that runs `argv` inside; to be started by this very process."""
         plan = {
-            "root": str(self.root), "read_only": True, "cwd": str(self.room.cwd), "env": self.environment(),
+            "root": str(self.root), "read_only": True, "cwd": str(self.chroot.cwd), "env": self.environment(),
             "binds": [(str(bind.source), str(bind.target), bind.read_only) for bind in self.binds()],
-            "netns": str(self.room.netns) if self.room.netns else None, "new_netns": self.room.new_netns,
+            "netns": str(self.chroot.netns) if self.chroot.netns else None, "new_netns": self.chroot.new_netns,
             "die_with_parent": die_with_parent, "parent": os.getpid(),
-            "locks": [str(cache.lock_path(entry)) for entry in (self.root, *self.room.holds)],
+            "locks": [str(cache.lock_path(entry)) for entry in (self.root, *self.chroot.holds)],
         }
-        return [sys.executable, "-I", "-B", str(PIVOT), json.dumps(plan), "--", *argv]
+        return [sys.executable, "-I", "-B", str(ENTER), json.dumps(plan), "--", *argv]
 
     def run(self, argv: list[str], quiet: bool = False) -> int:
         """Runs a command inside to its end and returns its exit code. What it started is gone afterwards."""
@@ -94,35 +95,35 @@ class Prepared:
             Bind(self.scratch / "tmp", Path("/var/tmp")), Bind(self.scratch / "lib", Path("/var/lib/nodens-test")),
         ]
         names = [Bind(path, path, read_only=True) for path in (Path("/etc/resolv.conf"), Path("/etc/hosts")) if path.exists()]
-        return own + [bind for bind in names if (self.root / str(bind.target).lstrip("/")).exists()] + list(self.room.binds)
+        return own + [bind for bind in names if (self.root / str(bind.target).lstrip("/")).exists()] + list(self.chroot.binds)
 
     def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         kept |= {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
         fixed = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8",
                  "CCACHE_MAXSIZE": "3G"}
-        return kept | fixed | self.room.env
+        return kept | fixed | self.chroot.env
 
 
 @contextlib.contextmanager
-def prepared(room: Room) -> Iterator[Prepared]:
-    """Makes what the room needs, and takes the scratch space away at the end."""
+def prepared(chroot: Chroot) -> Iterator[Prepared]:
+    """Makes what the chroot needs, and takes the scratch space away at the end."""
     machine.need_root("entering the Debian root")
-    path = root.ensure(room.root)
-    with cache.scratch("room") as scratch:
-        yield furnished(room, path, scratch)
+    path = root.ensure(chroot.root)
+    with cache.scratch("chroot") as scratch:
+        yield furnished(chroot, path, scratch)
 
 
-def furnished(room: Room, root_path: Path, scratch: Path) -> Prepared:
-    """A room with a given directory as its scratch space."""
+def furnished(chroot: Chroot, root_path: Path, scratch: Path) -> Prepared:
+    """A chroot with a given directory as its scratch space."""
     (scratch / "tmp").mkdir()
     (scratch / "tmp").chmod(0o1777)
     (scratch / "lib").mkdir()
     scratch.chmod(0o711)
-    return Prepared(room, root_path, scratch)
+    return Prepared(chroot, root_path, scratch)
 
 
-def run(argv: list[str], room: Room = Room()) -> int:
-    """Runs one command in a room."""
-    with prepared(room) as inside:
+def run(argv: list[str], chroot: Chroot = Chroot()) -> int:
+    """Runs one command in a chroot."""
+    with prepared(chroot) as inside:
         return inside.run(argv)
