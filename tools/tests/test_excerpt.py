@@ -7,7 +7,7 @@ from nodensdev.checks import excerpt
 
 
 @pytest.mark.parametrize("cause", (
-    "FAILED tests/cri/test_exec.py::test_it_ends - AssertionError: 1 != 2",
+    "FAILED tests/component/cri/test_exec.py::test_it_ends - AssertionError: 1 != 2",
     "E       AssertionError: what the daemon said is not so",
     "../src/cri/pod.c:12:3: error: unused variable",
     "  3/180 unit - nodens:userns    FAIL    0.31s   exit status 1",

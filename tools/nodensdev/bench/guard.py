@@ -25,7 +25,7 @@ METHOD = """# What a review costs
 - nodens-guard has one core, the load and the cluster the others of {cpus}; 25 kept connections with TLS 1.3 on loopback, AdmissionReviews of new
   pods of {bytes} bytes on average, from 2,000 namespaces and users.
 - Behind it 10,000 namespaces, 30,000 RoleBindings, 500 constraints, 5,000 nodes, 2,000 roles. They come from a program that tells of them and
-  holds nothing (`tests/guard/fake_api.py`), because an API server that holds them does not fit beside the measurement; the guard reads no pods,
+  holds nothing (`tests/component/guard/fake_api.py`), because an API server that holds them does not fit beside the measurement; the guard reads no pods,
   so the 150,000 that such a cluster has would change nothing.
 - *index*: the configuration says `rbacOnly`, so the index of RBAC also says no. *asking*: it does not, and a no costs a SubjectAccessReview for each constraint that fits,
   once in 30 seconds for each person and namespace: about twenty for the first pod of each of them here. The answers come from a Python program on the load's core, over HTTP/1.1.
@@ -45,7 +45,7 @@ def run(seconds: int, with_kyverno: bool = False) -> dict[str, Any]:
         build.ensure(inside, "release")
         program = chroot.seen_inside(peer / "webhook")
         with priority.raised("the machine's own"):
-            code = inside.run(["python3", "-B", "tests/guard/bench.py", "--builds", "build/release", "--seconds", str(seconds), "--peer", str(program),
+            code = inside.run(["python3", "-B", "tests/component/guard/bench.py", "--builds", "build/release", "--seconds", str(seconds), "--peer", str(program),
                                f"build/bench/{target.name}"])
     if code != 0 or not target.exists():
         raise Failure(f"the bench of the guard ended with {code}")

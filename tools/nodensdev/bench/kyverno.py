@@ -35,18 +35,18 @@ def fill(one: cluster.Cluster, namespaces: int) -> None:
     checked(one.kubectl("apply", "-f", "-", stdin=json.dumps(POLICY)), "Kyverno's policy")
     made = [json.dumps({"method": "POST", "path": "/api/v1/namespaces", "body": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"team-{number}"}}})
             for number in range(namespaces)]
-    checked(one.run(["python3", "-B", "/nodens/tests/guard/batch.py"], timeout=300, stdin="\n".join(made)), "the load's namespaces")
+    checked(one.run(["python3", "-B", "/nodens/tests/component/guard/batch.py"], timeout=300, stdin="\n".join(made)), "the load's namespaces")
 
 
 def measure(seconds: int, namespaces: int, target: Path) -> dict[str, Any]:
-    """`target` is a file of the tree for what tests/guard/bench.py finds."""
+    """`target` is a file of the tree for what tests/component/guard/bench.py finds."""
     program = goprograms.ensure("kyverno")
     one = cluster.up(cluster.Options(name="bench-kyverno", nodes=0, images=()))
     try:
         fill(one, namespaces)
         place = chroot.Chroot(root="build", netns=one.netns, binds=(chroot.Bind(one.state, STATE),), holds=(program,))
         with chroot.prepared(place) as inside, priority.raised("the machine's own"):
-            code = inside.run(["python3", "-B", "tests/guard/bench.py", "--builds", "build/release", "--seconds", str(seconds),
+            code = inside.run(["python3", "-B", "tests/component/guard/bench.py", "--builds", "build/release", "--seconds", str(seconds),
                                "--kyverno", str(chroot.seen_inside(program / "kyverno")),
                                "--kubeconfig", str(STATE / "admin.kubeconfig"), str(target.relative_to(TOP))])
     finally:

@@ -70,7 +70,7 @@ def run(rounds: int) -> dict[str, Any]:
     target.unlink(missing_ok=True)
     with chroot.prepared(chroot.Chroot(env={"NODENS_VARIANT": "release"})) as inside:
         build.ensure(inside, "release")
-        code = inside.run(["python3", "-B", "tests/rootless/bench.py", "--rounds", str(rounds), "--json", f"build/bench/{target.name}"])
+        code = inside.run(["python3", "-B", "tests/component/rootless/bench.py", "--rounds", str(rounds), "--json", f"build/bench/{target.name}"])
     if code != 0 or not target.exists():
         raise Failure(f"the bench of rootless nodes ended with {code}")
     measured = json.loads(target.read_text())

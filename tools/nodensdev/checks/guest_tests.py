@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of tests/ inside a guest: the tree's tests and tools, our programs and the peers' are laid out there as they are in a chroot.
 
-    ok = guest_tests.run("tests/cri", kernel="uml", arguments=["-k", "oom"])
+    ok = guest_tests.run("tests/component/cri", kernel="uml", arguments=["-k", "oom"])
 """
 import shutil
 import sys
@@ -12,8 +12,8 @@ from ..env import cache, deps, goprograms, guest, machine
 from ..project import BUILD, TOP
 
 DEADLINE = 3600.0
-PROGRAMS = ("src/nodens", "src/nodens-cri", "src/pull/nodens-fetch", "src/pull/nodens-unpack", "src/mon/nodens-mon", "tests/pods/faulty",
-            "tests/cri/attack-loop")
+PROGRAMS = ("src/nodens", "src/nodens-cri", "src/pull/nodens-fetch", "src/pull/nodens-unpack", "src/mon/nodens-mon", "tests/component/cri-resilience/faulty",
+            "tests/component/cri/attack-loop")
 PEERS = ("registry", "containerd", "criclient")
 SCRIPT = """#!/bin/sh
 mkdir -p /nodens /cache /run/systemd/network
@@ -30,7 +30,7 @@ def lay_out(share: Path, variant: str) -> None:
     """What the guest sees: /nodens and /cache, with only what tests use."""
     tree = share / "tree"
     for name in ("tests", "tools", "units", "apparmor"):
-        shutil.copytree(TOP / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "fuzz", "go"))
+        shutil.copytree(TOP / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "fuzz", "peers"))
     for name in PROGRAMS:
         if (BUILD / variant / name).exists():
             (tree / "build" / variant / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tools/dev prove NAME`: shows that a capability does what was promised.
 
-tests/prove/NAME.py holds the checks, in the order in which they run:
+tests/acceptance/NAME.py holds the checks, in the order in which they run:
 
     from nodensdev.checks.prove import Proof, check
 
@@ -32,7 +32,7 @@ from ..env import chroot
 from ..project import BUILD, TESTS, TOOLS, TOP
 from . import excerpt, tests
 
-PROOFS = TESTS / "prove"
+PROOFS = TESTS / "acceptance"
 MARK = "_nodens_check"
 
 
@@ -146,7 +146,7 @@ def check(title: str, full_only: bool = False) -> Callable[[Callable[[Proof], No
 
 
 def load(name: str) -> list[Check]:
-    """The checks of tests/prove/NAME.py, in the order of the file."""
+    """The checks of tests/acceptance/NAME.py, in the order of the file."""
     path = PROOFS / f"{name}.py"
     if not path.is_file():
         there = ", ".join(sorted(found.stem for found in PROOFS.glob("*.py"))) or "none"
@@ -199,7 +199,7 @@ def prove(name: str, full: bool, only: str | None) -> int:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help="what to prove: a file of tests/prove without .py")
+    parser.add_argument("name", help="what to prove: a file of tests/acceptance without .py")
     parser.add_argument("--full", action="store_true", help="with the checks that take long")
     parser.add_argument("--only", metavar="TEXT", help="only checks with TEXT in their title")
 

@@ -65,7 +65,7 @@ def run_tests(args: argparse.Namespace) -> Verdict:
     count = sum(len(chosen) for chosen, _ in parts.values())
     verdict = Verdict(excluded=[item for _, excluded in parts.values() for item in excluded])
     if not count:
-        raise Failure("every test of this choice is in the list of exclusions (tests/e2e/excluded.toml)")
+        raise Failure("every test of this choice is in the list of exclusions (tests/cluster/excluded.toml)")
     directory = new_directory(args)
     machine.say(f"{count} tests on {args.runtime} ({len(verdict.excluded)} excluded), {args.processes} at once; "
                 f"logs: {directory}")

@@ -15,7 +15,7 @@ HEAD = """# Upstream's own tests
 *Written by `tools/dev e2e report` from the newest run of every set (`tools/dev e2e SET --runtime NAME`); do not edit.*
 
 Kubernetes' own end-to-end tests, on a cluster of the testbed with one node. A test has failed when it failed among others and twice
-more alone; *only alone* counts those that passed then. *Skipped* is by the suite's own choice, *excluded* by `tests/e2e/excluded.toml`.
+more alone; *only alone* counts those that passed then. *Skipped* is by the suite's own choice, *excluded* by `tests/cluster/excluded.toml`.
 
 | set | runtime | node | passed | only alone | failed | skipped | excluded | not reached | minutes | date | commit |
 |---|---|---|---:|---:|---:|---:|---:|---:|---:|---|---|

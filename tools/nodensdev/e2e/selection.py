@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of upstream's tests: the named sets, and the list of those that cannot run here (tests/e2e/excluded.toml)."""
+"""Which of upstream's tests: the named sets, and the list of those that cannot run here (tests/cluster/excluded.toml)."""
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..command import Failure
-from ..project import TOP
+from ..project import TESTS
 
-EXCLUDED = TOP / "tests" / "e2e" / "excluded.toml"
+EXCLUDED = TESTS / "cluster/excluded.toml"
 
 
 @dataclass(frozen=True)

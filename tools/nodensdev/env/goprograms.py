@@ -3,7 +3,7 @@
 
     kubelet = goprograms.ensure("kubernetes") / "kubelet"
 
-Each set is built from a module under tests/go/, whose go.mod and go.sum pin everything, and kept in the cache under
+Each set is built from a module under tests/peers/, whose go.mod and go.sum pin everything, and kept in the cache under
 a hash of those two files, the recipe below and the version of Go. Go's own build cache is the user's, so a second module over the
 same sources (an oracle that imports the kubelet's packages) compiles little.
 """
@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..command import Command, Failure
-from ..project import TOP
+from ..project import TESTS
 from . import cache, machine
 
-MODULES = TOP / "tests" / "go"
+MODULES = TESTS / "peers"
 NICENESS = 5
 STRIP = "-s -w"
 
@@ -42,7 +42,7 @@ class Recipe:
 
 
 def recipes() -> dict[str, Recipe]:
-    """The sets, from tests/go/binaries.toml."""
+    """The sets, from tests/peers/binaries.toml."""
     with open(MODULES / "binaries.toml", "rb") as file:
         table = tomllib.load(file)
     return {name: recipe_from(fields) for name, fields in table.items()}

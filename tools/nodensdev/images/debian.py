@@ -7,9 +7,9 @@ from pathlib import Path
 from ..command import Failure
 from ..env import machine
 from ..env.root import SUITE
-from ..project import TOP
+from ..project import TESTS
 
-LISTS = TOP / "tests" / "images"
+LISTS = TESTS / "fixtures/images"
 EXCLUDED = (
     "/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/perl*", "/usr/share/i18n/*",
     "/usr/lib/*/perl*", "/usr/lib/*/gconv/*", "/usr/lib/systemd/*", "/var/lib/dpkg/*", "/var/lib/apt/*", "/var/cache/*",
@@ -18,7 +18,7 @@ RECIPE = "3"  # a change of how trees are made
 
 
 def packages(name: str) -> list[str]:
-    """The packages of tests/images/NAME.list; a line is a package and, after #, its reason."""
+    """The packages of tests/fixtures/images/NAME.list; a line is a package and, after #, its reason."""
     found = []
     for line in (LISTS / f"{name}.list").read_text().splitlines():
         words = line.split("#", 1)[0].split()

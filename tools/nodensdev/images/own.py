@@ -13,13 +13,13 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from ..project import TOP
+from ..project import TESTS
 from . import debian
 from .layer import LayerTar
 from .layout import Layer, Layout, Platform
 
 NAME = "registry.nodens.test:5000/nodens"
-SCRIPTS = TOP / "tests" / "images" / "checks"
+SCRIPTS = TESTS / "fixtures/images/checks"
 DEEP = 60
 BULK_LAYERS, BULK_SIZE = 4, 16 << 20
 HIGH_IDS = (70_000, 100_000, 2_000_000_000)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people do with a node, on a real cluster with a stock kubelet: `tools/dev test stories`, or against a cluster that is up with --cluster NAME."""
+import os
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(TOP / "tools"), str(Path(__file__).parent)]
+
+from nodensdev import cluster  # noqa: E402
+from people import Person  # noqa: E402
+
+# So that a story need not wait for what a node does in hours: logs rotate early, images are garbage at once, pressure goes as it came.
+KUBELET = {"containerLogMaxSize": "64Ki", "containerLogMaxFiles": 3, "containerLogMonitorInterval": "3s", "evictionPressureTransitionPeriod": "5s",
+           "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1Gi"}, "imageMinimumGCAge": "1s"}
+# What docs/kubelet.md asks for, and what a pod on the host's network with users of its own needs.
+GATES = ("UserNamespacesHostNetworkSupport=true", "PodAndContainerStatsFromCRI=true")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--cluster", help="a cluster that is up already, with this name")
+    parser.addoption("--runtime", default="nodens", help="of the cluster that is started (default: nodens)")
+    parser.addoption("--cgroup-driver", default="cgroupfs", help="likewise (default: cgroupfs)")
+    parser.addoption("--kernel", default="uml", help="likewise (default: uml)")
+    parser.addoption("--copy-mib", type=int, default=64, help="how much kubectl cp copies each way (default: 64)")
+    parser.addoption("--figures", help="where to write what was measured, as JSON")
+    parser.addoption("--kubelets", help="which older kubelets, divided by commas (default: all)")
+    parser.addoption("--ooms", type=int, default=100, help="containers that are killed for their memory (default: 100)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "gate: part of the short form that CI runs; `tools/dev test stories-short`, `versions-short`")
+    config.addinivalue_line("markers", "reboot: starts the node anew; `tools/dev test reboot`")
+    config.addinivalue_line("markers", "versions: starts clusters with older kubelets; `tools/dev test versions`")
+    config.addinivalue_line("markers", "throughput: starts two clusters to compare; `tools/dev test throughput`")
+    config.addinivalue_line("markers", "nightly: bounds on speed, which a loaded machine breaks; left out unless -m names it")
+    if "nightly" not in config.option.markexpr:
+        config.option.markexpr = f"({config.option.markexpr}) and not nightly" if config.option.markexpr else "not nightly"
+
+
+@pytest.fixture(scope="session")
+def running(request: pytest.FixtureRequest) -> Iterator[cluster.Cluster]:
+    given = request.config.getoption("--cluster")
+    if given:
+        yield cluster.find(given)
+        return
+    name = f"stories-{os.getpid()}"
+    options = cluster.Options(name=name, runtime=request.config.getoption("--runtime"), kernel=request.config.getoption("--kernel"), memory="6G",
+                              cgroup_driver=request.config.getoption("--cgroup-driver"), kubelet_config=KUBELET, feature_gates=GATES, registry="none")
+    made = cluster.up(options)
+    try:
+        yield made
+    finally:
+        made.copy_logs(TOP / "build/stories" / f"{options.runtime}-{options.cgroup_driver}")
+        made.end()
+
+
+@pytest.fixture
+def person(running: cluster.Cluster) -> Iterator[Person]:
+    """Somebody with a namespace of their own, in which nothing runs any more afterwards."""
+    one = Person(running, f"story-{uuid.uuid4().hex[:8]}")
+    one.kubectl("create", "namespace", one.namespace)
+    yield one
+    # What is on the node has gone before the next story begins; the namespace itself takes the API server longer.
+    one.kubectl("delete", "deployments,jobs,pods", "--all", "--cascade=foreground", "--timeout=300s", timeout=330)
+    one.kubectl("delete", "namespace", one.namespace, "--wait=false")
+
+
+@pytest.fixture(params=[True, False], ids=["host users", "user namespace"])
+def host_users(request: pytest.FixtureRequest) -> bool:
+    """The same story with both kinds of pods."""
+    return bool(request.param)

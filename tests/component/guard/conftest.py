@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nodens-guard beside a stock API server: a control plane on the machine itself, as root; without nodes, `tools/dev test guard`, or with one, `guard-node`."""
+import contextlib
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(TOP / "tools"))
+
+from nodensdev import cluster  # noqa: E402
+from nodensdev.cluster.controlplane import STATE  # noqa: E402
+from nodensdev.cluster.options import Webhook  # noqa: E402
+from nodensdev.env import chroot  # noqa: E402
+
+BUILD = f"/nodens/build/{os.environ.get('NODENS_VARIANT', 'gcc')}"
+SANITIZED = BUILD.endswith("/asan")     # what memory is taken says little then
+GUARD = f"{BUILD}/src/guard/nodens-guard"
+PORT = 9443
+PATIENCE = 120      # seconds that a loaded machine has for anything
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "gate: part of the short form that CI runs; `tools/dev test guard-node-short`")
+    config.addinivalue_line("markers", "node: needs a node; `tools/dev test guard-node`")
+    config.addinivalue_line("markers", "slow: takes more than a minute; not in `tools/dev test guard-asan`, which CI runs")
+    config.addinivalue_line("markers", "nightly: bounds on speed, which a loaded machine breaks; left out unless -m names it")
+    if "nightly" not in config.option.markexpr:
+        config.option.markexpr = f"({config.option.markexpr}) and not nightly" if config.option.markexpr else "not nightly"
+
+
+@dataclass
+class Plane:
+    """A control plane with the guard at its side."""
+
+    one: Any
+    inside: chroot.Prepared
+
+    def kubectl(self, *arguments: str, stdin: str | None = None, user: str | None = None, ok: bool = True) -> str:
+        """kubectl's output, or its complaint where it is to fail."""
+        who = ["--as", user, "--as-group", "system:authenticated"] if user else []
+        done = self.one.kubectl(*who, *arguments, stdin=stdin)
+        assert (done.returncode == 0) == ok, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done.stdout + done.stderr if ok else done.stderr
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        self.kubectl("apply", "-f", "-", stdin="\n---\n".join(json.dumps(one) for one in objects))
+
+    def guard_output(self, *arguments: str) -> str:
+        done = self.inside.capture([GUARD, *arguments])
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def namespace(self, name: str, mode: str | None = "enforce", **annotations: str) -> str:
+        labels = {"security.nodens.io/constraints": mode} if mode else {}
+        self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+            "name": name, "labels": labels, "annotations": {
+                "openshift.io/sa.scc.uid-range": "1000650000/10000", "openshift.io/sa.scc.mcs": "s0:c26,c5", **annotations}}})
+        self.grant(name, "edit", "alice")
+        self.namespace_known(name)
+        self.may("alice", "create", "pods", name)
+        return name
+
+    def namespace_known(self, name: str) -> None:
+        """Waits for what comes after a namespace: its service account, and the guard's watch, which sees it with the labels that it was made with."""
+        wait_until(lambda: self.one.kubectl("get", "serviceaccount", "default", "-n", name).returncode == 0, "the service account")
+        wait_until(lambda: self.metrics()["nodens_guard_namespaces"] == len(self.kubectl("get", "namespaces", "-o", "name").split()),
+                   "the namespace in the guard's cache")
+
+    def may(self, user: str, verb: str, resource: str, namespace: str, *more: str) -> None:
+        """Waits until the API server lets somebody do something."""
+        wait_until(lambda: self.one.kubectl("auth", "can-i", verb, resource, *more, "--as", user, "-n", namespace).returncode == 0,
+                   f"the right of {user} to {verb} {resource}")
+
+    def metrics(self, port: int = PORT) -> dict[str, float]:
+        done = self.one.run(["python3", "-B", "/nodens/tests/component/guard/talk.py", "metrics", str(port)], timeout=120)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def grant(self, namespace: str, role: str, user: str, name: str | None = None) -> None:
+        self.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+                    "metadata": {"name": name or f"{user}-{role}".replace(":", "-"), "namespace": namespace},
+                    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+                    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]})
+
+    def create(self, namespace: str, spec: dict[str, Any], user: str = "alice", ok: bool = True,
+               annotations: dict[str, str] | None = None, name: str = "p", dry_run: bool = True, context: dict[str, Any] | None = None) -> Any:
+        """The pod as the API server admits it, or its refusal. Unless it is to be kept, a dry run."""
+        container = {"name": "c", "image": "x"} | ({"securityContext": context} if context else {})
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace, "annotations": annotations or {}},
+               "spec": {"containers": [container], "restartPolicy": "Never"} | spec}
+        flags = ["--dry-run=server"] if dry_run else []
+        told = self.kubectl("create", *flags, "-f", "-", "-o", "json", stdin=json.dumps(pod), user=user, ok=ok)
+        return json.loads(told[told.index("{"):told.rindex("}") + 1]) if ok else told
+
+    def eventually(self, condition: Any, what: str, *arguments: Any, ok: bool = True, **more: Any) -> Any:
+        """create() again and again, until the guard's watches have seen what it is to judge by. A condition is asked about the pod, or the refusal."""
+        last: Any = None
+
+        def judged() -> bool:
+            nonlocal last
+            try:
+                last = self.create(*arguments, ok=ok, **more)
+            except AssertionError as error:
+                last = error
+                return False
+            return bool(condition(last))
+
+        try:
+            wait_until(judged, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; the last answer: {last}") from None
+        return last
+
+
+def wait_until(condition: Any, what: str, seconds: float = PATIENCE) -> None:
+    """However short the time given is, a loaded machine has its PATIENCE."""
+    seconds = max(seconds, PATIENCE)
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} was not there within {seconds} s"
+        time.sleep(0.1)
+
+
+def scc(pod: dict[str, Any]) -> str:
+    return pod["metadata"].get("annotations", {}).get("security.nodens.io/scc", "")
+
+
+def guard_kubeconfig(plane: Plane, state: Path) -> None:
+    """The guard talks as its own service account, whose rights come from its manifest."""
+    token = plane.kubectl("create", "token", "nodens-guard", "-n", "nodens-system", "--duration=24h").strip()
+    admin = json.loads((state / "admin.kubeconfig").read_text())
+    admin["users"] = [{"name": "admin", "user": {"tokenFile": "guard.token"}}]
+    (state / "guard.token").write_text(token)
+    (state / "guard.kubeconfig").write_text(json.dumps(admin))
+
+
+def guard_config(state: Path, name: str = "guard", **more: Any) -> None:
+    (state / f"{name}.yaml").write_text(json.dumps({
+        "address": "127.0.0.1", "port": PORT, "certificate": f"{STATE}/pki/webhook-guard.crt", "key": f"{STATE}/pki/webhook-guard.key",
+        "clientCA": f"{STATE}/pki/ca.crt", "kubeconfig": f"{STATE}/guard.kubeconfig", "userNamespacesHostNetwork": True, **more}))
+
+
+def with_client_certificate(options: cluster.Options) -> cluster.Options:
+    """The API server shows a certificate to the guard, by the files that `nodens-guard manifest` prints."""
+    outside, inside = TOP / "build/guard-admission", "/nodens/build/guard-admission"
+    outside.mkdir(parents=True, exist_ok=True)
+    words = ["--url", f"https://127.0.0.1:{PORT}", "--kubeconfig", f"{inside}/kubeconfig", "--client-certificate", f"{STATE}/pki/apiserver-kubelet.crt",
+             "--client-key", f"{STATE}/pki/apiserver-kubelet.key"]
+    with chroot.prepared(chroot.Chroot(root="build")) as prepared:
+        for part in ("admission", "kubeconfig"):
+            done = prepared.capture([GUARD, "manifest", part, *words])
+            assert done.returncode == 0, done.stderr
+            (outside / part).write_text(done.stdout)
+    return dataclasses.replace(options, apiserver_args=(*options.apiserver_args, f"--admission-control-config-file={inside}/admission"))
+
+
+@contextlib.contextmanager
+def guard_running(plane: Plane, state: Path, name: str = "guard", port: int = PORT, patience: float = PATIENCE) -> Iterator[subprocess.Popen[bytes]]:
+    with (state / f"logs/{name}.log").open("ab") as log:
+        process = subprocess.Popen(plane.inside.command([GUARD, "serve", "--config", f"{STATE}/{name}.yaml"]),
+                                   stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+    ready = ["python3", "-c", "import ssl, sys, urllib.request as r; r.urlopen(sys.argv[1], context=ssl._create_unverified_context(), timeout=10)",
+             f"https://127.0.0.1:{port}/readyz"]
+    try:
+        try:
+            wait_until(lambda: process.poll() is not None or plane.one.run(ready).returncode == 0, "the guard's readiness", patience)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; its log:\n{(state / f'logs/{name}.log').read_text()[-3000:]}") from None
+        assert process.poll() is None, (state / f"logs/{name}.log").read_text()
+        yield process
+    finally:
+        process.terminate()
+        process.wait(timeout=PATIENCE)
+        said = (state / f"logs/{name}.log").read_text()
+        assert "SUMMARY: " not in said and "runtime error: " not in said, f"a sanitizer says:\n{said[-6000:]}"
+
+
+def await_webhooks(plane: Plane) -> None:
+    """The API server reads webhook configurations by watches of its own."""
+    name = plane.namespace("webhooks")
+
+    def asked() -> bool:
+        plane.create(name, {}, user="")
+        return all(plane.metrics()[f'nodens_guard_reviews_total{{flow="{flow}",verdict="allowed"}}'] > 0 for flow in ("mutate", "validate"))
+
+    wait_until(asked, "a review of each kind")
+
+
+@contextlib.contextmanager
+def guarded(options: cluster.Options, **config: Any) -> Iterator[Plane]:
+    """A cluster with a guard in front of its API server, in a chroot of the control plane's network."""
+    one = cluster.up(with_client_certificate(options))
+    try:
+        place = chroot.Chroot(root="build", netns=one.netns, binds=(chroot.Bind(one.state, STATE),))
+        with chroot.prepared(place) as inside:
+            plane = Plane(one, inside)
+            guard_config(one.state, **config)
+            plane.kubectl("apply", "-f", "-", stdin=plane.guard_output("manifest", "crd"))
+            plane.kubectl("wait", "--for=condition=Established", "crd/securitycontextconstraints.security.nodens.io")
+            plane.kubectl("apply", "-f", "-", stdin=plane.guard_output("manifest", "constraints", "rbac"))
+            guard_kubeconfig(plane, one.state)
+            with guard_running(plane, one.state):
+                plane.kubectl("apply", "-f", "-", stdin=plane.guard_output(
+                    "manifest", "webhooks", "--url", f"https://127.0.0.1:{PORT}", "--ca-file", f"{STATE}/pki/ca.crt"))
+                await_webhooks(plane)
+                yield plane
+    finally:
+        log = one.state / "logs/guard.log"
+        if log.is_file():
+            print(log.read_text()[-4000:])
+        one.end()
+
+
+@pytest.fixture(scope="session")
+def plane() -> Iterator[Plane]:
+    options = cluster.Options(name=os.environ.get("NODENS_GUARD_CLUSTER", "guard-tests"), nodes=0, images=(), webhooks=(
+        Webhook("guard", "exec sleep infinity"), Webhook("injector", "exec python3 -B tests/component/guard/injector.py")), apiserver_args=(
+        "--audit-policy-file=/nodens/tests/component/guard/audit.yaml", f"--audit-log-path={STATE}/logs/audit.log"))
+    with guarded(options, allocateRanges=False) as made:  # test_ranges.py has guards of its own for that
+        yield made
+
+
+@pytest.fixture(scope="session")
+def node(plane: Plane) -> str:
+    """A node that offers user namespaces, as far as its object says."""
+    plane.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "offers"}})
+    status = {"status": {"runtimeHandlers": [{"name": "", "features": {"userNamespaces": True}}]}}
+    plane.kubectl("patch", "node", "offers", "--subresource=status", "--type=merge", "-p", json.dumps(status))
+    name = plane.namespace("offered")
+    plane.kubectl("label", "namespace", name, "security.nodens.io/user-namespaces=require")
+    plane.eventually(lambda pod: pod["spec"].get("hostUsers") is False, "the node in the guard's cache", name, {})
+    return "offers"
