@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people do with a node, on a real cluster with a stock kubelet: `tools/dev test stories`, or against a cluster that is up with --cluster NAME."""
 import os
-import sys
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(TOP / "tools"), str(Path(__file__).parent)]
-
-from nodensdev import cluster  # noqa: E402
-from people import Person  # noqa: E402
+from nodensdev import cluster
+from nodensdev.project import TOP
+from people import Person
 
 # So that a story need not wait for what a node does in hours: logs rotate early, images are garbage at once, pressure goes as it came.
 KUBELET = {"containerLogMaxSize": "64Ki", "containerLogMaxFiles": 3, "containerLogMonitorInterval": "3s", "evictionPressureTransitionPeriod": "5s",
@@ -37,9 +33,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "reboot: starts the node anew; `tools/dev test reboot`")
     config.addinivalue_line("markers", "versions: starts clusters with older kubelets; `tools/dev test versions`")
     config.addinivalue_line("markers", "throughput: starts two clusters to compare; `tools/dev test throughput`")
-    config.addinivalue_line("markers", "nightly: bounds on speed, which a loaded machine breaks; left out unless -m names it")
-    if "nightly" not in config.option.markexpr:
-        config.option.markexpr = f"({config.option.markexpr}) and not nightly" if config.option.markexpr else "not nightly"
 
 
 @pytest.fixture(scope="session")

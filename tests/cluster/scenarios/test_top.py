@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import TOP
 from nodensdev import cluster
 from nodensdev.cluster import addresses
 from nodensdev.cluster.controlplane import STATE
 from nodensdev.env import chroot, goprograms
+from nodensdev.project import TOP
 from people import FOREVER, Person, container
 
 PORT = 4443

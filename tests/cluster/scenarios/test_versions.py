@@ -8,9 +8,9 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-from conftest import TOP
 from nodensdev import cluster
 from nodensdev.cluster.options import OLD_KUBELETS
+from nodensdev.project import TOP
 from people import FOREVER, Person, container
 
 pytestmark = pytest.mark.versions

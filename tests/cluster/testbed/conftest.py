@@ -2,7 +2,6 @@
 """Tests of guests and clusters. They run on the machine itself, as root: `tools/dev test testbed`."""
 import os
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -10,19 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from nodensdev.project import TOP
 
 import leftovers
 
-TOP = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(TOP / "tools"))
 GOING = 60.0  # seconds that the kernel may take to end a namespace full of processes
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: boots Debian's own kernel under QEMU, which takes a minute each time")
-    config.addinivalue_line("markers", "nightly: bounds on speed, which a loaded machine breaks; left out unless -m names it")
-    if "nightly" not in config.option.markexpr:
-        config.option.markexpr = f"({config.option.markexpr}) and not nightly" if config.option.markexpr else "not nightly"
 
 
 @dataclass

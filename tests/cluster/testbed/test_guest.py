@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Dev
+from conftest import TOP, Dev
 
 Script = Callable[[str], str]
 
@@ -75,7 +75,7 @@ def test_a_kernel_panic_is_reported_with_the_console(dev: Dev, script: Script) -
     done = dev.run("vm", "run", script("echo c >/proc/sysrq-trigger; sleep 1000"))
     assert done.returncode == 125
     assert "died before its script ended" in done.stderr
-    assert "sysrq triggered crash" in (Path(__file__).parents[3] / "build/vm/console.log").read_text()
+    assert "sysrq triggered crash" in (TOP / "build/vm/console.log").read_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -97,7 +97,7 @@ def test_the_prompt_is_a_terminal(dev: Dev) -> None:
     """`script` gives tools/dev a terminal; the guest's shell must have one too, and its exit code is ours."""
     command = ["script", "-qec", "tools/dev vm shell", "/dev/null"]
     done = subprocess.run(command, input="tty; uname -r; exit 9\n", capture_output=True, text=True, timeout=600,
-                          cwd=Path(__file__).parents[3], env=dev.environment())
+                          cwd=TOP, env=dev.environment())
     assert done.returncode == 9, done.stdout
     assert "/dev/tty1" in done.stdout
 

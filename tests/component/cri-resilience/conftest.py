@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """nodens-cri at its limits: killed at any instant beside engines that fail or hang, with as many pods as a node may have, and for a long time."""
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "cri")]
-
-import parts         # noqa: E402
-import validation    # noqa: E402
+from nodenstest import runtimes, validation
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,22 +21,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def messages() -> parts.Messages:
-    return parts.messages()
+def messages() -> runtimes.Messages:
+    return runtimes.messages()
 
 
 @pytest.fixture(scope="session")
-def site() -> Iterator[parts.real.Site]:
-    with parts.registry() as made:
+def site() -> Iterator[runtimes.registry_server.Site]:
+    with runtimes.registry() as made:
         yield made
 
 
 @pytest.fixture(scope="session")
-def shell(site: parts.real.Site) -> str:
+def shell(site: runtimes.registry_server.Site) -> str:
     return f"{site.name}/{validation.SHELL}"
 
 
 @pytest.fixture
 def directory() -> Iterator[Path]:
-    with parts.scratch() as made:
+    with runtimes.scratch() as made:
         yield made

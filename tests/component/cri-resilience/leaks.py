@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-import pods
+from nodenstest import pods
 
 DAEMON = pods.CGROUPS / f"{pods.PARENT}-daemon"
 

@@ -9,26 +9,26 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import parts
 import pytest
-from pods import Container, Pods, eventually
+from nodenstest import runtimes
+from nodenstest.pods import Container, Pods, eventually
 
 
 @pytest.fixture
-def runtime(directory: Path, messages: parts.Messages, site: parts.real.Site) -> Iterator[parts.NodensCri]:
-    parts.make_state_writable()
-    made = parts.NodensCri(directory / "r", messages)
-    parts.trust(site, made.certificates)
+def runtime(directory: Path, messages: runtimes.Messages, site: runtimes.registry_server.Site) -> Iterator[runtimes.NodensCri]:
+    runtimes.make_state_writable()
+    made = runtimes.NodensCri(directory / "r", messages)
+    runtimes.trust(site, made.certificates)
     yield made
     if made.process and made.process.poll() is None:
         made.stop()
 
 
-def nodens(runtime: parts.NodensCri, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([parts.program("src/nodens"), *arguments, "--socket", runtime.socket], capture_output=True, text=True, timeout=30)
+def nodens(runtime: runtimes.NodensCri, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([runtimes.program("src/nodens"), *arguments, "--socket", runtime.socket], capture_output=True, text=True, timeout=30)
 
 
-def reboot(runtime: parts.NodensCri, container: Container) -> None:
+def reboot(runtime: runtimes.NodensCri, container: Container) -> None:
     """The daemon, the monitor and the container end, what is in memory is gone, and the records are of a boot that is over."""
     pid = container.pid()
     runtime.stop(signal.SIGKILL)
@@ -45,7 +45,7 @@ def reboot(runtime: parts.NodensCri, container: Container) -> None:
         shutil.rmtree(runtime.directory / gone)
 
 
-def test_people_see_what_a_pod_has_and_that_it_is_what_was_promised(runtime: parts.NodensCri, directory: Path, shell: str) -> None:
+def test_people_see_what_a_pod_has_and_that_it_is_what_was_promised(runtime: runtimes.NodensCri, directory: Path, shell: str) -> None:
     world = Pods(runtime.start(), shell, directory, "cgroupfs", users=True)
     world.pull(shell)
     pod = world.run(name="seen")
@@ -67,7 +67,7 @@ def test_people_see_what_a_pod_has_and_that_it_is_what_was_promised(runtime: par
     world.clean()
 
 
-def test_what_ran_before_a_reboot_has_ended_with_it_and_can_be_removed(runtime: parts.NodensCri, directory: Path, shell: str) -> None:
+def test_what_ran_before_a_reboot_has_ended_with_it_and_can_be_removed(runtime: runtimes.NodensCri, directory: Path, shell: str) -> None:
     world = Pods(runtime.start(), shell, directory, "cgroupfs", users=True)
     world.pull(shell)
     pod = world.run(name="once")

@@ -17,9 +17,9 @@ from typing import Any
 
 import grpc
 import leaks
-import parts
 import pytest
-from pods import Container, Pod, Pods
+from nodenstest import runtimes
+from nodenstest.pods import Container, Pod, Pods
 
 WORKERS = 4
 RESTART = 90.0                  # its self-test runs crun, which may hang here until the test's own deadline
@@ -32,7 +32,7 @@ def place_faulty(directory: Path, name: str, real: Path | str, faults: tuple[int
     """A copy of the program that fails now and then, before the real one."""
     path = directory / "faulty" / name
     path.parent.mkdir(exist_ok=True)
-    shutil.copy(parts.BUILD / "tests/component/cri-resilience/faulty", path)
+    shutil.copy(runtimes.BUILD / "tests/component/cri-resilience/faulty", path)
     set_faults(path, real, faults)
     return path
 
@@ -47,7 +47,7 @@ def set_faults(path: Path, real: Path | str, faults: tuple[int, ...]) -> None:
 class Chaos:
     """The daemon, its killer, and what has happened."""
 
-    runtime: parts.NodensCri
+    runtime: runtimes.NodensCri
     dice: random.Random
     kills: int = 0
     over: threading.Event = field(default_factory=threading.Event)
@@ -188,14 +188,14 @@ def wrapper() -> Iterator[list[str]]:
         yield words
 
 
-def test_a_thousand_pod_lives_while_everything_fails(request: pytest.FixtureRequest, directory: Path, messages: parts.Messages, shell: str,
-                                                    site: parts.real.Site, wrapper: list[str]) -> None:
+def test_a_thousand_pod_lives_while_everything_fails(request: pytest.FixtureRequest, directory: Path, messages: runtimes.Messages, shell: str,
+                                                    site: runtimes.registry_server.Site, wrapper: list[str]) -> None:
     lives, wanted_kills = request.config.getoption("--lives"), request.config.getoption("--kills")
     seed = request.config.getoption("--seed") or random.randrange(1 << 32)
     print(f"seed {seed}")
-    parts.make_state_writable()
-    runtime = parts.NodensCri(directory / "r", messages, wrapper=wrapper)
-    parts.trust(site, runtime.certificates)
+    runtimes.make_state_writable()
+    runtime = runtimes.NodensCri(directory / "r", messages, wrapper=wrapper)
+    runtimes.trust(site, runtime.certificates)
     fakes = make_fakes(directory, runtime)
     client = runtime.start()
     world = Pods(client, shell, directory, "cgroupfs")
@@ -236,10 +236,10 @@ def collect(chaos: Chaos, world: Pods) -> None:
         end(chaos, Pod(world, item.id, None))
 
 
-def make_fakes(directory: Path, runtime: parts.NodensCri) -> list[tuple[Path, Path | str, tuple[int, ...]]]:
+def make_fakes(directory: Path, runtime: runtimes.NodensCri) -> list[tuple[Path, Path | str, tuple[int, ...]]]:
     """crun, the monitor and the bridge plugin, each behind a fake that does nothing wrong yet."""
     quiet = (0, 0, 0, 0)
-    crun, monitor = "/usr/bin/crun" if parts.has_controllers() else str(parts.WITHOUT_CONTROLLERS), parts.program("src/mon/nodens-mon")
+    crun, monitor = "/usr/bin/crun" if runtimes.has_controllers() else str(runtimes.WITHOUT_CONTROLLERS), runtimes.program("src/mon/nodens-mon")
     fakes: list[tuple[Path, Path | str, tuple[int, ...]]] = [
         (place_faulty(directory, "crun", crun, quiet), crun, FAULTS["crun"]),
         (place_faulty(directory, "nodens-mon", monitor, quiet), monitor, FAULTS["monitor"]),
@@ -273,7 +273,7 @@ def work(chaos: Chaos, world: Pods, lives: int, wanted_kills: int) -> None:
         thread.join()
 
 
-def no_trace(directory: Path, before: leaks.Traces, runtime: parts.NodensCri) -> None:
+def no_trace(directory: Path, before: leaks.Traces, runtime: runtimes.NodensCri) -> None:
     """Nothing of any pod is there any more; what ends in the background has half a minute."""
     daemon = {f"{runtime.process.pid} "} if runtime.process else set()
 

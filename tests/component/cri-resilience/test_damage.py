@@ -6,28 +6,28 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import leaks
-import parts
 import pytest
-from pods import Pod, Pods, eventually
+from nodenstest import runtimes
+from nodenstest.pods import Pod, Pods, eventually
 
 
 @pytest.fixture
-def runtime(directory: Path, messages: parts.Messages, site: parts.real.Site) -> Iterator[parts.NodensCri]:
-    parts.make_state_writable()
+def runtime(directory: Path, messages: runtimes.Messages, site: runtimes.registry_server.Site) -> Iterator[runtimes.NodensCri]:
+    runtimes.make_state_writable()
     with leaks.daemon_cgroup() as wrapper:
-        made = parts.NodensCri(directory / "r", messages, wrapper=wrapper)
-        parts.trust(site, made.certificates)
+        made = runtimes.NodensCri(directory / "r", messages, wrapper=wrapper)
+        runtimes.trust(site, made.certificates)
         yield made
         if made.process and made.process.poll() is None:
             made.stop()
 
 
-def errors(runtime: parts.NodensCri) -> list[str]:
+def errors(runtime: runtimes.NodensCri) -> list[str]:
     return [line for line in runtime.log.read_text().splitlines() if "cannot be used" in line]
 
 
 @pytest.mark.parametrize("name", ["sandbox.json", "sandbox.pb"])
-def test_a_pod_whose_record_is_damaged_is_removed_with_all_it_had(runtime: parts.NodensCri, directory: Path, shell: str, name: str) -> None:
+def test_a_pod_whose_record_is_damaged_is_removed_with_all_it_had(runtime: runtimes.NodensCri, directory: Path, shell: str, name: str) -> None:
     world = Pods(runtime.start(), shell, directory, "cgroupfs", users=True)
     world.pull(shell)
     kept = world.run(name="kept")
@@ -56,7 +56,7 @@ def gone(directory: Path, before: leaks.Traces, pod: Pod) -> None:
     assert not [entry for entry in leaks.processes() - before.processes if "nodens-mon" in entry or "sleep 4321" in entry]
 
 
-def test_a_container_whose_record_is_damaged_is_removed_and_its_pod_stays(runtime: parts.NodensCri, directory: Path, shell: str) -> None:
+def test_a_container_whose_record_is_damaged_is_removed_and_its_pod_stays(runtime: runtimes.NodensCri, directory: Path, shell: str) -> None:
     world = Pods(runtime.start(), shell, directory, "cgroupfs", users=True)
     world.pull(shell)
     pod = world.run(name="pod")

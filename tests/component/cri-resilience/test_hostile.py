@@ -14,9 +14,9 @@ from typing import Any
 
 import grpc
 import leaks
-import parts
 import pytest
-from pods import Container, Pod, Pods, eventually
+from nodenstest import runtimes
+from nodenstest.pods import Container, Pod, Pods, eventually
 from test_chaos import no_trace
 
 NEIGHBOURS = 20
@@ -130,16 +130,16 @@ def treat(world: Pods, program: Path, number: int, actions: tuple[str, ...]) -> 
 
 
 def test_a_container_that_does_everything_it_can_makes_the_runtime_wait_for_nothing(
-        request: pytest.FixtureRequest, directory: Path, messages: parts.Messages, shell: str, site: parts.real.Site, program: Path) -> None:
-    parts.make_state_writable()
+        request: pytest.FixtureRequest, directory: Path, messages: runtimes.Messages, shell: str, site: runtimes.registry_server.Site, program: Path) -> None:
+    runtimes.make_state_writable()
     over = threading.Event()
     with leaks.daemon_cgroup() as wrapper:
         watchdog = Watchdog(directory / "notify")
         listener = threading.Thread(target=watchdog.listen, args=(over,))
         listener.start()
         settings = ["env", f"NOTIFY_SOCKET={watchdog.path}", f"WATCHDOG_USEC={int(WATCHDOG * 1e6)}"]
-        runtime = parts.NodensCri(directory / "r", messages, wrapper=[*wrapper, *settings])
-        parts.trust(site, runtime.certificates)
+        runtime = runtimes.NodensCri(directory / "r", messages, wrapper=[*wrapper, *settings])
+        runtimes.trust(site, runtime.certificates)
         world = Pods(runtime.start(), shell, directory, "cgroupfs")
         try:
             world.pull(shell)

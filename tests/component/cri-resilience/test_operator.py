@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import parts
 import pytest
-from pods import Pods, eventually
+from nodenstest import runtimes
+from nodenstest.pods import Pods, eventually
 
 HOSTILE = r"\033]0;owned\007\033[2J\302\233 31m"    # in the words of a shell's printf
 
@@ -29,11 +29,11 @@ HOSTILE = r"\033]0;owned\007\033[2J\302\233 31m"    # in the words of a shell's 
 class Node:
     """A daemon, its pods, and the command line that talks to it."""
 
-    runtime: parts.NodensCri
+    runtime: runtimes.NodensCri
     pods: Pods
 
     def command(self, *arguments: str) -> list[str]:
-        return [str(parts.program("src/nodens")), arguments[0], "--socket", str(self.runtime.socket), *arguments[1:]]
+        return [str(runtimes.program("src/nodens")), arguments[0], "--socket", str(self.runtime.socket), *arguments[1:]]
 
     def run(self, *arguments: str, input: bytes | None = None, timeout: float = 180) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(self.command(*arguments), input=input, capture_output=True, timeout=timeout)
@@ -98,19 +98,19 @@ def terminal(command: list[str], **size: int) -> Iterator[Terminal]:
 
 
 @pytest.fixture(scope="module")
-def daemon(messages: parts.Messages, site: parts.real.Site) -> Iterator[parts.NodensCri]:
-    parts.make_state_writable()
-    with parts.scratch() as directory:
-        made = parts.NodensCri(directory / "r", messages)
-        parts.trust(site, made.certificates)
+def daemon(messages: runtimes.Messages, site: runtimes.registry_server.Site) -> Iterator[runtimes.NodensCri]:
+    runtimes.make_state_writable()
+    with runtimes.scratch() as directory:
+        made = runtimes.NodensCri(directory / "r", messages)
+        runtimes.trust(site, made.certificates)
         made.start().close()
         yield made
         made.stop()
 
 
 @pytest.fixture
-def node(daemon: parts.NodensCri, directory: Path, shell: str, messages: parts.Messages) -> Iterator[Node]:
-    client = parts.CriClient(str(daemon.socket), messages)
+def node(daemon: runtimes.NodensCri, directory: Path, shell: str, messages: runtimes.Messages) -> Iterator[Node]:
+    client = runtimes.CriClient(str(daemon.socket), messages)
     world = Pods(client, shell, directory, "cgroupfs", users=True)
     world.pull(shell)
     yield Node(daemon, world)
@@ -181,7 +181,7 @@ def test_what_cannot_be_run_says_why_and_is_no_exit_code_of_a_command(node: Node
         done = node.run("exec", *arguments)
         assert done.returncode == 125 and words in done.stderr.decode(), (arguments, done)
     assert "nodens logs" in node.run("exec", "web/b", "true").stderr.decode()
-    done = subprocess.run([parts.program("src/nodens"), "exec", "--socket", "/nowhere.sock", "web", "true"], capture_output=True, text=True)
+    done = subprocess.run([runtimes.program("src/nodens"), "exec", "--socket", "/nowhere.sock", "web", "true"], capture_output=True, text=True)
     assert done.returncode == 125 and "is it running?" in done.stderr
 
 
@@ -358,7 +358,7 @@ def test_a_removal_goes_on_when_whoever_asked_is_gone(node: Node) -> None:
 # ---- completion ----
 
 def test_the_shells_completion_knows_the_commands_and_their_options(node: Node) -> None:
-    script = f"source {parts.BUILD}/man/nodens.bash; COMP_WORDS=(nodens '%s' '%s'); COMP_CWORD=%d; $(complete -p nodens | sed 's/.*-F \\([^ ]*\\).*/\\1/'); echo ${{COMPREPLY[@]}}"
+    script = f"source {runtimes.BUILD}/man/nodens.bash; COMP_WORDS=(nodens '%s' '%s'); COMP_CWORD=%d; $(complete -p nodens | sed 's/.*-F \\([^ ]*\\).*/\\1/'); echo ${{COMPREPLY[@]}}"
 
     def completed(first: str, second: str, position: int) -> list[str]:
         return subprocess.run(["bash", "-c", script % (first, second, position)], capture_output=True, text=True, check=True).stdout.split()

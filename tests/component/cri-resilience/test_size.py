@@ -14,9 +14,9 @@ from typing import Any
 
 import grpc
 import leaks
-import parts
 import pytest
-from pods import Pod, Pods
+from nodenstest import runtimes
+from nodenstest.pods import Pod, Pods
 from test_chaos import no_trace
 
 WORKERS = 4
@@ -87,7 +87,7 @@ def start_all(world: Pods, count: int) -> list[Pod]:
         return list(pool.map(start, range(count)))
 
 
-def restart(runtime: parts.NodensCri, world: Pods, pods: int) -> float:
+def restart(runtime: runtimes.NodensCri, world: Pods, pods: int) -> float:
     """Seconds from the order to start until all is listed as it was."""
     runtime.stop(signal.SIGTERM)
     started = time.perf_counter()
@@ -104,13 +104,13 @@ def restart(runtime: parts.NodensCri, world: Pods, pods: int) -> float:
         time.sleep(0.01)
 
 
-def test_a_node_carries_a_thousand_pods_with_two_containers_each(request: pytest.FixtureRequest, directory: Path, messages: parts.Messages, shell: str,
-                                                                site: parts.real.Site) -> None:
+def test_a_node_carries_a_thousand_pods_with_two_containers_each(request: pytest.FixtureRequest, directory: Path, messages: runtimes.Messages, shell: str,
+                                                                site: runtimes.registry_server.Site) -> None:
     count = request.config.getoption("--pods")
-    parts.make_state_writable()
-    runtime = parts.NodensCri(directory / "r", messages)
+    runtimes.make_state_writable()
+    runtime = runtimes.NodensCri(directory / "r", messages)
     (runtime.network / "10-test.conflist").write_text(json.dumps(pod_network(directory / "r/addresses")))
-    parts.trust(site, runtime.certificates)
+    runtimes.trust(site, runtime.certificates)
     world = Pods(runtime.start(), shell, directory, "cgroupfs", users=True)
     world.pull(shell)
     timed_pod(world, "warm-up")
@@ -123,7 +123,7 @@ def test_a_node_carries_a_thousand_pods_with_two_containers_each(request: pytest
     no_trace(directory / "r", before, runtime)
 
 
-def measure(world: Pods, runtime: parts.NodensCri, count: int) -> dict[str, Any]:
+def measure(world: Pods, runtime: runtimes.NodensCri, count: int) -> dict[str, Any]:
     assert runtime.process
     first_lines = lines()
     found: dict[str, Any] = {"pods": count, "containers": 2 * count, "rss_idle_kb": memory(runtime.process.pid, "VmRSS")}

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import leaks
-import parts
 import pytest
-from pods import TIMEOUT, Container, Pod, Pods, eventually
-from spdy import Streams, Tunnels
+from nodenstest import runtimes
+from nodenstest.pods import TIMEOUT, Container, Pod, Pods, eventually
+from nodenstest.spdy import Streams, Tunnels
+from nodenstest.websocket import STDOUT, Channels
 from test_chaos import no_trace
-from websocket import STDOUT, Channels
 
 WORKERS = 4
 GROWTH_AIM_KB = 256
@@ -133,7 +133,7 @@ def settled(pid: int, before: Weight | None = None) -> Weight:
 class Soak:
     """A daemon under work, and what it weighed at which point of it."""
 
-    runtime: parts.NodensCri
+    runtime: runtimes.NodensCri
     world: Pods
     before: leaks.Traces
 
@@ -164,12 +164,12 @@ def run(count: int, turn: Callable[[int], None], numbers: Iterator[int], workers
 
 
 @pytest.fixture
-def soak(directory: Path, messages: parts.Messages, shell: str, site: parts.real.Site) -> Iterator[Soak]:
-    parts.make_state_writable()
+def soak(directory: Path, messages: runtimes.Messages, shell: str, site: runtimes.registry_server.Site) -> Iterator[Soak]:
+    runtimes.make_state_writable()
     with leaks.daemon_cgroup() as wrapper:
-        runtime = parts.NodensCri(directory / "r", messages, wrapper=wrapper, settings={"crun": "/usr/bin/crun"})
+        runtime = runtimes.NodensCri(directory / "r", messages, wrapper=wrapper, settings={"crun": "/usr/bin/crun"})
         (runtime.network / "10-test.conflist").write_text(json.dumps(pod_network(directory / "r/addresses")))
-        parts.trust(site, runtime.certificates)
+        runtimes.trust(site, runtime.certificates)
         world = Pods(runtime.start(), shell, directory, "cgroupfs", users=True)
         world.pull(shell)
         one_life(world, 0)

@@ -9,7 +9,6 @@ where DIRECTORY is the site of a registry of ours (`tools/dev registry up` has o
 import contextlib
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,28 +18,19 @@ from typing import Any
 import grpc
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import parts                # noqa: E402
-import pods as pods_module  # noqa: E402
-import validation           # noqa: E402
-from nodensdev.cri_client import CriClient  # noqa: E402
+from nodensdev.cri_client import CriClient
+from nodenstest import pods as pods_module
+from nodenstest import runtimes, validation
 
 BASELINE = "containerd"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--runtime-endpoint", help="a runtime's socket, as unix:///path; default: nodens-cri and containerd, started for the tests")
-    parser.addoption("--runtime", choices=list(parts.KINDS), help="only this one of the two")
+    parser.addoption("--runtime", choices=list(runtimes.KINDS), help="only this one of the two")
     parser.addoption("--cgroup-driver", default="cgroupfs", help="of the runtimes that are started for the tests: cgroupfs (default), or systemd where that runs")
     parser.addoption("--registry", help="with --runtime-endpoint: the registry's name and port in image names")
     parser.addoption("--registry-site", help="with --runtime-endpoint: the directory of that registry")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "nightly: bounds on speed, which a loaded machine breaks; left out unless -m names it")
-    if "nightly" not in config.option.markexpr:
-        config.option.markexpr = f"({config.option.markexpr}) and not nightly" if config.option.markexpr else "not nightly"
 
 
 @dataclass
@@ -51,7 +41,7 @@ class Subject:
     client: CriClient
     images: validation.Names
     socket: str
-    runtime: parts.Runtime | None = None
+    runtime: runtimes.Runtime | None = None
 
     @property
     def pb(self) -> object:
@@ -85,54 +75,54 @@ class Subject:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "subject" in metafunc.fixturenames:
         given = metafunc.config.getoption("--runtime-endpoint") or metafunc.config.getoption("--runtime")
-        metafunc.parametrize("subject", [given] if given else list(parts.KINDS), indirect=True, scope="session")
+        metafunc.parametrize("subject", [given] if given else list(runtimes.KINDS), indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def no_report_of_a_sanitizer() -> Iterator[None]:
     """A program that a sanitizer ended fails the tests, whoever noticed it."""
-    if not parts.SANITIZED:
+    if not runtimes.SANITIZED:
         yield
         return
-    shutil.rmtree(parts.REPORTS, ignore_errors=True)
-    parts.REPORTS.mkdir()
+    shutil.rmtree(runtimes.REPORTS, ignore_errors=True)
+    runtimes.REPORTS.mkdir()
     yield
-    found = [text for text in (path.read_text(errors="replace") for path in parts.REPORTS.iterdir()) if "SUMMARY: " in text]
+    found = [text for text in (path.read_text(errors="replace") for path in runtimes.REPORTS.iterdir()) if "SUMMARY: " in text]
     assert not found, f"{len(found)} reports, the first:\n{found[0][:6000]}"
 
 
 @pytest.fixture(scope="session")
-def messages() -> parts.Messages:
-    return parts.messages()
+def messages() -> runtimes.Messages:
+    return runtimes.messages()
 
 
 @pytest.fixture(scope="session")
-def published(request: pytest.FixtureRequest) -> Iterator[tuple[parts.real.Site | None, validation.Names]]:
+def published(request: pytest.FixtureRequest) -> Iterator[tuple[runtimes.registry_server.Site | None, validation.Names]]:
     directory = request.config.getoption("--registry-site")
     if directory:
-        loaded = parts.real.testbed.load(Path(directory))
-        site = parts.real.Site(loaded.directory, loaded.address, loaded.port, loaded.auth)
+        loaded = runtimes.registry_server.testbed.load(Path(directory))
+        site = runtimes.registry_server.Site(loaded.directory, loaded.address, loaded.port, loaded.auth)
         yield None, validation.publish(site, request.config.getoption("--registry"))
         return
-    with parts.registry() as site:
+    with runtimes.registry() as site:
         yield site, validation.publish(site)
 
 
 @pytest.fixture(scope="session")
-def subject(request: pytest.FixtureRequest, published: tuple[parts.real.Site | None, validation.Names], messages: parts.Messages) -> Iterator[Subject]:
+def subject(request: pytest.FixtureRequest, published: tuple[runtimes.registry_server.Site | None, validation.Names], messages: runtimes.Messages) -> Iterator[Subject]:
     site, names = published
-    if request.param not in parts.KINDS:
+    if request.param not in runtimes.KINDS:
         path = request.param.removeprefix("unix://")
         client = CriClient(path, messages)
         yield Subject(request.param, client, names, path)
         client.close()
         return
     assert site, "the registry is given, the runtime is not"
-    parts.make_state_writable()
-    with parts.scratch() as directory:
-        runtime = parts.KINDS[request.param](directory / "r", messages, pause=names.hosted("pause:3.10.2"),
+    runtimes.make_state_writable()
+    with runtimes.scratch() as directory:
+        runtime = runtimes.KINDS[request.param](directory / "r", messages, pause=names.hosted("pause:3.10.2"),
                                               cgroup_driver=request.config.getoption("--cgroup-driver"))
-        parts.trust(site, runtime.certificates)
+        runtimes.trust(site, runtime.certificates)
         client = runtime.start()
         yield Subject(request.param, client, names, str(runtime.socket), runtime)
         client.close()
@@ -153,7 +143,7 @@ def cgroup_driver(subject: Subject) -> str:
 @pytest.fixture
 def plain_pods(subject: Subject, cgroup_driver: str) -> Iterator[pods_module.Pods]:
     """Pods with the host's users, unless a test says otherwise."""
-    with parts.scratch() as directory:
+    with runtimes.scratch() as directory:
         made = pods_module.Pods(subject.client, subject.images.shell, directory, cgroup_driver)
         try:
             yield made

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import parts
+from nodenstest import runtimes
 
 from nodensdev.images.layout import Layout
 
@@ -85,10 +85,10 @@ class Sampler(threading.Thread):
             time.sleep(INTERVAL)
 
 
-def one_pull(kind: str, site: parts.real.Site, name: str, messages: parts.Messages, sampled: bool = False) -> dict[str, Any]:
-    with parts.scratch() as directory:
-        runtime = parts.KINDS[kind](directory / "r", messages)
-        parts.trust(site, runtime.certificates)
+def one_pull(kind: str, site: runtimes.registry_server.Site, name: str, messages: runtimes.Messages, sampled: bool = False) -> dict[str, Any]:
+    with runtimes.scratch() as directory:
+        runtime = runtimes.KINDS[kind](directory / "r", messages)
+        runtimes.trust(site, runtime.certificates)
         client = runtime.start()
         assert runtime.process
         go_first(runtime.process.pid)
@@ -112,21 +112,21 @@ def one_pull(kind: str, site: parts.real.Site, name: str, messages: parts.Messag
         began = time.monotonic()
         os.sync()
         found["sync_after"] = time.monotonic() - began     # what was acknowledged and not yet on disk
-        parts.unmount_below(directory / "r")
+        runtimes.unmount_below(directory / "r")
         shutil.rmtree(directory / "r")
         return found | (sampler.peaks if sampler else {})
 
 
 def main() -> int:
     layout, image, rounds, result = Layout.open(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
-    messages = parts.messages()
+    messages = runtimes.messages()
     go_first(os.getpid())
-    found: dict[str, Any] = {kind: [] for kind in parts.KINDS}
-    with parts.registry(images=False) as site:
+    found: dict[str, Any] = {kind: [] for kind in runtimes.KINDS}
+    with runtimes.registry(images=False) as site:
         site.client().push(layout, image)
         name = f"{site.name}/{image.partition('/')[2]}"
         for number in range(rounds):
-            for kind in list(parts.KINDS)[::-1 if number % 2 else 1]:
+            for kind in list(runtimes.KINDS)[::-1 if number % 2 else 1]:
                 found[kind].append(one_pull(kind, site, name, messages))
                 print(f"{kind}: {found[kind][-1]['seconds']:.2f} s", flush=True)
         found["memory"] = one_pull("nodens-cri", site, name, messages, sampled=True)

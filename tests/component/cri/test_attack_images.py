@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import images as make
-import parts
 import pytest
-import validation
-from pods import Pods, refused
+from nodenstest import images as make
+from nodenstest import runtimes, validation
+from nodenstest.pods import Pods, refused
 
 Built = Callable[..., str]
 HOSTS = {"ptmx": "the host's", "null": "the host's", "notes": "the host's"}
 
 
 @pytest.fixture
-def built(published: tuple[parts.real.Site | None, validation.Names], request: pytest.FixtureRequest) -> Iterator[Built]:
+def built(published: tuple[runtimes.registry_server.Site | None, validation.Names], request: pytest.FixtureRequest) -> Iterator[Built]:
     """Publishes the shell's image with entries on top; the image's name."""
     site, names = published
     if site is None:
@@ -33,7 +32,7 @@ def built(published: tuple[parts.real.Site | None, validation.Names], request: p
             image.config["config"]["Volumes"] = dict.fromkeys(volumes, {})
         if directory:
             image.config["config"]["WorkingDir"] = directory
-        parts.real.Site.publish(site, image, f"validation/{name}:latest")
+        runtimes.registry_server.Site.publish(site, image, f"validation/{name}:latest")
         return names.tag(name)
 
     yield build

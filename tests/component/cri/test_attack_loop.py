@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import parts
 import pytest
 from conftest import Subject
-from pods import Container, Pod, Pods, eventually
+from nodenstest import runtimes
+from nodenstest.pods import Container, Pod, Pods, eventually
 
 ANSWER_S = 10.0    # a loop that waits for a container does so for ever; this leaves a slow machine its time
 MIB = 1 << 20
@@ -22,9 +22,9 @@ MIB = 1 << 20
 @pytest.fixture
 def hostile(plain_pods: Pods, subject: Subject) -> Path:
     """The directory with the containers' program."""
-    if not isinstance(subject.runtime, parts.NodensCri):
+    if not isinstance(subject.runtime, runtimes.NodensCri):
         pytest.skip("these are about how nodens-cri is built")
-    return parts.program("tests/component/cri/attack-loop").parent
+    return runtimes.program("tests/component/cri/attack-loop").parent
 
 
 def attack(pods: Pods, program: Path, *words: str, privileged: bool = False, userns: bool = True, **config: Any) -> Container:
@@ -170,12 +170,12 @@ class Manager:
                 self.socket.recv(4096)
 
 
-def test_a_loop_that_stands_still_is_started_again_and_pods_live_on(subject: Subject, hostile: Path, messages: parts.Messages) -> None:
+def test_a_loop_that_stands_still_is_started_again_and_pods_live_on(subject: Subject, hostile: Path, messages: runtimes.Messages) -> None:
     """Whatever may stop the loop in spite of all, the service manager notices and starts the daemon again; containers do not."""
     assert subject.runtime and hostile
-    with parts.scratch() as directory:
+    with runtimes.scratch() as directory:
         manager = Manager(directory, 2.0)
-        runtime = parts.NodensCri(directory / "r", messages, wrapper=manager.wrapper)
+        runtime = runtimes.NodensCri(directory / "r", messages, wrapper=manager.wrapper)
         subprocess.run(["cp", "-a", f"{subject.runtime.certificates}/.", str(runtime.certificates)], check=True)
         client = runtime.start()
         pods = Pods(client, subject.images.shell, directory, "cgroupfs")
@@ -203,7 +203,7 @@ def test_a_loop_that_stands_still_is_started_again_and_pods_live_on(subject: Sub
 
 def test_every_daemon_is_watched() -> None:
     """A daemon whose loop stands still must not stay so: each unit has a watchdog, but for the holder, whose end would be the node's."""
-    for unit in sorted((parts.TOP / "units").glob("*.service.in")):
+    for unit in sorted((runtimes.TOP / "units").glob("*.service.in")):
         watched = "\nWatchdogSec=" in unit.read_text()
         assert watched == (unit.name != "nodens-node@.service.in"), unit.name
 
@@ -266,14 +266,14 @@ def test_a_stopped_monitor_does_not_keep_its_pod(plain_pods: Pods, hostile: Path
     assert not Path(f"/proc/{process}").exists()
 
 
-def test_an_engine_that_sends_no_terminal_does_not_keep_the_pod(subject: Subject, hostile: Path, messages: parts.Messages) -> None:
+def test_an_engine_that_sends_no_terminal_does_not_keep_the_pod(subject: Subject, hostile: Path, messages: runtimes.Messages) -> None:
     """The engine connects for the terminal and says nothing: the creation must end at its deadline, and the daemon must answer meanwhile."""
     assert subject.runtime and hostile
-    with parts.scratch() as directory:
+    with runtimes.scratch() as directory:
         engine = directory / "engine"
-        engine.write_text(HANGING_ENGINE.format(marker=directory / "hang", real=parts.WITHOUT_CONTROLLERS if not parts.has_controllers() else "/usr/bin/crun"))
+        engine.write_text(HANGING_ENGINE.format(marker=directory / "hang", real=runtimes.WITHOUT_CONTROLLERS if not runtimes.has_controllers() else "/usr/bin/crun"))
         engine.chmod(0o755)
-        runtime = parts.NodensCri(directory / "r", messages, settings={"crun": engine})
+        runtime = runtimes.NodensCri(directory / "r", messages, settings={"crun": engine})
         subprocess.run(["cp", "-a", f"{subject.runtime.certificates}/.", str(runtime.certificates)], check=True)
         client = runtime.start()
         pods = Pods(client, subject.images.shell, directory, "cgroupfs")

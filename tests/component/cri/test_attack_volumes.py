@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
-import parts
-import pods as pods_module
 import pytest
 from conftest import Subject
 from nodensdev.cri_client import CriClient
-from pods import TIMEOUT, Container, Pod, Pods, eventually, refused
+from nodenstest import pods as pods_module
+from nodenstest import runtimes
+from nodenstest.pods import TIMEOUT, Container, Pod, Pods, eventually, refused
 
 ADMIN = {"capabilities": {"add_capabilities": ["SYS_ADMIN", "SYS_PTRACE"]}}
 
@@ -115,7 +115,7 @@ class Scene:
     """A daemon of its own, whose engine first runs what a case wants: at that moment the paths are checked and the engine has not looked."""
 
     pods: Pods
-    runtime: parts.NodensCri
+    runtime: runtimes.NodensCri
     hook: Path
 
     def run(self, userns: bool) -> Pod:
@@ -130,15 +130,15 @@ class Scene:
 
 
 @pytest.fixture
-def scene(subject: Subject, messages: parts.Messages, tmp_path: Path) -> Iterator[Scene]:
+def scene(subject: Subject, messages: runtimes.Messages, tmp_path: Path) -> Iterator[Scene]:
     if subject.name != "nodens-cri" or subject.runtime is None:
         pytest.skip("the engine is replaced by way of nodens-cri's configuration")
-    with parts.scratch() as directory:
-        crun = "/usr/bin/crun" if parts.has_controllers() else str(parts.WITHOUT_CONTROLLERS)
+    with runtimes.scratch() as directory:
+        crun = "/usr/bin/crun" if runtimes.has_controllers() else str(runtimes.WITHOUT_CONTROLLERS)
         hook, program = directory / "hook", directory / "engine"
         program.write_text(f'#!/bin/sh\ncase " $* " in *" create "*) [ -e {hook} ] && . {hook} ;; esac\nexec {crun} "$@"\n')
         program.chmod(0o755)
-        runtime = parts.NodensCri(directory / "r", messages, settings={"runtimeHandlers": json.dumps([{"name": "hooked", "program": str(program)}])})
+        runtime = runtimes.NodensCri(directory / "r", messages, settings={"runtimeHandlers": json.dumps([{"name": "hooked", "program": str(program)}])})
         runtime.certificates = subject.runtime.certificates
         client = runtime.start()
         (directory / "pods").mkdir()
@@ -215,7 +215,7 @@ def test_a_missing_place_is_made_with_the_rights_of_the_pod_alone(pods: Pods, tm
 
 # ---- what is left ----
 
-def below(runtime: parts.NodensCri) -> list[str]:
+def below(runtime: runtimes.NodensCri) -> list[str]:
     return [path for path in mount_points() if path.startswith(str(runtime.directory)) and "/containers/" in path]
 
 
@@ -247,7 +247,7 @@ def test_a_daemon_that_is_killed_while_the_engine_works_leaves_no_mount(scene: S
 
 def test_a_creation_that_fails_leaves_no_mount(pods: Pods, subject: Subject, tmp_path: Path) -> None:
     """A volume whose place is below a file cannot be attached: what was attached before it must go."""
-    if not isinstance(subject.runtime, parts.NodensCri):
+    if not isinstance(subject.runtime, runtimes.NodensCri):
         pytest.skip("it looks at what nodens-cri mounts where")
     pod = pods.run()
     before = set(below(subject.runtime))

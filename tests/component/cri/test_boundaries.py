@@ -10,35 +10,33 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
-import images as make
-import parts
 import pytest
-import spdy
-import validation
 from conftest import Subject
-from pods import TIMEOUT, Container, Pod, Pods, eventually, mounted, refused
+from nodenstest import images as make
+from nodenstest import runtimes, spdy, validation
+from nodenstest.pods import TIMEOUT, Container, Pod, Pods, eventually, mounted, refused
 
 NOBODY = 65534
 MARK = "nodens-hostile-value"
 
 
-def of_nodens(subject: Subject) -> parts.NodensCri:
+def of_nodens(subject: Subject) -> runtimes.NodensCri:
     """For what can only be seen in files and sockets of our own."""
-    if not isinstance(subject.runtime, parts.NodensCri):
+    if not isinstance(subject.runtime, runtimes.NodensCri):
         pytest.skip("it looks at what nodens-cri keeps where")
     return subject.runtime
 
 
-def specification(runtime: parts.NodensCri, one: Container) -> str:
+def specification(runtime: runtimes.NodensCri, one: Container) -> str:
     """What the engine was given for a container."""
     found = [path for path in (runtime.directory / "state").rglob("config.json") if one.id in str(path)]
     assert len(found) == 1, found
     return found[0].read_text()
 
 
-def programs_of(runtime: parts.NodensCri) -> dict[int, str]:
+def programs_of(runtime: runtimes.NodensCri) -> dict[int, str]:
     """The daemon and its monitors, by process."""
-    names = {str(parts.program(path)): Path(path).name for path in ("src/nodens-cri", "src/mon/nodens-mon")}
+    names = {str(runtimes.program(path)): Path(path).name for path in ("src/nodens-cri", "src/mon/nodens-mon")}
     found = {}
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -78,7 +76,7 @@ def test_annotations_change_nothing(subject: Subject, plain_pods: Pods) -> None:
         assert MARK not in given and "annotations" not in json.loads(given) and "org.systemd" not in given
 
 
-def test_labels_of_an_image_are_nobodys_orders(subject: Subject, plain_pods: Pods, published: tuple[parts.real.Site | None, validation.Names]) -> None:
+def test_labels_of_an_image_are_nobodys_orders(subject: Subject, plain_pods: Pods, published: tuple[runtimes.registry_server.Site | None, validation.Names]) -> None:
     """CVE-2026-53488: an image's label became an order to the runtime, and a program of the image's author ran as root on the host."""
     site, names = published
     if site is None:
@@ -86,7 +84,7 @@ def test_labels_of_an_image_are_nobodys_orders(subject: Subject, plain_pods: Pod
     image = validation.stored(site, validation.SHELL)
     image.config["config"]["Labels"] = {"io.cri-containerd.logger": f"binary:///bin/sh?{MARK}", "io.kubernetes.container.name": MARK, "io.kubernetes.pod.uid": MARK,
                                         "containerd.io/snapshot/uidmapping": "0:0:65536", "containerd.io/gc.root": MARK, "org.systemd.property.TasksMax": MARK}
-    parts.real.Site.publish(site, image, "validation/labels:latest")
+    runtimes.registry_server.Site.publish(site, image, "validation/labels:latest")
     one = plain_pods.run().container(image=names.tag("labels"), labels={"asked": "for"})
     status = one.status()
     assert dict(status.labels) == {"asked": "for"} and MARK not in str(status)
@@ -98,7 +96,7 @@ def test_labels_of_an_image_are_nobodys_orders(subject: Subject, plain_pods: Pod
 
 @pytest.mark.parametrize("tty", [False, True])
 @pytest.mark.parametrize("place", ["dev", "proc", "sys"])
-def test_an_image_whose_dev_is_a_link_changes_nothing_on_the_host(pods: Pods, published: tuple[parts.real.Site | None, validation.Names], tmp_path: Path, place: str, tty: bool) -> None:
+def test_an_image_whose_dev_is_a_link_changes_nothing_on_the_host(pods: Pods, published: tuple[runtimes.registry_server.Site | None, validation.Names], tmp_path: Path, place: str, tty: bool) -> None:
     """CVE-2026-47766, CVE-2026-41579: the engine followed /dev of the image to a directory of the host and made devices there."""
     site, names = published
     if site is None:
@@ -111,7 +109,7 @@ def test_an_image_whose_dev_is_a_link_changes_nothing_on_the_host(pods: Pods, pu
     image.layer(make.tar(make.entry(f".wh.{place}")))
     inside = [str(path).strip("/") for path in (*reversed(victim.parents), victim) if path != Path("/")]
     image.layer(make.tar(*(make.directory(path) for path in inside), make.symlink(place, str(victim))))
-    parts.real.Site.publish(site, image, f"validation/link-at-{place}:latest")
+    runtimes.registry_server.Site.publish(site, image, f"validation/link-at-{place}:latest")
     with pytest.raises(grpc.RpcError) as error:
         pods.run().container(image=f"{names.registry}/validation/link-at-{place}:latest", tty=tty)
     assert {path.name: path.read_text() for path in victim.iterdir()} == dict.fromkeys(("ptmx", "null", "fd", "console"), "the host's")
@@ -119,7 +117,7 @@ def test_an_image_whose_dev_is_a_link_changes_nothing_on_the_host(pods: Pods, pu
 
 
 @pytest.mark.parametrize("volume", ["/a/sys", "/a/sys/kernel", "/a/1", "/a/self/attr", "/a/self/fd", "/a/self/task", "/a/thread-self/attr/apparmor", "/b/pts", "/b/shm", "/c/fs/cgroup", "/c/kernel"])
-def test_no_volume_of_an_image_gets_into_proc_by_a_link(plain_pods: Pods, published: tuple[parts.real.Site | None, validation.Names], volume: str) -> None:
+def test_no_volume_of_an_image_gets_into_proc_by_a_link(plain_pods: Pods, published: tuple[runtimes.registry_server.Site | None, validation.Names], volume: str) -> None:
     """CVE-2019-16884 by a link and a name that the image does not have."""
     site, names = published
     if site is None:
@@ -127,7 +125,7 @@ def test_no_volume_of_an_image_gets_into_proc_by_a_link(plain_pods: Pods, publis
     image = validation.stored(site, validation.SHELL)
     image.layer(make.tar(*(make.symlink(name, target) for name, target in (("a", "/proc"), ("b", "/dev"), ("c", "/sys")))))
     image.config["config"]["Volumes"] = {volume: {}}
-    parts.real.Site.publish(site, image, f"validation/linked-volume:{volume.replace('/', '-').strip('-')}")
+    runtimes.registry_server.Site.publish(site, image, f"validation/linked-volume:{volume.replace('/', '-').strip('-')}")
     error = refused(lambda: plain_pods.run().container(image=names.tag("linked-volume", volume.replace("/", "-").strip("-"))), grpc.StatusCode.INVALID_ARGUMENT)
     assert "belongs to the kernel" in error.details()
 
@@ -321,14 +319,14 @@ os.execv("{crun}", ["{crun}", *sys.argv[1:]])
 
 
 @pytest.mark.parametrize("kind", ["pid", "ipc"])
-def test_a_container_in_the_wrong_namespace_is_not_made(subject: Subject, plain_pods: Pods, messages: parts.Messages, kind: str) -> None:
+def test_a_container_in_the_wrong_namespace_is_not_made(subject: Subject, plain_pods: Pods, messages: runtimes.Messages, kind: str) -> None:
     """Number of a process that ended, used again: the engine joined the namespace of another process. Here the engine is led astray on purpose."""
     runtime = of_nodens(subject)
-    with parts.scratch() as directory:
-        crun = "/usr/bin/crun" if parts.has_controllers() else str(parts.WITHOUT_CONTROLLERS)
+    with runtimes.scratch() as directory:
+        crun = "/usr/bin/crun" if runtimes.has_controllers() else str(runtimes.WITHOUT_CONTROLLERS)
         (directory / "astray").write_text(ASTRAY.format(kind=kind, name=kind, crun=crun))
         (directory / "astray").chmod(0o755)
-        own = parts.NodensCri(directory / "r", messages, settings={"runtimeHandlers": json.dumps([{"name": "astray", "program": str(directory / "astray")}])})
+        own = runtimes.NodensCri(directory / "r", messages, settings={"runtimeHandlers": json.dumps([{"name": "astray", "program": str(directory / "astray")}])})
         own.certificates = runtime.certificates
         client = own.start()
         made = Pods(client, subject.images.shell, directory, "cgroupfs")
@@ -369,15 +367,15 @@ exit 1
 """
 
 
-def test_an_engine_that_follows_a_link_at_dev_is_named_in_the_log(subject: Subject, messages: parts.Messages) -> None:
+def test_an_engine_that_follows_a_link_at_dev_is_named_in_the_log(subject: Subject, messages: runtimes.Messages) -> None:
     """CVE-2026-47766, found by trying and not by a version; told once at every start, from the note of an earlier one as well."""
     of_nodens(subject)
-    with parts.scratch() as directory:
-        crun = "/usr/bin/crun" if parts.has_controllers() else str(parts.WITHOUT_CONTROLLERS)
+    with runtimes.scratch() as directory:
+        crun = "/usr/bin/crun" if runtimes.has_controllers() else str(runtimes.WITHOUT_CONTROLLERS)
         for name, answer in {"follows": "touch dev/null", "stays": "test -L dev || touch dev/null"}.items():
             (directory / name).write_text(ANSWERING.format(crun=crun, answer=answer))
             (directory / name).chmod(0o755)
-        runtime = parts.NodensCri(directory / "r", messages, settings={"runtimeHandlers": json.dumps([{"name": name, "program": str(directory / name)} for name in ("follows", "stays")])})
+        runtime = runtimes.NodensCri(directory / "r", messages, settings={"runtimeHandlers": json.dumps([{"name": name, "program": str(directory / name)} for name in ("follows", "stays")])})
         note = directory / "r/run/selftest"
 
         def told(handler: str) -> int:

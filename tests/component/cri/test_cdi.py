@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pods import Pods, refused
+from nodenstest.pods import Pods, refused
 
 DIRECTORY = Path("/var/run/cdi")
 KIND = "nodens.test/thing"

@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 import pytest
 from conftest import Subject
-from pods import TIMEOUT, Container, Pods, controllers, eventually, mounted, peer_pid, refused
+from nodenstest.pods import TIMEOUT, Container, Pods, controllers, eventually, mounted, peer_pid, refused
 
 needs_memory = pytest.mark.skipif("memory" not in controllers(), reason="cgroups have no memory controller here: tools/dev test cri-guest runs it")
 

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from pods import Container, Pods, eventually
+from nodenstest.pods import Container, Pods, eventually
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import grpc
-import parts
 import pytest
-from pods import SLEEP, TIMEOUT, Pods, eventually, peer_pid
+from nodenstest import runtimes
+from nodenstest.pods import SLEEP, TIMEOUT, Pods, eventually, peer_pid
 
 CREATED, STARTED, STOPPED, DELETED = range(4)
 
@@ -113,7 +113,7 @@ def test_who_does_not_read_keeps_nobody_waiting_and_learns_the_newest(plain_pods
         containers = [pod.container(SLEEP, start=False, name=f"c{number}") for number in range(12)]
         for one in containers:
             one.remove()
-        assert parts.SANITIZED or resident(subject.socket) - before < 4 << 20
+        assert runtimes.SANITIZED or resident(subject.socket) - before < 4 << 20
         newest = {}
         for event in stream:
             newest[event.container_id] = event.container_event_type

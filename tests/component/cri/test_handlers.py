@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import parts
-import pods as pods_module
 import pytest
 from conftest import Subject
 from nodensdev.cri_client import CriClient
-from pods import SLEEP, TIMEOUT, Pod, Pods, refused
+from nodenstest import pods as pods_module
+from nodenstest import runtimes
+from nodenstest.pods import SLEEP, TIMEOUT, Pod, Pods, refused
 
 RUNC = shutil.which("runc")
 
@@ -20,7 +20,7 @@ RUNC = shutil.which("runc")
 @dataclass
 class Scene:
     pods: Pods
-    runtime: parts.NodensCri
+    runtime: runtimes.NodensCri
     calls: Path
 
     def run(self, handler: str, userns: bool = False) -> Pod:
@@ -37,18 +37,18 @@ class Scene:
 
 
 @pytest.fixture(scope="module")
-def daemon(subject: Subject, messages: parts.Messages) -> Iterator[tuple[parts.NodensCri, Path]]:
+def daemon(subject: Subject, messages: runtimes.Messages) -> Iterator[tuple[runtimes.NodensCri, Path]]:
     if subject.name != "nodens-cri" or subject.runtime is None:
         pytest.skip("handlers are configured for nodens-cri")
-    with parts.scratch() as directory:
-        crun = "/usr/bin/crun" if parts.has_controllers() else str(parts.WITHOUT_CONTROLLERS)
+    with runtimes.scratch() as directory:
+        crun = "/usr/bin/crun" if runtimes.has_controllers() else str(runtimes.WITHOUT_CONTROLLERS)
         calls = directory / "calls"
         handlers = [{"name": "noted", "program": script(directory / "noted", f'echo "$@" >>{calls}; exec {crun} "$@"')},
                     {"name": "broken", "program": script(directory / "broken", "echo this engine is broken >&2; exit 1")},
                     {"name": "nested", "program": crun, "writableCgroups": True}]
         if RUNC:
             handlers.append({"name": "runc", "engine": "runc", "program": RUNC})
-        runtime = parts.NodensCri(directory / "r", messages, settings={"runtimeHandlers": json.dumps(handlers)})
+        runtime = runtimes.NodensCri(directory / "r", messages, settings={"runtimeHandlers": json.dumps(handlers)})
         runtime.certificates = subject.runtime.certificates
         runtime.start().close()
         yield runtime, calls
@@ -62,10 +62,10 @@ def script(path: Path, text: str) -> str:
 
 
 @pytest.fixture
-def scene(daemon: tuple[parts.NodensCri, Path], subject: Subject, messages: parts.Messages) -> Iterator[Scene]:
+def scene(daemon: tuple[runtimes.NodensCri, Path], subject: Subject, messages: runtimes.Messages) -> Iterator[Scene]:
     runtime, calls = daemon
     client = CriClient(str(runtime.socket), messages)
-    with parts.scratch() as directory:
+    with runtimes.scratch() as directory:
         made = Pods(client, subject.images.shell, directory, "cgroupfs")
         try:
             yield Scene(made, runtime, calls)

@@ -3,7 +3,7 @@
 import grpc
 import pytest
 from conftest import Subject
-from pods import Container, Pods, refused
+from nodenstest.pods import Container, Pods, refused
 
 
 def image_mount(pods: Pods, image: str, inside: str = "/mnt", **more: object):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from conftest import Subject
-from pods import TIMEOUT, Pods, controllers, eventually
+from nodenstest.pods import TIMEOUT, Pods, controllers, eventually
 
 TOLERATED = {    # that no runtime is held to: the kernel or the container may have none
     "container_hugetlb_max_usage_bytes", "container_hugetlb_usage_bytes", "container_spec_cpu_quota", "container_spec_memory_reservation_limit_bytes",

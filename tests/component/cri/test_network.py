@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import parts
 import pytest
 from conftest import Subject
-from pods import TIMEOUT, Pod, Pods, eventually, refused
+from nodenstest import runtimes
+from nodenstest.pods import TIMEOUT, Pod, Pods, eventually, refused
 
 INGRESS, EGRESS = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
 LIMITED = {INGRESS: "10M", EGRESS: "10M"}    # the bandwidth plugin of Debian 13 (1.1.1) panics in a CHECK of a pod without a limit
@@ -25,7 +25,7 @@ SHAPER = {"type": "bandwidth", "capabilities": {"bandwidth": True}}
 class Scene:
     """A runtime of the same kind as the one under test, with a network that can be slowed down."""
 
-    runtime: parts.Runtime
+    runtime: runtimes.Runtime
     pods: Pods
 
     def write_network(self, **more: Any) -> None:
@@ -52,11 +52,11 @@ class Scene:
 
 
 @pytest.fixture
-def scene(subject: Subject, messages: parts.Messages) -> Iterator[Scene]:
+def scene(subject: Subject, messages: runtimes.Messages) -> Iterator[Scene]:
     if subject.runtime is None:
         pytest.skip("the network's configuration is the runtime's own: only one that this suite has started can be given another")
-    with parts.scratch() as directory:
-        runtime = parts.KINDS[subject.name](directory / "r", messages, pause=subject.images.hosted("pause:3.10.2"))
+    with runtimes.scratch() as directory:
+        runtime = runtimes.KINDS[subject.name](directory / "r", messages, pause=subject.images.hosted("pause:3.10.2"))
         runtime.certificates = subject.runtime.certificates
         client = runtime.start()
         made = Scene(runtime, Pods(client, subject.images.shell, directory, "cgroupfs", users=True))
@@ -119,7 +119,7 @@ def test_a_new_daemon_says_whether_networks_are_still_what_they_were(scene: Scen
     assert "CNI plugin 'bridge' (CHECK)" in found and "eth0" in found, found
     assert scene.verdict(plain) is None
     assert broken.status().state == scene.pods.pb.SANDBOX_READY and one.output("echo alive") == "alive"
-    program = parts.program("src/nodens")
+    program = runtimes.program("src/nodens")
     told = {pod.id: subprocess.run([program, "inspect", "--socket", str(scene.runtime.socket), pod.id], capture_output=True, text=True)
             for pod in (whole, broken, plain)}
     assert "network        as it was made" in told[whole.id].stdout and told[whole.id].returncode == 0

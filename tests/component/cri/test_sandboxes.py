@@ -8,10 +8,10 @@ import time
 import urllib.request
 
 import grpc
-import parts
 import pytest
 from conftest import Subject
-from pods import TIMEOUT, Pods, eventually, refused
+from nodenstest import runtimes
+from nodenstest.pods import TIMEOUT, Pods, eventually, refused
 
 UNKNOWN = "0" * 64
 
@@ -235,9 +235,9 @@ def test_a_server_answers_at_the_pods_address(pods: Pods) -> None:
 
 def test_a_server_answers_at_the_hosts_port(pods: Pods, subject: Subject) -> None:
     """With one's own runtime this tells whether its network has a plugin for host ports; User-mode Linux has no NAT for it."""
-    if not parts.translates():
+    if not runtimes.translates():
         pytest.skip("this kernel has no NAT: tools/dev test cri-debian runs it")
-    port = parts.free_ports()
+    port = runtimes.free_ports()
     mapping = pods.pb.PortMapping(protocol=pods.pb.TCP, container_port=80, host_port=port)
     pod = pods.run(port_mappings=[mapping])
     pod.container("mkdir /tmp/www && echo port >/tmp/www/index.html && exec httpd -f -p 80 -h /tmp/www")

@@ -5,10 +5,10 @@ import socket
 import stat
 from pathlib import Path
 
-import parts
 import pytest
 from conftest import Subject
-from pods import Pods, eventually, refused
+from nodenstest import runtimes
+from nodenstest.pods import Pods, eventually, refused
 
 SAMPLE = re.compile(r'^([a-z_]+)(\{[a-z]+="[^"]*"(?:,[a-z]+="[^"]*")*\})? ([0-9.]+)$')
 
@@ -70,7 +70,7 @@ def test_calls_pods_and_the_self_test_are_counted(pods: Pods, metrics: Path) -> 
     assert grew('nodens_cri_containers{state="running"}') == 1
     assert after['nodens_cri_selftest{handler="crun",feature="engine"}'] == 1
     assert after['nodens_cri_selftest{handler="crun",feature="userNamespaces"}'] == 1
-    assert 1 << 20 < after["process_resident_memory_bytes"] and (parts.SANITIZED or after["process_resident_memory_bytes"] < 64 << 20)
+    assert 1 << 20 < after["process_resident_memory_bytes"] and (runtimes.SANITIZED or after["process_resident_memory_bytes"] < 64 << 20)
 
 
 def test_pulls_are_counted(plain_pods: Pods, metrics: Path, subject: Subject) -> None:

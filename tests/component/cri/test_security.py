@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import validation
 from conftest import Subject
-from pods import Container, Pods, eventually, refused
+from nodenstest import validation
+from nodenstest.pods import Container, Pods, eventually, refused
 
 ALL_GROUPS = "1000 1234 50000"
 

@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 
 import grpc
 import pytest
-import validation
 from conftest import Subject
-from pods import TIMEOUT, Container, Pod, Pods, eventually, peer_pid, refused
-from spdy import PING, Refused, Streams, Tunnels, knock, upgrade
-from websocket import ERROR, RESIZE, STDERR, STDIN, STDOUT, Channels
-from websocket import PING as WEBSOCKET_PING
+from nodenstest import validation
+from nodenstest.pods import TIMEOUT, Container, Pod, Pods, eventually, peer_pid, refused
+from nodenstest.spdy import PING, Refused, Streams, Tunnels, knock, upgrade
+from nodenstest.websocket import ERROR, RESIZE, STDERR, STDIN, STDOUT, Channels
+from nodenstest.websocket import PING as WEBSOCKET_PING
 
 MIB = 1 << 20
 RESIZED = "while stty size >/dev/null 2>&1 && [ \"$(stty size)\" != '37 101' ]; do sleep 0.1; done"     # waits, where there is an stty

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import images as make
-import parts
 import pytest
-import tree
+from nodenstest import images as make
+from nodenstest import runtimes, tree
 
 OWN = ["nodens/layers:gzip", "nodens/layers:zstd", "nodens/layers:none", "nodens/deep:60", "nodens/ids:1", "nodens/high-ids:1", "nodens/multi:1",
        "nodens/bulk:64m", "e2e-test-images/agnhost:2.63.0", "e2e-test-images/busybox:1.37.0-1"]
@@ -52,13 +51,13 @@ def hard_cases() -> make.Image:
 class Pair:
     """Both runtimes, each with a store of its own."""
 
-    ours: parts.NodensCri
-    theirs: parts.Containerd
-    site: parts.real.Site
+    ours: runtimes.NodensCri
+    theirs: runtimes.Containerd
+    site: runtimes.registry_server.Site
 
     def __post_init__(self) -> None:
         for runtime in (self.ours, self.theirs):
-            parts.trust(self.site, runtime.certificates)
+            runtimes.trust(self.site, runtime.certificates)
         self.our_client, self.their_client = self.ours.start(), self.theirs.start()
 
     def layers(self, name: str) -> list[Path]:
@@ -83,9 +82,9 @@ class Pair:
 
 
 @pytest.fixture(scope="module")
-def pair(messages: parts.Messages) -> Iterator[Pair]:
-    with parts.registry() as site, parts.scratch() as directory:
-        made = Pair(parts.NodensCri(directory / "n", messages), parts.Containerd(directory / "c", messages), site)
+def pair(messages: runtimes.Messages) -> Iterator[Pair]:
+    with runtimes.registry() as site, runtimes.scratch() as directory:
+        made = Pair(runtimes.NodensCri(directory / "n", messages), runtimes.Containerd(directory / "c", messages), site)
         yield made
         made.ours.stop()
         made.theirs.stop()
@@ -116,15 +115,15 @@ def test_the_tree_of_hard_cases_equals_containerds(pair: Pair, tmp_path: Path) -
 MOVED = ("e2e-test-images/busybox:1.37.0-1", "nodens/multi:1", "nodens/ids:1")
 
 
-def test_images_that_ctr_exports_are_imported(pair: Pair, tmp_path: Path, messages: parts.Messages) -> None:
+def test_images_that_ctr_exports_are_imported(pair: Pair, tmp_path: Path, messages: runtimes.Messages) -> None:
     """As docs/from-containerd.md has it: one archive of all names, without the registry."""
     names = [f"{pair.site.name}/{name}" for name in MOVED]
-    with parts.scratch() as directory:
-        theirs, ours = parts.Containerd(directory / "c", messages), parts.NodensCri(directory / "n", messages)
-        parts.trust(pair.site, theirs.certificates)
+    with runtimes.scratch() as directory:
+        theirs, ours = runtimes.Containerd(directory / "c", messages), runtimes.NodensCri(directory / "n", messages)
+        runtimes.trust(pair.site, theirs.certificates)
         ids = export(theirs, names, tmp_path / "images.tar")
         client = ours.start()
-        done = subprocess.run([str(parts.program("src/nodens")), "import", "--socket", str(ours.socket), str(tmp_path / "images.tar")],
+        done = subprocess.run([str(runtimes.program("src/nodens")), "import", "--socket", str(ours.socket), str(tmp_path / "images.tar")],
                               capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         for name in names:
@@ -138,7 +137,7 @@ def image_of(client: Any, name: str) -> Any:
     return client.images.ImageStatus(client.pb.ImageStatusRequest(image=client.pb.ImageSpec(image=name)), timeout=30).image
 
 
-def export(runtime: parts.Containerd, names: list[str], archive: Path) -> dict[str, str]:
+def export(runtime: runtimes.Containerd, names: list[str], archive: Path) -> dict[str, str]:
     """Everything that containerd has, in one archive; the IDs by name."""
     client = runtime.start()
     for name in names:

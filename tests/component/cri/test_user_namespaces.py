@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Subject
-from pods import Container, Pods, eventually, mounted, refused
+from nodenstest.pods import Container, Pods, eventually, mounted, refused
 
 
 @pytest.fixture

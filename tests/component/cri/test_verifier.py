@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
-import parts
 import pytest
 from conftest import Subject
 from nodensdev.cri_client import CriClient
+from nodenstest import runtimes
 
 
 @dataclass
@@ -34,11 +34,11 @@ class Scene:
 
 
 @pytest.fixture(scope="module")
-def scene(subject: Subject, messages: parts.Messages) -> Iterator[Scene]:
+def scene(subject: Subject, messages: runtimes.Messages) -> Iterator[Scene]:
     if subject.name != "nodens-cri" or subject.runtime is None:
         pytest.skip("this is nodens-cri's configuration")
-    with parts.scratch() as directory:
-        runtime = parts.NodensCri(directory / "r", messages, settings={"imageVerifier": directory / "verifier"})
+    with runtimes.scratch() as directory:
+        runtime = runtimes.NodensCri(directory / "r", messages, settings={"imageVerifier": directory / "verifier"})
         runtime.certificates = subject.runtime.certificates
         client = runtime.start()
         yield Scene(client, directory / "verifier", subject.images.shell)

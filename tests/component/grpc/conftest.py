@@ -8,8 +8,9 @@ from pathlib import Path
 
 import grpc
 import pytest
+from nodensdev.project import TOP
 
-BUILD = Path(__file__).parents[3] / "build" / os.environ.get("NODENS_VARIANT", "gcc")
+BUILD = TOP / "build" / os.environ.get("NODENS_VARIANT", "gcc")
 LIMIT = 64 << 20
 PATIENCE = 60      # seconds: what takes longer does not work, on a loaded machine either
 

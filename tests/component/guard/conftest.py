@@ -5,7 +5,6 @@ import dataclasses
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,13 +13,11 @@ from typing import Any
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(TOP / "tools"))
-
-from nodensdev import cluster  # noqa: E402
-from nodensdev.cluster.controlplane import STATE  # noqa: E402
-from nodensdev.cluster.options import Webhook  # noqa: E402
-from nodensdev.env import chroot  # noqa: E402
+from nodensdev import cluster
+from nodensdev.cluster.controlplane import STATE
+from nodensdev.cluster.options import Webhook
+from nodensdev.env import chroot
+from nodensdev.project import TOP
 
 BUILD = f"/nodens/build/{os.environ.get('NODENS_VARIANT', 'gcc')}"
 SANITIZED = BUILD.endswith("/asan")     # what memory is taken says little then
@@ -33,9 +30,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "gate: part of the short form that CI runs; `tools/dev test guard-node-short`")
     config.addinivalue_line("markers", "node: needs a node; `tools/dev test guard-node`")
     config.addinivalue_line("markers", "slow: takes more than a minute; not in `tools/dev test guard-asan`, which CI runs")
-    config.addinivalue_line("markers", "nightly: bounds on speed, which a loaded machine breaks; left out unless -m names it")
-    if "nightly" not in config.option.markexpr:
-        config.option.markexpr = f"({config.option.markexpr}) and not nightly" if config.option.markexpr else "not nightly"
 
 
 @dataclass

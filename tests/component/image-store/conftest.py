@@ -2,16 +2,13 @@
 """nodens-cri with a store of its own and a registry that can be slow: what becomes of the store when something is killed or the disk is full."""
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "cri")]
-
-import parts   # noqa: E402
-import world   # noqa: E402
+import world
+from nodenstest import runtimes
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,24 +22,24 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def messages() -> parts.Messages:
-    return parts.messages()
+def messages() -> runtimes.Messages:
+    return runtimes.messages()
 
 
 @pytest.fixture(scope="session")
-def site() -> Iterator[parts.real.Site]:
-    with parts.registry(images=False) as made:
+def site() -> Iterator[runtimes.registry_server.Site]:
+    with runtimes.registry(images=False) as made:
         yield made
 
 
 @pytest.fixture(scope="session")
-def known(site: parts.real.Site, messages: parts.Messages) -> Iterator[world.Known]:
+def known(site: runtimes.registry_server.Site, messages: runtimes.Messages) -> Iterator[world.Known]:
     """The images, and how they look when nothing disturbs their pull."""
-    with parts.scratch() as directory:
+    with runtimes.scratch() as directory:
         yield world.learn(site, directory, messages)
 
 
 @pytest.fixture
 def directory() -> Iterator[Path]:
-    with parts.scratch() as made:
+    with runtimes.scratch() as made:
         yield made

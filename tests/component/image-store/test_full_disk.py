@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
-import parts
 import pytest
 import world
+from nodenstest import runtimes
 
 STEPS_KIB = [100, 300, 500, 700, 900, 1100, 1300, 1500, 2000, 4000]
 STEPS_INODES = [5, 10, 15, 20, 40, 60, 90, 120, 150, 300]
@@ -33,13 +33,13 @@ def try_pull(client: object, name: str) -> grpc.RpcError | None:
 
 
 @pytest.mark.parametrize("kind", ["bytes", "inodes"])
-def test_a_full_disk_is_a_clean_error_and_no_more(site: parts.real.Site, known: world.Known, directory: Path, messages: parts.Messages, kind: str) -> None:
+def test_a_full_disk_is_a_clean_error_and_no_more(site: runtimes.registry_server.Site, known: world.Known, directory: Path, messages: runtimes.Messages, kind: str) -> None:
     name, codes, pulled = known.names[3], [], 0
     for step in STEPS_KIB if kind == "bytes" else STEPS_INODES:
         small = f"size={step}k" if kind == "bytes" else f"nr_inodes={step},size=100m"
         with disk(directory / f"disk{step}", small) as place:
-            runtime = parts.NodensCri(directory / f"r{step}", messages, store=place / "images")
-            parts.trust(site, runtime.certificates)
+            runtime = runtimes.NodensCri(directory / f"r{step}", messages, store=place / "images")
+            runtimes.trust(site, runtime.certificates)
             try:
                 client = runtime.start()
             except AssertionError:
@@ -64,10 +64,10 @@ def test_a_full_disk_is_a_clean_error_and_no_more(site: parts.real.Site, known: 
     assert set(codes) == {grpc.StatusCode.RESOURCE_EXHAUSTED}, codes
 
 
-def test_an_image_can_be_removed_from_a_full_disk(site: parts.real.Site, known: world.Known, directory: Path, messages: parts.Messages) -> None:
+def test_an_image_can_be_removed_from_a_full_disk(site: runtimes.registry_server.Site, known: world.Known, directory: Path, messages: runtimes.Messages) -> None:
     with disk(directory / "disk", "size=20m") as place:
-        runtime = parts.NodensCri(directory / "r", messages, store=place / "images")
-        parts.trust(site, runtime.certificates)
+        runtime = runtimes.NodensCri(directory / "r", messages, store=place / "images")
+        runtimes.trust(site, runtime.certificates)
         client = runtime.start()
         client.pull(known.names[0])
         (place / "ballast").touch()

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import parts
 import pytest
 import world
+from nodenstest import runtimes
 
 SPAN = 1.5          # seconds, of which a random part passes before the kill
 ALL_AGAIN = 20      # rounds after which everything is pulled once more
@@ -89,13 +89,13 @@ def no_helper_is_left(seconds: float = 10) -> None:
         time.sleep(0.02)
 
 
-def test_the_store_is_consistent_after_any_kill(site: parts.real.Site, known: world.Known, directory: Path, messages: parts.Messages,
+def test_the_store_is_consistent_after_any_kill(site: runtimes.registry_server.Site, known: world.Known, directory: Path, messages: runtimes.Messages,
                                                 request: pytest.FixtureRequest) -> None:
     seed = request.config.getoption("--seed") or random.randrange(1 << 32)
     dice, wanted, kills = random.Random(seed), request.config.getoption("--kills"), {"nodens-cri": 0, "helpers": 0}
     print(f"--seed {seed}")
-    runtime = parts.NodensCri(directory / "r", messages)
-    parts.trust(site, runtime.certificates)
+    runtime = runtimes.NodensCri(directory / "r", messages)
+    runtimes.trust(site, runtime.certificates)
     there: set[str] = set()
     rounds = 0
     while sum(kills.values()) < wanted:

@@ -7,26 +7,26 @@ import time
 from pathlib import Path
 
 import grpc
-import images as make
-import parts
 import pytest
+from nodenstest import images as make
+from nodenstest import runtimes
 from wire import Wire
 
 SIZE = 24 << 20
 
 
 @pytest.fixture(scope="module")
-def large(site: parts.real.Site) -> str:
+def large(site: runtimes.registry_server.Site) -> str:
     """One layer that does not compress."""
     data = make.tar(make.entry("random", random.Random(1).randbytes(SIZE)))
     return site.publish(make.Image().layer(data, "none"), "store/large:1")
 
 
 @pytest.mark.parametrize("victim", ["nodens-cri", "deadline"])
-def test_a_pull_that_was_cut_off_is_resumed(site: parts.real.Site, large: str, directory: Path, messages: parts.Messages, victim: str) -> None:
-    runtime = parts.NodensCri(directory / "r", messages)
+def test_a_pull_that_was_cut_off_is_resumed(site: runtimes.registry_server.Site, large: str, directory: Path, messages: runtimes.Messages, victim: str) -> None:
+    runtime = runtimes.NodensCri(directory / "r", messages)
     with Wire(site.port, rate=4 << 20) as wire:
-        parts.trust(site, runtime.certificates, f"https://{parts.real.testbed.HOST}:{wire.port}")
+        runtimes.trust(site, runtime.certificates, f"https://{runtimes.registry_server.testbed.HOST}:{wire.port}")
         client = runtime.start()
 
         def pull() -> None:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import images as make
-import parts
-import tree
+from nodenstest import images as make
+from nodenstest import runtimes, tree
 
 COUNT, SHARED = 6, 3
 
@@ -48,9 +47,9 @@ def chains_of(client: Any, name: str) -> list[str]:
     return [chain.removeprefix("sha256:") for chain in json.loads(answer.info["info"])["layers"]]
 
 
-def learn(site: parts.real.Site, directory: Path, messages: parts.Messages) -> Known:
-    runtime = parts.NodensCri(directory / "calm", messages)
-    parts.trust(site, runtime.certificates)
+def learn(site: runtimes.registry_server.Site, directory: Path, messages: runtimes.Messages) -> Known:
+    runtime = runtimes.NodensCri(directory / "calm", messages)
+    runtimes.trust(site, runtime.certificates)
     client = runtime.start()
     known = Known()
     for number in range(COUNT):

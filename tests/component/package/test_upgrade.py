@@ -4,13 +4,12 @@ import json
 import subprocess
 from pathlib import Path
 
-import parts
-import pods as pods_module
-import validation
 from nodensdev.cri_client import CriClient
-from pods import Pods, eventually
+from nodenstest import pods as pods_module
+from nodenstest import runtimes, validation
+from nodenstest.pods import Pods, eventually
 
-PACKAGES = parts.TOP / "packages"
+PACKAGES = runtimes.TOP / "packages"
 SOCKET = "/run/nodens/cri.sock"
 
 
@@ -28,14 +27,14 @@ def version_of(package: str) -> str:
     return run("dpkg-query", "-W", "-f", "${Version}", package)
 
 
-def test_a_package_is_installed_upgraded_with_pods_alive_and_removed(site: parts.real.Site, tmp_path: Path) -> None:
+def test_a_package_is_installed_upgraded_with_pods_alive_and_removed(site: runtimes.registry_server.Site, tmp_path: Path) -> None:
     old, new = sorted({path.name.split("_")[1] for path in PACKAGES.glob("nodens-cri_*.deb")})
     install(old)
     assert run("systemctl", "is-active", "nodens-cri").strip() == "active" and version_of("nodens-cri") == old
-    parts.trust(site, Path("/etc/nodens/certs.d"))
+    runtimes.trust(site, Path("/etc/nodens/certs.d"))
     Path("/etc/cni/net.d").mkdir(parents=True, exist_ok=True)
-    Path("/etc/cni/net.d/10-test.conflist").write_text(json.dumps(parts.pod_network(tmp_path / "addresses")))
-    client = CriClient(SOCKET, parts.messages())
+    Path("/etc/cni/net.d/10-test.conflist").write_text(json.dumps(runtimes.pod_network(tmp_path / "addresses")))
+    client = CriClient(SOCKET, runtimes.messages())
     eventually(client.network_ready, 30, "a network")
 
     world = Pods(client, f"{site.name}/{validation.SHELL}", tmp_path, "systemd")

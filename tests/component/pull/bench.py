@@ -18,11 +18,8 @@ import zlib
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import helper            # noqa: E402
-import images as make    # noqa: E402
-import real              # noqa: E402
+from nodenstest import images as make
+from nodenstest import puller, registry_server
 
 TREE = Path("/usr")     # what images are made of: programs, libraries, documentation
 
@@ -101,10 +98,10 @@ def processor_seconds(pid: int) -> float:
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
-def pull_ours(site: real.Site, reference: str, directory: Path) -> tuple[float, float, int, int]:
-    store = helper.Store(directory / "ours")
+def pull_ours(site: registry_server.Site, reference: str, directory: Path) -> tuple[float, float, int, int]:
+    store = puller.Store(directory / "ours")
     site.trust(store)
-    running = helper.Running(store, store.staging(), helper.request(reference, store))
+    running = puller.Running(store, store.staging(), puller.request(reference, store))
     memory = Memory(*running.sessions())
     before = processor_seconds(os.getpid()) - own_seconds()
     result = running.finish(600)
@@ -124,23 +121,23 @@ def own_seconds() -> float:
 class Containerd:
     """A containerd of its own, for pulls only."""
 
-    def __init__(self, site: real.Site, directory: Path) -> None:
+    def __init__(self, site: registry_server.Site, directory: Path) -> None:
         self.site, self.directory = site, directory
-        self.hosts = directory / "certs.d" / f"{real.testbed.HOST}_{site.port}_"
+        self.hosts = directory / "certs.d" / f"{registry_server.testbed.HOST}_{site.port}_"
         self.hosts.mkdir(parents=True)
         (self.hosts / "hosts.toml").write_text(f'server = "https://{site.name}"\n[host."https://{site.name}"]\n  ca = "{site.authority}"\n')
         self.socket = directory / "containerd.sock"
         (directory / "config.toml").write_text(f'version = 3\nroot = "{directory}/root"\nstate = "{directory}/state"\n'
                                                f'disabled_plugins = ["io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri"]\n'
                                                f'[grpc]\n  address = "{self.socket}"\n[ttrpc]\n  address = "{self.socket}.ttrpc"\n')
-        self.process = subprocess.Popen([str(real.program("containerd", "containerd")), "--config", str(directory / "config.toml")],
+        self.process = subprocess.Popen([str(registry_server.program("containerd", "containerd")), "--config", str(directory / "config.toml")],
                                         stdout=open(directory / "log", "wb"), stderr=subprocess.STDOUT)
         deadline = time.monotonic() + 20
         while not self.socket.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
 
     def ctr(self, *arguments: str) -> None:
-        done = subprocess.run([str(real.program("containerd", "ctr")), "-a", str(self.socket), *arguments], capture_output=True, text=True)
+        done = subprocess.run([str(registry_server.program("containerd", "ctr")), "-a", str(self.socket), *arguments], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr + (self.directory / "log").read_text()[-2000:]
 
     def pull(self, reference: str) -> tuple[float, float]:
@@ -164,7 +161,7 @@ def main() -> int:
     parser.add_argument("--small", action="store_true", help="many small files")
     args = parser.parse_args()
     image = build_image(args.layers, args.mebibytes, args.small)
-    with real.serving("none") as site, helper.scratch() as directory:
+    with registry_server.serving("none") as site, puller.scratch() as directory:
         reference = site.publish(image, "bench/image:1")
         (directory / "containerd").mkdir()
         theirs = Containerd(site, directory / "containerd")

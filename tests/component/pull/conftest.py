@@ -2,22 +2,14 @@
 """Fixtures. The tests want root, in the Debian 13 root: `tools/dev shell -- python3 -m pytest tests/component/pull`."""
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import fake    # noqa: E402
-import helper  # noqa: E402
+from nodenstest import fake_registry, puller
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "nightly: bounds on speed, which a loaded machine breaks; left out unless -m names it")
-    if "nightly" not in config.option.markexpr:
-        config.option.markexpr = f"({config.option.markexpr}) and not nightly" if config.option.markexpr else "not nightly"
     if os.geteuid() == 0:
         os.unshare(os.CLONE_NEWNET)     # the registries' ports are ours alone
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
@@ -30,12 +22,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def store() -> Iterator[helper.Store]:
-    with helper.scratch() as path:
-        yield helper.Store(path / "store")
+def store() -> Iterator[puller.Store]:
+    with puller.scratch() as path:
+        yield puller.Store(path / "store")
 
 
 @pytest.fixture
-def registry() -> Iterator[fake.Registry]:
-    with fake.Registry() as made:
+def registry() -> Iterator[fake_registry.Registry]:
+    with fake_registry.Registry() as made:
         yield made

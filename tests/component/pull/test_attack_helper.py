@@ -12,17 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fake
-import helper
 import pytest
-from images import Image, directory, entry, tar
+from nodenstest import fake_registry, puller, runtimes
+from nodenstest.images import Image, directory, entry, tar
 
 HERE = Path(__file__).parent
-for place in ("tests/component/cri", "tools"):
-    sys.path.insert(0, str(HERE.parents[2] / place))
-
-import parts    # noqa: E402
-
 HONEST = tar(directory("etc"), entry("etc/passwd", b"root:x:0:0:the real one:/root:/bin/sh\n"))
 ALWAYS = {"fork", "unshare", "mount", "open_tree", "chroot", "ptrace", "process_vm_readv", "kill", "kill all", "execve", "io_uring", "bpf", "keyctl", "userfaultfd",
           "open_by_handle_at", "unix socket", "pair of datagram sockets"}
@@ -32,7 +26,7 @@ def sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def attempts(result: helper.Result) -> dict[str, str]:
+def attempts(result: puller.Result) -> dict[str, str]:
     """What was tried, with the error that it met; "worked" where it met none."""
     found = dict(re.findall(r"^attempt: (.*): (\w+)$", result.errors, re.MULTILINE))
     assert ALWAYS <= set(found), result.explain()
@@ -45,7 +39,7 @@ def picture(root: Path) -> dict[Path, tuple[int, ...]]:
 
 
 def evil(role: str) -> str:
-    return str(helper.BUILD / f"tests/component/pull/evil-{role}")
+    return str(puller.BUILD / f"tests/component/pull/evil-{role}")
 
 
 def landlock() -> int:
@@ -56,76 +50,76 @@ def landlock() -> int:
 # ---- in their jails
 
 
-def test_code_in_the_fetcher_reaches_no_tree_and_no_other_process(store: helper.Store, registry: fake.Registry) -> None:
+def test_code_in_the_fetcher_reaches_no_tree_and_no_other_process(store: puller.Store, registry: fake_registry.Registry) -> None:
     """Code in the fetcher's cell tries to open trees, to fork, to make unix sockets and to get at the kernel."""
-    result, staging = helper.run(store, helper.request(registry.serve(Image().layer(HONEST)), store), program=evil("fetcher"))
+    result, staging = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), program=evil("fetcher"))
     found = attempts(result)
     assert result.error["message"] == "the attack is over"
     for what in ("unpack", "layers", "work beside blobs", "proc"):
         assert found[what] in ("ENOENT", "EACCES"), (what, found[what])
     assert found["make a directory beside blobs"] == "EPERM" and found["the channel to another socket"] != "worked"
-    assert not list(helper.trees(staging).iterdir())
+    assert not list(puller.trees(staging).iterdir())
 
 
 @pytest.mark.skipif(landlock() < 4, reason="this kernel's Landlock, if any, knows no ports")
-def test_landlock_stands_around_the_fetcher(store: helper.Store, registry: fake.Registry) -> None:
+def test_landlock_stands_around_the_fetcher(store: puller.Store, registry: fake_registry.Registry) -> None:
     """Code in the fetcher's cell tries to listen on a port, which its system calls alone would allow."""
-    result, _ = helper.run(store, helper.request(registry.serve(Image().layer(HONEST)), store), program=evil("fetcher"))
+    result, _ = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), program=evil("fetcher"))
     assert attempts(result)["bind"] == "EACCES"
 
 
-def test_code_in_the_fetcher_can_leave_nothing_but_files(store: helper.Store, registry: fake.Registry) -> None:
+def test_code_in_the_fetcher_can_leave_nothing_but_files(store: puller.Store, registry: fake_registry.Registry) -> None:
     """Code in the fetcher's cell leaves links, directories and files of the future where a later pull or the daemon would meet them."""
-    result, staging = helper.run(store, helper.request(registry.serve(Image().layer(HONEST)), store), program=evil("fetcher"))
+    result, staging = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), program=evil("fetcher"))
     found = attempts(result)
     for what in ("symlink in partial", "symlink in blobs", "directory in partial", "hard link in partial", "rename in partial", "time of partial", "FIFO in partial"):
         assert found[what] == "EPERM", (what, found[what])
     assert not list(store.partial.iterdir()) and not list((staging / "blobs").iterdir())
 
 
-def test_code_in_the_archives_reader_has_its_own_tree_only(store: helper.Store, registry: fake.Registry) -> None:
+def test_code_in_the_archives_reader_has_its_own_tree_only(store: puller.Store, registry: fake_registry.Registry) -> None:
     """The archive's reader tries to leave its tree, to start processes, and to have another stream's digest believed."""
-    result, staging = helper.run(store, helper.request(registry.serve(Image().layer(HONEST)), store), unpacker=evil("tar"))
+    result, staging = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), unpacker=evil("tar"))
     found = attempts(result)
     assert {found[way] for way in ("/unpack", "/layers", "/../unpack/layers", "../../../layers", "/proc/self/fd/4", "/empty")} == {"ENOENT"}, found
     assert found["parent of the root"] == "EXDEV" and found["block device"] == "EPERM" and "another descriptor" not in found
     assert found["forged report"] == "worked"       # and is not believed: the layer is called what the other process hashed
     assert [layer["diffId"] for layer in result.unpacked] == ["sha256:" + sha(HONEST)] and result.done
-    assert [path.name for path in helper.trees(staging).iterdir()] == [sha(HONEST)]
+    assert [path.name for path in puller.trees(staging).iterdir()] == [sha(HONEST)]
 
 
-def test_code_in_the_archives_reader_cannot_change_a_finished_layer(store: helper.Store, registry: fake.Registry) -> None:
+def test_code_in_the_archives_reader_cannot_change_a_finished_layer(store: puller.Store, registry: fake_registry.Registry) -> None:
     """The reader of the second layer's archive tries to get at the first layer, of this pull and of the store."""
-    done, first = helper.run(store, helper.request(registry.serve(Image().layer(HONEST)), store))
+    done, first = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store))
     store.commit(first)
     before = picture(store.layers)
     second = registry.serve(Image().layer(HONEST).layer(tar(entry("etc/more", b"y"))), tag="2")
-    result, staging = helper.run(store, helper.request(second, store), unpacker=evil("tar"))
+    result, staging = puller.run(store, puller.request(second, store), unpacker=evil("tar"))
     assert done.done and result.done and attempts(result)
     assert picture(store.layers) == before
-    assert len(list(helper.trees(staging).iterdir())) == 1
+    assert len(list(puller.trees(staging).iterdir())) == 1
 
 
-def test_code_that_settles_a_layer_cannot_change_the_layers_below(store: helper.Store, registry: fake.Registry) -> None:
+def test_code_that_settles_a_layer_cannot_change_the_layers_below(store: puller.Store, registry: fake_registry.Registry) -> None:
     """A settling process tries to write, link, move and remount the layer below, which it can read."""
     image = Image().layer(HONEST).layer(tar(entry("etc/more", b"y")))       # etc is implied: there is something to finalize
-    result, staging = helper.run(store, helper.request(registry.serve(image), store), unpacker=evil("finalize"))
+    result, staging = puller.run(store, puller.request(registry.serve(image), store), unpacker=evil("finalize"))
     found = attempts(result)
     assert found["layer below seen"] == "worked" and found["parent of a layer below"] == found["parent of the root"] == "EXDEV"
     tried = {what: error for what, error in found.items() if what.endswith(" below") or what.startswith(("hard link", "move"))}
     tried.pop("parent of a layer below")
     assert len(tried) == 12 and set(tried.values()) <= {"EROFS", "EXDEV", "EPERM", "ENOENT"}, tried
-    below = helper.trees(staging) / sha(HONEST) / "fs"
+    below = puller.trees(staging) / sha(HONEST) / "fs"
     assert (below / "etc/passwd").read_bytes().startswith(b"root:x:0:0:the real one") and sorted(os.listdir(below)) == ["etc"]
 
 
-def test_a_decompressor_cannot_choose_a_diff_id(store: helper.Store, registry: fake.Registry) -> None:
+def test_a_decompressor_cannot_choose_a_diff_id(store: puller.Store, registry: fake_registry.Registry) -> None:
     """A decompressor hands on an archive of its own choice, and reports a digest for it."""
-    result, staging = helper.run(store, helper.request(registry.serve(Image().layer(HONEST)), store), unpacker=evil("decompress"))
+    result, staging = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), unpacker=evil("decompress"))
     found = attempts(result)
     assert found["open"] == found["openat"] == "EPERM"
     assert f"a layer unpacks to sha256:{sha(bytes(1024))}, the image's config says sha256:{sha(HONEST)}" in result.error["message"]
-    assert not list(helper.trees(staging).iterdir()) and not result.unpacked
+    assert not list(puller.trees(staging).iterdir()) and not result.unpacked
 
 
 # ---- under a daemon
@@ -135,7 +129,7 @@ class Node:
     """A nodens-cri whose helpers are replaced, and go back to being the real ones."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory, self.runtime = directory, parts.NodensCri(directory / "node", parts.messages())
+        self.directory, self.runtime = directory, runtimes.NodensCri(directory / "node", runtimes.messages())
         self.client: Any = None
 
     def start(self, plan: dict[str, object], **programs: str) -> None:
@@ -156,7 +150,7 @@ class Node:
     def layers(self) -> list[str]:
         return sorted(path.name for path in (self.directory / "node/images/layers").iterdir())
 
-    def honest(self, registry: fake.Registry) -> Path:
+    def honest(self, registry: fake_registry.Registry) -> Path:
         """Pulls the honest image with the real programs; its layer's tree."""
         self.runtime.stop()
         self.runtime.settings = {}
@@ -166,8 +160,8 @@ class Node:
 
 @pytest.fixture
 def node() -> Iterator[Node]:
-    parts.make_state_writable()
-    with parts.scratch() as directory:
+    runtimes.make_state_writable()
+    with runtimes.scratch() as directory:
         (directory / "node").mkdir(exist_ok=True)
         made = Node(directory)
         try:
@@ -192,7 +186,7 @@ TRICKS = {
 
 
 @pytest.mark.parametrize("trick", TRICKS)
-def test_a_fetcher_that_was_taken_over_cannot_place_a_tree(node: Node, registry: fake.Registry, trick: str) -> None:
+def test_a_fetcher_that_was_taken_over_cannot_place_a_tree(node: Node, registry: fake_registry.Registry, trick: str) -> None:
     """A fetcher that was taken over plants trees, forges the unpacker's words, exchanges archives, skips the sync or sends nonsense."""
     node.start({"victim": sha(HONEST), "archive": HONEST.hex()}, fetchHelper="evil_fetcher.py")
     assert TRICKS[trick] in node.refusal(f"evil.example/{trick}:1")

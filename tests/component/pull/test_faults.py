@@ -12,13 +12,12 @@ import stat
 import tarfile
 from pathlib import Path
 
-import fake
-import helper
-import images as make
 import pytest
-from images import Image, directory, entry, hardlink, symlink, tar
+from nodenstest import fake_registry, puller
+from nodenstest import images as make
+from nodenstest.images import Image, directory, entry, hardlink, symlink, tar
 
-# The argument of helper.Running that names the program, and the faulty one.
+# The argument of puller.Running that names the program, and the faulty one.
 PROGRAMS = {"program": "tests/component/pull/faulty-fetch", "unpacker": "tests/component/pull/faulty-unpack"}
 FULL, BROKEN, DENIED = errno.ENOSPC, errno.EIO, errno.EPERM
 # Each call that a pull makes, with an errno that it may give. A call that is not made at all fails the test.
@@ -46,7 +45,7 @@ def image() -> Image:
 def tree(staging: Path) -> dict[str, tuple[object, ...]]:
     """Everything about the unpacked layers that a container could see."""
     found: dict[str, tuple[object, ...]] = {}
-    for path in sorted(helper.trees(staging).rglob("*")):
+    for path in sorted(puller.trees(staging).rglob("*")):
         at = path.lstat()
         content = hashlib.sha256(path.read_bytes()).hexdigest() if stat.S_ISREG(at.st_mode) else ""
         if stat.S_ISLNK(at.st_mode):
@@ -61,10 +60,10 @@ def tree(staging: Path) -> dict[str, tuple[object, ...]]:
 class Trial:
     """One image on a registry, what it looks like unpacked, and pulls of it that meet a fault."""
 
-    def __init__(self, store: helper.Store, registry: fake.Registry) -> None:
+    def __init__(self, store: puller.Store, registry: fake_registry.Registry) -> None:
         self.store = store
         self.reference = registry.serve(image())
-        result, staging = helper.pull(store, self.reference)
+        result, staging = puller.pull(store, self.reference)
         assert result.done
         self.wanted = tree(staging)
         self.told = self.silent = 0
@@ -72,16 +71,16 @@ class Trial:
     def strike(self, which: str, call: str, nth: int, number: int, *more: str) -> bool:
         """False when the pull ended without meeting the fault."""
         staging = self.store.staging()
-        running = helper.Running(self.store, staging, helper.request(self.reference, self.store), **{which: str(helper.BUILD / PROGRAMS[which])},
+        running = puller.Running(self.store, staging, puller.request(self.reference, self.store), **{which: str(puller.BUILD / PROGRAMS[which])},
                                  env={"FAULT": " ".join([call, str(nth), str(number), *more])})
         result = running.finish()
         met = "fault met" in result.errors
         self.judge(result, staging, met, f"{call} number {nth} fails with {os.strerror(number)}", os.strerror(number))
-        assert not helper.left_running(*running.sessions()), "processes are left behind"
+        assert not puller.left_running(*running.sessions()), "processes are left behind"
         assert (self.store.root / "canary").read_text() == "untouched" and not list(self.store.layers.iterdir())
         return met
 
-    def judge(self, result: helper.Result, staging: Path, met: bool, what: str, reason: str) -> None:
+    def judge(self, result: puller.Result, staging: Path, met: bool, what: str, reason: str) -> None:
         last = result.events[-1] if result.events else {"event": "nothing"}
         assert result.code in (0, 1), f"{what}: {result.explain()}"
         if result.code == 0 and last["event"] == "done":
@@ -96,7 +95,7 @@ class Trial:
 
 
 @pytest.fixture
-def trial(store: helper.Store, registry: fake.Registry) -> Trial:
+def trial(store: puller.Store, registry: fake_registry.Registry) -> Trial:
     return Trial(store, registry)
 
 
@@ -111,7 +110,7 @@ def test_a_call_that_fails(trial: Trial, call: str) -> None:
         calls += nth - 1
     assert calls > 0, f"a pull does not call {call} at all"
     print(f"{call}: {calls} calls failed, {trial.told} pulls with them, {trial.silent} went on")
-    result, staging = helper.pull(trial.store, trial.reference)
+    result, staging = puller.pull(trial.store, trial.reference)
     assert result.done and tree(staging) == trial.wanted, "the next pull is not whole"
 
 
@@ -124,7 +123,7 @@ def test_a_disk_that_is_full_from_some_call_on(trial: Trial, call: str) -> None:
             nth += 1
         calls += nth - 1
     assert calls > 0
-    result, staging = helper.pull(trial.store, trial.reference)
+    result, staging = puller.pull(trial.store, trial.reference)
     assert result.done and tree(staging) == trial.wanted, "the pull after somebody made room is not whole"
 
 

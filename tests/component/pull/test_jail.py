@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import fake
-import helper
 import pytest
-from images import Image, directory, entry, tar
+from nodenstest import fake_registry, puller
+from nodenstest.images import Image, directory, entry, tar
 
 LAYER = tar(directory("etc"), entry("etc/passwd", b"root:x:0:0\n"), entry("large", os.urandom(1 << 20)))
 CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETPCAP, SYS_CHROOT, SYS_ADMIN, SETFCAP = 0, 1, 3, 4, 8, 18, 21, 31
@@ -43,7 +42,7 @@ class Cells:
 
 
 @pytest.fixture
-def cells(store: helper.Store, registry: fake.Registry) -> Iterator[Cells]:
+def cells(store: puller.Store, registry: fake_registry.Registry) -> Iterator[Cells]:
     """A pull that has half of its layer, and waits for its registry: every process is there, and waits."""
     half, go_on = threading.Event(), threading.Event()
 
@@ -51,27 +50,27 @@ def cells(store: helper.Store, registry: fake.Registry) -> Iterator[Cells]:
         handler.wfile.write(LAYER[:len(LAYER) // 2])
         handler.wfile.flush()
         half.set()
-        go_on.wait(helper.DEADLINE)
+        go_on.wait(puller.DEADLINE)
         handler.wfile.write(LAYER[len(LAYER) // 2:])
 
-    def wait(_: fake.Registry, handler: Any) -> fake.Answer | None:
-        if not handler.path.endswith(fake.digest(LAYER)):
+    def wait(_: fake_registry.Registry, handler: Any) -> fake_registry.Answer | None:
+        if not handler.path.endswith(fake_registry.digest(LAYER)):
             return None
-        return fake.Answer(200, headers={"Content-Length": str(len(LAYER))}, write=send)
+        return fake_registry.Answer(200, headers={"Content-Length": str(len(LAYER))}, write=send)
 
     reference = registry.serve(Image().layer(LAYER, "none"))
     registry.hook = wait
     staging = store.staging()
-    running = helper.Running(store, staging, helper.request(reference, store, noProgressSeconds=60))
+    running = puller.Running(store, staging, puller.request(reference, store, noProgressSeconds=60))
     try:
-        assert half.wait(helper.DEADLINE), "the registry was never asked"
+        assert half.wait(puller.DEADLINE), "the registry was never asked"
         yield find_cells(running, staging)
     finally:
         go_on.set()
         assert running.finish().code == 0
 
 
-def find_cells(running: helper.Running, staging: Path) -> Cells:
+def find_cells(running: puller.Running, staging: Path) -> Cells:
     deadline = time.monotonic() + 30
     while True:
         supervisors = children(running.unpacker.process.pid)
@@ -146,10 +145,10 @@ def test_a_cells_root_cannot_be_written_and_nothing_in_it_executes(cells: Cells)
             assert "ro" in flags.split(",") or place in ("/blobs", "/partial", "/unpack"), line
 
 
-def test_an_import_has_no_network(store: helper.Store) -> None:
+def test_an_import_has_no_network(store: puller.Store) -> None:
     archive = store.root / "archive"
     os.mkfifo(archive)
-    running = helper.Running(store, store.staging(), {"operation": "import"}, archive=archive)
+    running = puller.Running(store, store.staging(), {"operation": "import"}, archive=archive)
     with archive.open("wb"):        # it waits for the archive's bytes
         deadline = time.monotonic() + 30
         while status(running.process.pid)["Seccomp"] != "2":

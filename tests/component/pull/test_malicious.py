@@ -14,11 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import fake
-import helper
-import images as make
 import pytest
-from images import Blob, Image, block, directory, entry, hardlink, symlink, tar
+from nodenstest import fake_registry, puller
+from nodenstest import images as make
+from nodenstest.images import Blob, Image, block, directory, entry, hardlink, symlink, tar
 
 GOOD = tar(directory("etc"), entry("etc/passwd", b"root:x:0:0\n"))
 OUTSIDE = "/var/tmp/nodens-pull-outside"
@@ -29,21 +28,21 @@ class Case:
     """An attack: what is served, and what must come of it."""
 
     name: str
-    arrange: Callable[[fake.Registry], str]             # returns the reference
+    arrange: Callable[[fake_registry.Registry], str]             # returns the reference
     words: str | None = ""                              # in the error; None = the pull succeeds, and `check` looks at it
     check: Callable[["Outcome"], None] | None = None
     more: dict[str, Any] | None = None                  # for the request
-    seconds: float = helper.DEADLINE
+    seconds: float = puller.DEADLINE
 
 
 @dataclass
 class Outcome:
     """What a check may look at."""
 
-    result: helper.Result
-    store: helper.Store
+    result: puller.Result
+    store: puller.Store
     staging: Path
-    registry: fake.Registry
+    registry: fake_registry.Registry
 
     def top(self) -> Path:
         return self.store.stack(self.result.image, self.staging)[-1]
@@ -52,8 +51,8 @@ class Outcome:
 CASES: list[Case] = []
 
 
-def case(name: str, words: str | None = "", check: Callable[[Outcome], None] | None = None, seconds: float = helper.DEADLINE, **more: Any) -> Any:
-    def add(arrange: Callable[[fake.Registry], str]) -> Any:
+def case(name: str, words: str | None = "", check: Callable[[Outcome], None] | None = None, seconds: float = puller.DEADLINE, **more: Any) -> Any:
+    def add(arrange: Callable[[fake_registry.Registry], str]) -> Any:
         CASES.append(Case(name, arrange, words, check, more, seconds))
         return arrange
     return add
@@ -62,7 +61,7 @@ def case(name: str, words: str | None = "", check: Callable[[Outcome], None] | N
 def layer(name: str, data: bytes, words: str | None = "", check: Callable[[Outcome], None] | None = None, compression: str = "gzip",
           **more: Any) -> None:
     """A case whose only fault is in its second layer."""
-    def arrange(registry: fake.Registry) -> str:
+    def arrange(registry: fake_registry.Registry) -> str:
         return registry.serve(Image().layer(GOOD).layer(data, compression))
     CASES.append(Case(name, arrange, words, check, more))
 
@@ -172,8 +171,8 @@ layer("a zero-byte file a hundred thousand times over itself", tar(*[entry("f", 
 
 # ---- compression
 
-def bomb(compression: str) -> Callable[[fake.Registry], str]:
-    def arrange(registry: fake.Registry) -> str:
+def bomb(compression: str) -> Callable[[fake_registry.Registry], str]:
+    def arrange(registry: fake_registry.Registry) -> str:
         zeros = block(b"zeros", size=b"\x80" + (1 << 40).to_bytes(11, "big")) + b"\0" * (256 << 20)
         image = Image().layer(zeros, compression)
         return registry.serve(image)
@@ -185,7 +184,7 @@ CASES.append(Case("a zstd bomb", bomb("zstd"), "more than", more={"limits": {"to
 
 
 def packed(name: str, data: bytes, words: str, media_type: str = make.LAYER + "+gzip") -> None:
-    def arrange(registry: fake.Registry) -> str:
+    def arrange(registry: fake_registry.Registry) -> str:
         image = Image(layers=[Blob(data, media_type)], diff_ids=[make.digest(GOOD)])
         return registry.serve(image)
     CASES.append(Case(name, arrange, words))
@@ -210,7 +209,7 @@ def document(name: str, words: str, **lies: Any) -> None:
 
 
 def raw_manifest(name: str, data: bytes, words: str, media_type: str = make.MANIFEST) -> None:
-    def arrange(registry: fake.Registry) -> str:
+    def arrange(registry: fake_registry.Registry) -> str:
         registry.put_manifest(Blob(data, media_type), "1")
         return f"{registry.name}/test/image:1"
     CASES.append(Case(name, arrange, words))
@@ -238,7 +237,7 @@ document("a layer larger than all limits", "allowed", layers=[Blob(b"x", make.LA
 
 
 def config_case(name: str, data: bytes, words: str) -> None:
-    def arrange(registry: fake.Registry) -> str:
+    def arrange(registry: fake_registry.Registry) -> str:
         image = Image().layer(GOOD)
         blob = Blob(data, make.CONFIG)
         registry.put(blob)
@@ -256,25 +255,25 @@ config_case("a config with diff ids of another kind", json.dumps({"architecture"
 
 
 @case("a size in the manifest that is too small", "bytes")
-def small_size(registry: fake.Registry) -> str:
+def small_size(registry: fake_registry.Registry) -> str:
     image = Image().layer(GOOD)
     return registry.serve(image, layers=[image.layers[0].describe(size=10)])
 
 
 @case("a size in the manifest that is too large", "bytes")
-def large_size(registry: fake.Registry) -> str:
+def large_size(registry: fake_registry.Registry) -> str:
     image = Image().layer(GOOD)
     return registry.serve(image, layers=[image.layers[0].describe(size=len(image.layers[0].data) + 10)])
 
 
 @case("a config size that lies", "bytes")
-def config_size(registry: fake.Registry) -> str:
+def config_size(registry: fake_registry.Registry) -> str:
     image = Image().layer(GOOD)
     return registry.serve(image, config=image.config_blob().describe(size=3))
 
 
 @case("a layer with another digest", "digest")
-def wrong_digest(registry: fake.Registry) -> str:
+def wrong_digest(registry: fake_registry.Registry) -> str:
     image = Image().layer(GOOD)
     reference = registry.serve(image)
     other = bytearray(image.layers[0].data)
@@ -284,7 +283,7 @@ def wrong_digest(registry: fake.Registry) -> str:
 
 
 @case("a config with another digest", "")
-def wrong_config(registry: fake.Registry) -> str:
+def wrong_config(registry: fake_registry.Registry) -> str:
     image = Image().layer(GOOD)
     reference = registry.serve(image)
     registry.blobs[make.digest(image.config_blob().data)] = image.config_blob().data + b" "
@@ -292,7 +291,7 @@ def wrong_config(registry: fake.Registry) -> str:
 
 
 @case("a manifest by digest that is another", "")
-def wrong_manifest(registry: fake.Registry) -> str:
+def wrong_manifest(registry: fake_registry.Registry) -> str:
     wanted = make.digest(b"something else")
     image = Image().layer(GOOD)
     registry.serve(image)
@@ -300,8 +299,8 @@ def wrong_manifest(registry: fake.Registry) -> str:
     return f"{registry.name}/test/image@{wanted}"
 
 
-def nested(depth: int) -> Callable[[fake.Registry], str]:
-    def arrange(registry: fake.Registry) -> str:
+def nested(depth: int) -> Callable[[fake_registry.Registry], str]:
+    def arrange(registry: fake_registry.Registry) -> str:
         image = Image().layer(GOOD)
         registry.serve(image, "inner")
         document = image.manifest()
@@ -317,19 +316,19 @@ CASES.append(Case("indexes within indexes, ten deep", nested(10), "deep"))
 
 
 @case("an index without a platform of ours", "")
-def foreign_index(registry: fake.Registry) -> str:
+def foreign_index(registry: fake_registry.Registry) -> str:
     registry.put_manifest(make.index((Blob(b"{}", make.MANIFEST), {"os": "windows", "architecture": "amd64"})), "1")
     return f"{registry.name}/test/image:1"
 
 
 @case("an index of 2,000 entries", "")
-def large_index(registry: fake.Registry) -> str:
+def large_index(registry: fake_registry.Registry) -> str:
     registry.put_manifest(make.index(*[(Blob(b"{}", make.MANIFEST), {"os": "linux", "architecture": "amd64"})] * 2000), "1")
     return f"{registry.name}/test/image:1"
 
 
 @case("an index that names a manifest for us which is another machine's", "this machine")
-def lying_index(registry: fake.Registry) -> str:
+def lying_index(registry: fake_registry.Registry) -> str:
     image = Image(config={"architecture": "arm64", "os": "linux"}).layer(GOOD)
     registry.serve(image)
     registry.put_manifest(make.index((image.manifest(), {"os": "linux", "architecture": "amd64"})), "1")
@@ -337,7 +336,7 @@ def lying_index(registry: fake.Registry) -> str:
 
 
 @case("URLs in a descriptor are not followed", None, lambda o: all("evil" not in path for path, _ in o.registry.seen) or pytest.fail("followed"))
-def foreign_urls(registry: fake.Registry) -> str:
+def foreign_urls(registry: fake_registry.Registry) -> str:
     image = Image().layer(GOOD)
     image.layers[0].extra = {"urls": [f"http://{registry.name}/evil", "file:///etc/passwd"]}
     return registry.serve(image)
@@ -353,9 +352,9 @@ def no_secret(outcome: Outcome) -> None:
     assert "a-secret-word" not in text and "c29tZWJvZHk6YS1zZWNyZXQtd29yZA" not in text, text
 
 
-def hooked(name: str, hook: fake.Hook, words: str | None, check: Callable[[Outcome], None] | None = None, seconds: float = helper.DEADLINE,
+def hooked(name: str, hook: fake_registry.Hook, words: str | None, check: Callable[[Outcome], None] | None = None, seconds: float = puller.DEADLINE,
            image: Image | None = None, **more: Any) -> None:
-    def arrange(registry: fake.Registry) -> str:
+    def arrange(registry: fake_registry.Registry) -> str:
         registry.hook = hook
         return registry.serve(image or Image().layer(GOOD))
     CASES.append(Case(name, arrange, words, check, more, seconds))
@@ -368,89 +367,89 @@ def stolen(outcome: Outcome) -> None:
             assert "Authorization" not in headers, path
 
 
-def redirect_to_other_host(registry: fake.Registry, handler: Any) -> fake.Answer | None:
+def redirect_to_other_host(registry: fake_registry.Registry, handler: Any) -> fake_registry.Answer | None:
     if "localhost" in handler.headers.get("Host", ""):
         return None
     if "Authorization" not in handler.headers:
-        return fake.Answer(401, headers={"WWW-Authenticate": 'Basic realm="x"'})
-    return fake.Answer(307, headers={"Location": f"http://localhost:{registry.port}{handler.path}"})
+        return fake_registry.Answer(401, headers={"WWW-Authenticate": 'Basic realm="x"'})
+    return fake_registry.Answer(307, headers={"Location": f"http://localhost:{registry.port}{handler.path}"})
 
 
-def redirect_then_challenge(registry: fake.Registry, handler: Any) -> fake.Answer | None:
+def redirect_then_challenge(registry: fake_registry.Registry, handler: Any) -> fake_registry.Answer | None:
     if "localhost" in handler.headers.get("Host", ""):
-        return fake.Answer(401, headers={"WWW-Authenticate": f'Basic realm="x", Bearer realm="http://localhost:{registry.port}/token"'})
-    return fake.Answer(302, headers={"Location": f"http://localhost:{registry.port}{handler.path}"})
+        return fake_registry.Answer(401, headers={"WWW-Authenticate": f'Basic realm="x", Bearer realm="http://localhost:{registry.port}/token"'})
+    return fake_registry.Answer(302, headers={"Location": f"http://localhost:{registry.port}{handler.path}"})
 
 
 hooked("a redirect to another host", redirect_to_other_host, None, stolen, auth=CREDENTIALS)
 hooked("a redirect to a host that asks for credentials", redirect_then_challenge, "wants credentials", stolen, auth=CREDENTIALS)
-hooked("a redirect in circles", lambda r, h: fake.Answer(307, headers={"Location": f"http://{r.name}/again"}), "circles")
-hooked("a redirect to a file", lambda r, h: fake.Answer(307, headers={"Location": "file:///etc/passwd"}), "nowhere")
-hooked("a redirect with a user in it", lambda r, h: fake.Answer(307, headers={"Location": f"http://u:p@{r.name}/x"}), "user")
-hooked("a redirect without a target", lambda r, h: fake.Answer(307), "nowhere")
-hooked("a redirect to gopher", lambda r, h: fake.Answer(301, headers={"Location": "gopher://127.0.0.1:1/"}), "nowhere")
-hooked("401 for ever", lambda r, h: fake.Answer(401, headers={"WWW-Authenticate": 'Basic realm="x"'}), "accept the credentials", no_secret, auth=CREDENTIALS)
-hooked("401 without a challenge", lambda r, h: fake.Answer(401), "credentials", no_secret, auth=CREDENTIALS)
-hooked("a challenge without an end", lambda r, h: fake.Answer(401, headers={"WWW-Authenticate": 'Bearer realm="http://x'}), "credentials")
-hooked("a challenge to a file", lambda r, h: fake.Answer(401, headers={"WWW-Authenticate": 'Bearer realm="file:///etc/passwd"'}), "token", no_secret, auth=CREDENTIALS)
-hooked("a challenge of 60,000 bytes", lambda r, h: fake.Answer(401, headers={"WWW-Authenticate": "Bearer " + 'a="b",' * 10000}), "")
+hooked("a redirect in circles", lambda r, h: fake_registry.Answer(307, headers={"Location": f"http://{r.name}/again"}), "circles")
+hooked("a redirect to a file", lambda r, h: fake_registry.Answer(307, headers={"Location": "file:///etc/passwd"}), "nowhere")
+hooked("a redirect with a user in it", lambda r, h: fake_registry.Answer(307, headers={"Location": f"http://u:p@{r.name}/x"}), "user")
+hooked("a redirect without a target", lambda r, h: fake_registry.Answer(307), "nowhere")
+hooked("a redirect to gopher", lambda r, h: fake_registry.Answer(301, headers={"Location": "gopher://127.0.0.1:1/"}), "nowhere")
+hooked("401 for ever", lambda r, h: fake_registry.Answer(401, headers={"WWW-Authenticate": 'Basic realm="x"'}), "accept the credentials", no_secret, auth=CREDENTIALS)
+hooked("401 without a challenge", lambda r, h: fake_registry.Answer(401), "credentials", no_secret, auth=CREDENTIALS)
+hooked("a challenge without an end", lambda r, h: fake_registry.Answer(401, headers={"WWW-Authenticate": 'Bearer realm="http://x'}), "credentials")
+hooked("a challenge to a file", lambda r, h: fake_registry.Answer(401, headers={"WWW-Authenticate": 'Bearer realm="file:///etc/passwd"'}), "token", no_secret, auth=CREDENTIALS)
+hooked("a challenge of 60,000 bytes", lambda r, h: fake_registry.Answer(401, headers={"WWW-Authenticate": "Bearer " + 'a="b",' * 10000}), "")
 
 
-def token_hook(answer: fake.Answer) -> fake.Hook:
-    def hook(registry: fake.Registry, handler: Any) -> fake.Answer | None:
+def token_hook(answer: fake_registry.Answer) -> fake_registry.Hook:
+    def hook(registry: fake_registry.Registry, handler: Any) -> fake_registry.Answer | None:
         if handler.path.startswith("/token"):
             return answer
         if "Authorization" in handler.headers:
             return None
-        return fake.Answer(401, headers={"WWW-Authenticate": f'Bearer realm="http://{registry.name}/token",service="s"'})
+        return fake_registry.Answer(401, headers={"WWW-Authenticate": f'Bearer realm="http://{registry.name}/token",service="s"'})
     return hook
 
 
-hooked("a token with a line break", token_hook(fake.Answer(200, json.dumps({"token": "a\r\nX-Evil: 1"}).encode())), "token")
-hooked("a token that is a number", token_hook(fake.Answer(200, b'{"token": 12}')), "token")
-hooked("a token answer that is no JSON", token_hook(fake.Answer(200, b"<html>")), "token")
-hooked("a token answer of 1 MiB", token_hook(fake.Answer(200, b'{"token":"' + b"x" * (1 << 20) + b'"}')), "token")
-hooked("a token server that refuses", token_hook(fake.Answer(403, b"a-secret-word")), "403", no_secret, auth=CREDENTIALS)
-hooked("a token server that redirects", token_hook(fake.Answer(302, headers={"Location": "http://127.0.0.1:1/"})), "302", no_secret, auth=CREDENTIALS)
+hooked("a token with a line break", token_hook(fake_registry.Answer(200, json.dumps({"token": "a\r\nX-Evil: 1"}).encode())), "token")
+hooked("a token that is a number", token_hook(fake_registry.Answer(200, b'{"token": 12}')), "token")
+hooked("a token answer that is no JSON", token_hook(fake_registry.Answer(200, b"<html>")), "token")
+hooked("a token answer of 1 MiB", token_hook(fake_registry.Answer(200, b'{"token":"' + b"x" * (1 << 20) + b'"}')), "token")
+hooked("a token server that refuses", token_hook(fake_registry.Answer(403, b"a-secret-word")), "403", no_secret, auth=CREDENTIALS)
+hooked("a token server that redirects", token_hook(fake_registry.Answer(302, headers={"Location": "http://127.0.0.1:1/"})), "302", no_secret, auth=CREDENTIALS)
 
 
-def only_blobs(answer: Callable[[fake.Registry, Any], fake.Answer]) -> fake.Hook:
+def only_blobs(answer: Callable[[fake_registry.Registry, Any], fake_registry.Answer]) -> fake_registry.Hook:
     """Misbehaves for layers; manifests and configs are served."""
-    def hook(registry: fake.Registry, handler: Any) -> fake.Answer | None:
+    def hook(registry: fake_registry.Registry, handler: Any) -> fake_registry.Answer | None:
         name = handler.path.rsplit("/", 1)[1]
         plain = registry.blobs.get(name, b"")
         return answer(registry, handler) if "/blobs/" in handler.path and not plain.startswith(b"{") else None
     return hook
 
 
-def drip(registry: fake.Registry, handler: Any) -> None:
+def drip(registry: fake_registry.Registry, handler: Any) -> None:
     while not registry.closed.wait(0.5):
         handler.wfile.write(b"x")
         handler.wfile.flush()
 
 
-def hang(registry: fake.Registry, handler: Any) -> None:
+def hang(registry: fake_registry.Registry, handler: Any) -> None:
     registry.closed.wait()
 
 
-hooked("bytes that drip", only_blobs(lambda r, h: fake.Answer(200, write=partial(drip, r))), "", noProgressSeconds=1)
-hooked("a blob that never comes", only_blobs(lambda r, h: fake.Answer(200, write=partial(hang, r))), "", noProgressSeconds=1)
-hooked("a manifest that never comes", lambda r, h: fake.Answer(200, write=partial(hang, r)), "", noProgressSeconds=1)
-hooked("a blob cut off at every try", only_blobs(lambda r, h: fake.Answer(200, b"\x1f\x8b", length=5000)), "")
-hooked("a blob without an end", only_blobs(lambda r, h: fake.Answer(200, write=lambda handler: handler.wfile.write(b"\x1f\x8b\x08" + b"\0" * (50 << 20)))), "bytes")
-hooked("a Content-Length that lies", only_blobs(lambda r, h: fake.Answer(200, b"x", length=1 << 40)), "bytes")
-hooked("another part than was asked for", only_blobs(lambda r, h: fake.Answer(206, b"xxxx", {"Content-Range": "bytes 7-10/20"})), "part")
-hooked("500 for ever", lambda r, h: fake.Answer(500, b"x" * 1000), "500")
-hooked("429 for ever", only_blobs(lambda r, h: fake.Answer(429)), "429")
-hooked("404", lambda r, h: fake.Answer(404), "404")
-hooked("204 without a body", lambda r, h: fake.Answer(204), "204")
-hooked("an error page without an end", lambda r, h: fake.Answer(404, write=lambda handler: handler.wfile.write(b"x" * (50 << 20))), "404")
-hooked("200 with an empty body", lambda r, h: fake.Answer(200, b""), "")
-hooked("headers without an end", lambda r, h: fake.Answer(200, headers={f"X-{n}": "y" * 1000 for n in range(1000)}), "")
-hooked("an answer that is no HTTP", lambda r, h: h.wfile.write(b"SSH-2.0-x\r\n") and fake.Answer(200), "")
-hooked("a message with a secret in it", lambda r, h: fake.Answer(307, headers={"Location": "http://127.0.0.1:1/x?X-Amz-Signature=a-secret-word&a-secret-word"}), "",
+hooked("bytes that drip", only_blobs(lambda r, h: fake_registry.Answer(200, write=partial(drip, r))), "", noProgressSeconds=1)
+hooked("a blob that never comes", only_blobs(lambda r, h: fake_registry.Answer(200, write=partial(hang, r))), "", noProgressSeconds=1)
+hooked("a manifest that never comes", lambda r, h: fake_registry.Answer(200, write=partial(hang, r)), "", noProgressSeconds=1)
+hooked("a blob cut off at every try", only_blobs(lambda r, h: fake_registry.Answer(200, b"\x1f\x8b", length=5000)), "")
+hooked("a blob without an end", only_blobs(lambda r, h: fake_registry.Answer(200, write=lambda handler: handler.wfile.write(b"\x1f\x8b\x08" + b"\0" * (50 << 20)))), "bytes")
+hooked("a Content-Length that lies", only_blobs(lambda r, h: fake_registry.Answer(200, b"x", length=1 << 40)), "bytes")
+hooked("another part than was asked for", only_blobs(lambda r, h: fake_registry.Answer(206, b"xxxx", {"Content-Range": "bytes 7-10/20"})), "part")
+hooked("500 for ever", lambda r, h: fake_registry.Answer(500, b"x" * 1000), "500")
+hooked("429 for ever", only_blobs(lambda r, h: fake_registry.Answer(429)), "429")
+hooked("404", lambda r, h: fake_registry.Answer(404), "404")
+hooked("204 without a body", lambda r, h: fake_registry.Answer(204), "204")
+hooked("an error page without an end", lambda r, h: fake_registry.Answer(404, write=lambda handler: handler.wfile.write(b"x" * (50 << 20))), "404")
+hooked("200 with an empty body", lambda r, h: fake_registry.Answer(200, b""), "")
+hooked("headers without an end", lambda r, h: fake_registry.Answer(200, headers={f"X-{n}": "y" * 1000 for n in range(1000)}), "")
+hooked("an answer that is no HTTP", lambda r, h: h.wfile.write(b"SSH-2.0-x\r\n") and fake_registry.Answer(200), "")
+hooked("a message with a secret in it", lambda r, h: fake_registry.Answer(307, headers={"Location": "http://127.0.0.1:1/x?X-Amz-Signature=a-secret-word&a-secret-word"}), "",
        no_secret, auth=CREDENTIALS)
-hooked("a body packed twice", only_blobs(lambda r, h: fake.Answer(200, gzip.compress(r.blobs[h.path.rsplit("/", 1)[1]]), {"Content-Encoding": "gzip"})), "")
+hooked("a body packed twice", only_blobs(lambda r, h: fake_registry.Answer(200, gzip.compress(r.blobs[h.path.rsplit("/", 1)[1]]), {"Content-Encoding": "gzip"})), "")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -474,22 +473,22 @@ def picture(root: Path, without: Path) -> dict[str, tuple[int, int, int, float]]
 
 
 @pytest.mark.parametrize("attack", CASES, ids=lambda attack: attack.name)
-def test_is_refused_or_harmless(attack: Case, store: helper.Store, registry: fake.Registry) -> None:
+def test_is_refused_or_harmless(attack: Case, store: puller.Store, registry: fake_registry.Registry) -> None:
     reference = attack.arrange(registry)
     staging = store.staging()
     before = picture(store.root, staging)
-    running = helper.Running(store, staging, helper.request(reference, store, **(attack.more or {})))
+    running = puller.Running(store, staging, puller.request(reference, store, **(attack.more or {})))
     result = running.finish(attack.seconds)
 
     assert picture(store.root, staging) == before
     assert sorted(os.listdir(OUTSIDE)) == ["victim"] and Path(OUTSIDE, "victim").read_text() == "untouched"
-    assert not helper.left_running(*running.sessions()), "processes are left"
+    assert not puller.left_running(*running.sessions()), "processes are left"
     if attack.words is None:
         assert result.code == 0, result.explain()
     else:
         assert attack.words in result.error["message"], result.error
         assert result.error["code"] not in (0, None)
-        assert not list(helper.trees(staging).glob("*/fs/etc/shadow")) if helper.trees(staging).exists() else True
+        assert not list(puller.trees(staging).glob("*/fs/etc/shadow")) if puller.trees(staging).exists() else True
     if attack.check:
         attack.check(Outcome(result, store, staging, registry))
     assert "ERROR: AddressSanitizer" not in result.errors and "runtime error" not in result.errors, result.errors
@@ -503,12 +502,12 @@ def test_the_corpus_is_large_enough() -> None:
                                  b'{"operation":"rm","reference":"a"}', b'{"operation":"pull","reference":"a","platform":"x"}',
                                  b'{"operation":"pull","reference":"a","parallel":-1}', b"x" * (2 << 20)],
                          ids=lambda raw: repr(raw[:60]))
-def test_a_broken_request_is_an_error_event(store: helper.Store, raw: bytes) -> None:
-    result = helper.Running(store, store.staging(), {}, raw=raw).finish()
+def test_a_broken_request_is_an_error_event(store: puller.Store, raw: bytes) -> None:
+    result = puller.Running(store, store.staging(), {}, raw=raw).finish()
     assert result.error["code"] != 0
 
 
-def test_a_socket_that_is_not_http_is_an_error(store: helper.Store) -> None:
+def test_a_socket_that_is_not_http_is_an_error(store: puller.Store) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        result, _ = helper.pull(store, f"127.0.0.1:{server.getsockname()[1]}/a/b:1", noProgressSeconds=1)
+        result, _ = puller.pull(store, f"127.0.0.1:{server.getsockname()[1]}/a/b:1", noProgressSeconds=1)
     assert result.error["code"] in (4, 14)

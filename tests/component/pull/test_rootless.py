@@ -6,23 +6,22 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import fake
-import helper
 import pytest
-from images import Image, directory, entry, tar
+from nodenstest import fake_registry, puller
+from nodenstest.images import Image, directory, entry, tar
 
 FIRST, COUNT = 300000, 65536
 BEFORE = (sys.executable, str(Path(__file__).with_name("rootless.py")), str(FIRST), str(COUNT))
 
 
 @pytest.fixture
-def node() -> Iterator[helper.Store]:
+def node() -> Iterator[puller.Store]:
     """A store that belongs to the node's root."""
-    with helper.scratch() as path:
+    with puller.scratch() as path:
         path.chmod(0o711)
-        for program in (helper.PROGRAM, helper.UNPACKER):
+        for program in (puller.PROGRAM, puller.UNPACKER):
             shutil.copy(program, path)
-        store = helper.Store(path / "store")
+        store = puller.Store(path / "store")
         give(store.root)
         yield store
 
@@ -32,18 +31,18 @@ def give(top: Path) -> None:
         os.chown(path, FIRST, FIRST)
 
 
-def pull(store: helper.Store, reference: str) -> tuple[helper.Result, Path]:
+def pull(store: puller.Store, reference: str) -> tuple[puller.Result, Path]:
     staging = store.staging()
     give(staging)
     return start(store, staging, reference).finish(), staging
 
 
-def start(store: helper.Store, staging: Path, reference: str) -> helper.Running:
-    programs = [str(store.root.parent / Path(program).name) for program in (helper.PROGRAM, helper.UNPACKER)]
-    return helper.Running(store, staging, helper.request(reference, store), program=programs[0], unpacker=programs[1], before=BEFORE)
+def start(store: puller.Store, staging: Path, reference: str) -> puller.Running:
+    programs = [str(store.root.parent / Path(program).name) for program in (puller.PROGRAM, puller.UNPACKER)]
+    return puller.Running(store, staging, puller.request(reference, store), program=programs[0], unpacker=programs[1], before=BEFORE)
 
 
-def test_owners_are_the_nodes_own(node: helper.Store, registry: fake.Registry) -> None:
+def test_owners_are_the_nodes_own(node: puller.Store, registry: fake_registry.Registry) -> None:
     image = Image().layer(tar(directory("etc", uid=7, gid=8), entry("etc/passwd", b"x", uid=65535, mode=0o4755)))
     image.layer(tar(entry("etc/more", b"y")), "zstd")
     result, staging = pull(node, registry.serve(image))
@@ -53,13 +52,13 @@ def test_owners_are_the_nodes_own(node: helper.Store, registry: fake.Registry) -
     assert (implied.st_uid, implied.st_gid) == (FIRST + 7, FIRST + 8)
 
 
-def test_an_owner_beyond_the_nodes_ids_is_refused_with_its_number(node: helper.Store, registry: fake.Registry) -> None:
+def test_an_owner_beyond_the_nodes_ids_is_refused_with_its_number(node: puller.Store, registry: fake_registry.Registry) -> None:
     result, staging = pull(node, registry.serve(Image().layer(tar(entry("big", b"x", uid=70000)))))
     assert "70000" in result.error["message"]
-    assert not list(helper.trees(staging).iterdir())
+    assert not list(puller.trees(staging).iterdir())
 
 
-def test_what_is_not_the_nodes_stays_closed(node: helper.Store, registry: fake.Registry) -> None:
+def test_what_is_not_the_nodes_stays_closed(node: puller.Store, registry: fake_registry.Registry) -> None:
     """The store of another user: both programs fail, and change nothing."""
     staging = node.staging()        # root's
     running = start(node, staging, registry.serve(Image().layer(tar(entry("a", b"x")))))

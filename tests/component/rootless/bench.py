@@ -17,10 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import machine  # noqa: E402
-from machine import ALPHA4  # noqa: E402
+from nodenstest import machine
+from nodenstest.machine import ALPHA4
 
 SINK = 7001                 # on the router: where egress goes
 STREAMS = 4                 # into the node, of each way in a round: the shorter they are, the more alike is what disturbs those that are compared

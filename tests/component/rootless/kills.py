@@ -5,9 +5,9 @@ import subprocess
 import time
 from pathlib import Path
 
-import machine
 import pytest
-from machine import ALPHA4, ROUTER4
+from nodenstest import machine
+from nodenstest.machine import ALPHA4, ROUTER4
 
 KILLS = 50
 TRAFFIC = f"""

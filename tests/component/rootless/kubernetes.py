@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import machine
-from machine import ALPHA4, HOME, ROUTER4, node
+from nodenstest import machine
+from nodenstest.machine import ALPHA4, HOME, ROUTER4, node
 from test_ports import add, ask
 
 TOKEN = "proof"

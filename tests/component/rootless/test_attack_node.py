@@ -5,9 +5,9 @@ import re
 import subprocess
 from collections.abc import Iterator
 
-import machine
 import pytest
-from machine import HOME, PROGRAM, RUNTIME, SECRET, UID, Node
+from nodenstest import machine
+from nodenstest.machine import HOME, PROGRAM, RUNTIME, SECRET, UID, Node
 from test_terminal import Screen
 
 PRELUDE = """

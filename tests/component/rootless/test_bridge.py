@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterator
 
-import machine
 import pytest
-from machine import BRIDGE4, ECHO, ROUTER4, ROUTER6, client, node, node_run, python, rootless, user, wait_for
+from nodenstest import machine
+from nodenstest.machine import BRIDGE4, ECHO, ROUTER4, ROUTER6, client, node, node_run, python, rootless, user, wait_for
 
 NET = ("--net=lxc-user-nic",)
 

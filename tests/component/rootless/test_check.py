@@ -4,7 +4,7 @@ import json
 import subprocess
 from typing import Any
 
-import machine
+from nodenstest import machine
 
 NODENS = machine.PROGRAM.replace("/rootless/nodens-rootless", "/nodens")
 

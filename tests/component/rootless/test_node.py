@@ -7,9 +7,9 @@ import time
 import uuid
 from pathlib import Path
 
-import machine
 import pytest
-from machine import ALPHA4, ECHO, HOME, ROUTER4, node, rootless
+from nodenstest import machine
+from nodenstest.machine import ALPHA4, ECHO, HOME, ROUTER4, node, rootless
 
 
 def test_up_status_shell_and_down() -> None:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import machine
 import pytest
-from machine import ALPHA4, ALPHA6, HOME, ROUTER4, ROUTER6, RUNTIME, node, rootless
+from nodenstest import machine
+from nodenstest.machine import ALPHA4, ALPHA6, HOME, ROUTER4, ROUTER6, RUNTIME, node, rootless
 
 SERVER = 5000   # in the node: says who asks
 FAMILIES = [(ALPHA4, ROUTER4), (ALPHA6, ROUTER6)]

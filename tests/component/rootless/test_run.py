@@ -6,9 +6,9 @@ import subprocess
 import time
 from pathlib import Path
 
-import machine
 import pytest
-from machine import ALPHA4, ROUTER4, ROUTER6, SUBIDS, UID, node_run, python
+from nodenstest import machine
+from nodenstest.machine import ALPHA4, ROUTER4, ROUTER6, SUBIDS, UID, node_run, python
 
 
 def test_a_command_runs_as_root_of_its_own_namespaces() -> None:

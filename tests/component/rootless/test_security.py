@@ -5,9 +5,9 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-import machine
 import pytest
-from machine import HOME, RUNTIME, SECRET, UID, Node
+from nodenstest import machine
+from nodenstest.machine import HOME, RUNTIME, SECRET, UID, Node
 
 BUS, AGENT = RUNTIME / "bus", Path("/tmp/ssh-agent-test/agent.1")
 

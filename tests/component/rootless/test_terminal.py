@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import machine
 import pytest
-from machine import HOME, PROGRAM, Node
+from nodenstest import machine
+from nodenstest.machine import HOME, PROGRAM, Node
 
 PROMPT = "outside$ "
 

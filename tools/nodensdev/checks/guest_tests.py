@@ -31,6 +31,7 @@ def lay_out(share: Path, variant: str) -> None:
     tree = share / "tree"
     for name in ("tests", "tools", "units", "apparmor"):
         shutil.copytree(TOP / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "fuzz", "peers"))
+    shutil.copy(TOP / "pyproject.toml", tree)
     for name in PROGRAMS:
         if (BUILD / variant / name).exists():
             (tree / "build" / variant / name).parent.mkdir(parents=True, exist_ok=True)

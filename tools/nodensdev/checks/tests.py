@@ -43,7 +43,7 @@ def environment(inside: chroot.Prepared, variant: str) -> dict[str, str]:
     return {"NODENS_VARIANT": variant}
 
 
-NIGHTLY = ("-m", "nightly")    # tests that are random or measure time; each suite's conftest.py leaves them out unless they are named
+NIGHTLY = ("-m", "nightly")    # tests that are random or measure time; tests/conftest.py leaves them out unless they are named
 
 
 def pytest(directory: str, *arguments: str, variant: str = "") -> Callable[[chroot.Prepared], bool]:

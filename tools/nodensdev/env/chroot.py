@@ -26,6 +26,7 @@ CACHE_INSIDE = Path("/cache")
 MEMORIES = {"ccache": Path("/root/.cache/ccache"), "tidy": Path("/root/.cache/tidy")}
 KEPT_VARIABLES = ("TERM", "CI", "COLORTERM", "NO_COLOR", "SOURCE_DATE_EPOCH", "NINJA_STATUS", "CFLAGS", "LDFLAGS",
                   "NODENS_MARK")  # the last one: by it the testbed's tests know the processes they have caused
+PYTHONPATH = f"{INSIDE}/tools:{INSIDE}/tests/lib"   # for programs; pytest has it from pyproject.toml
 ENTER = Path(__file__).with_name("enter_chroot.py")
 
 
@@ -101,7 +102,7 @@ class Prepared:
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         kept |= {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
         fixed = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8",
-                 "CCACHE_MAXSIZE": "3G"}
+                 "CCACHE_MAXSIZE": "3G", "PYTHONPATH": PYTHONPATH}
         return kept | fixed | self.chroot.env
 
 

@@ -7,14 +7,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import helper
 import pytest
-from images import Blob, Image
+from nodensdev.images.layout import Descriptor, Layout
+from nodensdev.registry import site as testbed
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
-
-from nodensdev.images.layout import Descriptor, Layout  # noqa: E402
-from nodensdev.registry import site as testbed          # noqa: E402
+from . import puller
+from .images import Blob, Image
 
 CACHE = Path("/cache/go")
 
@@ -40,7 +38,7 @@ class Site(testbed.Site):
     def name(self) -> str:
         return f"{testbed.HOST}:{self.port}"
 
-    def trust(self, store: helper.Store, name: str | None = None, text: str | None = None) -> None:
+    def trust(self, store: puller.Store, name: str | None = None, text: str | None = None) -> None:
         """Writes the hosts.toml by which a store's owner trusts this registry."""
         place = store.hosts / (name or f"{testbed.HOST}_{self.port}_")
         place.mkdir(parents=True, exist_ok=True)
@@ -48,7 +46,7 @@ class Site(testbed.Site):
 
     def publish(self, image: Image | Blob, name: str, extra: tuple[Image, ...] = ()) -> str:
         """Pushes an image, or an index with the images in it."""
-        with helper.scratch() as path:
+        with puller.scratch() as path:
             layout = Layout.create(path / "layout")
             for one in (image, *extra) if isinstance(image, Image) else extra:
                 for blob in (*one.layers, one.config_blob(), one.manifest()):
@@ -85,7 +83,7 @@ def resolvable(directory: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def serving(auth: str) -> Iterator[Site]:
-    with helper.scratch() as directory, resolvable(directory):
+    with puller.scratch() as directory, resolvable(directory):
         site = Site(directory / "site", "127.0.0.1", free_ports(), auth)
         site.prepare()
         logs = [open(site.directory / f"log{n}", "wb") for n in range(2)]

@@ -12,7 +12,7 @@ import struct
 import time
 from urllib.parse import urlsplit
 
-from spdy import PATIENCE, Refused, knock
+from .spdy import PATIENCE, Refused, knock
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 STDIN, STDOUT, STDERR, ERROR, RESIZE = range(5)

@@ -3,9 +3,8 @@
 import json
 from dataclasses import dataclass, field
 
-import images as make
-import parts
-import real
+from . import images as make
+from . import registry_server, runtimes
 
 USERS = {"user-uid": "1002", "user-uid-group": "1003:users", "user-name": "www-data", "user-name-group": "www-data:100"}
 
@@ -14,7 +13,7 @@ TOOLS = "e2e-test-images/agnhost:2.63.0"            # a small Debian with more p
 NEW_PRIVILEGES = "e2e-test-images/nonewprivs:1.4"
 
 
-def stored(site: real.Site, name: str) -> make.Image:
+def stored(site: registry_server.Site, name: str) -> make.Image:
     """An image that the registry has, to put layers on."""
     repository, tag = name.split(":")
     top = site.directory / "storage/docker/registry/v2"
@@ -33,7 +32,7 @@ def stored(site: real.Site, name: str) -> make.Image:
     return make.Image(layers, diff_ids, config)
 
 
-def pod_images(site: real.Site) -> dict[str, make.Image]:
+def pod_images(site: registry_server.Site) -> dict[str, make.Image]:
     """What the tests of pods want beyond the testbed's images."""
     found = {name: stored(site, SHELL) for name in ("volume", "hostile-volume", "owners", "environment", "signal", "hostile-users")}
     found["volume"].config["config"]["Volumes"] = {"/data": {}, "/var/empty/": {}, "/link": {}}
@@ -61,7 +60,7 @@ class Names:
     """References to the images, by what they are for."""
 
     registry: str
-    second: str = parts.SECOND
+    second: str = runtimes.SECOND
     digests: dict[str, str] = field(default_factory=dict)
 
     def tag(self, name: str, tag: str = "latest") -> str:
@@ -82,21 +81,21 @@ class Names:
         return f"{self.registry}/validation/{name}@{self.digests[name]}"
 
 
-def publish(site: real.Site, registry: str | None = None) -> Names:
+def publish(site: registry_server.Site, registry: str | None = None) -> Names:
     names = Names(registry or site.name)
     tags = {"tag": ["test"], "latest": ["latest"], "digest": ["latest"], "1": ["latest"], "2": ["latest"], "3": ["latest"], "tags": ["1", "2", "3"],
             "two-registries": ["latest"]}
     for name, each in tags.items():
         for tag in each:
             one = image(name)
-            real.Site.publish(site, one, f"validation/{name}:{tag}")
+            registry_server.Site.publish(site, one, f"validation/{name}:{tag}")
             names.digests[name] = make.digest(one.manifest().data)
     for name, made in pod_images(site).items():
-        real.Site.publish(site, made, f"validation/{name}:latest")
+        registry_server.Site.publish(site, made, f"validation/{name}:latest")
     for name, user in USERS.items():
-        real.Site.publish(site, image(name, user), f"validation/{name}:latest")
+        registry_server.Site.publish(site, image(name, user), f"validation/{name}:latest")
     ours, theirs = image("multi"), make.Image(config={"architecture": "arm64", "os": "linux"}).layer(make.tar(make.entry("arm", b"x")))
     index = make.index((theirs.manifest(), {"os": "linux", "architecture": "arm64"}), (ours.manifest(), {"os": "linux", "architecture": "amd64"}))
-    real.Site.publish(site, index, "validation/multi:latest", (ours, theirs))
+    registry_server.Site.publish(site, index, "validation/multi:latest", (ours, theirs))
     names.digests["multi"] = make.digest(index.data)
     return names

@@ -13,18 +13,16 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TOP = Path(__file__).parents[3]
-sys.path[:0] = [str(TOP / "tools"), str(TOP / "tests/component/pull")]
+from nodensdev.cri_client import CriClient, Messages, messages_from
+from nodensdev.project import TOP
 
-import real                                                            # noqa: E402
-from nodensdev.cri_client import CriClient, Messages, messages_from    # noqa: E402
+from . import registry_server
 
 BUILD = TOP / "build" / os.environ.get("NODENS_VARIANT", "gcc")
 SANITIZED = BUILD.name == "asan"     # what memory the daemon takes says nothing then
@@ -66,7 +64,7 @@ disabled_plugins = ['io.containerd.nri.v1.nri']
   conf_dir = '{directory}/cni'
 """
 CAP_SYS_RESOURCE = 24
-WITHOUT_CONTROLLERS = TOP / "tests/lib/nodenstest/crun-without-controllers"
+WITHOUT_CONTROLLERS = Path(__file__).with_name("crun-without-controllers")
 bridges = itertools.count(1)
 
 
@@ -157,10 +155,10 @@ def free_ports() -> int:
 
 
 @contextlib.contextmanager
-def registry(auth: str = "none", images: bool = True) -> Iterator[real.Site]:
+def registry(auth: str = "none", images: bool = True) -> Iterator[registry_server.Site]:
     """The real registry with TLS; with the testbed's images in it, or empty."""
-    with scratch() as directory, real.resolvable(directory):
-        site = real.Site(directory / "site", "127.0.0.1", free_ports(), auth)
+    with scratch() as directory, registry_server.resolvable(directory):
+        site = registry_server.Site(directory / "site", "127.0.0.1", free_ports(), auth)
         site.prepare(newest("registry-storage/e2e-own/*") / "storage" if images else None)
         with contextlib.ExitStack() as stack:
             for number, command in enumerate(site.commands()):
@@ -184,11 +182,11 @@ def running(command: list[str], log: object, **more: object) -> Iterator[subproc
             process.wait()
 
 
-def trust(site: real.Site, certificates: Path, address: str | None = None) -> None:
+def trust(site: registry_server.Site, certificates: Path, address: str | None = None) -> None:
     """The hosts.toml files by which a runtime finds the registry under its names."""
     address = address or f"https://{site.name}"
     text = f'server = "{address}"\nca = "{site.authority}"\n[host."{address}"]\n  capabilities = ["pull", "resolve"]\n  ca = "{site.authority}"\n'
-    for name in (f"{real.testbed.HOST}_{site.port}_", SECOND):
+    for name in (f"{registry_server.testbed.HOST}_{site.port}_", SECOND):
         (certificates / name).mkdir(parents=True, exist_ok=True)
         (certificates / name / "hosts.toml").write_text(text)
 
@@ -284,10 +282,10 @@ class Containerd(Runtime):
         (self.directory / "config.toml").write_text(CONTAINERD_CONFIG.format(
             directory=self.directory, socket=self.socket, systemd=str(self.cgroup_driver == "systemd").lower(), certificates=self.certificates, pause=self.pause,
             restricted=str(not may_lower_oom_score()).lower(), crun="/usr/bin/crun" if has_controllers() else WITHOUT_CONTROLLERS))
-        return [str(real.program("containerd", "containerd")), "--config", str(self.directory / "config.toml")]
+        return [str(registry_server.program("containerd", "containerd")), "--config", str(self.directory / "config.toml")]
 
     def ctr(self, *arguments: str) -> str:
-        done = subprocess.run([str(real.program("containerd", "ctr")), "-a", str(self.socket), "-n", "k8s.io", *arguments], capture_output=True, text=True,
+        done = subprocess.run([str(registry_server.program("containerd", "ctr")), "-a", str(self.socket), "-n", "k8s.io", *arguments], capture_output=True, text=True,
                               timeout=120)
         assert done.returncode == 0, f"ctr {' '.join(arguments)}: {done.stderr}\n{self.tail()}"
         return done.stdout

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from images import Blob, Image, digest
+from .images import Blob, Image, digest
 
 
 @dataclass
