@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "cri/telemetry.h"
 
-/* telemetry_format() also looks at pods and the self-test, which tests/cri has; what is counted is here. */
+/* telemetry_format() also looks at pods and the self-test, which tests/component/cri has; what is counted is here. */
 
 static char *counted(const struct telemetry *telemetry) {
         struct nd_text text = ND_TEXT(TELEMETRY_CEILING);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our client and our server on one loop; clients that are not ours are in tests/grpc. */
+/* Our client and our server on one loop; clients that are not ours are in tests/component/grpc. */
 #include "net/grpc-client.h"
 
 #include <stdio.h>

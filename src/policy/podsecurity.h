@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsecurity.h - the pod security standards, in every policy version
  *
- * Verdict and text are those of Kubernetes' own admission plugin (tests/policy compares). From policy version 1.35 on a pod
- * with hostUsers: false is spared three checks: it may run as root (restricted), and unmask /proc (baseline only). */
+ * Verdict and text are those of Kubernetes' own admission plugin (tests/component/policy compares). From policy version 1.35 on
+ * a pod with hostUsers: false is spared three checks: it may run as root (restricted), and unmask /proc (baseline only). */
 #pragma once
 
 #include "base/text.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts are compared with Kubernetes' own code, pod by pod, in tests/policy; here stands what must be seen at a glance. */
+/* The texts are compared with Kubernetes' own code, pod by pod, in tests/component/policy;
+ * here stands what must be seen at a glance. */
 #include "policy/podsecurity.h"
 
 #include <unit/expect.h>

@@ -17,7 +17,7 @@
  *      a double are foreign files;
  *   8. a UID that cannot name a directory of its own (hidden, with a slash, above 253 bytes) is refused;
  *   9. looking for a pod's file does not make its directory.
- * tests/userns/oracle.py holds us to that: it compares us with the kubelet's code and names every difference. */
+ * tests/component/userns/oracle.py holds us to that: it compares us with the kubelet's code and names every difference. */
 #pragma once
 
 #include "base/error.h"

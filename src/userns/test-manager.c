@@ -2,7 +2,7 @@
 /* test-manager.c - the kubelet's rules, and the deliberate differences that manager.h lists, each by its number;
  * difference 3, the quarantine, is in test-manager-quarantine.c
  *
- * tests/userns compares histories with the kubelet's own code; here is what must hold whatever the kubelet does. */
+ * tests/component/userns compares histories with the kubelet's own code; here is what must hold whatever the kubelet does. */
 #include <unit/expect.h>
 
 #include <stdio.h>

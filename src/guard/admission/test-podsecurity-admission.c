@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pod security as a flow. Texts against the plugin itself: tests/guard/test_pod_security.py. */
+/* Pod security as a flow. Texts against the plugin itself: tests/component/guard/test_pod_security.py. */
 #include "guard/admission/podsecurity-admission.h"
 
 #include <unit/expect.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What becomes of a pod, with the default constraints and roles. The same on a real API server:
- * tests/guard. */
+ * tests/component/guard. */
 #include "guard/admission/scc-admission.h"
 
 #include <unit/expect.h>

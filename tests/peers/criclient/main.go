@@ -2,7 +2,7 @@
 
 // criclient drives a server of ours with grpc-go, as the kubelet does.
 //
-//	criclient peer SOCKET             the transport: tests/grpc's peer
+//	criclient peer SOCKET             the transport: tests/component/grpc's peer
 //	criclient images SOCKET IMAGE     ImageService, through the kubelet's own client (k8s.io/cri-client)
 //
 // It prints a line per check and ends with 1 when one failed.

@@ -1,4 +1,4 @@
-// Kyverno's admission controller, beside which nodens-guard is measured (tests/guard/bench.py). The replacement is its own: a module's is not inherited.
+// Kyverno's admission controller, beside which nodens-guard is measured (tests/component/guard/bench.py). The replacement is its own: a module's is not inherited.
 module nodens.test/kyverno
 
 go 1.26.6

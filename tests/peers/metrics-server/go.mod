@@ -1,4 +1,4 @@
-// What `kubectl top` asks, behind the API server's aggregation (tests/stories/test_figures.py).
+// What `kubectl top` asks, behind the API server's aggregation (tests/cluster/scenarios/test_figures.py).
 module nodens.test/metrics-server
 
 go 1.26.4

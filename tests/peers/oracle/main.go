@@ -1,6 +1,6 @@
 // Command oracle answers questions about user namespaces with the code of the kubelet itself.
 //
-// It reads one JSON object per line and answers each with one; tests/userns/driver.c speaks the same language over
+// It reads one JSON object per line and answers each with one; tests/component/userns/driver.c speaks the same language over
 // nodens' own code. Questions:
 //
 //	{"op":"open","root":DIR,"first":N,"count":N,"idsPerPod":N,"maxPods":N}   a new manager, as at the start of a kubelet

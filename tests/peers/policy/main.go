@@ -1,7 +1,7 @@
 // Command policy answers questions about pods with Kubernetes' own code: the pod security standards of
 // k8s.io/pod-security-admission, the API server's validation of hostUsers, the labels of namespaces, label selectors.
 //
-// It reads one JSON object per line and answers each with one; tests/policy/driver.c speaks the same language over nodens'
+// It reads one JSON object per line and answers each with one; tests/component/policy/driver.c speaks the same language over nodens'
 // own code. Questions:
 //
 //	{"op":"podsecurity","pod":POD}   all levels in all versions: [["baseline",FIRST,LAST,TEXT],...], where versions that say the

@@ -1,4 +1,4 @@
-// RootlessKit, whose launcher and port drivers ours are measured beside (tests/rootless/bench.py).
+// RootlessKit, whose launcher and port drivers ours are measured beside (tests/component/rootless/bench.py).
 module nodens.test/rootlesskit
 
 go 1.25.0
