@@ -1,13 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsecurity-checks.c - what the pod security standards look at
  *
- * The policy is the table at the end. Above it stand the checks, those of profiles in
+ * The policy is the table of checks near the end. Above it stand the checks, those of profiles in
  * podsecurity-profiles.c: each walks the pod, collects who does something that is not allowed and
  * which values they use, and words the finding. Containers are told in the order of the pod, values
  * sorted. */
-#include "policy/podsecurity-checks.h"
-
+#include "policy/podsecurity-profiles.h"
 #include "policy/podsecurity-text.h"
+
+enum spares { /* whom a revision of a check does not ask */
+              SPARES_NOBODY = 0,
+              SPARES_WINDOWS = 1 << 0,
+              SPARES_USER_NAMESPACE = 1 << 1,
+};
+
+enum {
+        REVISIONS = 5,
+};
+
+/* From one minor version on a check is done in this way. */
+struct revision {
+        uint32_t from;
+        enum spares spares;
+        const char *const *allowed; /* a list that ends with nullptr, for the checks that have one */
+        /* Fills reason and detail where the pod is not allowed. */
+        void (*run)(const struct nd_pod *pod, const char *const *allowed, struct nd_arena *arena,
+                    struct nd_podsecurity_finding *finding);
+};
+
+struct check {
+        const char *id; /* nullptr ends the table */
+        enum nd_level level;
+        const char *overrides; /* a baseline check that need not run at the restricted level */
+        struct revision revisions[REVISIONS];
+};
 
 /* ---- capabilities ---- */
 
@@ -381,7 +407,7 @@ static const char *const sysctls_29[] = {SYSCTLS_29, nullptr};
 static const char *const sysctls_32[] = {SYSCTLS_32, nullptr};
 
 /* Baseline checks by id, then restricted ones by id. */
-const struct nd_podsecurity_check nd_podsecurity_checks[] = {
+static const struct check checks[] = {
         {"appArmorProfile", ND_LEVEL_BASELINE, nullptr, {{.from = 0, .run = nd_podsecurity_check_apparmor}}},
         {"capabilities_baseline",
          ND_LEVEL_BASELINE,
@@ -395,7 +421,7 @@ const struct nd_podsecurity_check nd_podsecurity_checks[] = {
         {"procMount",
          ND_LEVEL_BASELINE,
          nullptr,
-         {{.from = 0, .run = proc_mount}, {.from = 35, .run = proc_mount, .spares = ND_PODSECURITY_SPARES_USERNS}}},
+         {{.from = 0, .run = proc_mount}, {.from = 35, .run = proc_mount, .spares = SPARES_USER_NAMESPACE}}},
         {"seLinuxOptions",
          ND_LEVEL_BASELINE,
          nullptr,
@@ -418,13 +444,12 @@ const struct nd_podsecurity_check nd_podsecurity_checks[] = {
         {"allowPrivilegeEscalation",
          ND_LEVEL_RESTRICTED,
          nullptr,
-         {{.from = 8, .run = privilege_escalation},
-          {.from = 25, .run = privilege_escalation, .spares = ND_PODSECURITY_SPARES_WINDOWS}}},
+         {{.from = 8, .run = privilege_escalation}, {.from = 25, .run = privilege_escalation, .spares = SPARES_WINDOWS}}},
         {"capabilities_restricted",
          ND_LEVEL_RESTRICTED,
          "capabilities_baseline",
          {{.from = 22, .run = capabilities_restricted, .allowed = bind_service},
-          {.from = 25, .run = capabilities_restricted, .allowed = bind_service, .spares = ND_PODSECURITY_SPARES_WINDOWS}}},
+          {.from = 25, .run = capabilities_restricted, .allowed = bind_service, .spares = SPARES_WINDOWS}}},
         {"procMount_restricted", ND_LEVEL_RESTRICTED, "procMount", {{.from = 35, .run = proc_mount}}},
         {"restrictedVolumes",
          ND_LEVEL_RESTRICTED,
@@ -433,15 +458,59 @@ const struct nd_podsecurity_check nd_podsecurity_checks[] = {
         {"runAsNonRoot",
          ND_LEVEL_RESTRICTED,
          nullptr,
-         {{.from = 0, .run = run_as_non_root}, {.from = 35, .run = run_as_non_root, .spares = ND_PODSECURITY_SPARES_USERNS}}},
+         {{.from = 0, .run = run_as_non_root}, {.from = 35, .run = run_as_non_root, .spares = SPARES_USER_NAMESPACE}}},
         {"runAsUser",
          ND_LEVEL_RESTRICTED,
          nullptr,
-         {{.from = 23, .run = run_as_user}, {.from = 35, .run = run_as_user, .spares = ND_PODSECURITY_SPARES_USERNS}}},
+         {{.from = 23, .run = run_as_user}, {.from = 35, .run = run_as_user, .spares = SPARES_USER_NAMESPACE}}},
         {"seccompProfile_restricted",
          ND_LEVEL_RESTRICTED,
          "seccompProfile_baseline",
          {{.from = 19, .run = nd_podsecurity_check_seccomp_restricted},
-          {.from = 25, .run = nd_podsecurity_check_seccomp_restricted, .spares = ND_PODSECURITY_SPARES_WINDOWS}}},
+          {.from = 25, .run = nd_podsecurity_check_seccomp_restricted, .spares = SPARES_WINDOWS}}},
         {},
 };
+
+/* ---- evaluation ---- */
+
+static const struct revision *revision_at(const struct check *check, uint64_t minor) {
+        const struct revision *newest = nullptr;
+
+        for (const struct revision *r = check->revisions; r->run; r++)
+                if (r->from <= minor)
+                        newest = r;
+        return newest;
+}
+
+/* A restricted check stands in for the baseline check that it is stricter than. */
+static bool is_overridden(const struct check *check, uint64_t minor) {
+        for (const struct check *other = checks; other->id; other++)
+                if (other->overrides && nd_streq(other->overrides, check->id) && revision_at(other, minor))
+                        return true;
+        return false;
+}
+
+static bool is_spared(const struct revision *revision, const struct nd_pod *pod) {
+        return (revision->spares & SPARES_WINDOWS && nd_pod_is_windows(pod)) ||
+               (revision->spares & SPARES_USER_NAMESPACE && nd_pod_has_user_namespace(pod));
+}
+
+void nd_podsecurity_evaluate(const struct nd_podsecurity_rule *rule, const struct nd_pod *pod, struct nd_arena *arena,
+                             struct nd_podsecurity_findings *ret) {
+        bool newest = rule->version.latest || rule->version.minor > ND_PODSECURITY_NEWEST;
+        uint64_t minor = newest ? ND_PODSECURITY_NEWEST : rule->version.minor;
+
+        ret->count = 0;
+        for (const struct check *check = checks; check->id; check++) {
+                const struct revision *revision = revision_at(check, minor);
+                struct nd_podsecurity_finding finding = {.check = check->id};
+
+                if (!revision || check->level > rule->level || is_spared(revision, pod))
+                        continue;
+                if (rule->level == ND_LEVEL_RESTRICTED && is_overridden(check, minor))
+                        continue;
+                revision->run(pod, revision->allowed, arena, &finding);
+                if (finding.reason)
+                        ret->items[ret->count++] = finding;
+        }
+}

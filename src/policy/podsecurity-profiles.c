@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* podsecurity-profiles.c - the checks of AppArmor, SELinux and seccomp */
-#include "policy/podsecurity-checks.h"
+#include "policy/podsecurity-profiles.h"
+
 #include "policy/podsecurity-text.h"
 
 /* ---- AppArmor ---- */

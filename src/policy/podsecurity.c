@@ -3,50 +3,6 @@
 
 #include <string.h>
 
-#include "policy/podsecurity-checks.h"
-
-static const struct nd_podsecurity_revision *revision_at(const struct nd_podsecurity_check *check, uint64_t minor) {
-        const struct nd_podsecurity_revision *newest = nullptr;
-
-        for (const struct nd_podsecurity_revision *r = check->revisions; r->run; r++)
-                if (r->from <= minor)
-                        newest = r;
-        return newest;
-}
-
-/* A restricted check stands in for the baseline check that it is stricter than. */
-static bool is_overridden(const struct nd_podsecurity_check *check, uint64_t minor) {
-        for (const struct nd_podsecurity_check *other = nd_podsecurity_checks; other->id; other++)
-                if (other->overrides && nd_streq(other->overrides, check->id) && revision_at(other, minor))
-                        return true;
-        return false;
-}
-
-static bool is_spared(const struct nd_podsecurity_revision *revision, const struct nd_pod *pod) {
-        return (revision->spares & ND_PODSECURITY_SPARES_WINDOWS && nd_pod_is_windows(pod)) ||
-               (revision->spares & ND_PODSECURITY_SPARES_USERNS && nd_pod_has_user_namespace(pod));
-}
-
-void nd_podsecurity_evaluate(const struct nd_podsecurity_rule *rule, const struct nd_pod *pod, struct nd_arena *arena,
-                             struct nd_podsecurity_findings *ret) {
-        bool newest = rule->version.latest || rule->version.minor > ND_PODSECURITY_NEWEST;
-        uint64_t minor = newest ? ND_PODSECURITY_NEWEST : rule->version.minor;
-
-        ret->count = 0;
-        for (const struct nd_podsecurity_check *check = nd_podsecurity_checks; check->id; check++) {
-                const struct nd_podsecurity_revision *revision = revision_at(check, minor);
-                struct nd_podsecurity_finding finding = {.check = check->id};
-
-                if (!revision || check->level > rule->level || is_spared(revision, pod))
-                        continue;
-                if (rule->level == ND_LEVEL_RESTRICTED && is_overridden(check, minor))
-                        continue;
-                revision->run(pod, revision->allowed, arena, &finding);
-                if (finding.reason)
-                        ret->items[ret->count++] = finding;
-        }
-}
-
 void nd_podsecurity_details(const struct nd_podsecurity_findings *findings, struct nd_text *text) {
         for (size_t i = 0; i < findings->count; i++) {
                 const struct nd_podsecurity_finding *f = &findings->items[i];
