@@ -17,7 +17,7 @@ void answer_with(struct nd_grpc_call *call, const ProtobufCMessage *message); /*
 static inline void answer_request_done(ProtobufCMessage **request) {
         nd_protobuf_free(*request);
 }
-#define answer_autofree nd_cleanup(answer_request_done) ProtobufCMessage *
+#define response_autofree nd_cleanup(answer_request_done) ProtobufCMessage *
 
 /* An answer is many small messages that point to each other and to what the daemon has: they live in one arena and go all at once. */
 

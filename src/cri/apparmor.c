@@ -115,7 +115,7 @@ struct nd_error *apparmor_choose(const struct security_profile *wanted, bool map
 
         if (is_enabled())
                 error = nd_file_read_kernel(LOADED, LIST, &loaded);
-        if (error && wanted->kind == PROFILE_LOCALHOST) { /* without securityfs nobody knows; the engine will find out */
+        if (error && wanted->kind == PROFILE_LOCALHOST) { /* without securityfs nobody knows; the OCI runtime will find out */
                 *ret = nd_strdup(wanted->localhost);
                 return nullptr;
         }

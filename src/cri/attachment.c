@@ -45,7 +45,7 @@ struct nd_error *attachment_begin(struct attachment *attachment, const char *dir
 
         attachment->directory = nd_strdup(directory);
         attachment->userns = userns;
-        nd_try(nd_dir_make(AT_FDCWD, path, 0711)); /* root of the pod crosses it, in the engine */
+        nd_try(nd_dir_make(AT_FDCWD, path, 0711)); /* root of the pod crosses it, in the OCI runtime */
         nd_try(nd_mount_clone(AT_FDCWD, path, false, &attachment->place));
         nd_try(nd_mount_attach(attachment->place, AT_FDCWD, path));
         nd_try(nd_mount_propagation(attachment->place, MS_PRIVATE, false));
@@ -188,8 +188,8 @@ static struct nd_error *find_place(const struct attachment *attachment, const ch
         return nullptr;
 }
 
-/* Where the engine mounts something itself, which would cover what is attached before. */
-static bool is_engines(const char *path) {
+/* Where the OCI runtime mounts something itself, which would cover what is attached before. */
+static bool is_oci_runtimes(const char *path) {
         return nd_streq(path, "/") || nd_streq(path, "") || container_path_within(path, "/dev") ||
                container_path_within(path, "/proc") || container_path_within(path, "/sys");
 }
@@ -212,7 +212,7 @@ static bool is_covered(const struct attachment *attachment, const char *path) {
                 if (container_path_within(path, *place))
                         return true;
         }
-        return is_engines(path);
+        return is_oci_runtimes(path);
 }
 
 /* ---- attaching ---- */
@@ -226,20 +226,20 @@ static struct nd_error *is_directory(int tree, bool *ret) {
         return nullptr;
 }
 
-/* *ret says whether it was: not where the engine's own mounts would cover it, and not what is the engine's already. */
-static struct nd_error *attach_below_root(struct attachment *attachment, int tree, const char *destination, bool engines,
+/* *ret says whether it was: not where the OCI runtime's own mounts would cover it, and not what is the OCI runtime's already. */
+static struct nd_error *attach_below_root(struct attachment *attachment, int tree, const char *destination, bool oci_runtimes,
                                           bool *ret) {
         nd_autofree char *path = nullptr;
         nd_autoclose int place = -EBADF;
         bool directory = false;
 
         *ret = false;
-        if (attachment->root < 0 || is_engines(destination))
+        if (attachment->root < 0 || is_oci_runtimes(destination))
                 return nullptr;
         nd_try(is_directory(tree, &directory));
         nd_try(find_place(attachment, destination, directory, &place));
         path = path_inside(attachment, place);
-        if (engines || !path || is_covered(attachment, path)) {
+        if (oci_runtimes || !path || is_covered(attachment, path)) {
                 nd_strings_add(&attachment->covered, path ?: destination);
                 return nullptr;
         }
@@ -248,8 +248,8 @@ static struct nd_error *attach_below_root(struct attachment *attachment, int tre
         return nullptr;
 }
 
-/* Where the engine finds it, by a path that only root can change. */
-static struct nd_error *attach_for_engine(const struct attachment *attachment, const struct volume_visit *visit) {
+/* Where the OCI runtime finds it, by a path that only root can change. */
+static struct nd_error *attach_for_oci_runtime(const struct attachment *attachment, const struct volume_visit *visit) {
         nd_autofree char *name = nd_format("%zu", visit->index);
         bool directory = false;
 
@@ -299,7 +299,7 @@ static struct nd_error *attach_volume(struct attachment *attachment, const struc
         nd_try(attach_below_root(attachment, volume->tree, visit->destination, visit->mount->propagation != MOUNT_PRIVATE,
                                  &attached));
         if (!attached)
-                return attach_for_engine(attachment, visit);
+                return attach_for_oci_runtime(attachment, visit);
         if (!visit->mount->read_only)
                 return nullptr;
         attachment->read_only = true;
@@ -354,7 +354,7 @@ struct nd_error *attachment_finish(struct attachment *attachment, const struct n
         if (attachment->root < 0 || (!spec->read_only_root && !attachment->read_only))
                 return nullptr;
         nd_vector_each (mount, &spec->mounts) {
-                bool nested = is_engines(mount->destination) && strchr(mount->destination + 1, '/');
+                bool nested = is_oci_runtimes(mount->destination) && strchr(mount->destination + 1, '/');
 
                 if (!nested)
                         nd_vector_push(&list, ((struct point) {.path = nd_strdup(mount->destination),
@@ -365,7 +365,7 @@ struct nd_error *attachment_finish(struct attachment *attachment, const struct n
         error = provide(attachment, &list);
         if (nd_error_errno(error) == EROFS)
                 return nd_take_ptr(error);
-        /* Of what else is missing the engine tells. */
+        /* Of what else is missing the OCI runtime tells. */
         return spec->read_only_root ? nd_mount_set(attachment->root, MOUNT_ATTR_RDONLY, false) : nullptr;
 }
 

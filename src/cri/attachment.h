@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attachment.h - volumes, attached on the host's side before the engine copies the mount namespace
+/* attachment.h - volumes, attached on the host's side before the OCI runtime copies the mount namespace
  *
- * A flag that the engine sets on a mount in the container's namespace can be cleared there with SYS_ADMIN, and root of a pod may have that in its user
+ * A flag that the OCI runtime sets on a mount in the container's namespace can be cleared there with SYS_ADMIN, and root of a pod may have that in its user
  * namespace. What is mounted when the namespace is copied for the user namespace has its flags locked by the kernel (tests/kernel/locked-mounts.c). So
- * with users of its own a container's volumes are attached below its root filesystem here, and the engine is given none of them:
+ * with users of its own a container's volumes are attached below its root filesystem here, and the OCI runtime is given none of them:
  *      mounts            a mount over itself, private: nothing in it is seen elsewhere, and one unmount takes all of it away
- *      mounts/rootfs     the root filesystem with the volumes below it: what the engine is to use; only with a user namespace
- *      mounts/<number>   a volume that the engine is to bind: with the host's users all of them, otherwise those in /dev, /proc and /sys, which the engine
- *                        mounts itself, those with mount propagation, since the engine makes the root and all below it private, and what lies in one of these
+ *      mounts/rootfs     the root filesystem with the volumes below it: what the OCI runtime is to use; only with a user namespace
+ *      mounts/<number>   a volume that the OCI runtime is to bind: with the host's users all of them, otherwise those in /dev, /proc and /sys, which the OCI runtime
+ *                        mounts itself, those with mount propagation, since the OCI runtime makes the root and all below it private, and what lies in one of these
  * All of it is in the container's directory and is taken away as soon as the container is made, which has copies: the host's mount table does not grow. */
 #pragma once
 
@@ -17,12 +17,12 @@ struct attachment {
         char *directory; /* the container's; nullptr = nothing was begun */
         int userns;      /* -EBADF = the host's users */
         int place;       /* mounts/ */
-        int root;        /* mounts/rootfs; -EBADF = the engine mounts everything itself */
-        bool refuses;    /* read-only volumes that the engine would have to mount */
+        int root;        /* mounts/rootfs; -EBADF = the OCI runtime mounts everything itself */
+        bool refuses;    /* read-only volumes that the OCI runtime would have to mount */
         bool sys;        /* the host's /sys is attached */
         struct nd_strings
-                covered; /* where the engine binds a volume, behind all links: what is attached there before would not be seen */
-        declared_volumes declared; /* those that the engine is to bind; what they point to is in the caller's list */
+                covered; /* where the OCI runtime binds a volume, behind all links: what is attached there before would not be seen */
+        declared_volumes declared; /* those that the OCI runtime is to bind; what they point to is in the caller's list */
         bool read_only;            /* a volume that is */
 };
 #define ATTACHMENT_NONE ((struct attachment) {.userns = -EBADF, .place = -EBADF, .root = -EBADF})
@@ -35,7 +35,7 @@ void attachment_done(struct attachment *attachment);
 /* The host's /sys without what is mounted in it, read-only, as a mount that the container cannot look behind. Sets .sys, unless mounts in /sys are locked for us too. */
 [[nodiscard]] struct nd_error *attachment_add_sys(struct attachment *attachment);
 
-/* Attaches the volumes. Those that the engine is to bind have a source afterwards, or are in .declared. */
+/* Attaches the volumes. Those that the OCI runtime is to bind have a source afterwards, or are in .declared. */
 [[nodiscard]] struct nd_error *attachment_add_volumes(struct attachment *attachment, const struct container_request *request,
                                                       const volumes *found, const declared_volumes *declared);
 
@@ -43,7 +43,7 @@ void attachment_done(struct attachment *attachment);
  * have to be made in a read-only volume. */
 [[nodiscard]] struct nd_error *attachment_finish(struct attachment *attachment, const struct nd_spec *spec);
 
-/* The root that the engine is to use. The caller's to free. */
+/* The root that the OCI runtime is to use. The caller's to free. */
 [[nodiscard]] char *attachment_root(const struct attachment *attachment, const char *directory);
 
 /* For workers: takes all of it away. Of what is not there, nothing is said. */

@@ -76,7 +76,7 @@ static void add_mount(const struct bundle_plan *plan, struct nd_spec *spec, cons
 
 #define OPTIONS(...) ((const char *const[]) {__VA_ARGS__, nullptr})
 
-/* What the container may make is below its own cgroup, where the pod's limits hold; with users of its own, the engine gives it to its root. */
+/* What the container may make is below its own cgroup, where the pod's limits hold; with users of its own, the OCI runtime gives it to its root. */
 static bool writes_cgroups(const struct bundle_plan *plan) {
         struct runtime_handler handler;
 
@@ -349,7 +349,7 @@ static struct nd_error *open_userns(const struct bundle_plan *plan, int *ret_fd)
 static struct nd_error *mount_images(const struct bundle_plan *plan, const char *directory, int userns, volumes *found) {
         nd_try(image_volumes_make(
                 &(struct image_volumes_plan) {
-                        .layers = plan->layers, .directory = directory, .userns = userns, .workshop = plan->workshop},
+                        .layers = plan->layers, .directory = directory, .userns = userns, .build_mntns = plan->build_mntns},
                 request_of(plan), plan->volumes));
         nd_vector_each (volume, plan->volumes) {
                 found->items[volume->mount].source = image_volumes_path(directory, volume->mount);
@@ -401,7 +401,7 @@ static struct nd_error *make_for_image(const struct bundle_plan *plan, const cha
                                                    .uid = userns >= 0 ? pod->uids.outside : 0,
                                                    .gid = userns >= 0 ? pod->gids.outside : 0,
                                                    .label = labels.mount,
-                                                   .workshop = plan->workshop},
+                                                   .build_mntns = plan->build_mntns},
                             &tree));
         nd_try(user_resolve(tree, request_of(plan), plan->image->user, userns >= 0 ? pod->uids.count : 0, &user));
         nd_try(declared_volumes_make(&(struct declared_volumes_plan) {.image = plan->image,

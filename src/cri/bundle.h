@@ -33,7 +33,7 @@ struct bundle_plan {
         const char *pid;                        /* likewise; "" = a new one */
         const char *hostname, *hosts, *resolv, *shm;
         struct bundle_report *report;
-        const struct workshop *workshop;
+        const struct workshop *build_mntns;
 };
 
 /* An nd_worker_function; argument is a plan. ret_fd is the root filesystem. */

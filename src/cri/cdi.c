@@ -199,7 +199,7 @@ static void allow_node(const struct node *node, struct nd_spec *spec) {
         nd_vector_push(&spec->resources.devices, rule);
 }
 
-/* In a user namespace devices are not made but mounted, by the engine from the same path; from another one by us. */
+/* In a user namespace devices are not made but mounted, by the OCI runtime from the same path; from another one by us. */
 static void add_node(const struct node *node, struct nd_spec *spec) {
         struct nd_spec_device device = node->device;
         struct nd_spec_mount *mount;

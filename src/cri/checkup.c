@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checkup.c - see checkup.h
+/* CNI check.c - see CNI check.h
  *
  * Theory of operation
  *   While no daemon ran, nobody held the node's network to account: an upgrade of the plugins, a flushed ruleset or a removed bridge leaves pods that are
@@ -19,34 +19,34 @@ static constexpr uint64_t first_us = ND_SECOND_US; /* after a restart the kubele
 static constexpr uint64_t pause_us = 100 * ND_MS_US;
 
 struct checkup {
-        struct runtime *runtime;
+        struct runtime *parts;
         struct nd_strings ids; /* of sandboxes, from the last to the first */
         sd_event_source *timer;
 };
 
-struct checkup *checkup_new(struct runtime *runtime) {
-        struct checkup *checkup = nd_new(struct checkup);
+struct checkup *checkup_new(struct runtime *parts) {
+        struct checkup *cni_check = nd_new(struct checkup);
         const struct nd_map_slot *slot;
 
-        checkup->runtime = runtime;
-        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.sandboxes, &at));) {
+        cni_check->parts = parts;
+        for (size_t at = 0; (slot = nd_map_next(&parts->pods.sandboxes, &at));) {
                 const struct sandbox *sandbox = slot->value;
 
                 if (sandbox->state == SANDBOX_READY && sandbox->this_boot && (sandbox->made & SANDBOX_MADE_NETWORK))
-                        nd_strings_add(&checkup->ids, sandbox->id);
+                        nd_strings_add(&cni_check->ids, sandbox->id);
         }
-        return checkup;
+        return cni_check;
 }
 
-void checkup_free(struct checkup *checkup) {
-        if (!checkup)
+void checkup_free(struct checkup *cni_check) {
+        if (!cni_check)
                 return;
-        sd_event_source_disable_unref(checkup->timer);
-        nd_strings_done(&checkup->ids);
-        free(checkup);
+        sd_event_source_disable_unref(cni_check->timer);
+        nd_strings_done(&cni_check->ids);
+        free(cni_check);
 }
 
-static void wait_for_next(struct checkup *checkup, uint64_t us);
+static void wait_for_next(struct checkup *cni_check, uint64_t us);
 
 static void on_checked(struct nd_error *error, [[maybe_unused]] struct sandbox *sandbox, void *userdata) {
         nd_error_free(error);
@@ -54,24 +54,24 @@ static void on_checked(struct nd_error *error, [[maybe_unused]] struct sandbox *
 }
 
 static int on_next([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
-        struct checkup *checkup = userdata;
-        nd_autofree char *id = checkup->ids.items[--checkup->ids.count];
-        struct sandbox *sandbox = nd_map_get(&checkup->runtime->pods.sandboxes, id);
+        struct checkup *cni_check = userdata;
+        nd_autofree char *id = cni_check->ids.items[--cni_check->ids.count];
+        struct sandbox *sandbox = nd_map_get(&cni_check->parts->pods.sandboxes, id);
 
         if (sandbox && sandbox->state == SANDBOX_READY)
-                sandbox_check(checkup->runtime, sandbox, on_checked, checkup);
+                sandbox_check(cni_check->parts, sandbox, on_checked, cni_check);
         else
-                wait_for_next(checkup, 0);
+                wait_for_next(cni_check, 0);
         return 0;
 }
 
-static void wait_for_next(struct checkup *checkup, uint64_t us) {
-        sd_event_source_disable_unref(nd_take_ptr(checkup->timer));
-        if (checkup->ids.count > 0 && sd_event_add_time_relative(checkup->runtime->loop, &checkup->timer, CLOCK_MONOTONIC, us,
-                                                                 ND_MS_US, on_next, checkup) < 0)
+static void wait_for_next(struct checkup *cni_check, uint64_t us) {
+        sd_event_source_disable_unref(nd_take_ptr(cni_check->timer));
+        if (cni_check->ids.count > 0 && sd_event_add_time_relative(cni_check->parts->loop, &cni_check->timer, CLOCK_MONOTONIC, us,
+                                                                 ND_MS_US, on_next, cni_check) < 0)
                 abort(); /* only memory can be missing */
 }
 
-void checkup_begin(struct checkup *checkup) {
-        wait_for_next(checkup, first_us);
+void checkup_begin(struct checkup *cni_check) {
+        wait_for_next(cni_check, first_us);
 }

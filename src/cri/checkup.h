@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checkup.h - after a restart: do the plugins still find what they made for each pod? */
+/* CNI check.h - after a restart: do the plugins still find what they made for each pod? */
 #pragma once
 
 struct runtime;
 struct checkup;
 
 /* Notes the pods that there are now. */
-[[nodiscard]] struct checkup *checkup_new(struct runtime *runtime);
-void checkup_free(struct checkup *checkup);
+[[nodiscard]] struct checkup *checkup_new(struct runtime *parts);
+void checkup_free(struct checkup *cni_check);
 
 /* From now on, in its own time. */
-void checkup_begin(struct checkup *checkup);
+void checkup_begin(struct checkup *cni_check);

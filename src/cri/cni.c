@@ -166,7 +166,7 @@ static void chain_advance(struct cni_chain *chain) {
 }
 
 /* What a plugin that ended well or badly means. */
-static struct nd_error *verdict(struct cni_chain *chain, struct nd_child_result *result) {
+static struct nd_error *plugin_error(struct cni_chain *chain, struct nd_child_result *result) {
         const char *output = result->output ?: "";
 
         if (!result->timed_out && result->code > 0 && output[0])
@@ -183,7 +183,7 @@ static struct nd_error *verdict(struct cni_chain *chain, struct nd_child_result 
 
 static void on_plugin(struct nd_child_result *result, void *userdata) {
         struct cni_chain *chain = userdata;
-        struct nd_error *error = verdict(chain, result);
+        struct nd_error *error = plugin_error(chain, result);
 
         chain->child = nullptr;
         if (error)

@@ -218,7 +218,7 @@ static struct nd_error *take_names(const struct key *key, yyjson_val *value, str
 
 bool cri_config_handler(const struct cri_config *config, const char *name, struct runtime_handler *ret) {
         if (nd_streq(name, "") || nd_streq(name, "crun")) {
-                *ret = (struct runtime_handler) {.name = (char *) "crun", .kind = ENGINE_CRUN, .program = config->crun};
+                *ret = (struct runtime_handler) {.name = (char *) "crun", .kind = OCI_RUNTIME_CRUN, .program = config->crun};
                 return true;
         }
         nd_vector_each (handler, &config->handlers) {
@@ -245,7 +245,7 @@ static struct nd_error *take_handler_member(const char *key, yyjson_val *value, 
         } else if (nd_streq(key, "program") && text && text[0] == '/') {
                 nd_strset(&handler->program, text);
         } else if (nd_streq(key, "engine") && text && (nd_streq(text, "crun") || nd_streq(text, "runc"))) {
-                handler->kind = nd_streq(text, "runc") ? ENGINE_RUNC : ENGINE_CRUN;
+                handler->kind = nd_streq(text, "runc") ? OCI_RUNTIME_RUNC : OCI_RUNTIME_CRUN;
         } else if (nd_streq(key, "writableCgroups") && yyjson_is_bool(value)) {
                 handler->writable_cgroups = yyjson_get_bool(value);
         } else {
@@ -270,7 +270,7 @@ static struct nd_error *take_handler(yyjson_val *value, struct cri_config *confi
         if (cri_config_handler(config, handler.name, &known))
                 return nd_error_new(ND_INVALID, 0, "runtimeHandlers: there are two handlers '%s'", handler.name);
         if (!handler.program)
-                handler.program = nd_strdup(handler.kind == ENGINE_RUNC ? "runc" : "crun");
+                handler.program = nd_strdup(handler.kind == OCI_RUNTIME_RUNC ? "runc" : "crun");
         nd_vector_push(&config->handlers, nd_take(handler, (struct runtime_handler) {}));
         return nullptr;
 }

@@ -13,10 +13,10 @@ enum {
         HANDLERS_MOST = 8, /* of the configuration */
 };
 
-/* What a RuntimeClass names: an engine, and how containers of it differ. */
+/* What a RuntimeClass names: an OCI runtime, and how containers of it differ. */
 struct runtime_handler {
         char *name;
-        enum engine_kind { ENGINE_CRUN, ENGINE_RUNC } kind; /* whose command line it has */
+        enum oci_runtime_kind { OCI_RUNTIME_CRUN, OCI_RUNTIME_RUNC } kind; /* whose command line it has */
         char *program;
         bool writable_cgroups; /* containers with a cgroup namespace may make cgroups of their own */
 };

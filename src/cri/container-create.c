@@ -2,7 +2,7 @@
 /* container-create.c - steps of a creation; see container.c
  *
  * Theory of operation
- *   The first record says already that directory, mount and engine are to be undone: one write
+ *   The first record says already that directory, mount and OCI runtime are to be undone: one write
  *   instead of three, and undoing what was never made is cheap and rare. A worker then looks at the
  *   volumes, builds the root filesystem and writes the spec (bundle.c); the daemon attaches the
  *   root. nodens-mon makes the streams and runs crun create. The process that it reports is
@@ -47,7 +47,7 @@ struct creation {
         /* What the plan of the bundle points to. */
         char *layers, *pid, *hostname, *hosts, *resolv, *shm;
         char *namespaces[POD_NAMESPACES];
-        int pid_namespace; /* another container's, open until the engine has joined it; -EBADF = none */
+        int pid_namespace; /* another container's, open until the OCI runtime has joined it; -EBADF = none */
         struct bundle_plan plan;
 };
 
@@ -120,7 +120,7 @@ static struct container *container_new(struct sandbox *sandbox, struct container
         container->log_path = join_log_path(&sandbox->request, &container->request);
         container->cgroup = nd_strdup("");
         container->monitor_cgroup = nd_strdup("");
-        container->verdict = nd_strdup("");
+        container->checks_json = nd_strdup("");
         return container;
 }
 
@@ -139,8 +139,8 @@ struct nd_error *create_accept(struct container_operation *operation, struct san
         memcpy(creation->bytes, bytes ? bytes : "", bytes ? length : 0);
         creation->length = length;
         operation->container = container_new(sandbox, request);
-        pods_add_container(&operation->daemon->pods, operation->container);
-        (void) life_of(operation->daemon, operation->container);
+        pods_add_container(&operation->parts->pods, operation->container);
+        (void) life_of(operation->parts, operation->container);
         return nullptr;
 }
 
@@ -152,11 +152,11 @@ static struct nd_error *take_image(struct container_operation *operation) {
         const struct nd_image *image = nullptr;
         char text[ND_DIGEST_TEXT];
 
-        nd_try(nd_image_store_find(operation->daemon->images, container->request.image, &image));
+        nd_try(nd_image_store_find(operation->parts->images, container->request.image, &image));
         if (!image)
                 return nd_error_new(ND_NOT_FOUND, 0, "no image '%s' on this node: it must be pulled first",
                                     container->request.image);
-        nd_try(nd_image_store_config(operation->daemon->images, image, &creation->image));
+        nd_try(nd_image_store_config(operation->parts->images, image, &creation->image));
         creation->chain_count = image->layer_count;
         creation->chains = nd_calloc(image->layer_count + 1, sizeof *creation->chains);
         nd_image_chains(image, creation->chains);
@@ -173,7 +173,7 @@ static struct nd_error *take_mounted_images(struct container_operation *operatio
         struct container *container = operation->container;
         struct creation *creation = operation->creation;
 
-        nd_try(image_volumes_find(operation->daemon->images, &container->request, &creation->volumes));
+        nd_try(image_volumes_find(operation->parts->images, &container->request, &creation->volumes));
         nd_vector_each (volume, &creation->volumes) {
                 nd_vector_push(&container->mounted, volume->chains[volume->count - 1]);
         }
@@ -183,7 +183,7 @@ static struct nd_error *take_mounted_images(struct container_operation *operatio
 /* ---- the bundle ---- */
 
 /* By a descriptor of ours, as with the pins: the number of a process may be another's when the
- * engine comes to it. */
+ * OCI runtime comes to it. */
 static struct nd_error *join_pid(struct creation *creation, const struct container *holder, const char *what, char **ret) {
         nd_try(joined_open(holder, what, &creation->pid_namespace));
         *ret = nd_format("/proc/%d/fd/%d", (int) getpid(), creation->pid_namespace);
@@ -201,7 +201,7 @@ static struct nd_error *choose_pid(struct container_operation *operation, char *
         case NAMESPACE_POD:
                 return join_pid(operation->creation, operation->container->sandbox->init, "the pod's init", ret);
         case NAMESPACE_TARGET:
-                nd_try(pods_find_container(&operation->daemon->pods, request->pid_target, &target));
+                nd_try(pods_find_container(&operation->parts->pods, request->pid_target, &target));
                 if (target->sandbox != operation->container->sandbox)
                         return nd_error_new(ND_INVALID, 0, "target container '%s' is in another pod", request->pid_target);
                 return join_pid(operation->creation, target, "the target container", ret);
@@ -215,8 +215,8 @@ static struct nd_error *choose_pid(struct container_operation *operation, char *
 static struct nd_error *plan_bundle(struct container_operation *operation) {
         struct container *container = operation->container;
         struct creation *creation = operation->creation;
-        const struct runtime *daemon = operation->daemon;
-        const struct cri_config *config = &daemon->config;
+        const struct runtime *parts = operation->parts;
+        const struct cri_config *config = &parts->config;
 
         nd_try(choose_pid(operation, &creation->pid));
         creation->report = mmap(nullptr, sizeof *creation->report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -225,8 +225,8 @@ static struct nd_error *plan_bundle(struct container_operation *operation) {
                 return nd_error_new(ND_EXHAUSTED, errno, "memory to share with a worker");
         }
         for (unsigned i = 0; i < POD_NAMESPACES; i++)
-                creation->namespaces[i] = namespaces_path(&daemon->config, daemon->pins, container->sandbox, (enum pod_namespace) i);
-        creation->layers = nd_format("%s/layers", nd_image_store_root(daemon->images));
+                creation->namespaces[i] = namespaces_path(&parts->config, parts->pins, container->sandbox, (enum pod_namespace) i);
+        creation->layers = nd_format("%s/layers", nd_image_store_root(parts->images));
         creation->hostname = pod_files_path(config, container->sandbox, POD_HOSTNAME);
         creation->hosts = pod_files_path(config, container->sandbox, POD_HOSTS);
         creation->resolv = pod_files_path(config, container->sandbox, POD_RESOLV);
@@ -245,7 +245,7 @@ static struct nd_error *plan_bundle(struct container_operation *operation) {
                 .resolv = creation->resolv,
                 .shm = creation->shm,
                 .report = creation->report,
-                .workshop = daemon->workshop,
+                .build_mntns = parts->build_mntns,
         };
         for (unsigned i = 0; i < POD_NAMESPACES; i++)
                 creation->plan.namespaces[i] = creation->namespaces[i];
@@ -255,7 +255,7 @@ static struct nd_error *plan_bundle(struct container_operation *operation) {
 static struct nd_error *take_bundle(struct container_operation *operation, int tree) {
         struct container *container = operation->container;
         const struct bundle_report *report = operation->creation->report;
-        nd_autofree char *directory = path_of_container(&operation->daemon->config, container);
+        nd_autofree char *directory = path_of_container(&operation->parts->config, container);
 
         container->user.uid = report->uid;
         container->user.gid = report->gid;
@@ -289,12 +289,12 @@ struct nd_error *create_prepare(struct container_operation *operation) {
         nd_try(monitor_home(container->id, &home));
         nd_strset(&container->monitor_cgroup, home);
         container->made = CONTAINER_MADE_DIRECTORY | CONTAINER_MADE_ROOT | CONTAINER_MADE_ENGINE;
-        return record_new_container(operation->daemon->records, container, container->internal ? nullptr : creation->bytes,
+        return record_new_container(operation->parts->records, container, container->internal ? nullptr : creation->bytes,
                                     creation->length);
 }
 
 struct nd_error *create_bundle(struct container_operation *operation) {
-        return nd_worker_start(operation->daemon->loop, "prepare the container", bundle_make, &operation->creation->plan,
+        return nd_worker_start(operation->parts->loop, "prepare the container", bundle_make, &operation->creation->plan,
                                bundle_deadline_us, on_bundle, operation, &operation->worker);
 }
 
@@ -314,21 +314,21 @@ static struct nd_error *make_run_directory(const char *path) {
 
 struct nd_error *create_monitor(struct container_operation *operation) {
         struct container *container = operation->container;
-        struct runtime *daemon = operation->daemon;
+        struct runtime *parts = operation->parts;
         const struct sandbox_request *pod = &container->sandbox->request;
         const struct container_request *request = &container->request;
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};
-        nd_autofree char *directory = path_of_container_run(&daemon->config, container->id);
-        nd_autofree char *bundle = path_of_container(&daemon->config, container);
+        nd_autofree char *directory = path_of_container_run(&parts->config, container->id);
+        nd_autofree char *bundle = path_of_container(&parts->config, container);
         nd_autofree char *pid_file = nd_format("%s/pid", directory), *console = nullptr;
 
         if (request->tty)
                 console = nd_format("%s/console", directory);
         nd_try(make_run_directory(directory));
-        nd_try(engine_create_argv(&daemon->config, pod->runtime_handler, container->id, bundle, pid_file, console, &argv));
-        return monitor_start(daemon->loop,
+        nd_try(oci_runtime_create_argv(&parts->config, pod->runtime_handler, container->id, bundle, pid_file, console, &argv));
+        return monitor_start(parts->loop,
                              &(struct monitor_plan) {
-                                     .program = daemon->config.monitor,
+                                     .program = parts->config.monitor,
                                      .id = container->id,
                                      .directory = directory,
                                      .create = (const char *const *) argv.items,
@@ -367,7 +367,7 @@ struct nd_error *create_record(struct container_operation *operation) {
         nd_autoclose int process = container_process(container);
 
         nd_try(joined_check(container->pid, &operation->creation->plan, operation->creation->pid_namespace));
-        nd_try(find_cgroup(&operation->daemon->config, container->pid, &container->cgroup));
+        nd_try(find_cgroup(&operation->parts->config, container->pid, &container->cgroup));
         /* All of this was of the container's process, and not of a later one with its number, whose
          * cgroup would be killed with the container. */
         if (process < 0 || nd_sys->pidfd_send_signal(process, 0, 0) < 0) {
@@ -376,10 +376,10 @@ struct nd_error *create_record(struct container_operation *operation) {
         }
         container->created_at = nd_clock_wall_ns();
         container->state = CONTAINER_CREATED;
-        return record_save_container(operation->daemon->records, container, RECORD_HERE);
+        return record_save_container(operation->parts->records, container, RECORD_NOSYNC);
 }
 
 void create_report(struct container_operation *operation) {
         container_sync(operation->container->life);
-        events_of_container(operation->daemon->events, operation->container, EVENT_CREATED);
+        events_of_container(operation->parts->events, operation->container, EVENT_CREATED);
 }

@@ -29,8 +29,8 @@ enum {
 
 static constexpr uint64_t sync_deadline_us = 60 * ND_SECOND_US;
 
-void container_save(struct runtime *daemon, const struct container *container) {
-        nd_autoerror struct nd_error *error = record_save_container(daemon->records, container, RECORD_HERE);
+void container_save(struct runtime *parts, const struct container *container) {
+        nd_autoerror struct nd_error *error = record_save_container(parts->records, container, RECORD_NOSYNC);
 
         if (error)
                 nd_log(ND_LOG_ERROR, "cannot save a container's record", nd_field("container", container->id),
@@ -38,8 +38,8 @@ void container_save(struct runtime *daemon, const struct container *container) {
 }
 
 /* Without it the next daemon would lay the same kills to another container. */
-static void save_charge(struct runtime *daemon, const struct sandbox *sandbox) {
-        nd_autoerror struct nd_error *error = record_save_sandbox(daemon->records, sandbox, RECORD_HERE);
+static void save_charge(struct runtime *parts, const struct sandbox *sandbox) {
+        nd_autoerror struct nd_error *error = record_save_sandbox(parts->records, sandbox, RECORD_NOSYNC);
 
         if (error)
                 nd_log(ND_LOG_ERROR, "cannot save a pod's record", nd_field("sandbox", sandbox->id),
@@ -48,17 +48,17 @@ static void save_charge(struct runtime *daemon, const struct sandbox *sandbox) {
 
 static struct nd_error *sync_work(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct container_life *life = argument;
-        nd_autofree char *directory = path_of_container(&life->daemon->config, life->container);
+        nd_autofree char *directory = path_of_container(&life->parts->config, life->container);
 
         nd_ignore(attachment_undo(directory)); /* the container has copies; what stays goes with its removal */
-        return record_sync_container(life->daemon->records, life->container);
+        return record_sync_container(life->parts->records, life->container);
 }
 
 void container_report_exit(struct container_life *life) {
-        if (!life->container->untold)
+        if (!life->container->exit_unsaved)
                 return;
-        life->container->untold = false;
-        events_of_container(life->daemon->events, life->container, EVENT_STOPPED);
+        life->container->exit_unsaved = false;
+        events_of_container(life->parts->events, life->container, EVENT_STOPPED);
 }
 
 static void on_synced(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
@@ -80,7 +80,7 @@ static void on_synced(struct nd_error *error, [[maybe_unused]] int fd, void *use
 void container_sync(struct container_life *life) {
         nd_worker_cancel(nd_take_ptr(life->sync));
         nd_error_free(life->sync_error);
-        life->sync_error = nd_worker_start(life->daemon->loop, "sync the container's record", sync_work, life,
+        life->sync_error = nd_worker_start(life->parts->loop, "sync the container's record", sync_work, life,
                                            sync_deadline_us, on_synced, life, &life->sync);
 }
 
@@ -101,12 +101,12 @@ static void on_cleaned(struct nd_error *error, void *userdata) {
 
 /* What fails here is tried again when the container is removed. */
 static void clean_up(struct container_life *life) {
-        struct runtime *daemon = life->daemon;
+        struct runtime *parts = life->parts;
         nd_autoerror struct nd_error *error = nullptr;
 
         if (!(life->container->made & CONTAINER_MADE_ENGINE))
                 return;
-        error = engine_delete(daemon->loop, &daemon->config, life->container->sandbox->request.runtime_handler,
+        error = oci_runtime_delete(parts->loop, &parts->config, life->container->sandbox->request.runtime_handler,
                               life->container->id, on_cleaned, life, &life->cleanup);
         if (error)
                 nd_log(ND_LOG_WARNING, "cannot clear up after a container", nd_field("container", life->container->id),
@@ -125,9 +125,9 @@ void container_exited(struct container_life *life, const struct monitor_end *end
         if (*container->reason == '\0')
                 nd_strset(&container->reason, out_of_memory ? "OOMKilled" : end->code == 0 ? "Completed" : "Error");
         if (out_of_memory)
-                save_charge(life->daemon, container->sandbox);
-        container_save(life->daemon, container);
-        container->untold = true;
+                save_charge(life->parts, container->sandbox);
+        container_save(life->parts, container);
+        container->exit_unsaved = true;
         container_sync(life);
         if (!life->sync)
                 container_report_exit(life);
@@ -173,9 +173,9 @@ static void forget(struct container_life *life, const char *why) {
         container_exited(life, &end);
 }
 
-void container_resume(struct runtime *daemon, struct container *container) {
-        struct container_life *life = life_of(daemon, container);
-        nd_autofree char *directory = path_of_container_run(&daemon->config, container->id);
+void container_resume(struct runtime *parts, struct container *container) {
+        struct container_life *life = life_of(parts, container);
+        nd_autofree char *directory = path_of_container_run(&parts->config, container->id);
         nd_autoerror struct nd_error *error = nullptr;
         struct monitor_state state = {};
 
@@ -184,7 +184,7 @@ void container_resume(struct runtime *daemon, struct container *container) {
                         clean_up(life);
                 return;
         }
-        error = monitor_connect(daemon->loop, directory, &container_monitor_events, life, &state, &container->monitor);
+        error = monitor_connect(parts->loop, directory, &container_monitor_events, life, &state, &container->monitor);
         if (error) {
                 forget(life, nd_error_text(error));
         } else if (state.phase == MONITOR_EXITED) {
@@ -197,13 +197,13 @@ void container_resume(struct runtime *daemon, struct container *container) {
                 forget(life, "its monitor died while the daemon was away, so nobody knows how it ended");
         } else if (container->started && container->state == CONTAINER_CREATED) {
                 /* The daemon ended between the record of the start and its success. */
-                if (engine_has_started(&daemon->config, container->sandbox->request.runtime_handler, container->id)) {
+                if (oci_runtime_has_started(&parts->config, container->sandbox->request.runtime_handler, container->id)) {
                         container->state = CONTAINER_RUNNING;
-                        container_save(daemon, container);
+                        container_save(parts, container);
                 } else {
-                        container_start(daemon, container, nullptr, nullptr, nullptr);
+                        container_start(parts, container, nullptr, nullptr, nullptr);
                 }
         } else {
-                exec_forget(daemon->loop, &daemon->config, container);
+                exec_forget(parts->loop, &parts->config, container);
         }
 }

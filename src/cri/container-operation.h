@@ -54,7 +54,7 @@ enum operation_step {
 };
 
 enum operation_input {
-        INPUT_TURN,    /* the operation has the lane */
+        INPUT_TURN,    /* the operation has the queue */
         INPUT_ENTER,   /* the step begins */
         INPUT_DONE,    /* the work of the step has ended: worker, OCI runtime or monitor */
         INPUT_CHANGE,  /* the container exited, its cleanup or its sync has ended */
@@ -63,7 +63,7 @@ enum operation_input {
 };
 
 struct container_operation {
-        struct runtime *daemon;
+        struct runtime *parts;
         struct container *container; /* nullptr when a creation was refused, or the container was removed before our turn */
         enum operation_kind kind;
         enum operation_step step; /* container_advance() alone changes it */
@@ -76,17 +76,17 @@ struct container_operation {
         sd_event_source *timer; /* begins it; then the timeout of a stop or kill */
         bool waited;            /* the first part of the timeout after SIGKILL is over */
         struct nd_worker *worker;
-        struct engine_call *call;
+        struct oci_runtime_call *call;
         int64_t timeout_s;                 /* stop */
         struct resource_request resources; /* update */
         struct creation *creation;         /* create; container-create.c's own */
 };
 
 struct container_life {
-        struct runtime *daemon;
+        struct runtime *parts;
         struct container *container;
-        struct container_operation *current; /* has the lane; nullptr = none */
-        struct engine_call *cleanup;         /* crun delete after the exit */
+        struct container_operation *current; /* has the queue; nullptr = none */
+        struct oci_runtime_call *cleanup;         /* crun delete after the exit */
         struct nd_worker *sync;              /* writes the record through to the disk */
         struct nd_error *sync_error;
         bool has_end; /* it exited during STEP_START, and end says how */
@@ -101,13 +101,13 @@ static constexpr uint64_t monitor_timeout_us = 10 * ND_SECOND_US;
 /* ---- container.c ---- */
 
 /* Made on demand; container->release frees it. */
-struct container_life *life_of(struct runtime *daemon, struct container *container);
+struct container_life *life_of(struct runtime *parts, struct container *container);
 
 /* Gives an operation an input, and takes it from step to step until one has to wait. Takes the
  * error, which comes with INPUT_DONE only. The operation may be gone afterwards. */
 void container_advance(struct container_operation *operation, enum operation_input input, struct nd_error *error);
 
-/* INPUT_CHANGE for the operation that has the lane, if there is one. */
+/* INPUT_CHANGE for the operation that has the queue, if there is one. */
 void container_changed(struct container_life *life);
 
 /* The inputs of the monitor; their userdata is the life. */
@@ -166,5 +166,5 @@ struct monitor_end container_kill_unmonitored(struct container_life *life);
  * not said so, the monitor is killed and the container has exited. False = the process lives, or
  * the exit is known. */
 bool container_give_up_monitor(struct container_life *life);
-void container_save(struct runtime *daemon, const struct container *container); /* a failure is logged */
+void container_save(struct runtime *parts, const struct container *container); /* a failure is logged */
 void container_sync(struct container_life *life); /* a worker writes the record through to the disk */

@@ -47,7 +47,7 @@ static void clearing_done(struct clearing *clearing) {
  * make it. */
 static struct nd_error *plan_clearing(const struct container_operation *operation, struct clearing *ret) {
         const struct container *container = operation->container;
-        const struct cri_config *config = &operation->daemon->config;
+        const struct cri_config *config = &operation->parts->config;
 
         ret->directory = path_of_container(config, container);
         ret->run = path_of_container_run(config, container->id);
@@ -103,7 +103,7 @@ static struct nd_error *start_worker(struct container_operation *operation, cons
         nd_cleanup(clearing_done) struct clearing clearing = {};
 
         nd_try(plan_clearing(operation, &clearing));
-        return nd_worker_start(operation->daemon->loop, what, function, &clearing, deadline_us, on_worker, operation,
+        return nd_worker_start(operation->parts->loop, what, function, &clearing, deadline_us, on_worker, operation,
                                &operation->worker);
 }
 
@@ -117,7 +117,7 @@ void remove_record(struct container_operation *operation) {
         container_report_exit(container->life);
         operation->timer = sd_event_source_disable_unref(operation->timer);
         container->state = CONTAINER_REMOVED;
-        container_save(operation->daemon, container);
+        container_save(operation->parts, container);
 }
 
 bool remove_needs_delete(const struct container *container) {
@@ -138,9 +138,9 @@ static void on_deleted(struct nd_error *error, void *userdata) {
 }
 
 struct nd_error *remove_delete(struct container_operation *operation) {
-        struct runtime *daemon = operation->daemon;
+        struct runtime *parts = operation->parts;
 
-        return engine_delete(daemon->loop, &daemon->config, operation->container->sandbox->request.runtime_handler,
+        return oci_runtime_delete(parts->loop, &parts->config, operation->container->sandbox->request.runtime_handler,
                              operation->container->id, on_deleted, operation, &operation->call);
 }
 
@@ -149,7 +149,7 @@ struct nd_error *remove_files(struct container_operation *operation) {
 }
 
 struct nd_error *remove_forget(struct container_operation *operation) {
-        nd_try(record_remove_container(operation->daemon->records, operation->container));
+        nd_try(record_remove_container(operation->parts->records, operation->container));
         operation->forgotten = true;
         return nullptr;
 }
@@ -159,7 +159,7 @@ void remove_failed(struct container_operation *operation, const struct nd_error 
 
         if (operation->kind == OPERATION_REMOVE) {
                 container->state = CONTAINER_EXITED;
-                container_save(operation->daemon, container);
+                container_save(operation->parts, container);
                 return;
         }
         /* The kubelet does not know the container and cannot ask again: the next start of the

@@ -52,7 +52,7 @@ static void on_started(struct nd_error *error, void *userdata) {
 
         operation->call = nullptr;
         if (error &&
-            engine_has_started(&operation->daemon->config, container->sandbox->request.runtime_handler, container->id)) {
+            oci_runtime_has_started(&operation->parts->config, container->sandbox->request.runtime_handler, container->id)) {
                 nd_log(ND_LOG_NOTICE, "the engine has started a container and failed all the same",
                        nd_field("container", container->id), nd_field("error", nd_error_text(error)));
                 nd_error_free(error);
@@ -65,7 +65,7 @@ static void on_started(struct nd_error *error, void *userdata) {
 
 struct nd_error *start_run(struct container_operation *operation) {
         struct container *container = operation->container;
-        struct runtime *daemon = operation->daemon;
+        struct runtime *parts = operation->parts;
 
         nd_try(check(container));
         if (container->life->sync_error) {
@@ -76,8 +76,8 @@ struct nd_error *start_run(struct container_operation *operation) {
         }
         container->started = true;
         container->started_at = nd_clock_wall_ns();
-        nd_try(record_save_container(daemon->records, container, RECORD_HERE));
-        return engine_start(daemon->loop, &daemon->config, container->sandbox->request.runtime_handler, container->id,
+        nd_try(record_save_container(parts->records, container, RECORD_NOSYNC));
+        return oci_runtime_start(parts->loop, &parts->config, container->sandbox->request.runtime_handler, container->id,
                             on_started, operation, &operation->call);
 }
 
@@ -85,7 +85,7 @@ void start_record(struct container_operation *operation) {
         struct container *container = operation->container;
 
         container->state = CONTAINER_RUNNING;
-        events_of_container(operation->daemon->events, container, EVENT_STARTED);
+        events_of_container(operation->parts->events, container, EVENT_STARTED);
         if (!take_early_exit(container->life))
-                container_save(operation->daemon, container);
+                container_save(operation->parts, container);
 }

@@ -24,7 +24,7 @@ static int on_timeout([[maybe_unused]] sd_event_source *source, [[maybe_unused]]
 static void set_timer(struct container_operation *operation, uint64_t us) {
         sd_event_source_disable_unref(operation->timer);
         operation->timer = nullptr;
-        if (sd_event_add_time_relative(operation->daemon->loop, &operation->timer, CLOCK_MONOTONIC, us, 10 * ND_MS_US,
+        if (sd_event_add_time_relative(operation->parts->loop, &operation->timer, CLOCK_MONOTONIC, us, 10 * ND_MS_US,
                                        on_timeout, operation) < 0)
                 abort();
 }
@@ -69,7 +69,7 @@ static void on_aborted(struct nd_error *error, [[maybe_unused]] int fd, void *us
 
 static void abort_fuse(struct container_operation *operation) {
         if (*operation->container->cgroup && !operation->worker)
-                nd_ignore(nd_worker_start(operation->daemon->loop, "abort FUSE connections", abort_work,
+                nd_ignore(nd_worker_start(operation->parts->loop, "abort FUSE connections", abort_work,
                                               operation->container->cgroup, fuse_abort_deadline_us, on_aborted, operation,
                                               &operation->worker));
 }

@@ -53,17 +53,17 @@ struct nd_error *update_run(struct container_operation *operation) {
         nd_cleanup(nd_spec_resources_done) struct nd_spec_resources resources = {};
         nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
         const struct container *container = operation->container;
-        struct runtime *daemon = operation->daemon;
+        struct runtime *parts = operation->parts;
 
         if (!container_lives(container))
                 return nd_error_new(ND_PRECONDITION, 0, "container %.13s does not run", container->id);
         resources_describe(&operation->resources, container->sandbox->request.cgroup_parent, &resources);
         nd_try(nd_spec_resources_format(&resources, &text));
-        return engine_update(daemon->loop, &daemon->config, container->sandbox->request.runtime_handler, container->id,
+        return oci_runtime_update(parts->loop, &parts->config, container->sandbox->request.runtime_handler, container->id,
                              nd_text_get(&text), on_updated, operation, &operation->call);
 }
 
 struct nd_error *update_record(struct container_operation *operation) {
         merge(&operation->container->request.resources, &operation->resources);
-        return record_save_container(operation->daemon->records, operation->container, RECORD_HERE);
+        return record_save_container(operation->parts->records, operation->container, RECORD_NOSYNC);
 }

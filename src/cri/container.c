@@ -3,8 +3,8 @@
  *
  * Theory of operation
  *   Two structures hold what happens to a container:
- *   - A container_operation is one call of container.h. It enters the container's lane at once and
- *     becomes the life's @current when it has the lane; then container_advance() takes it from step
+ *   - A container_operation is one call of container.h. It enters the container's queue at once and
+ *     becomes the life's @current when it has the queue; then container_advance() takes it from step
  *     to step, from the loop.
  *   - A container_life is what goes on with or without an operation: the events of the monitor, the
  *     worker that writes the record through to the disk (sync), and crun delete after the exit
@@ -48,17 +48,17 @@ static void release_life(struct container *container) {
         struct container_life *life = container->life;
 
         monitor_free(nd_take_ptr(container->monitor));
-        engine_cancel(life->cleanup);
+        oci_runtime_cancel(life->cleanup);
         nd_worker_cancel(life->sync);
         nd_error_free(life->sync_error);
         free(life);
 }
 
 /* There is a life before there is a monitor: both callers of monitor.h come here first. */
-struct container_life *life_of(struct runtime *daemon, struct container *container) {
+struct container_life *life_of(struct runtime *parts, struct container *container) {
         if (!container->life) {
                 container->life = nd_new(struct container_life);
-                container->life->daemon = daemon;
+                container->life->parts = parts;
                 container->life->container = container;
                 container->release = release_life;
         }
@@ -70,14 +70,14 @@ struct container_life *life_of(struct runtime *daemon, struct container *contain
 static void operation_free(struct container_operation *operation) {
         sd_event_source_disable_unref(operation->timer);
         nd_worker_cancel(operation->worker);
-        engine_cancel(operation->call);
+        oci_runtime_cancel(operation->call);
         nd_error_free(operation->error);
         resource_request_done(&operation->resources);
         create_free(operation->creation);
         free(operation);
 }
 
-/* The callback runs, then the lane goes to the next operation. */
+/* The callback runs, then the queue goes to the next operation. */
 static void operation_finish(struct container_operation *operation) {
         struct container *container = operation->container;
         struct nd_error *error = nd_take_ptr(operation->error);
@@ -91,13 +91,13 @@ static void operation_finish(struct container_operation *operation) {
         if (!container)
                 return;
         container->life->current = nullptr;
-        lane_leave(&container->lane);
+        lane_leave(&container->op_queue);
 }
 
 /* Completes the operations that were queued for a container which was removed. */
-static void finish_queued(struct lane *lane) {
-        for (size_t i = 0; i < lane->waiting.count; i++) {
-                struct container_operation *operation = lane->waiting.items[i].userdata;
+static void finish_queued(struct lane *op_queue) {
+        for (size_t i = 0; i < op_queue->waiting.count; i++) {
+                struct container_operation *operation = op_queue->waiting.items[i].userdata;
 
                 operation->container = nullptr;
                 if (operation->kind != OPERATION_STOP && operation->kind != OPERATION_REMOVE)
@@ -109,15 +109,15 @@ static void finish_queued(struct lane *lane) {
 /* The container leaves the pod table with the operation that forgot it. */
 static void operation_finish_last(struct container_operation *operation) {
         struct container *container = nd_take_ptr(operation->container);
-        struct lane lane = nd_take(container->lane, (struct lane) {});
+        struct lane op_queue = nd_take(container->op_queue, (struct lane) {});
 
         container->life->current = nullptr;
         if (operation->kind == OPERATION_REMOVE)
-                events_of_container(operation->daemon->events, container, EVENT_DELETED);
-        pods_drop_container(&operation->daemon->pods, container);
+                events_of_container(operation->parts->events, container, EVENT_DELETED);
+        pods_drop_container(&operation->parts->pods, container);
         operation_finish(operation);
-        finish_queued(&lane);
-        lane_done(&lane);
+        finish_queued(&op_queue);
+        lane_done(&op_queue);
 }
 
 /* ---- the steps ---- */
@@ -190,7 +190,7 @@ static bool exit_is_complete(const struct container_operation *operation) {
         const struct container *container = operation->container;
 
         return !container_lives(container) && !container->life->cleanup &&
-               (operation->kind == OPERATION_REMOVE || !container->untold);
+               (operation->kind == OPERATION_REMOVE || !container->exit_unsaved);
 }
 
 static enum operation_step kill_step(struct container_operation *operation, enum operation_input input) {
@@ -385,7 +385,7 @@ static int on_begin([[maybe_unused]] sd_event_source *source, void *userdata) {
 
 /* Nothing happens within the call that asked for it. */
 static void begin_later(struct container_operation *operation) {
-        if (sd_event_add_defer(operation->daemon->loop, &operation->timer, on_begin, operation) < 0)
+        if (sd_event_add_defer(operation->parts->loop, &operation->timer, on_begin, operation) < 0)
                 abort(); /* no memory: an event source takes nothing else */
 }
 
@@ -396,23 +396,23 @@ static void on_turn(void *userdata) {
         begin_later(operation);
 }
 
-static struct container_operation *operation_new(struct runtime *daemon, enum operation_kind kind, container_callback done,
+static struct container_operation *operation_new(struct runtime *parts, enum operation_kind kind, container_callback done,
                                                  void *userdata, struct container_operation **ret) {
         struct container_operation *operation = nd_new(struct container_operation);
 
-        *operation = (struct container_operation) {.daemon = daemon, .kind = kind, .done = done, .userdata = userdata};
+        *operation = (struct container_operation) {.parts = parts, .kind = kind, .done = done, .userdata = userdata};
         if (ret)
                 *ret = operation;
         return operation;
 }
 
-static struct container_operation *operation_on(struct runtime *daemon, struct container *container, enum operation_kind kind,
+static struct container_operation *operation_on(struct runtime *parts, struct container *container, enum operation_kind kind,
                                                 container_callback done, void *userdata, struct container_operation **ret) {
-        struct container_operation *operation = operation_new(daemon, kind, done, userdata, ret);
+        struct container_operation *operation = operation_new(parts, kind, done, userdata, ret);
 
         operation->container = container;
-        (void) life_of(daemon, container);
-        lane_enter(&container->lane, on_turn, operation);
+        (void) life_of(parts, container);
+        lane_enter(&container->op_queue, on_turn, operation);
         return operation;
 }
 
@@ -421,32 +421,32 @@ static void accept(struct container_operation *operation, struct nd_error *refus
         if (refusal)
                 begin_later(operation);
         else
-                lane_enter(&operation->container->lane, on_turn, operation);
+                lane_enter(&operation->container->op_queue, on_turn, operation);
 }
 
-void container_create(struct runtime *daemon, struct sandbox *sandbox, struct container_request *request, const char *bytes,
+void container_create(struct runtime *parts, struct sandbox *sandbox, struct container_request *request, const char *bytes,
                       size_t length, container_callback done, void *userdata, struct container_operation **ret) {
-        struct container_operation *operation = operation_new(daemon, OPERATION_CREATE, done, userdata, ret);
+        struct container_operation *operation = operation_new(parts, OPERATION_CREATE, done, userdata, ret);
 
         accept(operation, create_accept(operation, sandbox, request, bytes, length));
 }
 
-void container_create_internal(struct runtime *daemon, struct sandbox *sandbox, container_callback done, void *userdata,
+void container_create_internal(struct runtime *parts, struct sandbox *sandbox, container_callback done, void *userdata,
                                struct container_operation **ret) {
-        struct container_operation *operation = operation_new(daemon, OPERATION_INIT, done, userdata, ret);
+        struct container_operation *operation = operation_new(parts, OPERATION_INIT, done, userdata, ret);
 
         accept(operation, create_accept(operation, sandbox, nullptr, nullptr, 0));
 }
 
-void container_start(struct runtime *daemon, struct container *container, container_callback done, void *userdata,
+void container_start(struct runtime *parts, struct container *container, container_callback done, void *userdata,
                      struct container_operation **ret) {
-        (void) operation_on(daemon, container, OPERATION_START, done, userdata, ret);
+        (void) operation_on(parts, container, OPERATION_START, done, userdata, ret);
 }
 
-void container_stop(struct runtime *daemon, struct container *container, int64_t timeout_s, container_callback done,
+void container_stop(struct runtime *parts, struct container *container, int64_t timeout_s, container_callback done,
                     void *userdata, struct container_operation **ret) {
-        struct container_operation *before = life_of(daemon, container)->current;
-        struct container_operation *operation = operation_on(daemon, container, OPERATION_STOP, done, userdata, ret);
+        struct container_operation *before = life_of(parts, container)->current;
+        struct container_operation *operation = operation_on(parts, container, OPERATION_STOP, done, userdata, ret);
 
         operation->timeout_s = timeout_s;
         /* A second stop with a shorter timeout shortens the running one. */
@@ -454,16 +454,16 @@ void container_stop(struct runtime *daemon, struct container *container, int64_t
                 stop_shorten(before, timeout_s);
 }
 
-void container_update(struct runtime *daemon, struct container *container, struct resource_request *resources,
+void container_update(struct runtime *parts, struct container *container, struct resource_request *resources,
                       container_callback done, void *userdata, struct container_operation **ret) {
-        struct container_operation *operation = operation_on(daemon, container, OPERATION_UPDATE, done, userdata, ret);
+        struct container_operation *operation = operation_on(parts, container, OPERATION_UPDATE, done, userdata, ret);
 
         operation->resources = nd_take(*resources, (struct resource_request) {});
 }
 
-void container_remove(struct runtime *daemon, struct container *container, container_callback done, void *userdata,
+void container_remove(struct runtime *parts, struct container *container, container_callback done, void *userdata,
                       struct container_operation **ret) {
-        (void) operation_on(daemon, container, OPERATION_REMOVE, done, userdata, ret);
+        (void) operation_on(parts, container, OPERATION_REMOVE, done, userdata, ret);
 }
 
 void container_abandon(struct container_operation *operation) {

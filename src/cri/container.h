@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* container.h - what is done with containers: create, start, stop, update, remove; and what they do themselves: end
  *
- * An operation waits for its turn on the container's lane, then goes step by step on the loop. Its callback runs once, from the loop and never before
+ * An operation waits for its turn on the container's queue, then goes step by step on the loop. Its callback runs once, from the loop and never before
  * the call has returned, with the error (the callback's to free) or nullptr. Whoever is not interested any more, because the kubelet's call is
  * gone, abandons it: the callback will not run, a creation is undone as if it had never been asked for, everything else goes on to its end. The
  * record on disk says what was done before the callback says so. */
@@ -16,28 +16,28 @@ struct container_operation;
 typedef void (*container_callback)(struct nd_error *error, struct container *container, void *userdata);
 
 /* Takes what is in the request and leaves it empty. bytes is the kubelet's message, kept in the record as it came. */
-void container_create(struct runtime *daemon, struct sandbox *sandbox, struct container_request *request, const char *bytes,
+void container_create(struct runtime *parts, struct sandbox *sandbox, struct container_request *request, const char *bytes,
                       size_t length, container_callback done, void *userdata, struct container_operation **ret);
 
 /* The pod's own init: catatonit, the holder of a pid namespace that the pod's containers share. Created and started in one operation; it becomes
  * sandbox->init. The kubelet is never told of it. */
-void container_create_internal(struct runtime *daemon, struct sandbox *sandbox, container_callback done, void *userdata,
+void container_create_internal(struct runtime *parts, struct sandbox *sandbox, container_callback done, void *userdata,
                                struct container_operation **ret);
 
-void container_start(struct runtime *daemon, struct container *container, container_callback done, void *userdata,
+void container_start(struct runtime *parts, struct container *container, container_callback done, void *userdata,
                      struct container_operation **ret);
 
 /* Its stop signal, then SIGKILL to all of it after timeout_s; 0 or less kills at once. A container that does not run is stopped already. A second stop with
  * a shorter timeout shortens the first one's. */
-void container_stop(struct runtime *daemon, struct container *container, int64_t timeout_s, container_callback done,
+void container_stop(struct runtime *parts, struct container *container, int64_t timeout_s, container_callback done,
                     void *userdata, struct container_operation **ret);
 
-/* Kills it if it runs, undoes what was made for it and drops it from the book; container is nullptr in the callback. */
-void container_remove(struct runtime *daemon, struct container *container, container_callback done, void *userdata,
+/* Kills it if it runs, undoes what was made for it and drops it from the pod table; container is nullptr in the callback. */
+void container_remove(struct runtime *parts, struct container *container, container_callback done, void *userdata,
                       struct container_operation **ret);
 
 /* Takes the resources. Those that are not set stay as they are. */
-void container_update(struct runtime *daemon, struct container *container, struct resource_request *resources,
+void container_update(struct runtime *parts, struct container *container, struct resource_request *resources,
                       container_callback done, void *userdata, struct container_operation **ret);
 
 /* ret of the calls above may be nullptr for those who never abandon. */
@@ -45,4 +45,4 @@ void container_abandon(struct container_operation *operation);
 
 /* After a restart, for each container whose record was loaded and which is CREATED or RUNNING: connects to its monitor, or learns from the exit
  * record what became of it. Never fails: what cannot be known is UNKNOWN with a message. */
-void container_resume(struct runtime *daemon, struct container *container);
+void container_resume(struct runtime *parts, struct container *container);

@@ -50,30 +50,30 @@ static const struct nd_grpc_method *const tables[] = {
 };
 
 void daemon_done(struct daemon *daemon) {
-        struct runtime *runtime = &daemon->runtime;
+        struct runtime *parts = &daemon->parts;
 
         nd_grpc_server_free(daemon->server);
         scrape_free(daemon->scrape);
-        stream_server_free(runtime->streams);
-        events_free(runtime->events);
-        stats_free(runtime->stats);
-        verify_free(runtime->verify);
-        checkup_free(daemon->checkup);
-        selftest_free(runtime->selftest);
-        pods_done(&runtime->pods);
-        network_free(runtime->network);
-        workshop_free(runtime->workshop);
-        pins_free(runtime->pins);
-        record_book_free(runtime->records);
-        puller_free(runtime->puller);
-        sweeper_free(runtime->sweeper);
-        nd_image_store_free(runtime->images);
-        sd_event_unref(runtime->loop);
-        telemetry_free(runtime->telemetry);
-        cri_config_done(&runtime->config);
+        stream_server_free(parts->streams);
+        events_free(parts->events);
+        stats_free(parts->stats);
+        verify_free(parts->verify);
+        checkup_free(daemon->cni_check);
+        selftest_free(parts->selftest);
+        pods_done(&parts->pods);
+        network_free(parts->network);
+        workshop_free(parts->build_mntns);
+        pins_free(parts->pins);
+        record_book_free(parts->records);
+        puller_free(parts->puller);
+        sweeper_free(parts->image_gc);
+        nd_image_store_free(parts->images);
+        sd_event_unref(parts->loop);
+        telemetry_free(parts->telemetry);
+        cri_config_done(&parts->config);
 }
 
-static struct nd_error *start_loop(struct runtime *runtime) {
+static struct nd_error *start_loop(struct runtime *parts) {
         sigset_t signals;
         int r;
 
@@ -82,13 +82,13 @@ static struct nd_error *start_loop(struct runtime *runtime) {
         (void) sigaddset(&signals, SIGINT);
         (void) sigprocmask(SIG_BLOCK, &signals, nullptr);
         (void) signal(SIGPIPE, SIG_IGN);
-        r = sd_event_default(&runtime->loop);
+        r = sd_event_default(&parts->loop);
         if (r >= 0)
-                r = sd_event_add_signal(runtime->loop, nullptr, SIGTERM, nullptr, nullptr);
+                r = sd_event_add_signal(parts->loop, nullptr, SIGTERM, nullptr, nullptr);
         if (r >= 0)
-                r = sd_event_add_signal(runtime->loop, nullptr, SIGINT, nullptr, nullptr);
+                r = sd_event_add_signal(parts->loop, nullptr, SIGINT, nullptr, nullptr);
         if (r >= 0)
-                r = sd_event_set_watchdog(runtime->loop, true);
+                r = sd_event_set_watchdog(parts->loop, true);
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "make an event loop") : nullptr;
 }
 
@@ -101,12 +101,12 @@ static const char *method_of(const struct nd_grpc_call *call) {
 
 /* Requests are logged once, here: failures with their reason, the rest for whoever debugs. */
 static void observe(const struct nd_grpc_call *call, uint64_t duration_us, void *userdata) {
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         nd_autofree char *duration = nd_format("%llu", (unsigned long long) duration_us), *message = nullptr;
         enum nd_code code = nd_grpc_call_status(call);
         bool well = code == ND_OK || code == ND_NOT_FOUND || code == ND_CANCELLED;
 
-        telemetry_rpc(runtime->telemetry, method_of(call), nd_grpc_method_find(tables, nd_grpc_call_path(call)),
+        telemetry_rpc(parts->telemetry, method_of(call), nd_grpc_method_find(tables, nd_grpc_call_path(call)),
                       !nd_streq(method_of(call), "GetContainerEvents"), code, duration_us);
         message = code == ND_OK ? nd_strdup(method_of(call))
                                 : nd_format("%s: %s", method_of(call), nd_grpc_call_status_text(call));
@@ -121,42 +121,42 @@ static void report_problems(const struct nd_image_store *images) {
 }
 
 /* Images that are named in the configuration are pinned, whenever they came. */
-static struct nd_error *pin_configured(struct runtime *runtime) {
-        nd_vector_each (name, &runtime->config.pinned) {
+static struct nd_error *pin_configured(struct runtime *parts) {
+        nd_vector_each (name, &parts->config.pinned) {
                 const struct nd_image *image = nullptr;
 
-                nd_try(nd_error_wrap(nd_image_store_find(runtime->images, *name, &image), "pinnedImages: '%s'", *name));
+                nd_try(nd_error_wrap(nd_image_store_find(parts->images, *name, &image), "pinnedImages: '%s'", *name));
                 if (image && !image->pinned)
-                        nd_try(nd_image_store_pin(runtime->images, &image->id, true));
+                        nd_try(nd_image_store_pin(parts->images, &image->id, true));
         }
         return nullptr;
 }
 
 static void format_metrics(struct nd_text *ret, void *userdata) {
         const struct daemon *daemon = userdata;
-        const struct runtime *runtime = &daemon->runtime;
+        const struct runtime *parts = &daemon->parts;
         const struct telemetry_view view = {.uptime_us = nd_clock_us() - daemon->began,
-                                            .pods = &runtime->pods,
-                                            .pulls = puller_count(runtime->puller),
-                                            .selftest = runtime->selftest};
+                                            .pods = &parts->pods,
+                                            .pulls = puller_count(parts->puller),
+                                            .selftest = parts->selftest};
 
-        telemetry_format(runtime->telemetry, &view, ret);
+        telemetry_format(parts->telemetry, &view, ret);
 }
 
 static struct nd_error *serve(struct daemon *daemon) {
-        struct runtime *runtime = &daemon->runtime;
+        struct runtime *parts = &daemon->parts;
         nd_autoclose int fd = -EBADF;
 
-        nd_try(scrape_new(runtime->loop, runtime->config.metrics, format_metrics, daemon, &daemon->scrape));
-        nd_try(listener_unix(runtime->config.socket, &fd));
+        nd_try(scrape_new(parts->loop, parts->config.metrics, format_metrics, daemon, &daemon->scrape));
+        nd_try(listener_unix(parts->config.socket, &fd));
         return nd_grpc_server_listen(daemon->server, nd_take_fd(fd));
 }
 
 static void report_features(const struct selftest *selftest, const char *handler) {
         static const char *const words[SELFTEST_FEATURES] = {
-                [SELFTEST_ENGINE] = "containers",
+                [SELFTEST_OCI_RUNTIME] = "containers",
                 [SELFTEST_READ_ONLY] = "recursive read-only mounts",
-                [SELFTEST_USERS] = "user namespaces",
+                [SELFTEST_USERNS] = "user namespaces",
                 [SELFTEST_HOST_NETWORK] = "user namespaces on the host's network",
         };
 
@@ -164,19 +164,19 @@ static void report_features(const struct selftest *selftest, const char *handler
                 const char *reason = selftest_reason(selftest, handler, feature);
 
                 if (reason)
-                        nd_log(feature == SELFTEST_ENGINE ? ND_LOG_ERROR : ND_LOG_WARNING, "this node lacks a feature",
+                        nd_log(feature == SELFTEST_OCI_RUNTIME ? ND_LOG_ERROR : ND_LOG_WARNING, "this node lacks a feature",
                                nd_field("handler", handler), nd_field("feature", words[feature]), nd_field("reason", reason));
         }
 }
 
 static void report_ready(const struct daemon *daemon) {
-        const struct runtime *runtime = &daemon->runtime;
+        const struct runtime *parts = &daemon->parts;
         nd_autofree char *us = nd_format("%llu", (unsigned long long) (nd_clock_us() - daemon->began));
         const char *handler;
 
-        for (size_t i = 1; (handler = selftest_handler(runtime->selftest, i)); i++) /* the first has two names */
-                report_features(runtime->selftest, handler);
-        nd_log(ND_LOG_INFO, "ready", nd_field("socket", runtime->config.socket), nd_field("images", runtime->config.images),
+        for (size_t i = 1; (handler = selftest_handler(parts->selftest, i)); i++) /* the first has two names */
+                report_features(parts->selftest, handler);
+        nd_log(ND_LOG_INFO, "ready", nd_field("socket", parts->config.socket), nd_field("images", parts->config.images),
                nd_field("us", us));
         (void) sd_notify(false, "READY=1");
 }
@@ -188,12 +188,12 @@ static void on_tested(void *userdata) {
 
         if (error) {
                 nd_log(ND_LOG_ERROR, nd_error_text(error));
-                (void) sd_event_exit(daemon->runtime.loop, EXIT_FAILURE);
+                (void) sd_event_exit(daemon->parts.loop, EXIT_FAILURE);
                 return;
         }
         report_ready(daemon);
-        sweeper_wake(daemon->runtime.sweeper); /* what the last daemon left */
-        checkup_begin(daemon->checkup);
+        sweeper_wake(daemon->parts.image_gc); /* what the last daemon left */
+        checkup_begin(daemon->cni_check);
 }
 
 static struct nd_error *make_run_directories(const struct cri_config *config) {
@@ -205,44 +205,44 @@ static struct nd_error *make_run_directories(const struct cri_config *config) {
         return nd_dir_make(AT_FDCWD, containers, 0711);
 }
 
-static struct nd_error *start_images(struct runtime *runtime) {
-        nd_try(nd_image_store_open(runtime->config.images, &runtime->images));
-        report_problems(runtime->images);
-        nd_try(pin_configured(runtime));
-        nd_try(sweeper_new(runtime->loop, runtime->images, &runtime->pods, &runtime->sweeper));
-        return puller_new(runtime->loop, &runtime->config, runtime->images, runtime->sweeper, runtime->telemetry,
-                          &runtime->puller);
+static struct nd_error *start_images(struct runtime *parts) {
+        nd_try(nd_image_store_open(parts->config.images, &parts->images));
+        report_problems(parts->images);
+        nd_try(pin_configured(parts));
+        nd_try(sweeper_new(parts->loop, parts->images, &parts->pods, &parts->image_gc));
+        return puller_new(parts->loop, &parts->config, parts->images, parts->image_gc, parts->telemetry,
+                          &parts->puller);
 }
 
-static struct nd_error *start_pods(struct runtime *runtime) {
+static struct nd_error *start_pods(struct runtime *parts) {
         nd_autofree char *layers = nullptr;
 
-        nd_try(make_run_directories(&runtime->config));
-        apparmor_load(&runtime->config);
-        nd_try(record_book_open(&runtime->config, &runtime->records));
-        nd_try(pins_open(&runtime->config, &runtime->pins));
-        layers = nd_format("%s/layers", nd_image_store_root(runtime->images));
-        nd_try(workshop_open(&runtime->config, layers, &runtime->workshop));
-        runtime->network = network_new(runtime->loop, &runtime->config);
-        nd_try(verify_new(runtime->loop, &runtime->config, &runtime->pods, runtime->records, &runtime->verify));
-        runtime->stats = stats_new(runtime->loop, &runtime->config, &runtime->pods);
-        runtime->events = events_new();
-        nd_try(stream_server_new(runtime->loop, &runtime->config, &runtime->pods, runtime->pins, &runtime->streams));
-        return recovery_run(runtime);
+        nd_try(make_run_directories(&parts->config));
+        apparmor_load(&parts->config);
+        nd_try(record_book_open(&parts->config, &parts->records));
+        nd_try(pins_open(&parts->config, &parts->pins));
+        layers = nd_format("%s/layers", nd_image_store_root(parts->images));
+        nd_try(workshop_open(&parts->config, layers, &parts->build_mntns));
+        parts->network = network_new(parts->loop, &parts->config);
+        nd_try(verify_new(parts->loop, &parts->config, &parts->pods, parts->records, &parts->verify));
+        parts->stats = stats_new(parts->loop, &parts->config, &parts->pods);
+        parts->events = events_new();
+        nd_try(stream_server_new(parts->loop, &parts->config, &parts->pods, parts->pins, &parts->streams));
+        return recovery_run(parts);
 }
 
 struct nd_error *daemon_start(struct daemon *daemon) {
-        struct runtime *runtime = &daemon->runtime;
-        const struct nd_grpc_server_settings settings = {.tables = tables, .userdata = runtime, .observe = observe};
+        struct runtime *parts = &daemon->parts;
+        const struct nd_grpc_server_settings settings = {.tables = tables, .userdata = parts, .observe = observe};
 
         daemon->began = nd_clock_us();
         nd_try(nd_limits_raise()); /* a connection for each container's monitor */
-        runtime->telemetry = telemetry_new();
-        nd_try(start_loop(runtime));
-        nd_try(start_images(runtime));
-        nd_try(start_pods(runtime));
-        daemon->checkup = checkup_new(runtime);
-        nd_try(nd_grpc_server_new(runtime->loop, &settings, &daemon->server));
-        runtime->selftest = selftest_new(runtime->loop, &runtime->config, on_tested, daemon);
+        parts->telemetry = telemetry_new();
+        nd_try(start_loop(parts));
+        nd_try(start_images(parts));
+        nd_try(start_pods(parts));
+        daemon->cni_check = checkup_new(parts);
+        nd_try(nd_grpc_server_new(parts->loop, &settings, &daemon->server));
+        parts->selftest = selftest_new(parts->loop, &parts->config, on_tested, daemon);
         return nullptr;
 }

@@ -10,8 +10,8 @@ struct scrape;
 
 struct daemon {
         uint64_t began; /* when it was started, in microseconds of the monotonic clock */
-        struct runtime runtime;
-        struct checkup *checkup;
+        struct runtime parts;
+        struct checkup *cni_check;
         struct scrape *scrape;
         struct nd_grpc_server *server;
 };

@@ -4,7 +4,7 @@
  * Each is a directory of the container's own, volumes/<number> beside its writable layer: writable even where the root is not, no overlay, gone with the container. It
  * begins with what the image has at that path. Owners are the pod's IDs on the host, as in the writable layer, so the mount needs no mapping.
  *
- * What an image says is not believed. Links on the way to a volume are followed inside of the image only (image-path.h), and the engine is given the path behind them; a volume that
+ * What an image says is not believed. Links on the way to a volume are followed inside of the image only (image-path.h), and the OCI runtime is given the path behind them; a volume that
  * comes by /proc, /sys or /dev is refused, since processes believe what they find there (CVE-2019-16884), and so is one behind a link to nothing. Where the pod mounts
  * something itself, there or above, that counts: what is in the pod's volumes is not known before. */
 #pragma once

@@ -82,7 +82,7 @@ void describe_container(const struct cri_config *config, const struct container 
         nd_json_string(&out, "topLayer", nd_digest_text(&container->top, digest));
         nd_json_bool(&out, "privileged", container->request.privileged);
         nd_json_bool(&out, "monitored", container->monitor);
-        if (container->verdict && container->verdict[0])
-                nd_json_raw(&out, "checks", container->verdict);
+        if (container->checks_json && container->checks_json[0])
+                nd_json_raw(&out, "checks", container->checks_json);
         nd_json_close(&out, '}');
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* devices.h - which devices a container sees and may use
  *
- * A container has what the engine gives everybody (null, zero, tty and their like) and what was asked for. A privileged one has all that the node has. */
+ * A container has what the OCI runtime gives everybody (null, zero, tty and their like) and what was asked for. A privileged one has all that the node has. */
 #pragma once
 
 #include "cri/request.h"

@@ -15,15 +15,15 @@ enum {
         WORDS_CEILING = 16 << 10,
 };
 
-struct engine_call {
+struct oci_runtime_call {
         struct nd_child *child;
         const char *verb;
         bool absent_is_done;
-        engine_callback callback;
+        oci_runtime_callback callback;
         void *userdata;
 };
 
-const char *const *engine_environment(void) {
+const char *const *oci_runtime_environment(void) {
         static const char *const kept[] = {"PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"};
         static char *variables[nd_count_of(kept) + 1];
         size_t count = 0;
@@ -57,20 +57,20 @@ static void end(struct nd_strings *list) {
 /* What every call begins with; without a verb there is more to come before it. The program is looked up here: a monitor executes what it is
  * given. */
 static struct nd_error *begin(const struct cri_config *config, const char *handler, const char *verb, struct nd_strings *ret) {
-        nd_autofree char *root = path_of_engine(config, handler), *found = nullptr;
+        nd_autofree char *root = path_of_oci_runtime(config, handler), *found = nullptr;
         const char *path = getenv("PATH");
-        struct runtime_handler engine;
+        struct runtime_handler oci_runtime;
 
-        if (!cri_config_handler(config, handler, &engine))
+        if (!cri_config_handler(config, handler, &oci_runtime))
                 return nd_error_new(
                         ND_PRECONDITION, 0,
                         "runtime handler '%s' is not in the configuration any more: put it back until its pods are gone",
                         handler);
-        if (!strchr(engine.program, '/'))
-                found = nd_program_find(path ? path : "", engine.program);
-        add(ret, found ? found : engine.program);
+        if (!strchr(oci_runtime.program, '/'))
+                found = nd_program_find(path ? path : "", oci_runtime.program);
+        add(ret, found ? found : oci_runtime.program);
         add_pair(ret, "--root", root);
-        if (engine.kind == ENGINE_CRUN)
+        if (oci_runtime.kind == OCI_RUNTIME_CRUN)
                 add(ret, config->systemd_cgroups ? "--cgroup-manager=systemd" : "--cgroup-manager=cgroupfs");
         else if (config->systemd_cgroups)
                 add(ret, "--systemd-cgroup");
@@ -79,7 +79,7 @@ static struct nd_error *begin(const struct cri_config *config, const char *handl
         return nullptr;
 }
 
-struct nd_error *engine_create_argv(const struct cri_config *config, const char *handler, const char *id, const char *bundle,
+struct nd_error *oci_runtime_create_argv(const struct cri_config *config, const char *handler, const char *id, const char *bundle,
                                     const char *pid_file, const char *console, struct nd_strings *ret) {
         nd_try(begin(config, handler, "create", ret));
         add_pair(ret, "--bundle", bundle);
@@ -90,7 +90,7 @@ struct nd_error *engine_create_argv(const struct cri_config *config, const char 
         return nullptr;
 }
 
-struct nd_error *engine_exec_argv(const struct cri_config *config, const char *handler, const char *id, const char *process,
+struct nd_error *oci_runtime_exec_argv(const struct cri_config *config, const char *handler, const char *id, const char *process,
                                   const char *cgroup, const char *pid_file, const char *console, bool detach, const char *log,
                                   struct nd_strings *ret) {
         nd_try(begin(config, handler, nullptr, ret));
@@ -108,7 +108,7 @@ struct nd_error *engine_exec_argv(const struct cri_config *config, const char *h
 }
 
 /* crun's last line is what went wrong; it says the time and its name before it in some settings, which nobody needs. */
-static struct nd_error *failure(const struct engine_call *call, const struct nd_child_result *result) {
+static struct nd_error *failure(const struct oci_runtime_call *call, const struct nd_child_result *result) {
         if (!result->timed_out && result->code == 0)
                 return nullptr;
         if (call->absent_is_done && strstr(result->errors, "does not exist"))
@@ -117,23 +117,23 @@ static struct nd_error *failure(const struct engine_call *call, const struct nd_
 }
 
 static void on_end(struct nd_child_result *result, void *userdata) {
-        struct engine_call *call = userdata;
+        struct oci_runtime_call *call = userdata;
         struct nd_error *error = failure(call, result);
 
         call->callback(error, call->userdata);
         free(call);
 }
 
-static struct nd_error *run(sd_event *loop, struct nd_strings *argv, const char *input, const struct engine_call *like,
-                            struct engine_call **ret) {
+static struct nd_error *run(sd_event *loop, struct nd_strings *argv, const char *input, const struct oci_runtime_call *like,
+                            struct oci_runtime_call **ret) {
         struct nd_child_plan plan = {.argv = (const char *const *) argv->items,
                                      .dies_with_us = true,
-                                     .environment = engine_environment(),
+                                     .environment = oci_runtime_environment(),
                                      .input = input,
                                      .input_length = input ? strlen(input) : 0,
                                      .deadline_us = deadline_us,
                                      .output_ceiling = WORDS_CEILING};
-        nd_autofree struct engine_call *call = nd_new(struct engine_call);
+        nd_autofree struct oci_runtime_call *call = nd_new(struct oci_runtime_call);
 
         *call = *like;
         nd_try(nd_child_start(loop, &plan, on_end, call, &call->child));
@@ -141,10 +141,10 @@ static struct nd_error *run(sd_event *loop, struct nd_strings *argv, const char 
         return nullptr;
 }
 
-struct nd_error *engine_start(sd_event *loop, const struct cri_config *config, const char *handler, const char *id,
-                              engine_callback callback, void *userdata, struct engine_call **ret) {
+struct nd_error *oci_runtime_start(sd_event *loop, const struct cri_config *config, const char *handler, const char *id,
+                              oci_runtime_callback callback, void *userdata, struct oci_runtime_call **ret) {
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};
-        struct engine_call like = {.verb = "start", .callback = callback, .userdata = userdata};
+        struct oci_runtime_call like = {.verb = "start", .callback = callback, .userdata = userdata};
 
         nd_try(begin(config, handler, "start", &argv));
         add(&argv, id);
@@ -152,10 +152,10 @@ struct nd_error *engine_start(sd_event *loop, const struct cri_config *config, c
         return run(loop, &argv, nullptr, &like, ret);
 }
 
-struct nd_error *engine_delete(sd_event *loop, const struct cri_config *config, const char *handler, const char *id,
-                               engine_callback callback, void *userdata, struct engine_call **ret) {
+struct nd_error *oci_runtime_delete(sd_event *loop, const struct cri_config *config, const char *handler, const char *id,
+                               oci_runtime_callback callback, void *userdata, struct oci_runtime_call **ret) {
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};
-        struct engine_call like = {.verb = "delete", .absent_is_done = true, .callback = callback, .userdata = userdata};
+        struct oci_runtime_call like = {.verb = "delete", .absent_is_done = true, .callback = callback, .userdata = userdata};
 
         nd_try(begin(config, handler, "delete", &argv));
         add(&argv, "--force");
@@ -164,10 +164,10 @@ struct nd_error *engine_delete(sd_event *loop, const struct cri_config *config, 
         return run(loop, &argv, nullptr, &like, ret);
 }
 
-struct nd_error *engine_update(sd_event *loop, const struct cri_config *config, const char *handler, const char *id,
-                               const char *resources, engine_callback callback, void *userdata, struct engine_call **ret) {
+struct nd_error *oci_runtime_update(sd_event *loop, const struct cri_config *config, const char *handler, const char *id,
+                               const char *resources, oci_runtime_callback callback, void *userdata, struct oci_runtime_call **ret) {
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};
-        struct engine_call like = {.verb = "update", .callback = callback, .userdata = userdata};
+        struct oci_runtime_call like = {.verb = "update", .callback = callback, .userdata = userdata};
 
         nd_try(begin(config, handler, "update", &argv));
         add_pair(&argv, "--resources", "/dev/stdin");
@@ -176,18 +176,18 @@ struct nd_error *engine_update(sd_event *loop, const struct cri_config *config, 
         return run(loop, &argv, resources, &like, ret);
 }
 
-bool engine_has_started(const struct cri_config *config, const char *handler, const char *id) {
-        struct runtime_handler engine = {};
-        bool known = cri_config_handler(config, handler, &engine);
-        nd_autofree char *root = path_of_engine(config, handler);
-        nd_autofree char *status = nd_format("%s/%s/%s", root, id, engine.kind == ENGINE_RUNC ? "state.json" : "status"),
+bool oci_runtime_has_started(const struct cri_config *config, const char *handler, const char *id) {
+        struct runtime_handler oci_runtime = {};
+        bool known = cri_config_handler(config, handler, &oci_runtime);
+        nd_autofree char *root = path_of_oci_runtime(config, handler);
+        nd_autofree char *status = nd_format("%s/%s/%s", root, id, oci_runtime.kind == OCI_RUNTIME_RUNC ? "state.json" : "status"),
                          *fifo = nd_format("%s/%s/exec.fifo", root, id);
 
         /* Behind the fifo the container's first process waits; whoever opens it takes it away. */
         return known && access(status, F_OK) == 0 && access(fifo, F_OK) < 0 && errno == ENOENT;
 }
 
-void engine_cancel(struct engine_call *call) {
+void oci_runtime_cancel(struct oci_runtime_call *call) {
         if (!call)
                 return;
         nd_child_cancel(call->child);

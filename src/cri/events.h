@@ -46,6 +46,6 @@ void events_free(struct events *events); /* nullptr is fine, as for whoever tell
 void events_unfollow(struct follower *follower);
 void events_resume(struct follower *follower); /* it may be ready again */
 
-/* To be said when it has happened and while the object is still in the book. What nobody is told of is nobody's event. */
+/* To be said when it has happened and while the object is still in the pod table. What nobody is told of is nobody's event. */
 void events_of_container(struct events *events, const struct container *container, enum event_kind kind);
 void events_of_sandbox(struct events *events, const struct sandbox *sandbox, enum event_kind kind);

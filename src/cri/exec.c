@@ -4,7 +4,7 @@
  * Theory of operation
  *   Each command gets a cgroup of its own below the container's, which crun joins: so at the deadline one write kills all that the command has
  *   started, wherever it has hidden. A command that ends in time may leave a process behind on purpose (a hook that starts a server): those are lifted
- *   into the container's cgroup, and the empty one goes. A killed one's may need a moment to become empty: the broom comes back for it.
+ *   into the container's cgroup, and the empty one goes. A killed one's may need a moment to become empty: the reaper comes back for it.
  *   crun's own troubles ("executable not found") come through its log, a memory file, so that they cannot be mistaken for the command's words.
  *   What crun inherits it has open while it goes to the command's working directory, which the container may have made a link to /proc/self/fd/<N>
  *   (CVE-2024-21626): so none of it is a directory.
@@ -35,7 +35,7 @@ enum {
         PROCESS_FD = 3,
         LOG_FD = 4,
         CONSOLE_FD = 5,
-        SWEEPS = 250,
+        REAPS = 250,
         CGROUPS = 4096, /* of one container */
 };
 
@@ -162,56 +162,56 @@ static void kill_cgroup(const char *cgroup, const char *name) {
 struct broom {
         char *cgroup;
         char name[24];
-        unsigned sweeps;
+        unsigned tries;
         bool lift; /* its processes may live, in the container's cgroup */
 };
 
-static bool sweep(const struct broom *broom) {
+static bool reap(const struct broom *reaper) {
         nd_autoclose int parent = -EBADF;
 
-        nd_ignore(nd_cgroup_open(broom->cgroup, &parent));
+        nd_ignore(nd_cgroup_open(reaper->cgroup, &parent));
         if (parent < 0)
                 return true; /* with all that was in it */
-        if (nd_cgroup_remove(parent, broom->name))
+        if (nd_cgroup_remove(parent, reaper->name))
                 return true;
-        if (broom->lift)
-                nd_cgroup_lift(parent, broom->name);
-        return nd_cgroup_remove(parent, broom->name);
+        if (reaper->lift)
+                nd_cgroup_lift(parent, reaper->name);
+        return nd_cgroup_remove(parent, reaper->name);
 }
 
-static void broom_free(void *userdata) {
-        struct broom *broom = userdata;
+static void reaper_free(void *userdata) {
+        struct broom *reaper = userdata;
 
-        free(broom->cgroup);
-        free(broom);
+        free(reaper->cgroup);
+        free(reaper);
 }
 
-static int on_sweep(sd_event_source *source, uint64_t usec, void *userdata) {
-        struct broom *broom = userdata;
+static int on_reap(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct broom *reaper = userdata;
 
-        if (sweep(broom) || broom->sweeps++ == SWEEPS) /* at worst it goes with the container */
+        if (reap(reaper) || reaper->tries++ == REAPS) /* at worst it goes with the container */
                 return sd_event_source_set_floating(source, false);
         (void) sd_event_source_set_time(source, usec + sweep_us);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* The timer is the loop's own, and the broom the timer's: nobody else remembers them. */
+/* The timer is the loop's own, and the reaper the timer's: nobody else remembers them. */
 static void sweep_cgroup(sd_event *loop, const char *cgroup, const char *name, bool lift) {
         sd_event_source *timer = nullptr;
-        struct broom *broom;
+        struct broom *reaper;
 
         if (*name == '\0')
                 return;
-        broom = nd_new(struct broom);
-        broom->cgroup = nd_strdup(cgroup);
-        broom->lift = lift;
-        (void) snprintf(broom->name, sizeof broom->name, "%s", name);
-        if (sweep(broom) ||
-            sd_event_add_time_relative(loop, &timer, CLOCK_MONOTONIC, sweep_us, ND_MS_US, on_sweep, broom) < 0) {
-                broom_free(broom);
+        reaper = nd_new(struct broom);
+        reaper->cgroup = nd_strdup(cgroup);
+        reaper->lift = lift;
+        (void) snprintf(reaper->name, sizeof reaper->name, "%s", name);
+        if (reap(reaper) ||
+            sd_event_add_time_relative(loop, &timer, CLOCK_MONOTONIC, sweep_us, ND_MS_US, on_reap, reaper) < 0) {
+                reaper_free(reaper);
                 return;
         }
-        (void) sd_event_source_set_destroy_callback(timer, broom_free);
+        (void) sd_event_source_set_destroy_callback(timer, reaper_free);
         (void) sd_event_source_set_floating(timer, true);
         sd_event_source_unref(timer);
 }
@@ -251,7 +251,7 @@ static void exec_done(struct exec **exec) {
 }
 
 /* What crun itself had to say; nullptr when it had no trouble. */
-static struct nd_error *engine_trouble(const struct exec *exec) {
+static struct nd_error *oci_runtime_trouble(const struct exec *exec) {
         char words[WORDS];
         ssize_t n = pread(exec->log, words, sizeof words - 1, 0);
         const char *line;
@@ -294,7 +294,7 @@ static void on_end(struct nd_child_result *result, void *userdata) {
         if (exec->timed_out)
                 error = late(exec);
         else if (result->code != 0)
-                error = engine_trouble(exec);
+                error = oci_runtime_trouble(exec);
         if (!error)
                 fit(result, &answer);
         exec->callback(error, error ? nullptr : &answer, exec->userdata);
@@ -358,11 +358,11 @@ static struct nd_error *launch(struct exec *exec, const struct cri_config *confi
 
         if (has_terminal(plan))
                 console_path = nd_format("/proc/self/fd/%d", CONSOLE_FD);
-        nd_try(engine_exec_argv(config, plan->container->sandbox->request.runtime_handler, exec->id, process_path,
+        nd_try(oci_runtime_exec_argv(config, plan->container->sandbox->request.runtime_handler, exec->id, process_path,
                                 exec->name[0] ? exec->name : nullptr, nullptr, console_path, false, log_path, &argv));
         return nd_child_start(exec->loop,
                               &(struct nd_child_plan) {.argv = (const char *const *) argv.items,
-                                                       .environment = engine_environment(),
+                                                       .environment = oci_runtime_environment(),
                                                        .output_ceiling = OUTPUT,
                                                        .streams = plan->streams ? plan->streams->fds : nullptr,
                                                        .descriptors = descriptors,

@@ -144,7 +144,7 @@ struct nd_error *image_path_resolve(int tree, const char *path, struct image_pat
         return nullptr;
 }
 
-/* ---- before the engine runs ---- */
+/* ---- before the OCI runtime runs ---- */
 
 static struct nd_error *check_place(int tree, const char *place) {
         struct stat st;
@@ -159,7 +159,7 @@ static struct nd_error *check_place(int tree, const char *place) {
                             place, S_ISLNK(st.st_mode) ? "a symbolic link" : "not a directory");
 }
 
-/* What the engine mounts, by where it comes to lie. */
+/* What the OCI runtime mounts, by where it comes to lie. */
 struct place {
         char *path;
         const struct nd_spec_mount *mount;

@@ -2,10 +2,10 @@
 /* image-volumes.c - see image-volumes.h
  *
  * Theory of operation
- *   As with a root filesystem, the mapped layers are seen only in a copy of the workshop. The merged tree is attached there first, since a part of
+ *   As with a root filesystem, the mapped layers are seen only in a copy of the build mount namespace. The merged tree is attached there first, since a part of
  *   a tree can be cloned only where that is attached; the clone of what is wanted is then attached in the host's mount namespace, to which the
  *   worker goes back.
- * Invariant  no mount that leaves the workshop shares a superblock with the store: what the container gets is an overlay that has no upper directory. */
+ * Invariant  no mount that leaves the build mount namespace shares a superblock with the store: what the container gets is an overlay that has no upper directory. */
 #include "cri/image-volumes.h"
 
 #include <dirent.h>
@@ -115,7 +115,7 @@ static struct nd_error *merge(const struct image_volumes_plan *plan, const struc
         nd_autoclose int tree = -EBADF;
 
         nd_try(nd_dir_make(AT_FDCWD, empty, 0755));
-        nd_try(workshop_enter(plan->workshop, &home));
+        nd_try(workshop_enter(plan->build_mntns, &home));
         nd_try(rootfs_merge(&(struct rootfs_merge_plan) {.layers = plan->layers,
                                                          .chains = volume->chains,
                                                          .count = volume->count,

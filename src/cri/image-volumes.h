@@ -2,7 +2,7 @@
 /* image-volumes.h - volumes made of an image (KEP-4639)
  *
  * A volume is the image's layers merged, or a part of them, in an overlay that cannot be written, and mapped to the pod's IDs like its root filesystem. It is mounted at images/<number>
- * in the container's directory, from where the engine binds it; one line more in the host's mount table for each. What an image says is not
+ * in the container's directory, from where the OCI runtime binds it; one line more in the host's mount table for each. What an image says is not
  * believed: a part is looked for inside of the image only, whatever its links say. */
 #pragma once
 
@@ -29,7 +29,7 @@ struct image_volumes_plan {
         const char *layers;              /* the store's directory of layers, absolute */
         const char *directory;           /* the container's, absolute */
         int userns;                      /* -EBADF = the host's users */
-        const struct workshop *workshop; /* where the layers are merged; nullptr = in a copy of the caller's mount namespace */
+        const struct workshop *build_mntns; /* where the layers are merged; nullptr = in a copy of the caller's mount namespace */
 };
 
 /* For workers, in the host's mount namespace, which they come back to: makes and mounts them. */

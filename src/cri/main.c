@@ -62,13 +62,13 @@ static struct nd_error *serve(const struct settings *settings) {
         nd_cleanup(daemon_done) struct daemon daemon = {};
         int r;
 
-        nd_try(cri_config_read(settings->config, &daemon.runtime.config));
-        override(&daemon.runtime.config.socket, settings->socket);
-        override(&daemon.runtime.config.images, settings->images);
-        override(&daemon.runtime.config.fetch_helper, settings->fetch_helper);
-        override(&daemon.runtime.config.unpack_helper, settings->unpack_helper);
+        nd_try(cri_config_read(settings->config, &daemon.parts.config));
+        override(&daemon.parts.config.socket, settings->socket);
+        override(&daemon.parts.config.images, settings->images);
+        override(&daemon.parts.config.fetch_helper, settings->fetch_helper);
+        override(&daemon.parts.config.unpack_helper, settings->unpack_helper);
         nd_try(daemon_start(&daemon));
-        r = sd_event_loop(daemon.runtime.loop);
+        r = sd_event_loop(daemon.parts.loop);
         (void) sd_notify(false, "STOPPING=1");
         if (r > 0)
                 return nd_error_new(ND_INTERNAL, 0, "the socket could not be opened");

@@ -5,7 +5,7 @@
  *   One connection per monitor. A monitor that we start gets the other end of a socket pair and goes to the background at once, so it is nobody's child
  *   and looks the same to us as one that an earlier daemon started: alive as long as the connection is. Messages only say that the record is worth
  *   reading; the end of the connection says the same, and when the record then tells of no end the monitor was killed.
- *   A monitor ends the engine at the deadline of `create`. One that says nothing for some time after that hangs itself (a log on a dead disk, a
+ *   A monitor ends the OCI runtime at the deadline of `create`. One that says nothing for some time after that hangs itself (a log on a dead disk, a
  *   SIGSTOP), and the creation has failed: the caller ends the cgroup that both live in.
  *   monitor_connect() connects first and reads the record afterwards: whatever happens in between comes as a message.
  * Owns       the connection; neither the monitor nor its files. */
@@ -36,7 +36,7 @@ enum {
 /* Until a monitor is in the background, which takes a millisecond. */
 static constexpr uint64_t start_timeout_us = 30 * ND_SECOND_US;
 static constexpr uint64_t reopen_timeout_us = 10 * ND_SECOND_US; /* until a log is open anew */
-static constexpr uint64_t usual_grace_us = 15 * ND_SECOND_US;    /* beyond the engine's deadline */
+static constexpr uint64_t usual_grace_us = 15 * ND_SECOND_US;    /* beyond the OCI runtime's deadline */
 
 struct waiter {
         monitor_callback callback;
@@ -352,7 +352,7 @@ static struct nd_error *launch(struct monitor *m, const struct monitor_plan *pla
         build_argv(plan, &numbers, &argv);
         error = nd_child_start(m->loop,
                                &(struct nd_child_plan) {.argv = argv.items,
-                                                        .environment = engine_environment(),
+                                                        .environment = oci_runtime_environment(),
                                                         .cgroup = home,
                                                         .deadline_us = start_timeout_us,
                                                         .output_ceiling = WORDS,

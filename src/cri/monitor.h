@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* monitor.h - the daemon's side of nodens-mon, which stands beside each container
  *
- * A monitor makes the container's standard streams, runs the engine's `create`, keeps the log and waits for the container's end. It lives on when
+ * A monitor makes the container's standard streams, runs the OCI runtime's `create`, keeps the log and waits for the container's end. It lives on when
  * the daemon ends; the next daemon connects to it again. What it knows is in a record of its own (the file "exit"), and messages only say that there
  * is something to read: so nothing is lost between two daemons. */
 #pragma once
@@ -19,7 +19,7 @@ struct monitor_plan {
         const char *
                 directory; /* /run/nodens/containers/<id>, absolute; made by the caller, 0700. The monitor's files: "control", "exit" */
         const char *const *
-                create; /* the engine's argv, ends with nullptr. It must write the pid to <directory>/pid and, for a terminal, send it
+                create; /* the OCI runtime's argv, ends with nullptr. It must write the pid to <directory>/pid and, for a terminal, send it
                                     * to the socket <directory>/console; what it says last on standard error is the reason of its failure */
         uint64_t deadline_us;      /* for that; 0 = none */
         uint64_t grace_us;         /* for the monitor, to tell how it ended after the deadline; 0 = 15 s */
@@ -29,7 +29,7 @@ struct monitor_plan {
         bool stdin_open, stdin_once;
         uid_t uid; /* who owns the streams, as the host sees it: the process's user, who may open /dev/stdout again */
         gid_t gid;
-        const char *cgroup; /* where the monitor and the engine live, made here: monitor_home(); "" = where the daemon does */
+        const char *cgroup; /* where the monitor and the OCI runtime live, made here: monitor_home(); "" = where the daemon does */
 };
 
 struct monitor_end {
@@ -40,10 +40,10 @@ struct monitor_end {
 };
 
 enum monitor_phase {
-        MONITOR_CREATING, /* the engine's `create` runs, or nobody knows how it ended */
+        MONITOR_CREATING, /* the OCI runtime's `create` runs, or nobody knows how it ended */
         MONITOR_CREATED,  /* from here on there is a pid */
         MONITOR_EXITED,
-        MONITOR_FAILED, /* `create` did not succeed; whatever it left is the engine's to delete */
+        MONITOR_FAILED, /* `create` did not succeed; whatever it left is the OCI runtime's to delete */
 };
 
 struct monitor_state {
@@ -88,7 +88,7 @@ void monitor_reopen_log(struct monitor *monitor, monitor_callback callback, void
  * fine. */
 void monitor_free(struct monitor *monitor);
 
-/* The cgroup of one container's monitor and of the engine while it creates the container: monitors/<id> below the daemon's own. Whatever becomes of
+/* The cgroup of one container's monitor and of the OCI runtime while it creates the container: monitors/<id> below the daemon's own. Whatever becomes of
  * either, whoever undoes the creation finds both there and needs no process number. Below the mount, with a leading slash; "" where there is no
  * cgroup v2 of ours to write to. */
 [[nodiscard]] struct nd_error *monitor_home(const char *id, char **ret);

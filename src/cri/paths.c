@@ -25,7 +25,7 @@ char *path_of_container_run(const struct cri_config *config, const char *contain
         return nd_format("%s/containers/%s", config->run, container_id);
 }
 
-char *path_of_engine(const struct cri_config *config, const char *handler) {
+char *path_of_oci_runtime(const struct cri_config *config, const char *handler) {
         if (nd_streq(handler, "") || nd_streq(handler, "crun"))
                 return nd_format("%s/crun", config->run);
         return nd_format("%s/engine-%s", config->run, handler);

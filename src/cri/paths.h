@@ -19,11 +19,11 @@
 [[nodiscard]] char *path_of_container(const struct cri_config *config, const struct container *container);
 [[nodiscard]] char *path_of_sandbox_run(const struct cri_config *config, const char *sandbox_id);
 [[nodiscard]] char *path_of_container_run(const struct cri_config *config, const char *container_id);
-[[nodiscard]] char *path_of_engine(const struct cri_config *config, const char *handler); /* its own state */
+[[nodiscard]] char *path_of_oci_runtime(const struct cri_config *config, const char *handler); /* its own state */
 [[nodiscard]] char *path_of_netns(const struct cri_config *config, const char *sandbox_id);
 
 /* Makes a pod's own directory. Its root filesystems are below, with programs that may be setuid for root: so nobody crosses it but root and, where the pod has
- * users of its own, the group of its mapped root, by which engines go in its name. Whoever knows its path from the mount table is kept out. */
+ * users of its own, the group of its mapped root, by which OCI runtimes go in its name. Whoever knows its path from the mount table is kept out. */
 [[nodiscard]] struct nd_error *path_make_of_pod(int dir_fd, const char *path, const struct sandbox_request *pod);
 
 /* True for what pods_new_id() gives: the names of our directories, and nothing that could leave them. */

@@ -12,7 +12,7 @@
 
 struct pending_call {
         struct nd_grpc_call *call;
-        struct runtime *runtime;
+        struct runtime *parts;
         void (*cancel)(struct pending_call *pending);
 };
 
@@ -22,7 +22,7 @@ struct pending_call {
                 type *nd_new_ = nd_new(type);                                                                                 \
                                                                                                                               \
                 static_assert(offsetof(type, base) == 0);                                                                     \
-                nd_new_->base = (struct pending_call) {.call = call_, .runtime = runtime_, .cancel = cancel_};                \
+                nd_new_->base = (struct pending_call) {.call = call_, .parts = runtime_, .cancel = cancel_};                \
                 nd_new_;                                                                                                      \
         })
 

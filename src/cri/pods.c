@@ -27,7 +27,7 @@ void sandbox_free(struct sandbox *sandbox) {
         free(sandbox->network_result);
         free(sandbox->network_check);
         nd_vector_done(&sandbox->containers);
-        lane_done(&sandbox->lane);
+        lane_done(&sandbox->op_queue);
         free(sandbox);
 }
 
@@ -43,10 +43,10 @@ void container_free(struct container *container) {
         free(container->log_path);
         free(container->cgroup);
         free(container->monitor_cgroup);
-        free(container->verdict);
+        free(container->checks_json);
         if (container->release)
                 container->release(container);
-        lane_done(&container->lane);
+        lane_done(&container->op_queue);
         free(container);
 }
 
@@ -64,7 +64,7 @@ bool container_lives(const struct container *container) {
 }
 
 enum container_state container_told_state(const struct container *container) {
-        return container->untold && container->state == CONTAINER_EXITED ? container->before : container->state;
+        return container->exit_unsaved && container->state == CONTAINER_EXITED ? container->before : container->state;
 }
 
 static bool shown_sandbox(const void *object) {
@@ -75,7 +75,7 @@ static bool shown_container(const void *object) {
         return container_is_shown(object);
 }
 
-/* A whole id is one look-up, found or not; only a person's short one walks the book. */
+/* A whole id is one look-up, found or not; only a person's short one walks the pod table. */
 static struct nd_error *find(const struct nd_map *book, const char *kind, bool (*is_shown)(const void *), const char *id,
                              void **ret) {
         size_t length = strlen(id);

@@ -2,7 +2,7 @@
 /* pods.h - the sandboxes and containers of the node, as the daemon knows them
  *
  * One book for both. An object is in it from when its record is first written until the record is gone; whatever cannot be seen by the kubelet
- * yet, or any more, says so by its state. Operations on one object run one after the other (lane.h); lists and status never wait. */
+ * yet, or any more, says so by its state. Operations on one object run one after the other (queue.h); lists and status never wait. */
 #pragma once
 
 #include <sys/types.h>
@@ -58,7 +58,7 @@ struct sandbox {
         struct container *init;        /* pid namespace of the pod; nullptr = none. Not shown to the kubelet */
         nd_vector(struct container *) containers;
         struct cpu_rate rate;
-        struct lane lane;
+        struct lane op_queue;
 };
 
 enum container_state {
@@ -93,7 +93,7 @@ struct container {
         unsigned made;
         bool internal;                       /* the pod's init: no list, no status, no count */
         bool started;                        /* crun start was begun */
-        bool untold;                         /* it has ended, and the disk does not know it yet; not recorded */
+        bool exit_unsaved;                         /* it has ended, and the disk does not know it yet; not recorded */
         enum container_state before;         /* then: the state that it ended in */
         struct nd_digest image;              /* its id; none = the image was not found again */
         struct nd_digest top;                /* the topmost layer's chain: the image store keeps it and all below for us */
@@ -112,12 +112,12 @@ struct container {
         char *cgroup;         /* below the cgroup mount, with a leading slash; "" = none */
         char *monitor_cgroup; /* likewise, its monitor's */
         struct cpu_rate rate;
-        char *verdict;               /* JSON of the checks after start; "" = not checked */
+        char *checks_json;               /* JSON of the checks after start; "" = not checked */
         struct monitor *monitor;     /* container.c's, as is life; nullptr when none runs or we are not connected */
         struct container_life *life; /* nullptr until there was an operation */
         void (*release)(
                 struct container *container); /* container.c's: frees monitor and life; nullptr while there is neither */
-        struct lane lane;
+        struct lane op_queue;
 };
 
 struct pods {

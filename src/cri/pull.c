@@ -9,7 +9,7 @@
  *   configured verifier is asked, if there is one, and the store checks what lies in the staging directory and takes it over. A job ends once, in job_end(): it tells its listeners and goes.
  *   A job without listeners is killed: the kubelet's deadline, or a lost connection, ends the download too.
  *   The fetcher gets its secrets on standard input, never on its command line, and they are wiped here as soon as it has them.
- * Owns       jobs, tickets, their programs and their staging directories.
+ * Owns       jobs, pending calls, their programs and their staging directories.
  * Invariant  at most config->pulls jobs run; a listener hears end exactly once, unless it cancelled. */
 #include "cri/pull.h"
 
@@ -38,8 +38,8 @@ enum {
 
 static constexpr uint64_t verifier_deadline_us = 60 * ND_SECOND_US;
 
-struct pull_ticket {
-        struct pull_ticket *next;
+struct pull_request {
+        struct pull_request *next;
         struct job *job;
         struct pull_listener listener;
         void *userdata;
@@ -71,14 +71,14 @@ struct job {
         nd_unpacked_layers unpacked;
         struct nd_child *verifier;
         struct nd_error *failure; /* ours: a line that makes no sense */
-        struct pull_ticket *tickets;
+        struct pull_request *tickets;
 };
 
 struct puller {
         sd_event *loop;
         const struct cri_config *config;
         struct nd_image_store *store;
-        struct sweeper *sweeper;
+        struct sweeper *image_gc;
         struct telemetry *telemetry;
         struct job *jobs; /* in the order in which they came */
         size_t running;
@@ -125,22 +125,22 @@ static void job_free(struct job *job) {
 /* Tells every listener and goes. Consumes the error; each listener gets one of its own. */
 static void job_end(struct job *job, struct nd_error *error, const struct nd_strings *image_ids) {
         struct puller *puller = job->puller;
-        struct pull_ticket *tickets = nd_take_ptr(job->tickets);
+        struct pull_request *tickets = nd_take_ptr(job->tickets);
 
         telemetry_pull(puller->telemetry, error);
         job_free(job);
         while (tickets) {
-                struct pull_ticket *ticket = tickets;
+                struct pull_request *request = tickets;
 
-                tickets = ticket->next;
-                ticket->listener.end(
+                tickets = request->next;
+                request->listener.end(
                         error ? nd_error_received(nd_error_code(error), nd_error_errno(error), nd_error_text(error)) : nullptr,
-                        image_ids, ticket->userdata);
-                free(ticket);
+                        image_ids, request->userdata);
+                free(request);
         }
         nd_error_free(error);
         wake(puller);
-        sweeper_wake(puller->sweeper);
+        sweeper_wake(puller->image_gc);
 }
 
 /* ---- lines of the two ---- */
@@ -161,7 +161,7 @@ static void take_line(struct party *party, const char *line, size_t length) {
         else if (event.kind == PULL_UNPACKED)
                 nd_vector_push(&job->unpacked, event.layer);
         if (event.kind == PULL_LAYER)
-                for (struct pull_ticket *t = job->tickets; t; t = t->next)
+                for (struct pull_request *t = job->tickets; t; t = t->next)
                         if (t->listener.layer)
                                 t->listener.layer(&event, t->userdata);
         if (event.kind == PULL_DONE || event.kind == PULL_SYNCED || event.kind == PULL_ERROR) {
@@ -249,7 +249,7 @@ static struct nd_error *said_error(const struct party *party) {
 }
 
 /* The unpacker's own error comes first: the fetcher then says no more than that it is gone. */
-static struct nd_error *verdict(struct job *job) {
+static struct nd_error *job_error(struct job *job) {
         struct party *fetcher = &job->parties[PULL_FETCHER], *unpacker = &job->parties[PULL_UNPACKER];
 
         if (job->failure)
@@ -319,7 +319,7 @@ static bool needs_verifier(const struct job *job) {
 
 /* Both have ended. */
 static void judge(struct job *job) {
-        struct nd_error *error = nd_error_wrap(verdict(job), "%s", job->reference ?: "import");
+        struct nd_error *error = nd_error_wrap(job_error(job), "%s", job->reference ?: "import");
 
         if (!error && needs_verifier(job)) {
                 error = nd_error_wrap(verify(job), "verify %s", job->reference);
@@ -456,12 +456,12 @@ static char *make_request(const struct puller *puller, const char *reference, co
         return text.overflow ? (explicit_bzero(text.bytes, text.length), nd_text_done(&text), nullptr) : nd_text_steal(&text);
 }
 
-static struct pull_ticket *join(struct job *job, const struct pull_listener *listener, void *userdata) {
-        struct pull_ticket *ticket = nd_new(struct pull_ticket);
+static struct pull_request *join(struct job *job, const struct pull_listener *listener, void *userdata) {
+        struct pull_request *request = nd_new(struct pull_request);
 
-        *ticket = (struct pull_ticket) {.next = job->tickets, .job = job, .listener = *listener, .userdata = userdata};
-        job->tickets = ticket;
-        return ticket;
+        *request = (struct pull_request) {.next = job->tickets, .job = job, .listener = *listener, .userdata = userdata};
+        job->tickets = request;
+        return request;
 }
 
 /* nullptr when too many wait already. Takes the request. */
@@ -502,7 +502,7 @@ static void wipe_text(char **text) {
 }
 
 struct nd_error *puller_pull(struct puller *puller, const char *reference, const struct pull_credentials *credentials,
-                             const struct pull_listener *listener, void *userdata, struct pull_ticket **ret) {
+                             const struct pull_listener *listener, void *userdata, struct pull_request **ret) {
         nd_cleanup(nd_reference_done) struct nd_reference parsed = {};
         nd_autofree char *canonical = nullptr;
         nd_cleanup(wipe_text) char *request = nullptr;
@@ -526,7 +526,7 @@ struct nd_error *puller_pull(struct puller *puller, const char *reference, const
 }
 
 struct nd_error *puller_import(struct puller *puller, int archive_fd, const struct pull_listener *listener, void *userdata,
-                               struct pull_ticket **ret) {
+                               struct pull_request **ret) {
         nd_autoclose int archive = archive_fd;
         nd_autofree char *request = nullptr;
         size_t length = 0;
@@ -541,20 +541,20 @@ struct nd_error *puller_import(struct puller *puller, int archive_fd, const stru
         return nullptr;
 }
 
-void pull_ticket_cancel(struct pull_ticket *ticket) {
-        struct job *job = ticket->job;
+void pull_ticket_cancel(struct pull_request *request) {
+        struct job *job = request->job;
 
-        for (struct pull_ticket **place = &job->tickets; *place; place = &(*place)->next)
-                if (*place == ticket) {
-                        *place = ticket->next;
+        for (struct pull_request **place = &job->tickets; *place; place = &(*place)->next)
+                if (*place == request) {
+                        *place = request->next;
                         break;
                 }
-        free(ticket);
+        free(request);
         if (job->tickets)
                 return;
         telemetry_pull_abandoned(job->puller->telemetry);
         wake(job->puller);
-        sweeper_wake(job->puller->sweeper);
+        sweeper_wake(job->puller->image_gc);
         job_free(job);
 }
 
@@ -567,12 +567,12 @@ size_t puller_count(const struct puller *puller) {
 }
 
 struct nd_error *puller_new(sd_event *loop, const struct cri_config *config, struct nd_image_store *store,
-                            struct sweeper *sweeper, struct telemetry *telemetry, struct puller **ret) {
+                            struct sweeper *image_gc, struct telemetry *telemetry, struct puller **ret) {
         struct puller *puller = nd_new(struct puller);
         int r;
 
         *puller = (struct puller) {
-                .loop = sd_event_ref(loop), .config = config, .store = store, .sweeper = sweeper, .telemetry = telemetry};
+                .loop = sd_event_ref(loop), .config = config, .store = store, .image_gc = image_gc, .telemetry = telemetry};
         r = sd_event_add_defer(loop, &puller->starter, on_starter, puller);
         if (r >= 0)
                 r = sd_event_source_set_enabled(puller->starter, SD_EVENT_OFF);

@@ -23,23 +23,23 @@ struct pull_listener {
 };
 
 struct puller;
-struct pull_ticket; /* one listener's place in a pull */
+struct pull_request; /* one listener's place in a pull */
 
 [[nodiscard]] struct nd_error *puller_new(sd_event *loop, const struct cri_config *config, struct nd_image_store *store,
-                                          struct sweeper *sweeper, struct telemetry *telemetry, struct puller **ret);
+                                          struct sweeper *image_gc, struct telemetry *telemetry, struct puller **ret);
 void puller_free(struct puller *puller); /* pulls under way are killed, their listeners told */
 
 /* Orders a pull. The same reference with the same credentials, ordered again while it is under way, is one pull with two listeners. */
 [[nodiscard]] struct nd_error *puller_pull(struct puller *puller, const char *reference,
                                            const struct pull_credentials *credentials, const struct pull_listener *listener,
-                                           void *userdata, struct pull_ticket **ret);
+                                           void *userdata, struct pull_request **ret);
 
 /* Orders the import of an OCI archive; takes the descriptor. */
 [[nodiscard]] struct nd_error *puller_import(struct puller *puller, int archive_fd, const struct pull_listener *listener,
-                                             void *userdata, struct pull_ticket **ret);
+                                             void *userdata, struct pull_request **ret);
 
 /* The listener does not want to hear any more; a pull without listeners is killed. Not to be called after end. */
-void pull_ticket_cancel(struct pull_ticket *ticket);
+void pull_ticket_cancel(struct pull_request *request);
 
 /* Pulls under way, waiting ones included. */
 size_t puller_count(const struct puller *puller);

@@ -59,7 +59,7 @@ static const struct field container_fields[] = {
         {"logPath", KIND_TEXT, offsetof(struct container, log_path)},
         {"cgroup", KIND_TEXT, offsetof(struct container, cgroup)},
         {"monitorCgroup", KIND_TEXT, offsetof(struct container, monitor_cgroup)},
-        {"verdict", KIND_TEXT, offsetof(struct container, verdict)},
+        {"verdict", KIND_TEXT, offsetof(struct container, checks_json)},
 };
 static_assert(sizeof(pid_t) == sizeof(int));
 

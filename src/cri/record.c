@@ -52,48 +52,48 @@ static struct nd_error *read_boot_id(char ret[static RECORD_BOOT_ID + 1]) {
 
 struct nd_error *record_book_open(const struct cri_config *config, struct record_book **ret) {
         nd_autofree char *path = path_of_pods(config);
-        struct record_book *book;
+        struct record_book *store;
         int fd = -EBADF;
 
         nd_try(nd_dir_make(AT_FDCWD, config->state, CROSSED));
         nd_try(nd_dir_make(AT_FDCWD, path, CROSSED));
         nd_try(nd_dir_open(AT_FDCWD, path, &fd));
-        book = nd_new(struct record_book);
-        book->pods_fd = fd;
-        *ret = book;
-        return read_boot_id(book->boot_id);
+        store = nd_new(struct record_book);
+        store->pods_fd = fd;
+        *ret = store;
+        return read_boot_id(store->boot_id);
 }
 
-void record_book_free(struct record_book *book) {
-        if (!book)
+void record_book_free(struct record_book *store) {
+        if (!store)
                 return;
-        nd_close_fd(&book->pods_fd);
-        free(book);
+        nd_close_fd(&store->pods_fd);
+        free(store);
 }
 
 /* ---- saving ---- */
 
 static struct nd_error *write_record(int dir_fd, const char *name, const char *bytes, size_t length, enum record_how how) {
-        return how == RECORD_DURABLE ? nd_file_replace(dir_fd, name, bytes, length, PRIVATE)
+        return how == RECORD_SYNC ? nd_file_replace(dir_fd, name, bytes, length, PRIVATE)
                                      : nd_file_replace_unsynced(dir_fd, name, bytes, length, PRIVATE);
 }
 
-static struct nd_error *open_sandbox(const struct record_book *book, const char *id, int *ret) {
-        return nd_error_wrap(nd_dir_open(book->pods_fd, id, ret), "records of pod sandbox %s", id);
+static struct nd_error *open_sandbox(const struct record_book *store, const char *id, int *ret) {
+        return nd_error_wrap(nd_dir_open(store->pods_fd, id, ret), "records of pod sandbox %s", id);
 }
 
-static struct nd_error *open_container(const struct record_book *book, const struct container *container, int *ret) {
+static struct nd_error *open_container(const struct record_book *store, const struct container *container, int *ret) {
         nd_autofree char *path = nd_format("%s/" CONTAINERS "/%s", container->sandbox->id, container->id);
 
-        return nd_error_wrap(nd_dir_open(book->pods_fd, path, ret), "records of container %s", container->id);
+        return nd_error_wrap(nd_dir_open(store->pods_fd, path, ret), "records of container %s", container->id);
 }
 
-struct nd_error *record_save_sandbox(struct record_book *book, const struct sandbox *sandbox, enum record_how how) {
+struct nd_error *record_save_sandbox(struct record_book *store, const struct sandbox *sandbox, enum record_how how) {
         nd_autoclose int fd = -EBADF;
         nd_autotext text = {};
 
-        nd_try(record_format_sandbox(sandbox, sandbox->this_boot ? book->boot_id : "earlier", &text));
-        nd_try(open_sandbox(book, sandbox->id, &fd));
+        nd_try(record_format_sandbox(sandbox, sandbox->this_boot ? store->boot_id : "earlier", &text));
+        nd_try(open_sandbox(store, sandbox->id, &fd));
         return nd_error_wrap(write_record(fd, SANDBOX_JSON, nd_text_get(&text), text.length, how), "pod sandbox %s",
                              sandbox->id);
 }
@@ -106,34 +106,34 @@ static struct nd_error *sync_file(int dir_fd, const char *name) {
         return nullptr;
 }
 
-struct nd_error *record_sync_sandbox(struct record_book *book, const struct sandbox *sandbox) {
+struct nd_error *record_sync_sandbox(struct record_book *store, const struct sandbox *sandbox) {
         nd_autoclose int fd = -EBADF;
 
-        nd_try(open_sandbox(book, sandbox->id, &fd));
+        nd_try(open_sandbox(store, sandbox->id, &fd));
         nd_try(sync_file(fd, SANDBOX_REQUEST));
         nd_try(sync_file(fd, SANDBOX_JSON));
         nd_try(nd_dir_sync(fd, sandbox->id));
-        return nd_dir_sync(book->pods_fd, "pods");
+        return nd_dir_sync(store->pods_fd, "pods");
 }
 
-struct nd_error *record_save_container(struct record_book *book, const struct container *container, enum record_how how) {
+struct nd_error *record_save_container(struct record_book *store, const struct container *container, enum record_how how) {
         nd_autoclose int fd = -EBADF;
         nd_autotext text = {};
 
         nd_try(record_format_container(container, &text));
-        nd_try(open_container(book, container, &fd));
+        nd_try(open_container(store, container, &fd));
         return nd_error_wrap(write_record(fd, CONTAINER_JSON, nd_text_get(&text), text.length, how), "container %s",
                              container->id);
 }
 
 /* Its directory is younger than the last sync of the sandbox's; so are the directory of all containers and, perhaps, that of the sandbox's. */
-struct nd_error *record_sync_container(struct record_book *book, const struct container *container) {
+struct nd_error *record_sync_container(struct record_book *store, const struct container *container) {
         nd_autofree char *parent = nd_format("%s/" CONTAINERS, container->sandbox->id);
         nd_autoclose int fd = -EBADF, parent_fd = -EBADF, sandbox_fd = -EBADF;
 
-        nd_try(open_container(book, container, &fd));
-        nd_try(nd_dir_open(book->pods_fd, parent, &parent_fd));
-        nd_try(open_sandbox(book, container->sandbox->id, &sandbox_fd));
+        nd_try(open_container(store, container, &fd));
+        nd_try(nd_dir_open(store->pods_fd, parent, &parent_fd));
+        nd_try(open_sandbox(store, container->sandbox->id, &sandbox_fd));
         if (!container->internal)
                 nd_try(sync_file(fd, CONTAINER_REQUEST));
         nd_try(sync_file(fd, CONTAINER_JSON));
@@ -142,27 +142,27 @@ struct nd_error *record_sync_container(struct record_book *book, const struct co
         return nd_dir_sync(sandbox_fd, container->sandbox->id);
 }
 
-struct nd_error *record_new_sandbox(struct record_book *book, const struct sandbox *sandbox, const char *bytes,
+struct nd_error *record_new_sandbox(struct record_book *store, const struct sandbox *sandbox, const char *bytes,
                                     size_t length) {
         nd_autoclose int fd = -EBADF;
 
-        nd_try(path_make_of_pod(book->pods_fd, sandbox->id, &sandbox->request));
-        nd_try(open_sandbox(book, sandbox->id, &fd));
+        nd_try(path_make_of_pod(store->pods_fd, sandbox->id, &sandbox->request));
+        nd_try(open_sandbox(store, sandbox->id, &fd));
         nd_try(nd_dir_make(fd, CONTAINERS, CROSSED));
-        nd_try(write_record(fd, SANDBOX_REQUEST, bytes, length, RECORD_HERE));
-        return record_save_sandbox(book, sandbox, RECORD_HERE);
+        nd_try(write_record(fd, SANDBOX_REQUEST, bytes, length, RECORD_NOSYNC));
+        return record_save_sandbox(store, sandbox, RECORD_NOSYNC);
 }
 
-struct nd_error *record_new_container(struct record_book *book, const struct container *container, const char *bytes,
+struct nd_error *record_new_container(struct record_book *store, const struct container *container, const char *bytes,
                                       size_t length) {
         nd_autofree char *path = nd_format("%s/" CONTAINERS "/%s", container->sandbox->id, container->id);
         nd_autoclose int fd = -EBADF;
 
-        nd_try(nd_dir_make(book->pods_fd, path, CROSSED));
-        nd_try(open_container(book, container, &fd));
+        nd_try(nd_dir_make(store->pods_fd, path, CROSSED));
+        nd_try(open_container(store, container, &fd));
         if (bytes)
-                nd_try(write_record(fd, CONTAINER_REQUEST, bytes, length, RECORD_HERE));
-        return record_save_container(book, container, RECORD_HERE);
+                nd_try(write_record(fd, CONTAINER_REQUEST, bytes, length, RECORD_NOSYNC));
+        return record_save_container(store, container, RECORD_NOSYNC);
 }
 
 /* ---- removing ---- */
@@ -214,16 +214,16 @@ static struct nd_error *remove_sandbox(int pods_fd, const char *id) {
         return remove_directory(pods_fd, id);
 }
 
-struct nd_error *record_remove_sandbox(struct record_book *book, const struct sandbox *sandbox) {
-        return nd_error_wrap(remove_sandbox(book->pods_fd, sandbox->id), "records of pod sandbox %s", sandbox->id);
+struct nd_error *record_remove_sandbox(struct record_book *store, const struct sandbox *sandbox) {
+        return nd_error_wrap(remove_sandbox(store->pods_fd, sandbox->id), "records of pod sandbox %s", sandbox->id);
 }
 
-struct nd_error *record_remove_container(struct record_book *book, const struct container *container) {
+struct nd_error *record_remove_container(struct record_book *store, const struct container *container) {
         nd_autofree char *path = nd_format("%s/" CONTAINERS, container->sandbox->id);
         nd_autoerror struct nd_error *error = nullptr;
         nd_autoclose int fd = -EBADF;
 
-        error = nd_dir_open(book->pods_fd, path, &fd);
+        error = nd_dir_open(store->pods_fd, path, &fd);
         if (error)
                 return is_absent(error) ? nullptr : nd_take_ptr(error);
         return nd_error_wrap(remove_container(fd, container->id), "records of container %s", container->id);
@@ -232,7 +232,7 @@ struct nd_error *record_remove_container(struct record_book *book, const struct 
 /* ---- loading ---- */
 
 struct loading {
-        struct record_book *book;
+        struct record_book *store;
         struct pods *pods;
         struct nd_strings *problems;
 };
@@ -331,14 +331,14 @@ static void sandbox_done(struct sandbox **sandbox) {
         sandbox_free(*sandbox);
 }
 
-static struct nd_error *read_sandbox(struct record_book *book, int fd, const char *json, size_t json_length,
+static struct nd_error *read_sandbox(struct record_book *store, int fd, const char *json, size_t json_length,
                                      struct sandbox *sandbox) {
         nd_autofree char *request = nullptr;
         size_t length = 0;
 
         nd_try(nd_file_read(fd, SANDBOX_REQUEST, ND_GRPC_MESSAGE, &request, &length));
         nd_try(nd_error_wrap(request_decode_sandbox(request, length, &sandbox->request), SANDBOX_REQUEST));
-        return nd_error_wrap(record_parse_sandbox(json, json_length, book->boot_id, sandbox), SANDBOX_JSON);
+        return nd_error_wrap(record_parse_sandbox(json, json_length, store->boot_id, sandbox), SANDBOX_JSON);
 }
 
 static void condemn_sandbox(struct sandbox *sandbox) {
@@ -356,13 +356,13 @@ static struct nd_error *load_sandbox(struct loading *loading, const char *id) {
         nd_autoclose int fd = -EBADF;
         size_t length = 0;
 
-        nd_try(nd_dir_open(loading->book->pods_fd, id, &fd));
+        nd_try(nd_dir_open(loading->store->pods_fd, id, &fd));
         error = nd_file_read(fd, SANDBOX_JSON, RECORD_CEILING, &json, &length);
         if (is_absent(error))
-                return remove_sandbox(loading->book->pods_fd, id);
+                return remove_sandbox(loading->store->pods_fd, id);
         nd_try(nd_take_ptr(error));
         memcpy(sandbox->id, id, POD_ID + 1);
-        error = read_sandbox(loading->book, fd, json, length, sandbox);
+        error = read_sandbox(loading->store, fd, json, length, sandbox);
         if (error && !is_damage(error))
                 return nd_take_ptr(error);
         if (error) {
@@ -374,11 +374,11 @@ static struct nd_error *load_sandbox(struct loading *loading, const char *id) {
         return load_containers(loading, loaded, fd);
 }
 
-struct nd_error *record_load(struct record_book *book, struct pods *pods, struct nd_strings *problems) {
-        struct loading loading = {.book = book, .pods = pods, .problems = problems};
+struct nd_error *record_load(struct record_book *store, struct pods *pods, struct nd_strings *problems) {
+        struct loading loading = {.store = store, .pods = pods, .problems = problems};
         nd_cleanup(nd_strings_done) struct nd_strings ids = {};
 
-        nd_try(nd_dir_list(book->pods_fd, ".", DIRECTORIES_MOST, &ids));
+        nd_try(nd_dir_list(store->pods_fd, ".", DIRECTORIES_MOST, &ids));
         nd_vector_each (id, &ids) {
                 nd_autoerror struct nd_error *error = nullptr;
 

@@ -17,36 +17,36 @@ struct cri_config;
 struct record_book;
 
 enum record_how {
-        RECORD_HERE,    /* survives us */
-        RECORD_DURABLE, /* survives the machine */
+        RECORD_NOSYNC,    /* survives us */
+        RECORD_SYNC, /* survives the machine */
 };
 
 /* Takes <state>/pods, making what is missing. */
 [[nodiscard]] struct nd_error *record_book_open(const struct cri_config *config, struct record_book **ret);
-void record_book_free(struct record_book *book);
+void record_book_free(struct record_book *store);
 
 /* The first record of an object, with the request's bytes (nullptr for the pod's init): makes its directory. From then on it is undone by
  * record_remove_*(). */
-[[nodiscard]] struct nd_error *record_new_sandbox(struct record_book *book, const struct sandbox *sandbox, const char *bytes,
+[[nodiscard]] struct nd_error *record_new_sandbox(struct record_book *store, const struct sandbox *sandbox, const char *bytes,
                                                   size_t length);
-[[nodiscard]] struct nd_error *record_new_container(struct record_book *book, const struct container *container,
+[[nodiscard]] struct nd_error *record_new_container(struct record_book *store, const struct container *container,
                                                     const char *bytes, size_t length);
 
-[[nodiscard]] struct nd_error *record_save_sandbox(struct record_book *book, const struct sandbox *sandbox,
+[[nodiscard]] struct nd_error *record_save_sandbox(struct record_book *store, const struct sandbox *sandbox,
                                                    enum record_how how);
 /* Makes a sandbox's record, as it is on disk, survive the machine. Blocks, and is for workers. */
-[[nodiscard]] struct nd_error *record_sync_sandbox(struct record_book *book, const struct sandbox *sandbox);
-[[nodiscard]] struct nd_error *record_save_container(struct record_book *book, const struct container *container,
+[[nodiscard]] struct nd_error *record_sync_sandbox(struct record_book *store, const struct sandbox *sandbox);
+[[nodiscard]] struct nd_error *record_save_container(struct record_book *store, const struct container *container,
                                                      enum record_how how);
 
 /* As record_sync_sandbox(), of a container. */
-[[nodiscard]] struct nd_error *record_sync_container(struct record_book *book, const struct container *container);
+[[nodiscard]] struct nd_error *record_sync_container(struct record_book *store, const struct container *container);
 
 /* Removes the records and then the directory, in which nothing else may be left: whatever else a container has there (bundle, upper, work,
  * mount point) is gone before. Of what is not there, nothing is said. */
-[[nodiscard]] struct nd_error *record_remove_sandbox(struct record_book *book, const struct sandbox *sandbox);
-[[nodiscard]] struct nd_error *record_remove_container(struct record_book *book, const struct container *container);
+[[nodiscard]] struct nd_error *record_remove_sandbox(struct record_book *store, const struct sandbox *sandbox);
+[[nodiscard]] struct nd_error *record_remove_container(struct record_book *store, const struct container *container);
 
 /* Fills an empty book of pods with what is on disk. A record that cannot be read costs its own pod or container, and is told in problems, in words for
- * the log: a damaged one is in the book as something that was never acknowledged, to be undone; one of a newer format is left as it is. */
-[[nodiscard]] struct nd_error *record_load(struct record_book *book, struct pods *pods, struct nd_strings *problems);
+ * the log: a damaged one is in the pod table as something that was never acknowledged, to be undone; one of a newer format is left as it is. */
+[[nodiscard]] struct nd_error *record_load(struct record_book *store, struct pods *pods, struct nd_strings *problems);

@@ -52,7 +52,7 @@ static void settle_sandbox(struct record_book *records, struct sandbox *sandbox)
         nd_vector_each (container, &sandbox->containers) {
                 end_with_node(*container);
                 if (!error)
-                        error = record_save_container(records, *container, RECORD_HERE);
+                        error = record_save_container(records, *container, RECORD_NOSYNC);
         }
         if (sandbox->init)
                 end_with_node(sandbox->init);
@@ -86,26 +86,26 @@ static bool may_live(const struct container *container) {
         return container->state == CONTAINER_CREATED || container->state == CONTAINER_RUNNING;
 }
 
-static void resume_containers(struct runtime *runtime, struct sandbox *sandbox) {
+static void resume_containers(struct runtime *parts, struct sandbox *sandbox) {
         nd_vector_each (item, &sandbox->containers) {
                 struct container *container = *item;
 
                 if (container->state == CONTAINER_NEW || container->state == CONTAINER_REMOVED)
-                        container_remove(runtime, container, on_container_undone, nd_format("container %s", container->id),
+                        container_remove(parts, container, on_container_undone, nd_format("container %s", container->id),
                                          nullptr);
                 else if (sandbox->this_boot && may_live(container))
-                        container_resume(runtime, container);
+                        container_resume(parts, container);
         }
         if (sandbox->init && sandbox->this_boot && may_live(sandbox->init))
-                container_resume(runtime, sandbox->init);
+                container_resume(parts, sandbox->init);
 }
 
-static void resume_sandbox(struct runtime *runtime, struct sandbox *sandbox) {
+static void resume_sandbox(struct runtime *parts, struct sandbox *sandbox) {
         if (!sandbox->this_boot)
-                settle_sandbox(runtime->records, sandbox);
-        resume_containers(runtime, sandbox);
+                settle_sandbox(parts->records, sandbox);
+        resume_containers(parts, sandbox);
         if (sandbox->state == SANDBOX_NEW || sandbox->state == SANDBOX_REMOVED)
-                sandbox_remove(runtime, sandbox, on_sandbox_undone, nd_format("pod sandbox %s", sandbox->id), nullptr);
+                sandbox_remove(parts, sandbox, on_sandbox_undone, nd_format("pod sandbox %s", sandbox->id), nullptr);
 }
 
 /* ---- the whole ---- */
@@ -122,15 +122,15 @@ static void report(const struct pods *pods, const struct nd_strings *problems, u
                nd_field("containers", containers), nd_field("us", us));
 }
 
-struct nd_error *recovery_run(struct runtime *runtime) {
+struct nd_error *recovery_run(struct runtime *parts) {
         nd_cleanup(nd_strings_done) struct nd_strings problems = {};
         const struct nd_map_slot *slot;
         uint64_t began = nd_clock_us();
 
-        nd_try(record_load(runtime->records, &runtime->pods, &problems));
-        /* Operations begin from the loop: none of these changes the book while it is walked. */
-        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.sandboxes, &at));)
-                resume_sandbox(runtime, slot->value);
-        report(&runtime->pods, &problems, began);
+        nd_try(record_load(parts->records, &parts->pods, &problems));
+        /* Operations begin from the loop: none of these changes the pod table while it is walked. */
+        for (size_t at = 0; (slot = nd_map_next(&parts->pods.sandboxes, &at));)
+                resume_sandbox(parts, slot->value);
+        report(&parts->pods, &problems, began);
         return nullptr;
 }

@@ -8,4 +8,4 @@ struct runtime;
 
 /* Loads the records. What was acknowledged is as it was when this returns, as far as one can tell without waiting; what was not is being undone from the loop.
  * What belongs to an earlier boot is NOTREADY and EXITED. */
-[[nodiscard]] struct nd_error *recovery_run(struct runtime *runtime);
+[[nodiscard]] struct nd_error *recovery_run(struct runtime *parts);

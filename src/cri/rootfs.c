@@ -59,7 +59,7 @@ struct nd_error *rootfs_build(const struct rootfs_plan *plan, int *ret_fd) {
         nd_cleanup(workshop_leave) int home = -EBADF;
 
         nd_try(make_directories(plan));
-        nd_try(workshop_enter(plan->workshop, &home));
+        nd_try(workshop_enter(plan->build_mntns, &home));
         if (plan->userns >= 0)
                 nd_try(map_layers(plan->layers, plan->userns));
         add_layers(&list, plan->layers, plan->chains, plan->count);

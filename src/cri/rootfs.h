@@ -20,7 +20,7 @@ struct rootfs_plan {
         uid_t uid;             /* the container's root, as the host sees it */
         gid_t gid;
         const char *label;               /* SELinux's, of all its files; nullptr = none */
-        const struct workshop *workshop; /* where it is built; nullptr = in a copy of the caller's mount namespace */
+        const struct workshop *build_mntns; /* where it is built; nullptr = in a copy of the caller's mount namespace */
 };
 
 /* For workers, which are where they were afterwards. ret_fd is the mount. */

@@ -32,11 +32,11 @@ struct runtime {
 
         struct nd_image_store *images;
         struct puller *puller;
-        struct sweeper *sweeper;
+        struct sweeper *image_gc;
 
         struct record_book *records;
         struct pins *pins;
-        struct workshop *workshop;
+        struct workshop *build_mntns;
         struct network *network;
         struct selftest *selftest;
 

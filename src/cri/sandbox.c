@@ -13,7 +13,7 @@
  *   between two steps, never within one, so that nothing is undone while it is still being made. What cannot be undone now (a CNI plugin that
  *   refuses its DEL) leaves a NOTREADY sandbox, which the kubelet stops and removes as any other: nothing that a plugin was asked for is forgotten.
  *   The bits in sandbox->made are recorded before a thing is begun and cleared after it is undone. All three that every pod needs are recorded at once.
- * Owns       an operation owns itself from its start to its end; it has the sandbox's lane all that time.
+ * Owns       an operation owns itself from its start to its end; it has the sandbox's queue all that time.
  * Invariant  a CNI ADD is on the disk before it starts, so every ADD gets its DEL, even across a restart. */
 #include "cri/sandbox.h"
 
@@ -64,7 +64,7 @@ enum kind {
 };
 
 struct sandbox_operation {
-        struct runtime *runtime;
+        struct runtime *parts;
         struct sandbox *sandbox;
         enum kind kind;
         enum step step; /* the next one */
@@ -85,15 +85,15 @@ static void operation_advance(struct sandbox_operation *operation);
 /* ---- ends ---- */
 
 /* Lets the next operation run. The last one to leave a sandbox that was removed drops it: until then those who waited find it gone, but there. */
-static void leave(struct runtime *runtime, struct sandbox *sandbox) {
-        if (sandbox->state == SANDBOX_REMOVED && sandbox->lane.waiting.count == 0)
-                pods_drop_sandbox(&runtime->pods, sandbox);
+static void leave(struct runtime *parts, struct sandbox *sandbox) {
+        if (sandbox->state == SANDBOX_REMOVED && sandbox->op_queue.waiting.count == 0)
+                pods_drop_sandbox(&parts->pods, sandbox);
         else
-                lane_leave(&sandbox->lane);
+                lane_leave(&sandbox->op_queue);
 }
 
 static void operation_end(struct sandbox_operation *operation) {
-        struct runtime *runtime = operation->runtime;
+        struct runtime *parts = operation->parts;
         struct sandbox *sandbox = operation->sandbox;
         struct nd_error *error = nd_take_ptr(operation->error);
         bool gone = sandbox->state == SANDBOX_REMOVED || (operation->kind == KIND_RUN && error);
@@ -105,7 +105,7 @@ static void operation_end(struct sandbox_operation *operation) {
         sd_event_source_disable_unref(operation->starter);
         free(operation->bytes);
         free(operation);
-        leave(runtime, sandbox);
+        leave(parts, sandbox);
 }
 
 static void tell(const struct sandbox_operation *operation, const char *what, const struct nd_error *error) {
@@ -119,8 +119,8 @@ static void leave_behind(struct sandbox_operation *operation) {
         nd_autoerror struct nd_error *error = nullptr;
 
         operation->sandbox->state = SANDBOX_NOTREADY;
-        events_of_sandbox(operation->runtime->events, operation->sandbox, EVENT_STOPPED);
-        error = record_save_sandbox(operation->runtime->records, operation->sandbox, RECORD_HERE);
+        events_of_sandbox(operation->parts->events, operation->sandbox, EVENT_STOPPED);
+        error = record_save_sandbox(operation->parts->records, operation->sandbox, RECORD_NOSYNC);
         if (error)
                 tell(operation, "the record of a pod cannot be written", error);
 }
@@ -128,7 +128,7 @@ static void leave_behind(struct sandbox_operation *operation) {
 /* A step did not succeed. A run turns round; what fails while it goes back is only told, for the caller wants the first reason. */
 static void fail(struct sandbox_operation *operation, struct nd_error *error) {
         if (operation->kind == KIND_RUN && !operation->undoing) {
-                telemetry_pod(operation->runtime->telemetry, operation->sandbox->request.user_namespace, false);
+                telemetry_pod(operation->parts->telemetry, operation->sandbox->request.user_namespace, false);
                 operation->error = error;
                 operation->undoing = true;
                 operation->step = STEP_STOP_CONTAINERS;
@@ -173,7 +173,7 @@ static void on_container(struct nd_error *error, [[maybe_unused]] struct contain
 /* Starts a worker that the step will wait for. What does not start has ended. */
 static void start_worker(struct sandbox_operation *operation, const char *what, nd_worker_function function) {
         struct nd_worker *worker;
-        struct nd_error *error = nd_worker_start(operation->runtime->loop, what, function, operation, worker_deadline_us,
+        struct nd_error *error = nd_worker_start(operation->parts->loop, what, function, operation, worker_deadline_us,
                                                  on_worker, operation, &worker);
 
         if (!error)
@@ -202,30 +202,30 @@ static struct nd_error *record_first(struct sandbox_operation *operation) {
         nd_try(namespaces_check(&sandbox->request));
         nd_try(pod_files_check(&sandbox->request));
         if (namespaces_owned(&sandbox->request, POD_NET)) {
-                nd_try(network_choose(operation->runtime->network, sandbox));
+                nd_try(network_choose(operation->parts->network, sandbox));
                 sandbox->made = SANDBOX_MADE_NETWORK;
         }
         sandbox->made |= SANDBOX_MADE_NAMESPACES | SANDBOX_MADE_FILES;
-        return record_new_sandbox(operation->runtime->records, sandbox, operation->bytes, operation->length);
+        return record_new_sandbox(operation->parts->records, sandbox, operation->bytes, operation->length);
 }
 
 static struct nd_error *make(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct sandbox_operation *operation = argument;
 
-        nd_try(namespaces_make(&operation->runtime->config, operation->runtime->pins, operation->sandbox));
-        return pod_files_make(&operation->runtime->config, operation->sandbox);
+        nd_try(namespaces_make(&operation->parts->config, operation->parts->pins, operation->sandbox));
+        return pod_files_make(&operation->parts->config, operation->sandbox);
 }
 
 static struct nd_error *set_late_sysctls(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct sandbox_operation *operation = argument;
 
-        return namespaces_set_late_sysctls(&operation->runtime->config, operation->sandbox);
+        return namespaces_set_late_sysctls(&operation->parts->config, operation->sandbox);
 }
 
 static struct nd_error *sync_record(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct sandbox_operation *operation = argument;
 
-        return record_sync_sandbox(operation->runtime->records, operation->sandbox);
+        return record_sync_sandbox(operation->parts->records, operation->sandbox);
 }
 
 static void on_network(struct nd_error *error, void *userdata) {
@@ -246,25 +246,25 @@ static struct nd_error *become_ready(struct sandbox_operation *operation) {
         struct nd_error *error;
 
         sandbox->state = SANDBOX_READY;
-        error = record_save_sandbox(operation->runtime->records, sandbox, RECORD_HERE);
+        error = record_save_sandbox(operation->parts->records, sandbox, RECORD_NOSYNC);
         if (error) {
                 sandbox->state = SANDBOX_NEW;
                 return error;
         }
-        telemetry_pod(operation->runtime->telemetry, sandbox->request.user_namespace, true);
-        events_of_sandbox(operation->runtime->events, sandbox, EVENT_CREATED);
-        events_of_sandbox(operation->runtime->events, sandbox, EVENT_STARTED);
+        telemetry_pod(operation->parts->telemetry, sandbox->request.user_namespace, true);
+        events_of_sandbox(operation->parts->events, sandbox, EVENT_CREATED);
+        events_of_sandbox(operation->parts->events, sandbox, EVENT_STARTED);
         return nullptr;
 }
 
 /* ---- the steps of a stop and a removal ---- */
 
-typedef void (*container_verb)(struct runtime *runtime, struct container *container, container_callback done, void *userdata,
+typedef void (*container_verb)(struct runtime *parts, struct container *container, container_callback done, void *userdata,
                                struct container_operation **ret);
 
-static void kill_container(struct runtime *runtime, struct container *container, container_callback done, void *userdata,
+static void kill_container(struct runtime *parts, struct container *container, container_callback done, void *userdata,
                            struct container_operation **ret) {
-        container_stop(runtime, container, 0, done, userdata, ret);
+        container_stop(parts, container, 0, done, userdata, ret);
 }
 
 /* Does it to all of them at once. False when there is none. */
@@ -273,15 +273,15 @@ static bool each_container(struct sandbox_operation *operation, container_verb v
 
         operation->pending = sandbox->containers.count;
         for (size_t i = 0; i < sandbox->containers.count; i++) /* their callbacks come later, from the loop */
-                verb(operation->runtime, sandbox->containers.items[i], on_container, operation, nullptr);
+                verb(operation->parts, sandbox->containers.items[i], on_container, operation, nullptr);
         return operation->pending > 0;
 }
 
 static struct nd_error *unmake(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct sandbox_operation *operation = argument;
 
-        nd_try(pod_files_undo(&operation->runtime->config, operation->sandbox));
-        return namespaces_undo(&operation->runtime->config, operation->runtime->pins, operation->sandbox);
+        nd_try(pod_files_undo(&operation->parts->config, operation->sandbox));
+        return namespaces_undo(&operation->parts->config, operation->parts->pins, operation->sandbox);
 }
 
 static struct nd_error *become_stopped(struct sandbox_operation *operation) {
@@ -293,18 +293,18 @@ static struct nd_error *become_stopped(struct sandbox_operation *operation) {
                 return nullptr;
         sandbox->state = SANDBOX_NOTREADY;
         if (was_ready)
-                events_of_sandbox(operation->runtime->events, sandbox, EVENT_STOPPED);
-        stream_server_leave(operation->runtime->streams, sandbox->id);
-        return changed ? record_save_sandbox(operation->runtime->records, sandbox, RECORD_HERE) : nullptr;
+                events_of_sandbox(operation->parts->events, sandbox, EVENT_STOPPED);
+        stream_server_leave(operation->parts->streams, sandbox->id);
+        return changed ? record_save_sandbox(operation->parts->records, sandbox, RECORD_NOSYNC) : nullptr;
 }
 
 static struct nd_error *forget(struct sandbox_operation *operation) {
-        struct nd_error *error = record_remove_sandbox(operation->runtime->records, operation->sandbox);
+        struct nd_error *error = record_remove_sandbox(operation->parts->records, operation->sandbox);
 
         if (error)
                 return error;
         if (!operation->undoing)
-                events_of_sandbox(operation->runtime->events, operation->sandbox, EVENT_DELETED);
+                events_of_sandbox(operation->parts->events, operation->sandbox, EVENT_DELETED);
         operation->sandbox->state = SANDBOX_REMOVED;
         return nullptr;
 }
@@ -332,9 +332,9 @@ static bool begin_check(struct sandbox_operation *operation) {
 
         operation->step = STEP_END;
         if (sandbox->state != SANDBOX_READY || !sandbox->this_boot || !(sandbox->made & SANDBOX_MADE_NETWORK) ||
-            sandbox->lane.waiting.count > 0)
+            sandbox->op_queue.waiting.count > 0)
                 return true;
-        network_check(operation->runtime->network, sandbox, on_checked, operation, &operation->network);
+        network_check(operation->parts->network, sandbox, on_checked, operation, &operation->network);
         sandbox->checking = operation->network;
         return !operation->network;
 }
@@ -343,7 +343,7 @@ static bool begin_check(struct sandbox_operation *operation) {
 
 /* Does the step, or starts it: true when it is over. Every step may find that there is nothing to do. */
 static bool take_step(struct sandbox_operation *operation, enum step step) {
-        struct runtime *runtime = operation->runtime;
+        struct runtime *parts = operation->parts;
         struct sandbox *sandbox = operation->sandbox;
         struct nd_error *error = nullptr;
 
@@ -359,7 +359,7 @@ static bool take_step(struct sandbox_operation *operation, enum step step) {
         case STEP_NETWORK:
                 if (!(sandbox->made & SANDBOX_MADE_NETWORK))
                         return true;
-                network_add(runtime->network, sandbox, on_network, operation, &operation->network);
+                network_add(parts->network, sandbox, on_network, operation, &operation->network);
                 return false;
         case STEP_LATE_SYSCTLS:
                 if (!namespaces_have_late_sysctls(&sandbox->request))
@@ -369,7 +369,7 @@ static bool take_step(struct sandbox_operation *operation, enum step step) {
         case STEP_INIT:
                 if (sandbox->request.pid != NAMESPACE_POD)
                         return true;
-                container_create_internal(runtime, sandbox, on_init, operation, nullptr);
+                container_create_internal(parts, sandbox, on_init, operation, nullptr);
                 return false;
         case STEP_READY:
                 error = become_ready(operation);
@@ -381,12 +381,12 @@ static bool take_step(struct sandbox_operation *operation, enum step step) {
         case STEP_STOP_INIT:
                 if (!sandbox->init)
                         return true;
-                container_remove(runtime, sandbox->init, on_init, operation, nullptr);
+                container_remove(parts, sandbox->init, on_init, operation, nullptr);
                 return false;
         case STEP_LEAVE_NETWORK:
                 if (!(sandbox->made & SANDBOX_MADE_NETWORK))
                         return true;
-                network_remove(runtime->network, sandbox, on_network, operation, &operation->network);
+                network_remove(parts->network, sandbox, on_network, operation, &operation->network);
                 return false;
         case STEP_UNMAKE:
                 sandbox->made &= ~(unsigned) SANDBOX_MADE_NETWORK;
@@ -438,11 +438,11 @@ static int on_start([[maybe_unused]] sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* The lane may be free at once, but the caller has not heard of the operation yet. */
+/* The queue may be free at once, but the caller has not heard of the operation yet. */
 static void on_turn(void *userdata) {
         struct sandbox_operation *operation = userdata;
 
-        if (sd_event_add_defer(operation->runtime->loop, &operation->starter, on_start, operation) < 0)
+        if (sd_event_add_defer(operation->parts->loop, &operation->starter, on_start, operation) < 0)
                 abort(); /* only memory can be missing */
 }
 
@@ -451,11 +451,11 @@ static const enum step first_steps[] = {[KIND_RUN] = STEP_RECORD,
                                         [KIND_REMOVE] = STEP_STOP_CONTAINERS,
                                         [KIND_CHECK] = STEP_CHECK};
 
-static struct sandbox_operation *order(struct runtime *runtime, struct sandbox *sandbox, enum kind kind, sandbox_callback done,
+static struct sandbox_operation *order(struct runtime *parts, struct sandbox *sandbox, enum kind kind, sandbox_callback done,
                                        void *userdata, struct sandbox_operation **ret) {
         struct sandbox_operation *operation = nd_new(struct sandbox_operation);
 
-        *operation = (struct sandbox_operation) {.runtime = runtime,
+        *operation = (struct sandbox_operation) {.parts = parts,
                                                  .sandbox = sandbox,
                                                  .kind = kind,
                                                  .step = first_steps[kind],
@@ -463,13 +463,13 @@ static struct sandbox_operation *order(struct runtime *runtime, struct sandbox *
                                                  .userdata = userdata};
         if (sandbox->checking)
                 network_abort(sandbox->checking);
-        lane_enter(&sandbox->lane, on_turn, operation);
+        lane_enter(&sandbox->op_queue, on_turn, operation);
         if (ret)
                 *ret = operation;
         return operation;
 }
 
-void sandbox_run(struct runtime *runtime, struct sandbox_request *request, const char *bytes, size_t length,
+void sandbox_run(struct runtime *parts, struct sandbox_request *request, const char *bytes, size_t length,
                  sandbox_callback done, void *userdata, struct sandbox_operation **ret) {
         struct sandbox *sandbox = nd_new(struct sandbox);
         struct sandbox_operation *operation;
@@ -479,26 +479,26 @@ void sandbox_run(struct runtime *runtime, struct sandbox_request *request, const
         sandbox->state = SANDBOX_NEW;
         sandbox->this_boot = true;
         sandbox->created_at = nd_clock_wall_ns();
-        pods_add_sandbox(&runtime->pods, sandbox);
-        operation = order(runtime, sandbox, KIND_RUN, done, userdata, ret);
+        pods_add_sandbox(&parts->pods, sandbox);
+        operation = order(parts, sandbox, KIND_RUN, done, userdata, ret);
         operation->bytes = nd_calloc(length + 1, 1);
         if (length > 0)
                 memcpy(operation->bytes, bytes, length);
         operation->length = length;
 }
 
-void sandbox_stop(struct runtime *runtime, struct sandbox *sandbox, sandbox_callback done, void *userdata,
+void sandbox_stop(struct runtime *parts, struct sandbox *sandbox, sandbox_callback done, void *userdata,
                   struct sandbox_operation **ret) {
-        (void) order(runtime, sandbox, KIND_STOP, done, userdata, ret);
+        (void) order(parts, sandbox, KIND_STOP, done, userdata, ret);
 }
 
-void sandbox_remove(struct runtime *runtime, struct sandbox *sandbox, sandbox_callback done, void *userdata,
+void sandbox_remove(struct runtime *parts, struct sandbox *sandbox, sandbox_callback done, void *userdata,
                     struct sandbox_operation **ret) {
-        (void) order(runtime, sandbox, KIND_REMOVE, done, userdata, ret);
+        (void) order(parts, sandbox, KIND_REMOVE, done, userdata, ret);
 }
 
-void sandbox_check(struct runtime *runtime, struct sandbox *sandbox, sandbox_callback done, void *userdata) {
-        (void) order(runtime, sandbox, KIND_CHECK, done, userdata, nullptr);
+void sandbox_check(struct runtime *parts, struct sandbox *sandbox, sandbox_callback done, void *userdata) {
+        (void) order(parts, sandbox, KIND_CHECK, done, userdata, nullptr);
 }
 
 void sandbox_abandon(struct sandbox_operation *operation) {

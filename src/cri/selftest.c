@@ -3,11 +3,11 @@
  *
  * Theory of operation
  *   One worker per runtime handler and feature, all at once. Each makes a directory <state>/selftest/<handler>-<feature> with a layer that holds one static program (the pods' own
- *   init, asked for its version), builds a root filesystem on it as rootfs.c does for every container, and lets the handler's engine run the program there. All
+ *   init, asked for its version), builds a root filesystem on it as rootfs.c does for every container, and lets the handler's OCI runtime run the program there. All
  *   mounts are in the worker's private mount namespace and end with it; the directory is removed afterwards, and before, should a
  *   killed daemon have left one. A feature works when the program ran and the worker found what it was to find.
- *   Beside these, each engine is probed for the flaw that image-path.h keeps images from using. Nothing waits for the result: it is logged, and told by verbose Status.
- *   When all works, <run>/selftest says of what: this boot, these engines, this program, these filesystems, this nodens-cri. A daemon that finds its
+ *   Beside these, each OCI runtime is probed for the flaw that image-path.h keeps images from using. Nothing waits for the result: it is logged, and told by verbose Status.
+ *   When all works, <run>/selftest says of what: this boot, these OCI runtimes, this program, these filesystems, this nodens-cri. A daemon that finds its
  *   own circumstances there is ready at once; whatever failed is tried again at every start. */
 #include "cri/selftest.h"
 
@@ -43,9 +43,9 @@ enum {
 static constexpr uint64_t deadline_us = 30 * ND_SECOND_US;
 
 static const char *const names[SELFTEST_FEATURES] = {
-        [SELFTEST_ENGINE] = "engine",
+        [SELFTEST_OCI_RUNTIME] = "engine",
         [SELFTEST_READ_ONLY] = "recursiveReadOnlyMounts",
-        [SELFTEST_USERS] = "userNamespaces",
+        [SELFTEST_USERNS] = "userNamespaces",
         [SELFTEST_HOST_NETWORK] = "userNamespacesHostNetwork",
 };
 
@@ -57,7 +57,7 @@ struct trial {
         char *reason; /* why it does not work; nullptr = it works */
 };
 
-/* Whether a handler's engine has a flaw that is known. */
+/* Whether a handler's OCI runtime has a flaw that is known. */
 struct probe {
         struct selftest *selftest;
         const char *handler;
@@ -81,7 +81,7 @@ struct selftest {
 
 struct room {
         const struct cri_config *config;
-        struct runtime_handler engine;
+        struct runtime_handler oci_runtime;
         enum selftest_feature feature;
         char *directory;
         char *layers;
@@ -90,7 +90,7 @@ struct room {
 };
 
 static bool maps_users(enum selftest_feature feature) {
-        return feature == SELFTEST_USERS || feature == SELFTEST_HOST_NETWORK;
+        return feature == SELFTEST_USERNS || feature == SELFTEST_HOST_NETWORK;
 }
 
 static char *locate(const char *program) {
@@ -188,24 +188,24 @@ static struct nd_error *write_spec(const struct room *room) {
 }
 
 /* crun can do without a cgroup, runc makes one at the root and removes it. */
-static struct nd_error *run_engine(const struct room *room) {
+static struct nd_error *run_oci_runtime(const struct room *room) {
         nd_autofree char *root = nd_format("%s/engine", room->directory),
-                         *id = nd_format("nodens-selftest-%s-%s", room->engine.name, names[room->feature]);
-        const char *const crun[] = {room->engine.program, "--root", root,   "--cgroup-manager", "disabled", "run", "--bundle",
+                         *id = nd_format("nodens-selftest-%s-%s", room->oci_runtime.name, names[room->feature]);
+        const char *const crun[] = {room->oci_runtime.program, "--root", root,   "--cgroup-manager", "disabled", "run", "--bundle",
                                     room->directory,      id,       nullptr};
-        const char *const runc[] = {room->engine.program, "--root", root, "run", "--bundle", room->directory, id, nullptr};
+        const char *const runc[] = {room->oci_runtime.program, "--root", root, "run", "--bundle", room->directory, id, nullptr};
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
 
-        nd_try(nd_child_run(&(struct nd_child_plan) {.argv = room->engine.kind == ENGINE_RUNC ? runc : crun,
-                                                     .environment = engine_environment(),
+        nd_try(nd_child_run(&(struct nd_child_plan) {.argv = room->oci_runtime.kind == OCI_RUNTIME_RUNC ? runc : crun,
+                                                     .environment = oci_runtime_environment(),
                                                      .deadline_us = deadline_us,
                                                      .output_ceiling = 4096},
                             &result));
-        nd_try(nd_child_result_error(&result, room->engine.name));
+        nd_try(nd_child_result_error(&result, room->oci_runtime.name));
         return result.output && result.output[0]
                        ? nullptr
                        : nd_error_new(ND_INTERNAL, 0, "%s said that it ran '%s --version', which said nothing",
-                                      room->engine.program, room->config->init);
+                                      room->oci_runtime.program, room->config->init);
 }
 
 /* The image's files must be the container's root's, or whatever they are to it is not what the image says. */
@@ -245,7 +245,7 @@ static struct nd_error *run_trial(struct room *room) {
         nd_try(rootfs_attach(tree, room->directory));
         nd_try(check_owner(room));
         nd_try(write_spec(room));
-        return run_engine(room);
+        return run_oci_runtime(room);
 }
 
 static struct nd_error *remove_room(const struct cri_config *config, const char *name) {
@@ -272,7 +272,7 @@ static struct nd_error *work(void *argument, [[maybe_unused]] int *ret_fd) {
                             .userns = -EBADF};
         struct nd_error *error;
 
-        if (!cri_config_handler(config, trial->handler, &room.engine))
+        if (!cri_config_handler(config, trial->handler, &room.oci_runtime))
                 return nd_error_new(ND_INTERNAL, 0, "no handler '%s'", trial->handler);
         nd_try(remove_room(config, name));
         nd_try(nd_dir_make(AT_FDCWD, directory, 0711));
@@ -285,11 +285,11 @@ static struct nd_error *work(void *argument, [[maybe_unused]] int *ret_fd) {
 
 static struct nd_error *probe_work(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct probe *probe = argument;
-        struct runtime_handler engine;
+        struct runtime_handler oci_runtime;
 
-        if (!cri_config_handler(probe->selftest->config, probe->handler, &engine))
+        if (!cri_config_handler(probe->selftest->config, probe->handler, &oci_runtime))
                 return nd_error_new(ND_INTERNAL, 0, "no handler '%s'", probe->handler);
-        return nd_probe_engine_dev(engine.program, engine.kind == ENGINE_RUNC, engine_environment());
+        return nd_probe_engine_dev(oci_runtime.program, oci_runtime.kind == OCI_RUNTIME_RUNC, oci_runtime_environment());
 }
 
 /* ---- what was found before ---- */
@@ -307,11 +307,11 @@ static bool add_file(struct nd_text *text, const char *path) {
         return true;
 }
 
-static bool add_engines(struct nd_text *text, const struct cri_config *config) {
+static bool add_oci_runtimes(struct nd_text *text, const struct cri_config *config) {
         nd_vector_each (handler, &config->handlers) {
                 nd_autofree char *program = locate(handler->program);
 
-                nd_text_addf(text, "%s %s ", handler->name, handler->kind == ENGINE_RUNC ? "runc" : "crun");
+                nd_text_addf(text, "%s %s ", handler->name, handler->kind == OCI_RUNTIME_RUNC ? "runc" : "crun");
                 if (!add_file(text, program))
                         return false;
         }
@@ -328,14 +328,14 @@ static char *circumstances_of(const struct cri_config *config) {
                 return nullptr;
         nd_text_addf(&text, "nodens-cri %s\nboot %s", ND_VERSION, boot);
         if (!add_file(&text, crun) || !add_file(&text, init) || !add_file(&text, config->state) ||
-            !add_file(&text, config->images) || !add_engines(&text, config) || text.overflow)
+            !add_file(&text, config->images) || !add_oci_runtimes(&text, config) || text.overflow)
                 return nullptr;
         return nd_text_steal(&text);
 }
 
 #define FLAW "flaw "
 
-/* The note's last lines: the flaws of engines, "flaw HANDLER: TEXT". */
+/* The note's last lines: the flaws of OCI runtimes, "flaw HANDLER: TEXT". */
 static void take_flaws(struct selftest *selftest, const char *text) {
         for (size_t length; *text; text += length + (text[length] == '\n')) {
                 length = strcspn(text, "\n");
@@ -421,7 +421,7 @@ static void on_probed(struct nd_error *error, int fd, void *userdata) {
         probe->worker = nullptr;
         if (nd_error_code(error) == ND_PRECONDITION)
                 probe->flaw = nd_strdup(nd_error_text(error));
-        nd_error_free(error); /* what an engine cannot do at all is for the trials to say */
+        nd_error_free(error); /* what an OCI runtime cannot do at all is for the trials to say */
         report_flaw(probe);
         probe->selftest->probing--;
         note_success(probe->selftest);
@@ -525,7 +525,7 @@ const char *selftest_reason(const struct selftest *selftest, const char *handler
 }
 
 struct nd_error *selftest_users(const struct selftest *selftest, const char *handler, bool host_network) {
-        const char *reason = selftest_reason(selftest, handler, host_network ? SELFTEST_HOST_NETWORK : SELFTEST_USERS);
+        const char *reason = selftest_reason(selftest, handler, host_network ? SELFTEST_HOST_NETWORK : SELFTEST_USERNS);
 
         if (!reason)
                 return nullptr;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* selftest.h - what this kernel, this filesystem and each engine can do together, found out by doing it
+/* selftest.h - what this kernel, this filesystem and each OCI runtime can do together, found out by doing it
  *
  * Status tells the kubelet which features the node has, and the kubelet believes it. So each is tried once at start, with a container of its own that
  * really runs: on an overlay in the state directory, made as every container's is. */
@@ -13,9 +13,9 @@ struct cri_config;
 struct selftest;
 
 enum selftest_feature {
-        SELFTEST_ENGINE,       /* crun runs a container at all */
+        SELFTEST_OCI_RUNTIME,       /* crun runs a container at all */
         SELFTEST_READ_ONLY,    /* a mount that is read-only with all below it */
-        SELFTEST_USERS,        /* a user namespace of its own, on idmapped layers, with an idmapped volume */
+        SELFTEST_USERNS,        /* a user namespace of its own, on idmapped layers, with an idmapped volume */
         SELFTEST_HOST_NETWORK, /* the same on the host's network */
         SELFTEST_FEATURES,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* selinux.h - SELinux labels of containers, in builds with -Dselinux=true
  *
- * Labels are passed to the engine and to the mounts that are made for a container, and volumes get them where the kubelet asks for it. The types are those
+ * Labels are passed to the OCI runtime and to the mounts that are made for a container, and volumes get them where the kubelet asks for it. The types are those
  * of the container-selinux policy. Not tried on an enforcing kernel: Debian has no policy that labels containers. */
 #pragma once
 

@@ -24,9 +24,9 @@ static void cancel(struct pending_call *pending) {
         container_abandon(((struct pending *) pending)->operation);
 }
 
-static struct pending *pending_new(struct nd_grpc_call *call, struct runtime *runtime,
+static struct pending *pending_new(struct nd_grpc_call *call, struct runtime *parts,
                                    const ProtobufCMessageDescriptor *answer) {
-        struct pending *pending = pending_call_new(struct pending, call, runtime, cancel);
+        struct pending *pending = pending_call_new(struct pending, call, parts, cancel);
 
         pending->answer = answer;
         return pending;
@@ -78,13 +78,13 @@ static struct nd_error *check_create(const struct sandbox *sandbox, const struct
 static void handle_create(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         nd_cleanup(container_request_done) struct container_request request = {};
         nd_autofree char *sandbox_id = nullptr;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         struct sandbox *sandbox = nullptr;
         struct nd_error *error = request_decode_container(bytes, length, &sandbox_id, &request);
         struct pending *pending;
 
         if (!error)
-                error = pods_find_sandbox(&runtime->pods, sandbox_id, &sandbox);
+                error = pods_find_sandbox(&parts->pods, sandbox_id, &sandbox);
         if (!error)
                 error = nd_error_wrap(check_create(sandbox, &request), "container '%s' of pod %s/%s", request.name,
                                       sandbox->request.namespace, sandbox->request.name);
@@ -92,8 +92,8 @@ static void handle_create(struct nd_grpc_call *call, const char *bytes, size_t l
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        pending = pending_new(call, runtime, nullptr);
-        container_create(runtime, sandbox, &request, bytes, length, on_created, pending, &pending->operation);
+        pending = pending_new(call, parts, nullptr);
+        container_create(parts, sandbox, &request, bytes, length, on_created, pending, &pending->operation);
         pending_call_attach(&pending->base);
 }
 
@@ -112,32 +112,32 @@ static void on_done(struct nd_error *error, [[maybe_unused]] struct container *c
 }
 
 static void on_started(struct nd_error *error, struct container *container, void *userdata) {
-        struct runtime *runtime = ((struct pending_call *) userdata)->runtime;
+        struct runtime *parts = ((struct pending_call *) userdata)->parts;
 
         if (!error) {
                 log_container("started", container);
-                verify_later(runtime->verify, container);
+                verify_later(parts->verify, container);
         }
         on_done(error, container, userdata);
 }
 
 static void handle_start(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__start_container_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__start_container_request__descriptor, bytes, length);
         struct container *container = nullptr;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         struct nd_error *error;
         struct pending *pending;
 
         if (!request)
                 return;
-        error = pods_find_container(&runtime->pods, ((Runtime__V1__StartContainerRequest *) request)->container_id,
+        error = pods_find_container(&parts->pods, ((Runtime__V1__StartContainerRequest *) request)->container_id,
                                     &container);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        pending = pending_new(call, runtime, &runtime__v1__start_container_response__descriptor);
-        container_start(runtime, container, on_started, pending, &pending->operation);
+        pending = pending_new(call, parts, &runtime__v1__start_container_response__descriptor);
+        container_start(parts, container, on_started, pending, &pending->operation);
         pending_call_attach(&pending->base);
 }
 
@@ -156,32 +156,32 @@ static bool answered_absent(struct nd_grpc_call *call, struct nd_error *error, c
 
 static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         static const ProtobufCMessageDescriptor *const answer = &runtime__v1__stop_container_response__descriptor;
-        answer_autofree request = answer_decode(call, &runtime__v1__stop_container_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__stop_container_request__descriptor, bytes, length);
         const Runtime__V1__StopContainerRequest *r = (const Runtime__V1__StopContainerRequest *) request;
         struct container *container = nullptr;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         struct pending *pending;
 
-        if (!request || answered_absent(call, pods_find_container(&runtime->pods, r->container_id, &container), answer))
+        if (!request || answered_absent(call, pods_find_container(&parts->pods, r->container_id, &container), answer))
                 return;
-        pending = pending_new(call, runtime, answer);
-        container_stop(runtime, container, r->timeout, on_done, pending, &pending->operation);
+        pending = pending_new(call, parts, answer);
+        container_stop(parts, container, r->timeout, on_done, pending, &pending->operation);
         pending_call_attach(&pending->base);
 }
 
 static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         static const ProtobufCMessageDescriptor *const answer = &runtime__v1__remove_container_response__descriptor;
-        answer_autofree request = answer_decode(call, &runtime__v1__remove_container_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__remove_container_request__descriptor, bytes, length);
         const Runtime__V1__RemoveContainerRequest *r = (const Runtime__V1__RemoveContainerRequest *) request;
         struct container *container = nullptr;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         struct pending *pending;
 
-        if (!request || answered_absent(call, pods_find_container(&runtime->pods, r->container_id, &container), answer))
+        if (!request || answered_absent(call, pods_find_container(&parts->pods, r->container_id, &container), answer))
                 return;
         log_container("removed", container);
-        pending = pending_new(call, runtime, answer);
-        container_remove(runtime, container, on_done, pending, &pending->operation);
+        pending = pending_new(call, parts, answer);
+        container_remove(parts, container, on_done, pending, &pending->operation);
         pending_call_attach(&pending->base);
 }
 
@@ -189,18 +189,18 @@ static void handle_update(struct nd_grpc_call *call, const char *bytes, size_t l
         nd_cleanup(resource_request_done) struct resource_request resources = {};
         struct container *container = nullptr;
         nd_autofree char *id = nullptr;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         struct nd_error *error = request_decode_update(bytes, length, &id, &resources);
         struct pending *pending;
 
         if (!error)
-                error = pods_find_container(&runtime->pods, id, &container);
+                error = pods_find_container(&parts->pods, id, &container);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        pending = pending_new(call, runtime, &runtime__v1__update_container_resources_response__descriptor);
-        container_update(runtime, container, &resources, on_done, pending, &pending->operation);
+        pending = pending_new(call, parts, &runtime__v1__update_container_resources_response__descriptor);
+        container_update(parts, container, &resources, on_done, pending, &pending->operation);
         pending_call_attach(&pending->base);
 }
 
@@ -231,8 +231,8 @@ static void on_reopened(struct nd_error *error, void *userdata) {
                 answer_empty(reopening->call, &runtime__v1__reopen_container_log_response__descriptor);
 }
 
-static struct nd_error *find_logging(struct runtime *runtime, const char *id, struct container **ret) {
-        nd_try(pods_find_container(&runtime->pods, id, ret));
+static struct nd_error *find_logging(struct runtime *parts, const char *id, struct container **ret) {
+        nd_try(pods_find_container(&parts->pods, id, ret));
         if ((*ret)->state != CONTAINER_RUNNING)
                 return nd_error_new(ND_PRECONDITION, 0, "container %s does not run: nobody writes its log", (*ret)->id);
         if (!(*ret)->monitor)
@@ -241,7 +241,7 @@ static struct nd_error *find_logging(struct runtime *runtime, const char *id, st
 }
 
 static void handle_reopen(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__reopen_container_log_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__reopen_container_log_request__descriptor, bytes, length);
         struct container *container = nullptr;
         struct reopening *reopening;
         struct nd_error *error;
@@ -289,18 +289,18 @@ static void collect_pod(const struct sandbox *sandbox, const Runtime__V1__Contai
 }
 
 /* All that a filter lets pass; an id that names nothing finds nothing. */
-static void collect(const struct runtime *runtime, const Runtime__V1__ContainerFilter *filter, struct list *list) {
+static void collect(const struct runtime *parts, const Runtime__V1__ContainerFilter *filter, struct list *list) {
         struct container *only = nullptr;
         struct sandbox *pod = nullptr;
         const struct nd_map_slot *slot;
 
         if (filter && filter->pod_sandbox_id[0]) {
-                nd_ignore(pods_find_sandbox(&runtime->pods, filter->pod_sandbox_id, &pod));
+                nd_ignore(pods_find_sandbox(&parts->pods, filter->pod_sandbox_id, &pod));
                 if (!pod)
                         return;
         }
         if (filter && filter->id[0]) {
-                nd_ignore(pods_find_container(&runtime->pods, filter->id, &only));
+                nd_ignore(pods_find_container(&parts->pods, filter->id, &only));
                 if (only && (!pod || only->sandbox == pod) && wanted(only, filter))
                         nd_vector_push(&list->items, answer_container(&list->memory, only));
                 return;
@@ -309,12 +309,12 @@ static void collect(const struct runtime *runtime, const Runtime__V1__ContainerF
                 collect_pod(pod, filter, list);
                 return;
         }
-        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.sandboxes, &at));)
+        for (size_t at = 0; (slot = nd_map_next(&parts->pods.sandboxes, &at));)
                 collect_pod(slot->value, filter, list);
 }
 
 static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__list_containers_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__list_containers_request__descriptor, bytes, length);
         Runtime__V1__ListContainersResponse answer = RUNTIME__V1__LIST_CONTAINERS_RESPONSE__INIT;
         nd_cleanup(list_done) struct list list = {};
 
@@ -328,7 +328,7 @@ static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t len
 
 static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         enum { PER_MESSAGE = 256 };
-        answer_autofree request = answer_decode(call, &runtime__v1__stream_containers_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__stream_containers_request__descriptor, bytes, length);
         nd_cleanup(list_done) struct list list = {};
 
         if (!request)
@@ -348,27 +348,27 @@ static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t l
 /* ---- one container ---- */
 
 static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__container_status_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__container_status_request__descriptor, bytes, length);
         const Runtime__V1__ContainerStatusRequest *r = (const Runtime__V1__ContainerStatusRequest *) request;
         Runtime__V1__ContainerStatusResponse answer = RUNTIME__V1__CONTAINER_STATUS_RESPONSE__INIT;
         Runtime__V1__ContainerStatusResponse__InfoEntry info = RUNTIME__V1__CONTAINER_STATUS_RESPONSE__INFO_ENTRY__INIT;
         Runtime__V1__ContainerStatusResponse__InfoEntry *infos[] = {&info};
         struct container *container = nullptr;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         nd_autoarena memory = {};
         nd_autotext text = ND_TEXT(DESCRIBE_CEILING);
         struct nd_error *error;
 
         if (!request)
                 return;
-        error = pods_find_container(&runtime->pods, r->container_id, &container);
+        error = pods_find_container(&parts->pods, r->container_id, &container);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        answer.status = answer_container_status(&memory, runtime->images, container);
+        answer.status = answer_container_status(&memory, parts->images, container);
         if (r->verbose) {
-                describe_container(&runtime->config, container, &text);
+                describe_container(&parts->config, container, &text);
                 info.key = (char *) "info";
                 info.value = (char *) nd_text_get(&text);
                 answer.n_info = 1;

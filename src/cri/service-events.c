@@ -33,20 +33,20 @@ static Runtime__V1__PodSandboxStatus *answer_gone(struct nd_arena *memory, const
         return m;
 }
 
-static void add_containers(struct nd_arena *memory, const struct runtime *runtime, const struct sandbox *sandbox,
+static void add_containers(struct nd_arena *memory, const struct runtime *parts, const struct sandbox *sandbox,
                            Runtime__V1__ContainerEventResponse *answer) {
         answer->containers_statuses = nd_arena_alloc(memory, sandbox->containers.count, sizeof *answer->containers_statuses);
         nd_vector_each (container, &sandbox->containers) {
                 if (container_is_shown(*container))
                         answer->containers_statuses[answer->n_containers_statuses++] =
-                                answer_container_status(memory, runtime->images, *container);
+                                answer_container_status(memory, parts->images, *container);
         }
 }
 
 static void on_event(const struct event *event, void *userdata) {
         Runtime__V1__ContainerEventResponse answer = RUNTIME__V1__CONTAINER_EVENT_RESPONSE__INIT;
         struct pending *pending = userdata;
-        const struct sandbox *sandbox = nd_map_get(&pending->base.runtime->pods.sandboxes, event->sandbox);
+        const struct sandbox *sandbox = nd_map_get(&pending->base.parts->pods.sandboxes, event->sandbox);
         nd_autoarena memory = {};
 
         answer.container_id = (char *) event->id;
@@ -54,7 +54,7 @@ static void on_event(const struct event *event, void *userdata) {
         answer.created_at = (int64_t) event->at;
         if (sandbox && sandbox_is_shown(sandbox)) {
                 answer.pod_sandbox_status = answer_sandbox_status(&memory, sandbox);
-                add_containers(&memory, pending->base.runtime, sandbox, &answer);
+                add_containers(&memory, pending->base.parts, sandbox, &answer);
         } else {
                 answer.pod_sandbox_status = answer_gone(&memory, event);
         }
@@ -91,15 +91,15 @@ static void cancel(struct pending_call *pending) {
 static const struct follower_calls calls = {.ready = is_ready, .tell = on_event, .dismiss = on_dismissed};
 
 static void handle_events(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__get_events_request__descriptor, bytes, length);
-        struct runtime *runtime = userdata;
+        response_autofree request = answer_decode(call, &runtime__v1__get_events_request__descriptor, bytes, length);
+        struct runtime *parts = userdata;
         struct pending *pending;
         struct nd_error *error;
 
         if (!request)
                 return;
-        pending = pending_call_new(struct pending, call, runtime, cancel);
-        error = events_follow(runtime->events, &calls, pending, &pending->follower);
+        pending = pending_call_new(struct pending, call, parts, cancel);
+        error = events_follow(parts->events, &calls, pending, &pending->follower);
         if (error) {
                 free(pending);
                 nd_grpc_call_finish(call, error);

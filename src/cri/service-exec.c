@@ -33,17 +33,17 @@ static void on_done(struct nd_error *error, struct exec_result *result, void *us
         answer_with(call, &answer.base);
 }
 
-static struct nd_error *start(struct runtime *runtime, const Runtime__V1__ExecSyncRequest *r, struct pending *pending) {
+static struct nd_error *start(struct runtime *parts, const Runtime__V1__ExecSyncRequest *r, struct pending *pending) {
         constexpr int64_t longest_s = 10 * 365 * 24 * 3600LL;
         const struct nd_strings command = {.items = r->cmd, .count = r->n_cmd};
         struct container *container = nullptr;
 
-        nd_try(pods_find_container(&runtime->pods, r->container_id, &container));
+        nd_try(pods_find_container(&parts->pods, r->container_id, &container));
         if (r->n_cmd == 0)
                 return nd_error_new(ND_INVALID, 0, "no command was given");
         if (r->timeout < 0 || r->timeout > longest_s)
                 return nd_error_new(ND_INVALID, 0, "a timeout of %lld s", (long long) r->timeout);
-        return exec_start(runtime->loop, &runtime->config,
+        return exec_start(parts->loop, &parts->config,
                           &(struct exec_plan) {.container = container,
                                                .command = &command,
                                                .timeout_us = (uint64_t) r->timeout * ND_SECOND_US},
@@ -51,7 +51,7 @@ static struct nd_error *start(struct runtime *runtime, const Runtime__V1__ExecSy
 }
 
 static void handle_exec_sync(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__exec_sync_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__exec_sync_request__descriptor, bytes, length);
         struct nd_error *error;
         struct pending *pending;
 
@@ -78,14 +78,14 @@ static struct nd_error *check_streams(bool terminal, bool input, bool output, bo
         return nullptr;
 }
 
-static struct nd_error *find_running(const struct runtime *runtime, const char *id, struct container **ret) {
-        nd_try(pods_find_container(&runtime->pods, id, ret));
+static struct nd_error *find_running(const struct runtime *parts, const char *id, struct container **ret) {
+        nd_try(pods_find_container(&parts->pods, id, ret));
         if ((*ret)->state != CONTAINER_RUNNING)
                 return nd_error_new(ND_PRECONDITION, 0, "container '%s' is not running", (*ret)->id);
         return nullptr;
 }
 
-static struct nd_error *offer_exec(struct runtime *runtime, const Runtime__V1__ExecRequest *r, char **ret) {
+static struct nd_error *offer_exec(struct runtime *parts, const Runtime__V1__ExecRequest *r, char **ret) {
         struct container *container = nullptr;
         struct stream_request *request;
 
@@ -94,7 +94,7 @@ static struct nd_error *offer_exec(struct runtime *runtime, const Runtime__V1__E
         nd_try(check_streams(r->tty, r->stdin, r->stdout, r->stderr));
         if (r->n_cmd == 0)
                 return nd_error_new(ND_INVALID, 0, "no command was given");
-        nd_try(find_running(runtime, r->container_id, &container));
+        nd_try(find_running(parts, r->container_id, &container));
         request = nd_new(struct stream_request);
         *request = (struct stream_request) {.kind = STREAM_EXEC,
                                             .container = nd_strdup(container->id),
@@ -104,11 +104,11 @@ static struct nd_error *offer_exec(struct runtime *runtime, const Runtime__V1__E
                                             .errors = r->stderr};
         for (size_t i = 0; i < r->n_cmd; i++)
                 nd_strings_add(&request->command, r->cmd[i]);
-        return stream_server_offer(runtime->streams, request, ret);
+        return stream_server_offer(parts->streams, request, ret);
 }
 
 static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__exec_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__exec_request__descriptor, bytes, length);
         Runtime__V1__ExecResponse answer = RUNTIME__V1__EXEC_RESPONSE__INIT;
         nd_autofree char *url = nullptr;
         struct nd_error *error;
@@ -124,14 +124,14 @@ static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t len
         answer_with(call, &answer.base);
 }
 
-static struct nd_error *offer_attach(struct runtime *runtime, const Runtime__V1__AttachRequest *r, char **ret) {
+static struct nd_error *offer_attach(struct runtime *parts, const Runtime__V1__AttachRequest *r, char **ret) {
         struct container *container = nullptr;
         struct stream_request *request;
 
         if (*r->container_id == '\0')
                 return nd_error_new(ND_INVALID, 0, "missing required container_id");
         nd_try(check_streams(r->tty, r->stdin, r->stdout, r->stderr));
-        nd_try(find_running(runtime, r->container_id, &container));
+        nd_try(find_running(parts, r->container_id, &container));
         request = nd_new(struct stream_request);
         *request = (struct stream_request) {.kind = STREAM_ATTACH,
                                             .container = nd_strdup(container->id),
@@ -139,11 +139,11 @@ static struct nd_error *offer_attach(struct runtime *runtime, const Runtime__V1_
                                             .input = r->stdin,
                                             .output = r->stdout,
                                             .errors = r->stderr};
-        return stream_server_offer(runtime->streams, request, ret);
+        return stream_server_offer(parts->streams, request, ret);
 }
 
 static void handle_attach(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__attach_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__attach_request__descriptor, bytes, length);
         Runtime__V1__AttachResponse answer = RUNTIME__V1__ATTACH_RESPONSE__INIT;
         nd_autofree char *url = nullptr;
         struct nd_error *error;
@@ -159,7 +159,7 @@ static void handle_attach(struct nd_grpc_call *call, const char *bytes, size_t l
         answer_with(call, &answer.base);
 }
 
-static struct nd_error *offer_forward(struct runtime *runtime, const Runtime__V1__PortForwardRequest *r, char **ret) {
+static struct nd_error *offer_forward(struct runtime *parts, const Runtime__V1__PortForwardRequest *r, char **ret) {
         struct sandbox *sandbox = nullptr;
         struct stream_request *request;
 
@@ -171,18 +171,18 @@ static struct nd_error *offer_forward(struct runtime *runtime, const Runtime__V1
         for (size_t i = 0; i < r->n_port; i++)
                 if (r->port[i] < 1 || r->port[i] > UINT16_MAX)
                         return nd_error_new(ND_INVALID, 0, "there is no port %d", r->port[i]);
-        nd_try(pods_find_sandbox(&runtime->pods, r->pod_sandbox_id, &sandbox));
+        nd_try(pods_find_sandbox(&parts->pods, r->pod_sandbox_id, &sandbox));
         if (sandbox->state != SANDBOX_READY)
                 return nd_error_new(ND_PRECONDITION, 0, "the pod's sandbox %s is stopped", sandbox->id);
         request = nd_new(struct stream_request);
         *request = (struct stream_request) {.kind = STREAM_FORWARD, .container = nd_strdup(sandbox->id)};
         for (size_t i = 0; i < r->n_port; i++)
                 request->ports[request->port_count++] = (uint16_t) r->port[i];
-        return stream_server_offer(runtime->streams, request, ret);
+        return stream_server_offer(parts->streams, request, ret);
 }
 
 static void handle_forward(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__port_forward_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__port_forward_request__descriptor, bytes, length);
         Runtime__V1__PortForwardResponse answer = RUNTIME__V1__PORT_FORWARD_RESPONSE__INIT;
         nd_autofree char *url = nullptr;
         struct nd_error *error;

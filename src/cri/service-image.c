@@ -89,21 +89,21 @@ static const char *filter_of(const Runtime__V1__ImageFilter *filter) {
 }
 
 /* All images, or the one that a filter names. A filter that can name nothing finds nothing. */
-static void collect(const struct runtime *runtime, const char *filter, struct list *list) {
+static void collect(const struct runtime *parts, const char *filter, struct list *list) {
         const struct nd_image *image = nullptr;
 
         if (filter) {
-                nd_ignore(nd_image_store_find(runtime->images, filter, &image));
+                nd_ignore(nd_image_store_find(parts->images, filter, &image));
                 if (image)
                         add_image(image, list);
                 return;
         }
-        for (size_t at = 0; (image = nd_image_store_next(runtime->images, &at));)
+        for (size_t at = 0; (image = nd_image_store_next(parts->images, &at));)
                 add_image(image, list);
 }
 
 static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__list_images_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__list_images_request__descriptor, bytes, length);
         Runtime__V1__ListImagesResponse answer = RUNTIME__V1__LIST_IMAGES_RESPONSE__INIT;
         nd_cleanup(list_done) struct list list = {};
 
@@ -117,7 +117,7 @@ static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t len
 
 static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         enum { PER_MESSAGE = 64 };
-        answer_autofree request = answer_decode(call, &runtime__v1__stream_images_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__stream_images_request__descriptor, bytes, length);
         nd_cleanup(list_done) struct list list = {};
 
         if (!request)
@@ -163,20 +163,20 @@ static bool names_image(struct nd_grpc_call *call, const Runtime__V1__ImageSpec 
 }
 
 static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__image_status_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__image_status_request__descriptor, bytes, length);
         const Runtime__V1__ImageStatusRequest *r = (const Runtime__V1__ImageStatusRequest *) request;
         Runtime__V1__ImageStatusResponse answer = RUNTIME__V1__IMAGE_STATUS_RESPONSE__INIT;
         Runtime__V1__ImageStatusResponse__InfoEntry info = RUNTIME__V1__IMAGE_STATUS_RESPONSE__INFO_ENTRY__INIT;
         Runtime__V1__ImageStatusResponse__InfoEntry *infos[] = {&info};
         nd_autofree char *text = nullptr;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         const struct nd_image *image = nullptr;
         struct nd_error *error;
         nd_cleanup(image_message_done) struct image_message message = {};
 
         if (!request || !names_image(call, r->image))
                 return;
-        error = nd_image_store_find(runtime->images, r->image->image, &image);
+        error = nd_image_store_find(parts->images, r->image->image, &image);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
@@ -217,44 +217,44 @@ static void on_removing_cancelled(void *userdata) {
 }
 
 static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__remove_image_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__remove_image_request__descriptor, bytes, length);
         const Runtime__V1__RemoveImageRequest *r = (const Runtime__V1__RemoveImageRequest *) request;
         const struct nd_image *image = nullptr;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         struct removing *removing;
         struct nd_error *error;
 
         if (!request || !names_image(call, r->image))
                 return;
-        error = nd_image_store_find(runtime->images, r->image->image, &image);
+        error = nd_image_store_find(parts->images, r->image->image, &image);
         if (!error && image)
-                error = nd_image_store_remove(runtime->images, &image->id);
+                error = nd_image_store_remove(parts->images, &image->id);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
         }
         removing = nd_new(struct removing);
         removing->call = call;
-        removing->wait = sweeper_wait(runtime->sweeper, on_removed, removing);
+        removing->wait = sweeper_wait(parts->image_gc, on_removed, removing);
         nd_grpc_call_on_cancel(call, on_removing_cancelled, removing);
 }
 
 /* ---- the filesystem ---- */
 
 static void handle_fs_info(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__image_fs_info_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__image_fs_info_request__descriptor, bytes, length);
         Runtime__V1__ImageFsInfoResponse answer = RUNTIME__V1__IMAGE_FS_INFO_RESPONSE__INIT;
         Runtime__V1__FilesystemUsage usage = RUNTIME__V1__FILESYSTEM_USAGE__INIT;
         Runtime__V1__FilesystemIdentifier id = RUNTIME__V1__FILESYSTEM_IDENTIFIER__INIT;
         Runtime__V1__UInt64Value used = RUNTIME__V1__UINT64_VALUE__INIT, inodes = RUNTIME__V1__UINT64_VALUE__INIT;
-        struct runtime *runtime = userdata;
-        struct nd_image_store_usage sum = nd_image_store_usage(runtime->images);
+        struct runtime *parts = userdata;
+        struct nd_image_store_usage sum = nd_image_store_usage(parts->images);
 
         if (!request)
                 return;
         used.value = sum.bytes;
         inodes.value = sum.inodes;
-        id.mountpoint = runtime->config.images;
+        id.mountpoint = parts->config.images;
         usage.timestamp = (int64_t) nd_clock_wall_ns();
         usage.fs_id = &id;
         usage.used_bytes = &used; /* without it the kubelet panics */
@@ -269,7 +269,7 @@ static void handle_fs_info(struct nd_grpc_call *call, const char *bytes, size_t 
 /* A call that waits for its image. */
 struct waiting {
         struct nd_grpc_call *call;
-        struct pull_ticket *ticket;
+        struct pull_request *pending;
 };
 
 /* The kubelet reads the beginning of an unknown error's text, and that text reaches the pod's events. */
@@ -297,7 +297,7 @@ static void on_pulled(struct nd_error *error, const struct nd_strings *image_ids
 static void on_cancel(void *userdata) {
         struct waiting *waiting = userdata;
 
-        pull_ticket_cancel(waiting->ticket);
+        pull_ticket_cancel(waiting->pending);
         nd_grpc_call_finish(waiting->call, nullptr);
         free(waiting);
 }
@@ -308,10 +308,10 @@ static const char *text_or_null(const char *text) {
 
 static void handle_pull(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         static const struct pull_listener listener = {.end = on_pulled};
-        answer_autofree request = answer_decode(call, &runtime__v1__pull_image_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__pull_image_request__descriptor, bytes, length);
         const Runtime__V1__PullImageRequest *r = (const Runtime__V1__PullImageRequest *) request;
         struct pull_credentials credentials = {};
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         struct waiting *waiting;
         struct nd_error *error;
 
@@ -326,8 +326,8 @@ static void handle_pull(struct nd_grpc_call *call, const char *bytes, size_t len
                                                          .registry_token = text_or_null(r->auth->registry_token)};
         waiting = nd_new(struct waiting);
         waiting->call = call;
-        error = puller_pull(runtime->puller, r->image->image, r->auth ? &credentials : nullptr, &listener, waiting,
-                            &waiting->ticket);
+        error = puller_pull(parts->puller, r->image->image, r->auth ? &credentials : nullptr, &listener, waiting,
+                            &waiting->pending);
         if (error) {
                 free(waiting);
                 nd_grpc_call_finish(call, error);

@@ -32,11 +32,11 @@ static void add_image(const struct nd_image *image, struct list *list) {
 static void handle_images(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,
                           void *userdata) {
         Nodens__V1__ImagesAnswer answer = NODENS__V1__IMAGES_ANSWER__INIT;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         const struct nd_image *image;
         struct list list = {};
 
-        for (size_t at = 0; (image = nd_image_store_next(runtime->images, &at));)
+        for (size_t at = 0; (image = nd_image_store_next(parts->images, &at));)
                 add_image(image, &list);
         answer.n_images = list.entries.count;
         answer.images = list.entries.items;
@@ -51,7 +51,7 @@ static void handle_images(struct nd_grpc_call *call, [[maybe_unused]] const char
 /* A caller that follows a pull. */
 struct follower {
         struct nd_grpc_call *call;
-        struct pull_ticket *ticket;
+        struct pull_request *pending;
 };
 
 static void on_layer(const struct pull_event *event, void *userdata) {
@@ -91,7 +91,7 @@ static void on_end(struct nd_error *error, const struct nd_strings *image_ids, v
 static void on_cancel(void *userdata) {
         struct follower *follower = userdata;
 
-        pull_ticket_cancel(follower->ticket);
+        pull_ticket_cancel(follower->pending);
         nd_grpc_call_finish(follower->call, nullptr);
         free(follower);
 }
@@ -116,18 +116,18 @@ static struct follower *new_follower(struct nd_grpc_call *call) {
 }
 
 static void handle_pull(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &nodens__v1__pull_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &nodens__v1__pull_request__descriptor, bytes, length);
         const Nodens__V1__PullRequest *r = (const Nodens__V1__PullRequest *) request;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         struct follower *follower;
 
         if (!request)
                 return;
         follower = new_follower(call);
         follow(call,
-               puller_pull(runtime->puller, r->reference,
+               puller_pull(parts->puller, r->reference,
                            &(struct pull_credentials) {.username = r->username, .password = r->password}, &listener, follower,
-                           &follower->ticket),
+                           &follower->pending),
                follower);
 }
 
@@ -147,9 +147,9 @@ static struct nd_error *open_archive(const char *path, int *ret_fd) {
 }
 
 static void handle_import(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &nodens__v1__import_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &nodens__v1__import_request__descriptor, bytes, length);
         const Nodens__V1__ImportRequest *r = (const Nodens__V1__ImportRequest *) request;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         struct follower *follower;
         struct nd_error *error;
         int archive = -EBADF;
@@ -159,7 +159,7 @@ static void handle_import(struct nd_grpc_call *call, const char *bytes, size_t l
         follower = new_follower(call);
         error = open_archive(r->path, &archive);
         if (!error)
-                error = puller_import(runtime->puller, archive, &listener, follower, &follower->ticket);
+                error = puller_import(parts->puller, archive, &listener, follower, &follower->pending);
         follow(call, error, follower);
 }
 

@@ -20,11 +20,11 @@
 
 /* ---- exec ---- */
 
-static struct nd_error *offer(struct runtime *runtime, const Nodens__V1__ExecRequest *r, char **ret) {
+static struct nd_error *offer(struct runtime *parts, const Nodens__V1__ExecRequest *r, char **ret) {
         struct container *container = nullptr;
         struct stream_request *request;
 
-        nd_try(pods_find_container(&runtime->pods, r->container, &container));
+        nd_try(pods_find_container(&parts->pods, r->container, &container));
         if (container->state != CONTAINER_RUNNING)
                 return nd_error_new(ND_PRECONDITION, 0, "container '%s' is not running", container->id);
         if (r->n_command == 0)
@@ -38,11 +38,11 @@ static struct nd_error *offer(struct runtime *runtime, const Nodens__V1__ExecReq
                                             .errors = !r->terminal};
         for (size_t i = 0; i < r->n_command; i++)
                 nd_strings_add(&request->command, r->command[i]);
-        return stream_server_offer(runtime->streams, request, ret);
+        return stream_server_offer(parts->streams, request, ret);
 }
 
 static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &nodens__v1__exec_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &nodens__v1__exec_request__descriptor, bytes, length);
         Nodens__V1__ExecAnswer answer = NODENS__V1__EXEC_ANSWER__INIT;
         nd_autofree char *url = nullptr;
         struct nd_error *error;
@@ -123,7 +123,7 @@ static void on_usage(const struct stats_answer *stats, void *userdata) {
         }
         answer.pods = nd_arena_alloc(&memory, stats->sandboxes.count, sizeof *answer.pods);
         nd_vector_each (one, &stats->sandboxes) {
-                const struct sandbox *sandbox = nd_map_get(&pending->base.runtime->pods.sandboxes, one->id);
+                const struct sandbox *sandbox = nd_map_get(&pending->base.parts->pods.sandboxes, one->id);
 
                 if (sandbox && sandbox_is_shown(sandbox))
                         answer.pods[answer.n_pods++] = answer_pod(&memory, sandbox, one, &containers);
@@ -135,10 +135,10 @@ static void cancel_usage(struct pending_call *pending) {
         stats_cancel(((struct pending_usage *) pending)->request);
 }
 
-static void ask_of_pods(const struct runtime *runtime, struct stats_question *question) {
+static void ask_of_pods(const struct runtime *parts, struct stats_question *question) {
         const struct nd_map_slot *slot;
 
-        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.sandboxes, &at));) {
+        for (size_t at = 0; (slot = nd_map_next(&parts->pods.sandboxes, &at));) {
                 const struct sandbox *sandbox = slot->value;
 
                 if (sandbox->state != SANDBOX_READY)
@@ -157,8 +157,8 @@ static void handle_usage(struct nd_grpc_call *call, [[maybe_unused]] const char 
                 .parts = USAGE_CPU | USAGE_MEMORY | USAGE_PIDS, .layers = true, .networks = true};
         struct pending_usage *pending = pending_call_new(struct pending_usage, call, userdata, cancel_usage);
 
-        ask_of_pods(pending->base.runtime, &question);
-        stats_ask(pending->base.runtime->stats, &question, on_usage, pending, &pending->request);
+        ask_of_pods(pending->base.parts, &question);
+        stats_ask(pending->base.parts->stats, &question, on_usage, pending, &pending->request);
         pending_call_attach(&pending->base);
 }
 
@@ -166,7 +166,7 @@ static void handle_usage(struct nd_grpc_call *call, [[maybe_unused]] const char 
 
 struct removal {
         struct nd_grpc_call *call; /* nullptr when the caller is gone */
-        struct runtime *runtime;
+        struct runtime *parts;
         char sandbox[POD_ID + 1]; /* its id: somebody else may remove it while we wait */
         size_t stops;             /* that have not ended */
         struct nd_error *error;   /* of the first stop that failed */
@@ -200,12 +200,12 @@ static void on_removed(struct nd_error *error, [[maybe_unused]] struct sandbox *
 
 /* All containers have stopped, or could not be stopped. */
 static void removal_proceed(struct removal *removal) {
-        struct sandbox *sandbox = nd_map_get(&removal->runtime->pods.sandboxes, removal->sandbox);
+        struct sandbox *sandbox = nd_map_get(&removal->parts->pods.sandboxes, removal->sandbox);
 
         if (removal->error || !sandbox)
                 removal_finish(removal, nd_take_ptr(removal->error));
         else
-                sandbox_remove(removal->runtime, sandbox, on_removed, removal, nullptr);
+                sandbox_remove(removal->parts, sandbox, on_removed, removal, nullptr);
 }
 
 static void on_stopped(struct nd_error *error, [[maybe_unused]] struct container *container, void *userdata) {
@@ -229,16 +229,16 @@ static void log_removal(const struct sandbox *sandbox) {
 }
 
 static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &nodens__v1__remove_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &nodens__v1__remove_request__descriptor, bytes, length);
         const Nodens__V1__RemoveRequest *r = (const Nodens__V1__RemoveRequest *) request;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         struct sandbox *sandbox = nullptr;
         struct removal *removal;
         struct nd_error *error;
 
         if (!request)
                 return;
-        error = pods_find_sandbox(&runtime->pods, r->sandbox, &sandbox);
+        error = pods_find_sandbox(&parts->pods, r->sandbox, &sandbox);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
@@ -246,7 +246,7 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
         log_removal(sandbox);
         removal = nd_new(struct removal);
         removal->call = call;
-        removal->runtime = runtime;
+        removal->parts = parts;
         memcpy(removal->sandbox, sandbox->id, sizeof removal->sandbox);
         nd_grpc_call_on_cancel(call, on_removal_cancel, removal);
         nd_vector_each (container, &sandbox->containers) {
@@ -258,7 +258,7 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
         }
         nd_vector_each (container, &sandbox->containers) {
                 if ((*container)->state == CONTAINER_RUNNING && !(*container)->internal)
-                        container_stop(runtime, *container, r->grace, on_stopped, removal, nullptr);
+                        container_stop(parts, *container, r->grace, on_stopped, removal, nullptr);
         }
 }
 

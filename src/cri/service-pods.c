@@ -16,8 +16,8 @@
 static void count_checks(const struct container *container, Nodens__V1__ContainerEntry *m) {
         nd_cleanup(verify_checks_done) verify_checks checks = {};
 
-        if (container->verdict)
-                verify_parse(container->verdict, &checks);
+        if (container->checks_json)
+                verify_parse(container->checks_json, &checks);
         nd_vector_each (check, &checks) {
                 m->checks_passed += check->result == VERIFY_PASSED;
                 m->checks_failed += check->result == VERIFY_FAILED;
@@ -84,21 +84,21 @@ static Nodens__V1__PodEntry *answer_pod(struct nd_arena *memory, const struct sa
 static void handle_pods(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,
                         void *userdata) {
         Nodens__V1__PodsAnswer answer = NODENS__V1__PODS_ANSWER__INIT;
-        const struct runtime *runtime = userdata;
+        const struct runtime *parts = userdata;
         const struct nd_map_slot *slot;
         nd_autoarena memory = {};
 
-        answer.pods = nd_arena_alloc(&memory, runtime->pods.sandboxes.count, sizeof *answer.pods);
-        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.sandboxes, &at));)
+        answer.pods = nd_arena_alloc(&memory, parts->pods.sandboxes.count, sizeof *answer.pods);
+        for (size_t at = 0; (slot = nd_map_next(&parts->pods.sandboxes, &at));)
                 if (sandbox_is_shown(slot->value))
                         answer.pods[answer.n_pods++] = answer_pod(&memory, slot->value);
-        answer.status_asked_at = runtime->status_asked;
+        answer.status_asked_at = parts->status_asked;
         answer_with(call, &answer.base);
 }
 
 /* ---- one pod ---- */
 
-static void add_namespaces(struct nd_arena *memory, const struct runtime *runtime, const struct sandbox *sandbox,
+static void add_namespaces(struct nd_arena *memory, const struct runtime *parts, const struct sandbox *sandbox,
                            Nodens__V1__PodDetail *m) {
         m->namespaces = nd_arena_alloc(memory, POD_NAMESPACES, sizeof *m->namespaces);
         for (enum pod_namespace which = 0; which < POD_NAMESPACES; which++) {
@@ -109,7 +109,7 @@ static void add_namespaces(struct nd_arena *memory, const struct runtime *runtim
                 entry->kind = (char *) namespaces_name(which);
                 if (namespaces_owned(&sandbox->request, which)) {
                         path = sandbox->state == SANDBOX_READY
-                                       ? namespaces_path(&runtime->config, runtime->pins, sandbox, which)
+                                       ? namespaces_path(&parts->config, parts->pins, sandbox, which)
                                        : nullptr;
                         entry->path = path ? nd_arena_strdup(memory, path) : (char *) "gone";
                 }
@@ -137,12 +137,12 @@ static void add_mounts(struct nd_arena *memory, const struct container_request *
         }
 }
 
-static void add_checks(struct nd_arena *memory, const char *verdict, Nodens__V1__ContainerDetail *m) {
+static void add_checks(struct nd_arena *memory, const char *checks_json, Nodens__V1__ContainerDetail *m) {
         static const char *const results[] = {
                 [VERIFY_PASSED] = "passed", [VERIFY_FAILED] = "failed", [VERIFY_UNKNOWN] = "unknown"};
         nd_cleanup(verify_checks_done) verify_checks checks = {};
 
-        verify_parse(verdict ?: "", &checks);
+        verify_parse(checks_json ?: "", &checks);
         m->checks = nd_arena_alloc(memory, checks.count, sizeof *m->checks);
         nd_vector_each (check, &checks) {
                 Nodens__V1__CheckEntry *entry =
@@ -155,11 +155,11 @@ static void add_checks(struct nd_arena *memory, const char *verdict, Nodens__V1_
         }
 }
 
-static Nodens__V1__ContainerDetail *answer_container_detail(struct nd_arena *memory, const struct runtime *runtime,
+static Nodens__V1__ContainerDetail *answer_container_detail(struct nd_arena *memory, const struct runtime *parts,
                                                             const struct container *container) {
         Nodens__V1__ContainerDetail *m =
                 answer_new(memory, Nodens__V1__ContainerDetail, nodens__v1__container_detail__descriptor);
-        nd_autofree char *bundle = path_of_container(&runtime->config, container);
+        nd_autofree char *bundle = path_of_container(&parts->config, container);
 
         m->container = answer_container(memory, container);
         m->uid = container->user.uid;
@@ -172,7 +172,7 @@ static Nodens__V1__ContainerDetail *answer_container_detail(struct nd_arena *mem
         m->log = container->log_path;
         m->image_id = (char *) nd_digest_text(&container->image, nd_arena_alloc(memory, 1, ND_DIGEST_TEXT));
         add_mounts(memory, &container->request, m);
-        add_checks(memory, container->verdict, m);
+        add_checks(memory, container->checks_json, m);
         return m;
 }
 
@@ -188,13 +188,13 @@ static Nodens__V1__CheckEntry *answer_network(struct nd_arena *memory, const str
         return m;
 }
 
-static Nodens__V1__PodDetail *answer_pod_detail(struct nd_arena *memory, const struct runtime *runtime,
+static Nodens__V1__PodDetail *answer_pod_detail(struct nd_arena *memory, const struct runtime *parts,
                                                 const struct sandbox *sandbox) {
         Nodens__V1__PodDetail *m = answer_new(memory, Nodens__V1__PodDetail, nodens__v1__pod_detail__descriptor);
-        nd_autofree char *directory = path_of_sandbox(&runtime->config, sandbox->id);
+        nd_autofree char *directory = path_of_sandbox(&parts->config, sandbox->id);
 
         m->pod = answer_pod(memory, sandbox);
-        add_namespaces(memory, runtime, sandbox, m);
+        add_namespaces(memory, parts, sandbox, m);
         m->cgroup_parent = sandbox->request.cgroup_parent;
         m->directory = nd_arena_strdup(memory, directory);
         m->this_boot = sandbox->this_boot;
@@ -202,7 +202,7 @@ static Nodens__V1__PodDetail *answer_pod_detail(struct nd_arena *memory, const s
         m->containers = nd_arena_alloc(memory, sandbox->containers.count, sizeof *m->containers);
         nd_vector_each (container, &sandbox->containers) {
                 if (container_is_shown(*container))
-                        m->containers[m->n_containers++] = answer_container_detail(memory, runtime, *container);
+                        m->containers[m->n_containers++] = answer_container_detail(memory, parts, *container);
         }
         return m;
 }
@@ -219,9 +219,9 @@ static bool is_called(const struct sandbox *sandbox, const char *text) {
 }
 
 static void handle_inspect(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &nodens__v1__inspect_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &nodens__v1__inspect_request__descriptor, bytes, length);
         Nodens__V1__InspectAnswer answer = NODENS__V1__INSPECT_ANSWER__INIT;
-        const struct runtime *runtime = userdata;
+        const struct runtime *parts = userdata;
         nd_autoerror struct nd_error *error = nullptr;
         struct sandbox *by_id = nullptr;
         const struct nd_map_slot *slot;
@@ -231,14 +231,14 @@ static void handle_inspect(struct nd_grpc_call *call, const char *bytes, size_t 
         if (!request)
                 return;
         pod = ((const Nodens__V1__InspectRequest *) request)->pod;
-        answer.pods = nd_arena_alloc(&memory, runtime->pods.sandboxes.count + 1, sizeof *answer.pods);
-        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.sandboxes, &at));)
+        answer.pods = nd_arena_alloc(&memory, parts->pods.sandboxes.count + 1, sizeof *answer.pods);
+        for (size_t at = 0; (slot = nd_map_next(&parts->pods.sandboxes, &at));)
                 if (sandbox_is_shown(slot->value) && is_called(slot->value, pod))
-                        answer.pods[answer.n_pods++] = answer_pod_detail(&memory, runtime, slot->value);
+                        answer.pods[answer.n_pods++] = answer_pod_detail(&memory, parts, slot->value);
         if (answer.n_pods == 0) {
-                error = pods_find_sandbox(&runtime->pods, pod, &by_id);
+                error = pods_find_sandbox(&parts->pods, pod, &by_id);
                 if (by_id)
-                        answer.pods[answer.n_pods++] = answer_pod_detail(&memory, runtime, by_id);
+                        answer.pods[answer.n_pods++] = answer_pod_detail(&memory, parts, by_id);
         }
         if (answer.n_pods > 0)
                 answer_with(call, &answer.base);

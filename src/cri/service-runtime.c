@@ -27,78 +27,78 @@ static void handle_version(struct nd_grpc_call *call, [[maybe_unused]] const cha
 
 /* ---- status ---- */
 
-static void fill_ready(const struct runtime *runtime, Runtime__V1__RuntimeCondition *runtime_ready,
+static void fill_ready(const struct runtime *parts, Runtime__V1__RuntimeCondition *runtime_ready,
                        Runtime__V1__RuntimeCondition *network) {
-        const char *engine = selftest_reason(runtime->selftest, "", SELFTEST_ENGINE), *reason = "", *message = "";
+        const char *oci_runtime = selftest_reason(parts->selftest, "", SELFTEST_OCI_RUNTIME), *reason = "", *message = "";
 
         runtime_ready->type = (char *) "RuntimeReady";
-        runtime_ready->status = !engine;
-        runtime_ready->reason = (char *) (engine ? "SelfTestFailed" : "");
-        runtime_ready->message = (char *) (engine ?: "");
+        runtime_ready->status = !oci_runtime;
+        runtime_ready->reason = (char *) (oci_runtime ? "SelfTestFailed" : "");
+        runtime_ready->message = (char *) (oci_runtime ?: "");
         network->type = (char *) "NetworkReady";
-        network->status = network_ready(runtime->network, &reason, &message);
+        network->status = network_ready(parts->network, &reason, &message);
         network->reason = (char *) (network->status ? "" : reason);
         network->message = (char *) (network->status ? "" : message);
 }
 
 /* One per handler that a RuntimeClass may name, and the one named "" for pods that name none. */
-static void fill_handlers(const struct runtime *runtime, struct nd_arena *memory, Runtime__V1__StatusResponse *answer) {
+static void fill_handlers(const struct runtime *parts, struct nd_arena *memory, Runtime__V1__StatusResponse *answer) {
         enum { HANDLERS = HANDLERS_MOST + 2 };
         const char *name;
 
         answer->runtime_handlers = nd_arena_alloc(memory, HANDLERS, sizeof *answer->runtime_handlers);
-        for (size_t i = 0; i < HANDLERS && (name = selftest_handler(runtime->selftest, i)); i++) {
+        for (size_t i = 0; i < HANDLERS && (name = selftest_handler(parts->selftest, i)); i++) {
                 Runtime__V1__RuntimeHandler *handler =
                         answer_new(memory, Runtime__V1__RuntimeHandler, runtime__v1__runtime_handler__descriptor);
 
                 handler->name = (char *) name;
                 handler->features = answer_new(memory, Runtime__V1__RuntimeHandlerFeatures,
                                                runtime__v1__runtime_handler_features__descriptor);
-                handler->features->user_namespaces = !selftest_reason(runtime->selftest, name, SELFTEST_USERS);
-                handler->features->recursive_read_only_mounts = !selftest_reason(runtime->selftest, name, SELFTEST_READ_ONLY);
+                handler->features->user_namespaces = !selftest_reason(parts->selftest, name, SELFTEST_USERNS);
+                handler->features->recursive_read_only_mounts = !selftest_reason(parts->selftest, name, SELFTEST_READ_ONLY);
                 answer->runtime_handlers[answer->n_runtime_handlers++] = handler;
         }
 }
 
-static void describe(const struct runtime *runtime, struct nd_text *ret) {
+static void describe(const struct runtime *parts, struct nd_text *ret) {
         struct nd_json_out out = {.text = ret};
 
         nd_json_open(&out, nullptr, '{');
         nd_json_string(&out, "version", ND_VERSION);
-        nd_json_string(&out, "state", runtime->config.state);
-        nd_json_string(&out, "run", runtime->config.run);
-        nd_json_string(&out, "cgroupDriver", runtime->config.systemd_cgroups ? "systemd" : "cgroupfs");
-        nd_json_number(&out, "sandboxes", runtime->pods.sandboxes.count);
-        nd_json_number(&out, "containers", runtime->pods.containers.count);
-        selftest_describe(runtime->selftest, &out);
+        nd_json_string(&out, "state", parts->config.state);
+        nd_json_string(&out, "run", parts->config.run);
+        nd_json_string(&out, "cgroupDriver", parts->config.systemd_cgroups ? "systemd" : "cgroupfs");
+        nd_json_number(&out, "sandboxes", parts->pods.sandboxes.count);
+        nd_json_number(&out, "containers", parts->pods.containers.count);
+        selftest_describe(parts->selftest, &out);
         nd_json_close(&out, '}');
 }
 
 static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__status_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__status_request__descriptor, bytes, length);
         Runtime__V1__StatusResponse answer = RUNTIME__V1__STATUS_RESPONSE__INIT;
         Runtime__V1__StatusResponse__InfoEntry info = RUNTIME__V1__STATUS_RESPONSE__INFO_ENTRY__INIT;
         Runtime__V1__StatusResponse__InfoEntry *infos[] = {&info};
         Runtime__V1__RuntimeStatus status = RUNTIME__V1__RUNTIME_STATUS__INIT;
         Runtime__V1__RuntimeCondition runtime_ready = RUNTIME__V1__RUNTIME_CONDITION__INIT, network = runtime_ready;
         Runtime__V1__RuntimeFeatures features = RUNTIME__V1__RUNTIME_FEATURES__INIT;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         nd_autotext text = ND_TEXT(64 << 10);
         nd_autoarena memory = {};
 
         if (!request)
                 return;
-        runtime->status_asked = nd_clock_wall_ns();
-        fill_ready(runtime, &runtime_ready, &network);
+        parts->status_asked = nd_clock_wall_ns();
+        fill_ready(parts, &runtime_ready, &network);
         status.n_conditions = 2;
         status.conditions = (Runtime__V1__RuntimeCondition *[]) {&runtime_ready, &network};
         answer.status = &status;
-        fill_handlers(runtime, &memory, &answer);
+        fill_handlers(parts, &memory, &answer);
         features.supplemental_groups_policy = true;
-        features.user_namespaces_host_network = !selftest_reason(runtime->selftest, "", SELFTEST_HOST_NETWORK);
+        features.user_namespaces_host_network = !selftest_reason(parts->selftest, "", SELFTEST_HOST_NETWORK);
         answer.features = &features;
         if (((const Runtime__V1__StatusRequest *) request)->verbose) {
-                describe(runtime, &text);
+                describe(parts, &text);
                 info.key = (char *) "info";
                 info.value = (char *) nd_text_get(&text);
                 answer.n_info = 1;
@@ -113,10 +113,10 @@ static void handle_config(struct nd_grpc_call *call, [[maybe_unused]] const char
                           void *userdata) {
         Runtime__V1__RuntimeConfigResponse answer = RUNTIME__V1__RUNTIME_CONFIG_RESPONSE__INIT;
         Runtime__V1__LinuxRuntimeConfiguration linux = RUNTIME__V1__LINUX_RUNTIME_CONFIGURATION__INIT;
-        const struct runtime *runtime = userdata;
+        const struct runtime *parts = userdata;
 
         linux.cgroup_driver =
-                runtime->config.systemd_cgroups ? RUNTIME__V1__CGROUP_DRIVER__SYSTEMD : RUNTIME__V1__CGROUP_DRIVER__CGROUPFS;
+                parts->config.systemd_cgroups ? RUNTIME__V1__CGROUP_DRIVER__SYSTEMD : RUNTIME__V1__CGROUP_DRIVER__CGROUPFS;
         answer.linux = &linux;
         answer_with(call, &answer.base);
 }
@@ -124,7 +124,7 @@ static void handle_config(struct nd_grpc_call *call, [[maybe_unused]] const char
 /* The pods' network range: CNI's own configuration says that to whom it concerns. */
 static void handle_update_config(struct nd_grpc_call *call, const char *bytes, size_t length,
                                  [[maybe_unused]] void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__update_runtime_config_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__update_runtime_config_request__descriptor, bytes, length);
         Runtime__V1__UpdateRuntimeConfigResponse answer = RUNTIME__V1__UPDATE_RUNTIME_CONFIG_RESPONSE__INIT;
 
         if (request)

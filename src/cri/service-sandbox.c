@@ -28,8 +28,8 @@ static void cancel(struct pending_call *pending) {
         sandbox_abandon(((struct pending *) pending)->operation);
 }
 
-static struct pending *pending_new(struct nd_grpc_call *call, struct runtime *runtime) {
-        return pending_call_new(struct pending, call, runtime, cancel);
+static struct pending *pending_new(struct nd_grpc_call *call, struct runtime *parts) {
+        return pending_call_new(struct pending, call, parts, cancel);
 }
 
 static void log_sandbox(const char *what, const struct sandbox *sandbox) {
@@ -55,31 +55,31 @@ static void on_ran(struct nd_error *error, struct sandbox *sandbox, void *userda
         answer_with(call, &answer.base);
 }
 
-static struct nd_error *check_run(struct runtime *runtime, const struct sandbox_request *request) {
+static struct nd_error *check_run(struct runtime *parts, const struct sandbox_request *request) {
         struct runtime_handler handler;
 
-        if (!cri_config_handler(&runtime->config, request->runtime_handler, &handler))
+        if (!cri_config_handler(&parts->config, request->runtime_handler, &handler))
                 return nd_error_new(ND_INVALID, 0, "no runtime handler '%s'", request->runtime_handler);
         if (request->user_namespace)
-                nd_try(selftest_users(runtime->selftest, request->runtime_handler, request->network == NAMESPACE_NODE));
-        return request_check_sandbox(&runtime->pods, request);
+                nd_try(selftest_users(parts->selftest, request->runtime_handler, request->network == NAMESPACE_NODE));
+        return request_check_sandbox(&parts->pods, request);
 }
 
 static void handle_run(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         nd_cleanup(sandbox_request_done) struct sandbox_request request = {};
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         struct nd_error *error = request_decode_sandbox(bytes, length, &request);
         struct pending *pending;
 
         if (!error)
-                error = nd_error_wrap(check_run(runtime, &request), "pod %s/%s", request.namespace, request.name);
+                error = nd_error_wrap(check_run(parts, &request), "pod %s/%s", request.namespace, request.name);
         if (error) {
-                telemetry_pod(runtime->telemetry, request.user_namespace, false);
+                telemetry_pod(parts->telemetry, request.user_namespace, false);
                 nd_grpc_call_finish(call, error);
                 return;
         }
-        pending = pending_new(call, runtime);
-        sandbox_run(runtime, &request, bytes, length, on_ran, pending, &pending->operation);
+        pending = pending_new(call, parts);
+        sandbox_run(parts, &request, bytes, length, on_ran, pending, &pending->operation);
         pending_call_attach(&pending->base);
 }
 
@@ -110,17 +110,17 @@ static bool answered_absent(struct nd_grpc_call *call, struct nd_error *error, c
 }
 
 static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__stop_pod_sandbox_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__stop_pod_sandbox_request__descriptor, bytes, length);
         const Runtime__V1__StopPodSandboxRequest *r = (const Runtime__V1__StopPodSandboxRequest *) request;
         Runtime__V1__StopPodSandboxResponse answer = RUNTIME__V1__STOP_POD_SANDBOX_RESPONSE__INIT;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         struct sandbox *sandbox = nullptr;
         struct pending *pending;
 
-        if (!request || answered_absent(call, pods_find_sandbox(&runtime->pods, r->pod_sandbox_id, &sandbox), &answer.base))
+        if (!request || answered_absent(call, pods_find_sandbox(&parts->pods, r->pod_sandbox_id, &sandbox), &answer.base))
                 return;
-        pending = pending_new(call, runtime);
-        sandbox_stop(runtime, sandbox, on_stopped, pending, &pending->operation);
+        pending = pending_new(call, parts);
+        sandbox_stop(parts, sandbox, on_stopped, pending, &pending->operation);
         pending_call_attach(&pending->base);
 }
 
@@ -135,18 +135,18 @@ static void on_removed(struct nd_error *error, [[maybe_unused]] struct sandbox *
 }
 
 static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__remove_pod_sandbox_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__remove_pod_sandbox_request__descriptor, bytes, length);
         const Runtime__V1__RemovePodSandboxRequest *r = (const Runtime__V1__RemovePodSandboxRequest *) request;
         Runtime__V1__RemovePodSandboxResponse answer = RUNTIME__V1__REMOVE_POD_SANDBOX_RESPONSE__INIT;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         struct sandbox *sandbox = nullptr;
         struct pending *pending;
 
-        if (!request || answered_absent(call, pods_find_sandbox(&runtime->pods, r->pod_sandbox_id, &sandbox), &answer.base))
+        if (!request || answered_absent(call, pods_find_sandbox(&parts->pods, r->pod_sandbox_id, &sandbox), &answer.base))
                 return;
         log_sandbox("removed", sandbox);
-        pending = pending_new(call, runtime);
-        sandbox_remove(runtime, sandbox, on_removed, pending, &pending->operation);
+        pending = pending_new(call, parts);
+        sandbox_remove(parts, sandbox, on_removed, pending, &pending->operation);
         pending_call_attach(&pending->base);
 }
 
@@ -174,23 +174,23 @@ static bool wanted(const struct sandbox *sandbox, const Runtime__V1__PodSandboxF
 }
 
 /* All that a filter lets pass. An id that names nothing, or several, finds nothing. */
-static void collect(const struct runtime *runtime, const Runtime__V1__PodSandboxFilter *filter, struct list *list) {
+static void collect(const struct runtime *parts, const Runtime__V1__PodSandboxFilter *filter, struct list *list) {
         struct sandbox *only = nullptr;
         const struct nd_map_slot *slot;
 
         if (filter && filter->id[0]) {
-                nd_ignore(pods_find_sandbox(&runtime->pods, filter->id, &only));
+                nd_ignore(pods_find_sandbox(&parts->pods, filter->id, &only));
                 if (only && wanted(only, filter))
                         nd_vector_push(&list->items, answer_sandbox(&list->memory, only));
                 return;
         }
-        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.sandboxes, &at));)
+        for (size_t at = 0; (slot = nd_map_next(&parts->pods.sandboxes, &at));)
                 if (wanted(slot->value, filter))
                         nd_vector_push(&list->items, answer_sandbox(&list->memory, slot->value));
 }
 
 static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__list_pod_sandbox_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__list_pod_sandbox_request__descriptor, bytes, length);
         Runtime__V1__ListPodSandboxResponse answer = RUNTIME__V1__LIST_POD_SANDBOX_RESPONSE__INIT;
         nd_cleanup(list_done) struct list list = {};
 
@@ -204,7 +204,7 @@ static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t len
 
 static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         enum { PER_MESSAGE = 256 };
-        answer_autofree request = answer_decode(call, &runtime__v1__stream_pod_sandboxes_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__stream_pod_sandboxes_request__descriptor, bytes, length);
         nd_cleanup(list_done) struct list list = {};
 
         if (!request)
@@ -224,12 +224,12 @@ static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t l
 /* ---- one sandbox ---- */
 
 static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__pod_sandbox_status_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__pod_sandbox_status_request__descriptor, bytes, length);
         const Runtime__V1__PodSandboxStatusRequest *r = (const Runtime__V1__PodSandboxStatusRequest *) request;
         Runtime__V1__PodSandboxStatusResponse answer = RUNTIME__V1__POD_SANDBOX_STATUS_RESPONSE__INIT;
         Runtime__V1__PodSandboxStatusResponse__InfoEntry info = RUNTIME__V1__POD_SANDBOX_STATUS_RESPONSE__INFO_ENTRY__INIT;
         Runtime__V1__PodSandboxStatusResponse__InfoEntry *infos[] = {&info};
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         nd_autoarena memory = {};
         nd_autotext text = ND_TEXT(DESCRIBE_CEILING);
         struct sandbox *sandbox = nullptr;
@@ -237,14 +237,14 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
 
         if (!request)
                 return;
-        error = pods_find_sandbox(&runtime->pods, r->pod_sandbox_id, &sandbox);
+        error = pods_find_sandbox(&parts->pods, r->pod_sandbox_id, &sandbox);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
         }
         answer.status = answer_sandbox_status(&memory, sandbox);
         if (r->verbose) {
-                describe_sandbox(&runtime->config, runtime->pins, sandbox, &text);
+                describe_sandbox(&parts->config, parts->pins, sandbox, &text);
                 info.key = (char *) "info";
                 info.value = (char *) nd_text_get(&text);
                 answer.n_info = 1;
@@ -255,16 +255,16 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
 
 /* The kubelet has resized the pod's own cgroup; there is nobody else here whom that would concern. */
 static void handle_update(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request =
+        response_autofree request =
                 answer_decode(call, &runtime__v1__update_pod_sandbox_resources_request__descriptor, bytes, length);
         Runtime__V1__UpdatePodSandboxResourcesResponse answer = RUNTIME__V1__UPDATE_POD_SANDBOX_RESOURCES_RESPONSE__INIT;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         struct sandbox *sandbox = nullptr;
         struct nd_error *error;
 
         if (!request)
                 return;
-        error = pods_find_sandbox(&runtime->pods,
+        error = pods_find_sandbox(&parts->pods,
                                   ((const Runtime__V1__UpdatePodSandboxResourcesRequest *) request)->pod_sandbox_id, &sandbox);
         if (error)
                 nd_grpc_call_finish(call, error);

@@ -36,12 +36,12 @@ static void on_answer(const struct stats_answer *answer, void *userdata) {
         free(pending);
 }
 
-static void ask(struct nd_grpc_call *call, struct runtime *runtime, struct stats_question *question,
+static void ask(struct nd_grpc_call *call, struct runtime *parts, struct stats_question *question,
                 void (*tell)(struct pending *pending, const struct stats_answer *answer)) {
-        struct pending *pending = pending_call_new(struct pending, call, runtime, cancel);
+        struct pending *pending = pending_call_new(struct pending, call, parts, cancel);
 
         pending->tell = tell;
-        stats_ask(runtime->stats, question, on_answer, pending, &pending->request);
+        stats_ask(parts->stats, question, on_answer, pending, &pending->request);
         pending_call_attach(&pending->base);
 }
 
@@ -68,7 +68,7 @@ static bool wanted(const struct container *container, const Runtime__V1__Contain
                (!filter || answer_selects(&container->request.labels, filter->label_selector, filter->n_label_selector));
 }
 
-static void ask_of_containers(const struct runtime *runtime, const Runtime__V1__ContainerStatsFilter *filter,
+static void ask_of_containers(const struct runtime *parts, const Runtime__V1__ContainerStatsFilter *filter,
                               struct stats_question *question) {
         const struct nd_map_slot *slot;
         struct container *only = nullptr;
@@ -77,12 +77,12 @@ static void ask_of_containers(const struct runtime *runtime, const Runtime__V1__
         question->parts = container_parts;
         question->layers = true;
         if (filter && filter->id[0])
-                nd_ignore(pods_find_container(&runtime->pods, filter->id, &only));
+                nd_ignore(pods_find_container(&parts->pods, filter->id, &only));
         if (filter && filter->pod_sandbox_id[0])
-                nd_ignore(pods_find_sandbox(&runtime->pods, filter->pod_sandbox_id, &pod));
+                nd_ignore(pods_find_sandbox(&parts->pods, filter->pod_sandbox_id, &pod));
         if (filter && ((filter->id[0] && !only) || (filter->pod_sandbox_id[0] && !pod)))
                 return;
-        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.containers, &at));) {
+        for (size_t at = 0; (slot = nd_map_next(&parts->pods.containers, &at));) {
                 const struct container *container = slot->value;
 
                 if (wanted(container, filter) && (!only || container == only) && (!pod || container->sandbox == pod))
@@ -95,7 +95,7 @@ static bool wanted_pod(const struct sandbox *sandbox, const Runtime__V1__PodSand
                (!filter || answer_selects(&sandbox->request.labels, filter->label_selector, filter->n_label_selector));
 }
 
-static void ask_of_sandboxes(const struct runtime *runtime, const Runtime__V1__PodSandboxStatsFilter *filter,
+static void ask_of_sandboxes(const struct runtime *parts, const Runtime__V1__PodSandboxStatsFilter *filter,
                              struct stats_question *question) {
         const struct nd_map_slot *slot;
         struct sandbox *only = nullptr;
@@ -103,11 +103,11 @@ static void ask_of_sandboxes(const struct runtime *runtime, const Runtime__V1__P
         question->parts = pod_parts;
         question->layers = question->networks = true;
         if (filter && filter->id[0]) {
-                nd_ignore(pods_find_sandbox(&runtime->pods, filter->id, &only));
+                nd_ignore(pods_find_sandbox(&parts->pods, filter->id, &only));
                 if (!only)
                         return;
         }
-        for (size_t at = 0; (slot = nd_map_next(&runtime->pods.sandboxes, &at));) {
+        for (size_t at = 0; (slot = nd_map_next(&parts->pods.sandboxes, &at));) {
                 const struct sandbox *sandbox = slot->value;
 
                 if ((only && sandbox != only) || !wanted_pod(sandbox, filter))
@@ -129,13 +129,13 @@ static void container_list_done(struct container_list *list) {
         nd_arena_done(&list->memory);
 }
 
-static void list_containers(const struct runtime *runtime, const struct stats_answer *answer, struct container_list *list) {
+static void list_containers(const struct runtime *parts, const struct stats_answer *answer, struct container_list *list) {
         nd_vector_each (stats, &answer->containers) {
-                struct container *container = nd_map_get(&runtime->pods.containers, stats->id);
+                struct container *container = nd_map_get(&parts->pods.containers, stats->id);
 
                 if (container && container_is_shown(container))
                         nd_vector_push(&list->items,
-                                       answer_container_stats(&list->memory, &runtime->config, container, stats));
+                                       answer_container_stats(&list->memory, &parts->config, container, stats));
         }
 }
 
@@ -143,7 +143,7 @@ static void tell_container(struct pending *pending, const struct stats_answer *a
         Runtime__V1__ContainerStatsResponse response = RUNTIME__V1__CONTAINER_STATS_RESPONSE__INIT;
         nd_cleanup(container_list_done) struct container_list list = {};
 
-        list_containers(pending->base.runtime, answer, &list);
+        list_containers(pending->base.parts, answer, &list);
         if (list.items.count == 0) {
                 nd_grpc_call_finish(pending->base.call,
                                     nd_error_new(ND_NOT_FOUND, 0, "the container is gone, or has never run"));
@@ -157,7 +157,7 @@ static void tell_containers(struct pending *pending, const struct stats_answer *
         Runtime__V1__ListContainerStatsResponse response = RUNTIME__V1__LIST_CONTAINER_STATS_RESPONSE__INIT;
         nd_cleanup(container_list_done) struct container_list list = {};
 
-        list_containers(pending->base.runtime, answer, &list);
+        list_containers(pending->base.parts, answer, &list);
         response.n_stats = list.items.count;
         response.stats = list.items.items;
         answer_with(pending->base.call, &response.base);
@@ -166,7 +166,7 @@ static void tell_containers(struct pending *pending, const struct stats_answer *
 static void stream_containers(struct pending *pending, const struct stats_answer *answer) {
         nd_cleanup(container_list_done) struct container_list list = {};
 
-        list_containers(pending->base.runtime, answer, &list);
+        list_containers(pending->base.parts, answer, &list);
         for (size_t i = 0; i < list.items.count; i += PER_MESSAGE) {
                 Runtime__V1__StreamContainerStatsResponse response = RUNTIME__V1__STREAM_CONTAINER_STATS_RESPONSE__INIT;
                 size_t left = list.items.count - i;
@@ -179,26 +179,26 @@ static void stream_containers(struct pending *pending, const struct stats_answer
 }
 
 static void handle_container(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__container_stats_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__container_stats_request__descriptor, bytes, length);
         nd_cleanup(stats_question_done) struct stats_question question = {.parts = container_parts, .layers = true};
         struct container *container = nullptr;
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         struct nd_error *error;
 
         if (!request)
                 return;
-        error = pods_find_container(&runtime->pods, ((Runtime__V1__ContainerStatsRequest *) request)->container_id,
+        error = pods_find_container(&parts->pods, ((Runtime__V1__ContainerStatsRequest *) request)->container_id,
                                     &container);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
         }
         nd_strings_add(&question.containers, container->id);
-        ask(call, runtime, &question, tell_container);
+        ask(call, parts, &question, tell_container);
 }
 
 static void handle_containers(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__list_container_stats_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__list_container_stats_request__descriptor, bytes, length);
         nd_cleanup(stats_question_done) struct stats_question question = {};
 
         if (!request)
@@ -208,7 +208,7 @@ static void handle_containers(struct nd_grpc_call *call, const char *bytes, size
 }
 
 static void handle_container_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__stream_container_stats_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__stream_container_stats_request__descriptor, bytes, length);
         nd_cleanup(stats_question_done) struct stats_question question = {};
 
         if (!request)
@@ -236,16 +236,16 @@ static void pod_list_done(struct pod_list *list) {
         nd_arena_done(&list->memory);
 }
 
-static void list_pods(const struct runtime *runtime, const struct stats_answer *answer, struct pod_list *list) {
+static void list_pods(const struct runtime *parts, const struct stats_answer *answer, struct pod_list *list) {
         nd_cleanup(nd_map_done) struct nd_map containers = {};
 
         index_containers(answer, &containers);
         nd_vector_each (stats, &answer->sandboxes) {
-                struct sandbox *sandbox = nd_map_get(&runtime->pods.sandboxes, stats->id);
+                struct sandbox *sandbox = nd_map_get(&parts->pods.sandboxes, stats->id);
 
                 if (sandbox && sandbox_is_shown(sandbox))
                         nd_vector_push(&list->items,
-                                       answer_sandbox_stats(&list->memory, &runtime->config, sandbox, stats, &containers));
+                                       answer_sandbox_stats(&list->memory, &parts->config, sandbox, stats, &containers));
         }
 }
 
@@ -253,7 +253,7 @@ static void tell_pod(struct pending *pending, const struct stats_answer *answer)
         Runtime__V1__PodSandboxStatsResponse response = RUNTIME__V1__POD_SANDBOX_STATS_RESPONSE__INIT;
         nd_cleanup(pod_list_done) struct pod_list list = {};
 
-        list_pods(pending->base.runtime, answer, &list);
+        list_pods(pending->base.parts, answer, &list);
         if (list.items.count == 0) {
                 nd_grpc_call_finish(pending->base.call, nd_error_new(ND_NOT_FOUND, 0, "the pod sandbox is gone"));
                 return;
@@ -266,7 +266,7 @@ static void tell_pods(struct pending *pending, const struct stats_answer *answer
         Runtime__V1__ListPodSandboxStatsResponse response = RUNTIME__V1__LIST_POD_SANDBOX_STATS_RESPONSE__INIT;
         nd_cleanup(pod_list_done) struct pod_list list = {};
 
-        list_pods(pending->base.runtime, answer, &list);
+        list_pods(pending->base.parts, answer, &list);
         response.n_stats = list.items.count;
         response.stats = list.items.items;
         answer_with(pending->base.call, &response.base);
@@ -275,7 +275,7 @@ static void tell_pods(struct pending *pending, const struct stats_answer *answer
 static void stream_pods(struct pending *pending, const struct stats_answer *answer) {
         nd_cleanup(pod_list_done) struct pod_list list = {};
 
-        list_pods(pending->base.runtime, answer, &list);
+        list_pods(pending->base.parts, answer, &list);
         for (size_t i = 0; i < list.items.count; i += PER_MESSAGE) {
                 Runtime__V1__StreamPodSandboxStatsResponse response = RUNTIME__V1__STREAM_POD_SANDBOX_STATS_RESPONSE__INIT;
                 size_t left = list.items.count - i;
@@ -288,27 +288,27 @@ static void stream_pods(struct pending *pending, const struct stats_answer *answ
 }
 
 static void handle_pod(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__pod_sandbox_stats_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__pod_sandbox_stats_request__descriptor, bytes, length);
         nd_cleanup(stats_question_done) struct stats_question question = {
                 .parts = pod_parts, .layers = true, .networks = true};
-        struct runtime *runtime = userdata;
+        struct runtime *parts = userdata;
         struct sandbox *sandbox = nullptr;
         struct nd_error *error;
 
         if (!request)
                 return;
-        error = pods_find_sandbox(&runtime->pods, ((Runtime__V1__PodSandboxStatsRequest *) request)->pod_sandbox_id, &sandbox);
+        error = pods_find_sandbox(&parts->pods, ((Runtime__V1__PodSandboxStatsRequest *) request)->pod_sandbox_id, &sandbox);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
         }
         nd_strings_add(&question.sandboxes, sandbox->id);
         ask_of_pod(sandbox, &question);
-        ask(call, runtime, &question, tell_pod);
+        ask(call, parts, &question, tell_pod);
 }
 
 static void handle_pods(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request = answer_decode(call, &runtime__v1__list_pod_sandbox_stats_request__descriptor, bytes, length);
+        response_autofree request = answer_decode(call, &runtime__v1__list_pod_sandbox_stats_request__descriptor, bytes, length);
         nd_cleanup(stats_question_done) struct stats_question question = {};
 
         if (!request)
@@ -318,7 +318,7 @@ static void handle_pods(struct nd_grpc_call *call, const char *bytes, size_t len
 }
 
 static void handle_pod_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        answer_autofree request =
+        response_autofree request =
                 answer_decode(call, &runtime__v1__stream_pod_sandbox_stats_request__descriptor, bytes, length);
         nd_cleanup(stats_question_done) struct stats_question question = {};
 
@@ -430,14 +430,14 @@ static Runtime__V1__PodSandboxMetrics *answer_pod_metrics(struct nd_arena *memor
 
 /* Messages are packed pod by pod, so that nothing but their bytes is held for all pods at once: one message after the other is a message with
  * what is in both. */
-static void pack_pods(const struct runtime *runtime, const struct stats_answer *answer, enum metric_detail detail,
+static void pack_pods(const struct runtime *parts, const struct stats_answer *answer, enum metric_detail detail,
                       struct nd_text *ret) {
         nd_cleanup(nd_map_done) struct nd_map containers = {};
 
         index_containers(answer, &containers);
         nd_vector_each (stats, &answer->sandboxes) {
                 Runtime__V1__ListPodSandboxMetricsResponse response = RUNTIME__V1__LIST_POD_SANDBOX_METRICS_RESPONSE__INIT;
-                const struct sandbox *sandbox = nd_map_get(&runtime->pods.sandboxes, stats->id);
+                const struct sandbox *sandbox = nd_map_get(&parts->pods.sandboxes, stats->id);
                 Runtime__V1__PodSandboxMetrics *pod;
                 nd_autoarena memory = {};
                 nd_autotext bytes = {};
@@ -461,7 +461,7 @@ static void tell_metrics(struct pending *pending, const struct stats_answer *ans
         for (size_t i = 0; i < nd_count_of(details); i++) {
                 nd_autotext bytes = ND_TEXT(ND_GRPC_MESSAGE);
 
-                pack_pods(pending->base.runtime, answer, details[i], &bytes);
+                pack_pods(pending->base.parts, answer, details[i], &bytes);
                 if (bytes.overflow)
                         continue;
                 nd_grpc_call_send(pending->base.call, nd_text_get(&bytes), bytes.length);
@@ -492,7 +492,7 @@ static void stream_metrics(struct pending *pending, const struct stats_answer *a
 
         index_containers(answer, &containers);
         nd_vector_each (stats, &answer->sandboxes) {
-                const struct sandbox *sandbox = nd_map_get(&pending->base.runtime->pods.sandboxes, stats->id);
+                const struct sandbox *sandbox = nd_map_get(&pending->base.parts->pods.sandboxes, stats->id);
 
                 if (!sandbox || !sandbox_is_shown(sandbox))
                         continue;
@@ -507,14 +507,14 @@ static void stream_metrics(struct pending *pending, const struct stats_answer *a
         nd_grpc_call_finish(pending->base.call, nullptr);
 }
 
-static void ask_metrics(struct nd_grpc_call *call, struct runtime *runtime,
+static void ask_metrics(struct nd_grpc_call *call, struct runtime *parts,
                         void (*tell)(struct pending *pending, const struct stats_answer *answer)) {
         nd_cleanup(stats_question_done) struct stats_question question = {};
 
-        ask_of_sandboxes(runtime, nullptr, &question);
+        ask_of_sandboxes(parts, nullptr, &question);
         question.parts = USAGE_ALL;
         question.processes = true;
-        ask(call, runtime, &question, tell);
+        ask(call, parts, &question, tell);
 }
 
 static void handle_metrics(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweeper.c - see sweeper.h
+/* image garbage collector.c - see image garbage collector.h
  *
  * Theory of operation
  *   The store collects what nobody holds and renames it into its trash, at once and for good; emptying the trash takes as long as it takes. One
@@ -26,7 +26,7 @@ enum {
 };
 
 struct sweeper_wait {
-        struct sweeper *sweeper;
+        struct sweeper *image_gc;
         struct sweeper_wait *next;
         sweeper_callback done;
         void *userdata;
@@ -44,73 +44,73 @@ struct sweeper {
         struct sweeper_wait *waits;
 };
 
-static void empty_trash(struct sweeper *sweeper);
+static void empty_trash(struct sweeper *image_gc);
 
-static bool is_at_rest(const struct sweeper *sweeper) {
+static bool is_at_rest(const struct sweeper *image_gc) {
         int later = SD_EVENT_OFF, again = SD_EVENT_OFF;
 
-        (void) sd_event_source_get_enabled(sweeper->later, &later);
-        (void) sd_event_source_get_enabled(sweeper->again, &again);
-        return !sweeper->child && later == SD_EVENT_OFF && again == SD_EVENT_OFF;
+        (void) sd_event_source_get_enabled(image_gc->later, &later);
+        (void) sd_event_source_get_enabled(image_gc->again, &again);
+        return !image_gc->child && later == SD_EVENT_OFF && again == SD_EVENT_OFF;
 }
 
 /* Who is told may wake us, wait again, or cancel another's wait. */
-static void tell_waits(struct sweeper *sweeper) {
-        while (sweeper->waits && is_at_rest(sweeper)) {
-                struct sweeper_wait *first = sweeper->waits, wait = *first;
+static void tell_waits(struct sweeper *image_gc) {
+        while (image_gc->waits && is_at_rest(image_gc)) {
+                struct sweeper_wait *first = image_gc->waits, wait = *first;
 
-                sweeper->waits = wait.next;
+                image_gc->waits = wait.next;
                 free(first);
                 wait.done(wait.userdata);
         }
 }
 
-static bool try_again(struct sweeper *sweeper) {
-        if (++sweeper->failures < TRIES && sd_event_source_set_time_relative(sweeper->again, pause_us) >= 0 &&
-            sd_event_source_set_enabled(sweeper->again, SD_EVENT_ONESHOT) >= 0)
+static bool try_again(struct sweeper *image_gc) {
+        if (++image_gc->failures < TRIES && sd_event_source_set_time_relative(image_gc->again, pause_us) >= 0 &&
+            sd_event_source_set_enabled(image_gc->again, SD_EVENT_ONESHOT) >= 0)
                 return true;
-        sweeper->failures = 0;
+        image_gc->failures = 0;
         return false;
 }
 
 static void on_child(struct nd_child_result *result, void *userdata) {
-        struct sweeper *sweeper = userdata;
+        struct sweeper *image_gc = userdata;
         nd_autoerror struct nd_error *error = nd_child_result_error(result, "rm");
-        nd_autofree char *path = nd_take_ptr(sweeper->path);
+        nd_autofree char *path = nd_take_ptr(image_gc->path);
 
-        sweeper->child = nullptr;
-        nd_image_store_trash_done(sweeper->store, path, !error);
+        image_gc->child = nullptr;
+        nd_image_store_trash_done(image_gc->store, path, !error);
         if (!error) {
-                sweeper->failures = 0;
-                empty_trash(sweeper);
-        } else if (!try_again(sweeper)) {
+                image_gc->failures = 0;
+                empty_trash(image_gc);
+        } else if (!try_again(image_gc)) {
                 nd_log(ND_LOG_WARNING, "cannot remove", nd_field("path", path), nd_field("error", nd_error_text(error)));
         }
-        tell_waits(sweeper);
+        tell_waits(image_gc);
 }
 
-static struct nd_error *start_rm(struct sweeper *sweeper) {
-        const char *const argv[] = {"nice", "rm", "-rf", "--one-file-system", "--", sweeper->path, nullptr};
+static struct nd_error *start_rm(struct sweeper *image_gc) {
+        const char *const argv[] = {"nice", "rm", "-rf", "--one-file-system", "--", image_gc->path, nullptr};
 
-        return nd_child_start(sweeper->loop,
+        return nd_child_start(image_gc->loop,
                               &(struct nd_child_plan) {.argv = argv, .deadline_us = deadline_us, .output_ceiling = 4096},
-                              on_child, sweeper, &sweeper->child);
+                              on_child, image_gc, &image_gc->child);
 }
 
-static void empty_trash(struct sweeper *sweeper) {
+static void empty_trash(struct sweeper *image_gc) {
         nd_autoerror struct nd_error *error = nullptr;
 
-        if (sweeper->child)
+        if (image_gc->child)
                 return;
-        error = nd_image_store_trash_take(sweeper->store, &sweeper->path);
-        if (!error && sweeper->path)
-                error = start_rm(sweeper);
+        error = nd_image_store_trash_take(image_gc->store, &image_gc->path);
+        if (!error && image_gc->path)
+                error = start_rm(image_gc);
         if (!error)
                 return;
         nd_log(ND_LOG_WARNING, "cannot empty the image store's trash", nd_field("error", nd_error_text(error)));
-        if (sweeper->path)
-                nd_image_store_trash_done(sweeper->store, sweeper->path, false);
-        free(nd_take_ptr(sweeper->path));
+        if (image_gc->path)
+                nd_image_store_trash_done(image_gc->store, image_gc->path, false);
+        free(nd_take_ptr(image_gc->path));
 }
 
 /* What a container was made from: its image's config, and its topmost layer with all below. */
@@ -121,7 +121,7 @@ static bool used_by_container(const struct nd_digest *digest, void *userdata) {
         return nd_map_has(used, nd_digest_text(digest, text));
 }
 
-/* One look at the book before the store asks for each layer: not layers times containers. */
+/* One look at the pod table before the store asks for each layer: not layers times containers. */
 static void collect_used(const struct pods *pods, struct nd_map *ret) {
         const struct nd_map_slot *slot;
         char text[ND_DIGEST_TEXT];
@@ -138,45 +138,45 @@ static void collect_used(const struct pods *pods, struct nd_map *ret) {
 }
 
 static int on_later([[maybe_unused]] sd_event_source *source, void *userdata) {
-        struct sweeper *sweeper = userdata;
+        struct sweeper *image_gc = userdata;
         struct nd_image_store_collected collected = {};
         nd_cleanup(nd_map_done) struct nd_map used = {};
         nd_autoerror struct nd_error *error = nullptr;
 
-        collect_used(sweeper->pods, &used);
-        error = nd_image_store_collect(sweeper->store, 0, used_by_container, &used, &collected);
+        collect_used(image_gc->pods, &used);
+        error = nd_image_store_collect(image_gc->store, 0, used_by_container, &used, &collected);
         if (error)
                 nd_log(ND_LOG_WARNING, "cannot collect garbage", nd_field("error", nd_error_text(error)));
         else if (collected.more)
-                sweeper_wake(sweeper);
-        empty_trash(sweeper);
-        tell_waits(sweeper);
+                sweeper_wake(image_gc);
+        empty_trash(image_gc);
+        tell_waits(image_gc);
         return 0;
 }
 
 static int on_again([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now_us, void *userdata) {
-        struct sweeper *sweeper = userdata;
+        struct sweeper *image_gc = userdata;
 
-        empty_trash(sweeper);
-        tell_waits(sweeper);
+        empty_trash(image_gc);
+        tell_waits(image_gc);
         return 0;
 }
 
-void sweeper_wake(struct sweeper *sweeper) {
-        (void) sd_event_source_set_enabled(sweeper->later, SD_EVENT_ONESHOT);
+void sweeper_wake(struct sweeper *image_gc) {
+        (void) sd_event_source_set_enabled(image_gc->later, SD_EVENT_ONESHOT);
 }
 
-struct sweeper_wait *sweeper_wait(struct sweeper *sweeper, sweeper_callback done, void *userdata) {
+struct sweeper_wait *sweeper_wait(struct sweeper *image_gc, sweeper_callback done, void *userdata) {
         struct sweeper_wait *wait = nd_new(struct sweeper_wait);
 
-        *wait = (struct sweeper_wait) {.sweeper = sweeper, .next = sweeper->waits, .done = done, .userdata = userdata};
-        sweeper->waits = wait;
-        sweeper_wake(sweeper);
+        *wait = (struct sweeper_wait) {.image_gc = image_gc, .next = image_gc->waits, .done = done, .userdata = userdata};
+        image_gc->waits = wait;
+        sweeper_wake(image_gc);
         return wait;
 }
 
 void sweeper_wait_cancel(struct sweeper_wait *wait) {
-        struct sweeper_wait **at = &wait->sweeper->waits;
+        struct sweeper_wait **at = &wait->image_gc->waits;
 
         for (; *at && *at != wait; at = &(*at)->next)
                 ;
@@ -186,36 +186,36 @@ void sweeper_wait_cancel(struct sweeper_wait *wait) {
 }
 
 struct nd_error *sweeper_new(sd_event *loop, struct nd_image_store *store, const struct pods *pods, struct sweeper **ret) {
-        struct sweeper *sweeper = nd_new(struct sweeper);
+        struct sweeper *image_gc = nd_new(struct sweeper);
         int r;
 
-        sweeper->loop = sd_event_ref(loop);
-        sweeper->store = store;
-        sweeper->pods = pods;
-        r = sd_event_add_defer(loop, &sweeper->later, on_later, sweeper);
+        image_gc->loop = sd_event_ref(loop);
+        image_gc->store = store;
+        image_gc->pods = pods;
+        r = sd_event_add_defer(loop, &image_gc->later, on_later, image_gc);
         if (r >= 0)
-                r = sd_event_add_time(loop, &sweeper->again, CLOCK_MONOTONIC, UINT64_MAX, 0, on_again, sweeper);
+                r = sd_event_add_time(loop, &image_gc->again, CLOCK_MONOTONIC, UINT64_MAX, 0, on_again, image_gc);
         if (r >= 0)
-                r = sd_event_source_set_enabled(sweeper->again, SD_EVENT_OFF);
+                r = sd_event_source_set_enabled(image_gc->again, SD_EVENT_OFF);
         if (r < 0) {
-                sweeper_free(sweeper);
+                sweeper_free(image_gc);
                 return nd_error_new(ND_INTERNAL, -r, "watch for garbage");
         }
-        *ret = sweeper;
+        *ret = image_gc;
         return nullptr;
 }
 
-void sweeper_free(struct sweeper *sweeper) {
-        if (!sweeper)
+void sweeper_free(struct sweeper *image_gc) {
+        if (!image_gc)
                 return;
-        for (struct sweeper_wait *wait = sweeper->waits, *next; wait; wait = next) {
+        for (struct sweeper_wait *wait = image_gc->waits, *next; wait; wait = next) {
                 next = wait->next;
                 free(wait);
         }
-        nd_child_cancel(sweeper->child);
-        sd_event_source_disable_unref(sweeper->later);
-        sd_event_source_disable_unref(sweeper->again);
-        sd_event_unref(sweeper->loop);
-        free(sweeper->path);
-        free(sweeper);
+        nd_child_cancel(image_gc->child);
+        sd_event_source_disable_unref(image_gc->later);
+        sd_event_source_disable_unref(image_gc->again);
+        sd_event_unref(image_gc->loop);
+        free(image_gc->path);
+        free(image_gc);
 }

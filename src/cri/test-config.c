@@ -51,7 +51,7 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         assert_string_equal(config.verifier, "/p");
         assert_int_equal(config.handlers.count, 2);
         assert_true(cri_config_handler(&config, "runc", &handler));
-        assert_int_equal(handler.kind, ENGINE_RUNC);
+        assert_int_equal(handler.kind, OCI_RUNTIME_RUNC);
         assert_string_equal(handler.program, "/o");
         assert_true(cri_config_handler(&config, "nested", &handler));
         assert_string_equal(handler.program, "crun");

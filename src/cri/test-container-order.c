@@ -25,13 +25,13 @@ static void create_sleeper(struct cri_node *f) {
         expect_ok(cri_node_create(f, &request));
 }
 
-/* An engine of the tests has got so far as to make a file named "now". */
-static void wait_for_engine(struct cri_node *f) {
+/* An OCI runtime of the tests has got so far as to make a file named "now". */
+static void wait_for_oci_runtime(struct cri_node *f) {
         uint64_t end = nd_clock_us() + 20 * ND_SECOND_US;
 
         while (!scratch_has(f->root, "now")) {
                 assert_true(nd_clock_us() < end);
-                assert_true(sd_event_run(f->daemon.loop, 10 * ND_MS_US) >= 0);
+                assert_true(sd_event_run(f->parts.loop, 10 * ND_MS_US) >= 0);
         }
 }
 
@@ -58,12 +58,12 @@ static void a_monitor_that_dies_during_the_creation_undoes_it([[maybe_unused]] v
         struct cri_node fixture, *f = &fixture;
         struct container_request request;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         set_up(f);
-        cri_node_use_engine(f, "create", ": > \"${0%/*}/now\"; sleep 3600");
+        cri_node_use_oci_runtime(f, "create", ": > \"${0%/*}/now\"; sleep 3600");
         request = cri_node_request(f, ARGUMENTS("sleep", "1000"));
-        container_create(&f->daemon, f->sandbox, &request, "bytes", 5, cri_node_on_container, f, nullptr);
-        wait_for_engine(f);
+        container_create(&f->parts, f->sandbox, &request, "bytes", 5, cri_node_on_container, f, nullptr);
+        wait_for_oci_runtime(f);
         kill_monitor(f->sandbox->containers.items[0]);
         expect_error(cri_node_wait(f), ND_INTERNAL, "the container's monitor was killed");
         assert_null(f->container);
@@ -74,7 +74,7 @@ static void a_monitor_that_dies_during_the_creation_undoes_it([[maybe_unused]] v
 static void a_monitor_that_dies_before_the_start_ends_its_container([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         set_up(f);
         create_sleeper(f);
         kill_monitor(f->container);
@@ -93,14 +93,14 @@ static void a_start_that_meets_the_death_of_the_monitor_fails([[maybe_unused]] v
         struct cri_node fixture, *f = &fixture;
         struct cri_node_answer answers[3] = {};
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         set_up(f);
         create_sleeper(f);
         kill_monitor(f->container);
         (void) usleep(50000);
-        container_start(&f->daemon, f->container, cri_node_on_answer, &answers[0], nullptr);
-        container_stop(&f->daemon, f->container, 3600, cri_node_on_answer, &answers[1], nullptr);
-        container_remove(&f->daemon, f->container, cri_node_on_answer, &answers[2], nullptr);
+        container_start(&f->parts, f->container, cri_node_on_answer, &answers[0], nullptr);
+        container_stop(&f->parts, f->container, 3600, cri_node_on_answer, &answers[1], nullptr);
+        container_remove(&f->parts, f->container, cri_node_on_answer, &answers[2], nullptr);
         cri_node_wait_for_answers(f, answers, nd_count_of(answers));
         assert_int_equal(answers[1].code, ND_OK);
         assert_int_equal(answers[2].code, ND_OK);
@@ -111,12 +111,12 @@ static void a_start_that_meets_the_death_of_the_monitor_fails([[maybe_unused]] v
 static void a_monitor_that_dies_during_the_start_is_a_start_error([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         set_up(f);
         create_sleeper(f);
-        cri_node_use_engine(f, "start", ": > \"${0%/*}/now\"; sleep 1; echo broken >&2; exit 94");
-        container_start(&f->daemon, f->container, cri_node_on_container, f, nullptr);
-        wait_for_engine(f);
+        cri_node_use_oci_runtime(f, "start", ": > \"${0%/*}/now\"; sleep 1; echo broken >&2; exit 94");
+        container_start(&f->parts, f->container, cri_node_on_container, f, nullptr);
+        wait_for_oci_runtime(f);
         kill_monitor(f->container);
         expect_error(cri_node_wait(f), ND_INTERNAL, "crun ended with code 94: broken");
         assert_int_equal(f->container->state, CONTAINER_EXITED);
@@ -130,13 +130,13 @@ static void a_monitor_that_dies_during_the_start_is_a_start_error([[maybe_unused
 static void a_monitor_that_dies_while_its_container_is_stopped_ends_the_stop([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         set_up(f);
         create_sleeper(f);
         expect_ok(cri_node_start(f, f->container));
-        container_stop(&f->daemon, f->container, 3600, cri_node_on_container, f, nullptr);
+        container_stop(&f->parts, f->container, 3600, cri_node_on_container, f, nullptr);
         for (int i = 0; i < 5; i++)
-                assert_true(sd_event_run(f->daemon.loop, ND_MS_US) >= 0);
+                assert_true(sd_event_run(f->parts.loop, ND_MS_US) >= 0);
         kill_monitor(f->container);
         expect_ok(cri_node_wait(f));
         assert_int_equal(f->container->exit_code, 137);
@@ -152,16 +152,16 @@ static void operations_asked_for_at_once_run_one_after_the_other([[maybe_unused]
         struct resource_request resources = {.cpuset_cpus = nd_strdup(""), .cpuset_mems = nd_strdup(""), .cpu_shares = 512};
         struct resource_request late = {.cpuset_cpus = nd_strdup(""), .cpuset_mems = nd_strdup(""), .cpu_shares = 512};
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         set_up(f);
         create_sleeper(f);
-        cri_node_use_engine(f, "update", "exit 0"); /* not every node has the controllers */
-        container_start(&f->daemon, f->container, cri_node_on_answer, &answers[0], nullptr);
-        container_update(&f->daemon, f->container, &resources, cri_node_on_answer, &answers[1], nullptr);
-        container_stop(&f->daemon, f->container, 0, cri_node_on_answer, &answers[2], nullptr);
-        container_start(&f->daemon, f->container, cri_node_on_answer, &answers[3], nullptr);
-        container_remove(&f->daemon, f->container, cri_node_on_answer, &answers[4], nullptr);
-        container_update(&f->daemon, f->container, &late, cri_node_on_answer, &answers[5], nullptr);
+        cri_node_use_oci_runtime(f, "update", "exit 0"); /* not every node has the controllers */
+        container_start(&f->parts, f->container, cri_node_on_answer, &answers[0], nullptr);
+        container_update(&f->parts, f->container, &resources, cri_node_on_answer, &answers[1], nullptr);
+        container_stop(&f->parts, f->container, 0, cri_node_on_answer, &answers[2], nullptr);
+        container_start(&f->parts, f->container, cri_node_on_answer, &answers[3], nullptr);
+        container_remove(&f->parts, f->container, cri_node_on_answer, &answers[4], nullptr);
+        container_update(&f->parts, f->container, &late, cri_node_on_answer, &answers[5], nullptr);
         cri_node_wait_for_answers(f, answers, nd_count_of(answers));
         assert_int_equal(answers[0].code, ND_OK);
         assert_int_equal(answers[1].code, ND_OK);
@@ -177,22 +177,22 @@ static void a_stop_during_the_start_waits_for_it_and_ends_the_container([[maybe_
         struct cri_node fixture, *f = &fixture;
         struct cri_node_answer answers[3] = {};
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         set_up(f);
         create_sleeper(f);
-        cri_node_use_engine(f, "start", ": > \"${0%/*}/now\"; sleep 1");
-        container_start(&f->daemon, f->container, cri_node_on_answer, &answers[0], nullptr);
-        wait_for_engine(f);
-        container_stop(&f->daemon, f->container, 0, cri_node_on_answer, &answers[1], nullptr);
+        cri_node_use_oci_runtime(f, "start", ": > \"${0%/*}/now\"; sleep 1");
+        container_start(&f->parts, f->container, cri_node_on_answer, &answers[0], nullptr);
+        wait_for_oci_runtime(f);
+        container_stop(&f->parts, f->container, 0, cri_node_on_answer, &answers[1], nullptr);
         for (int i = 0; i < 5; i++)
-                assert_true(sd_event_run(f->daemon.loop, ND_MS_US) >= 0);
+                assert_true(sd_event_run(f->parts.loop, ND_MS_US) >= 0);
         assert_false(answers[1].called);
         cri_node_wait_for_answers(f, answers, 2);
         assert_int_equal(answers[0].code, ND_OK);
         assert_int_equal(answers[1].code, ND_OK);
         assert_int_equal(f->container->state, CONTAINER_EXITED);
         assert_int_equal(f->container->exit_code, 137);
-        container_remove(&f->daemon, f->container, cri_node_on_answer, &answers[2], nullptr);
+        container_remove(&f->parts, f->container, cri_node_on_answer, &answers[2], nullptr);
         cri_node_wait_for_answers(f, answers, 3);
         expect_nothing_left(f);
         tear_down(f);
@@ -202,11 +202,11 @@ static void an_abandoned_stop_goes_on([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
         struct container_operation *operation = nullptr;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         set_up(f);
         create_sleeper(f);
         expect_ok(cri_node_start(f, f->container));
-        container_stop(&f->daemon, f->container, 1, cri_node_on_container, f, &operation);
+        container_stop(&f->parts, f->container, 1, cri_node_on_container, f, &operation);
         container_abandon(operation);
         cri_node_wait_for_exit(f, f->container);
         assert_false(f->called);
@@ -220,9 +220,9 @@ static void who_stops_or_removes_waits_for_the_cleanup([[maybe_unused]] void **s
         struct cri_node fixture, *f = &fixture;
         struct container_request request;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         set_up(f);
-        cri_node_use_engine(f, "delete", "sleep 1");
+        cri_node_use_oci_runtime(f, "delete", "sleep 1");
         create_sleeper(f);
         expect_ok(cri_node_start(f, f->container));
         expect_ok(cri_node_stop(f, f->container, 0));
@@ -239,21 +239,21 @@ static void who_stops_or_removes_waits_for_the_cleanup([[maybe_unused]] void **s
         tear_down(f);
 }
 
-/* ---- engines that fail ---- */
+/* ---- OCI runtimes that fail ---- */
 
 static void a_removal_that_fails_can_be_repeated([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         set_up(f);
         create_sleeper(f);
         expect_ok(cri_node_start(f, f->container));
-        cri_node_use_engine(f, "delete", "echo broken >&2; exit 94");
+        cri_node_use_oci_runtime(f, "delete", "echo broken >&2; exit 94");
         expect_error(cri_node_remove(f, f->container), ND_INTERNAL, "broken");
         assert_non_null(f->container);
         assert_int_equal(f->container->state, CONTAINER_EXITED);
         expect_error(cri_node_remove(f, f->container), ND_INTERNAL, "broken");
-        cri_node_use_engine(f, "delete", "true");
+        cri_node_use_oci_runtime(f, "delete", "true");
         expect_ok(cri_node_remove(f, f->container));
         expect_nothing_left(f);
         tear_down(f);
@@ -263,9 +263,9 @@ static void a_creation_that_cannot_be_undone_says_why_it_failed([[maybe_unused]]
         struct cri_node fixture, *f = &fixture;
         struct container_request request;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         set_up(f);
-        cri_node_use_engine(f, "delete", "echo broken >&2; exit 94");
+        cri_node_use_oci_runtime(f, "delete", "echo broken >&2; exit 94");
         request = cri_node_request(f, ARGUMENTS("say", "x"));
         free(request.command.items[0]);
         request.command.items[0] = nd_strdup("/no/such/program");
@@ -273,7 +273,7 @@ static void a_creation_that_cannot_be_undone_says_why_it_failed([[maybe_unused]]
         assert_null(f->container);
         assert_int_equal(f->sandbox->containers.count, 1);
         assert_int_equal(f->sandbox->containers.items[0]->state, CONTAINER_NEW);
-        cri_node_use_engine(f, "delete", "true");
+        cri_node_use_oci_runtime(f, "delete", "true");
         expect_ok(cri_node_remove(f, f->sandbox->containers.items[0]));
         expect_nothing_left(f);
         tear_down(f);
@@ -282,16 +282,16 @@ static void a_creation_that_cannot_be_undone_says_why_it_failed([[maybe_unused]]
 static void a_pod_whose_init_does_not_start_is_undone([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         if (system("command -v catatonit >/dev/null") != 0)
                 skip_because("there is no catatonit");
         cri_node_make(f);
-        cri_node_use_engine(f, "start", "echo broken >&2; exit 94");
+        cri_node_use_oci_runtime(f, "start", "echo broken >&2; exit 94");
         expect_error(cri_node_try_pod(f, true, NAMESPACE_POD), ND_INTERNAL, "crun ended with code 94: broken");
         assert_null(f->sandbox);
-        assert_int_equal(f->daemon.pods.containers.count, 0);
+        assert_int_equal(f->parts.pods.containers.count, 0);
         assert_int_equal(scratch_entries(f->root, "run/containers"), 0);
-        cri_node_use_engine(f, "start", "true");
+        cri_node_use_oci_runtime(f, "start", "true");
         cri_node_run_pod(f, true, NAMESPACE_POD);
         assert_int_equal(f->sandbox->init->state, CONTAINER_RUNNING);
         tear_down(f);

@@ -14,7 +14,7 @@ static void an_end_is_told_when_the_disk_knows_of_it([[maybe_unused]] void **sta
         struct container_request request;
         uint64_t end = nd_clock_us() + 20 * ND_SECOND_US;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         cri_node_make(f);
         cri_node_run_pod(f, true, NAMESPACE_CONTAINER);
         request = cri_node_request(f, ARGUMENTS("exit", "3"));
@@ -25,7 +25,7 @@ static void an_end_is_told_when_the_disk_knows_of_it([[maybe_unused]] void **sta
         assert_int_equal(container_told_state(f->container), CONTAINER_RUNNING); /* the worker has just been started */
         while (container_told_state(f->container) != CONTAINER_EXITED) {
                 assert_true(nd_clock_us() < end);
-                assert_true(sd_event_run(f->daemon.loop, 100 * ND_MS_US) >= 0);
+                assert_true(sd_event_run(f->parts.loop, 100 * ND_MS_US) >= 0);
         }
         assert_int_equal(f->container->exit_code, 3);
         expect_ok(cri_node_stop(f, f->container, 0));
@@ -45,7 +45,7 @@ static void the_stop_signal_comes_first_and_sigkill_after_it([[maybe_unused]] vo
         struct container *container;
         uint64_t before;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         cri_node_make(f);
         cri_node_run_pod(f, true, NAMESPACE_CONTAINER);
         request = cri_node_request(f, ARGUMENTS("trap", "9", "say", "ready", "sleep", "60"));
@@ -81,21 +81,21 @@ static void who_waits_for_a_container_that_is_removed_is_told([[maybe_unused]] v
         struct container_request request;
         struct cri_node_answer answers[5] = {};
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         cri_node_make(f);
         cri_node_run_pod(f, true, NAMESPACE_CONTAINER);
         request = cri_node_request(f, ARGUMENTS("sleep", "60"));
         expect_ok(cri_node_create(f, &request));
         expect_ok(cri_node_start(f, f->container));
-        container_stop(&f->daemon, f->container, 3600, cri_node_on_answer, &answers[0], nullptr);
+        container_stop(&f->parts, f->container, 3600, cri_node_on_answer, &answers[0], nullptr);
         for (int i = 0; i < 10; i++)
-                assert_true(sd_event_run(f->daemon.loop, ND_MS_US) >= 0);
+                assert_true(sd_event_run(f->parts.loop, ND_MS_US) >= 0);
         assert_false(answers[0].called); /* pid 1 does not hear SIGTERM */
-        container_stop(&f->daemon, f->container, 0, cri_node_on_answer, &answers[1],
+        container_stop(&f->parts, f->container, 0, cri_node_on_answer, &answers[1],
                        nullptr); /* shortens the first one's hour */
-        container_remove(&f->daemon, f->container, cri_node_on_answer, &answers[2], nullptr);
-        container_start(&f->daemon, f->container, cri_node_on_answer, &answers[3], nullptr);
-        container_remove(&f->daemon, f->container, cri_node_on_answer, &answers[4], nullptr);
+        container_remove(&f->parts, f->container, cri_node_on_answer, &answers[2], nullptr);
+        container_start(&f->parts, f->container, cri_node_on_answer, &answers[3], nullptr);
+        container_remove(&f->parts, f->container, cri_node_on_answer, &answers[4], nullptr);
         assert_false(answers[1].called || answers[2].called || answers[3].called || answers[4].called);
         cri_node_wait_for_answers(f, answers, nd_count_of(answers));
         assert_int_equal(answers[0].code, ND_OK);
@@ -114,7 +114,7 @@ static void a_monitor_that_hangs_does_not_keep_its_container_from_being_removed(
         struct container *container;
         pid_t monitor;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         cri_node_make(f);
         cri_node_run_pod(f, true, NAMESPACE_CONTAINER);
         request = cri_node_request(f, ARGUMENTS("sleep", "1000"));

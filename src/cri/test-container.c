@@ -24,7 +24,7 @@ static void expect_descriptors(struct cri_node *f, size_t descriptors) {
         uint64_t end = nd_clock_us() + 30 * ND_SECOND_US;
 
         while (resources_descriptors() > descriptors && nd_clock_us() < end)
-                assert_true(sd_event_run(f->daemon.loop, 100 * ND_MS_US) >= 0);
+                assert_true(sd_event_run(f->parts.loop, 100 * ND_MS_US) >= 0);
         assert_int_equal(resources_descriptors(), descriptors);
         assert_int_equal(resources_children(), 0);
 }
@@ -90,7 +90,7 @@ static void see_a_container(bool mapped) {
         expect_contains(log, "/sys/x: Read-only file system");
         expect_contains(log, " F program\n");
 
-        directory = path_of_container(&f->daemon.config, container);
+        directory = path_of_container(&f->parts.config, container);
         written = nd_format("%s/upper/new", directory);
         assert_int_equal(stat(written, &st), 0);
         assert_int_equal(st.st_uid, mapped ? CRI_NODE_HOST : 0);
@@ -104,12 +104,12 @@ static void see_a_container(bool mapped) {
 }
 
 static void a_container_with_the_hosts_users_sees_what_it_should([[maybe_unused]] void **state) {
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         see_a_container(false);
 }
 
 static void a_container_in_a_user_namespace_sees_the_same_with_ids_of_its_own([[maybe_unused]] void **state) {
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         see_a_container(true);
 }
 
@@ -118,7 +118,7 @@ static void a_program_that_is_not_there_is_told_in_cruns_words([[maybe_unused]] 
         struct container_request request;
         nd_autofree char *containers = nullptr;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         cri_node_make(f);
         cri_node_run_pod(f, true, NAMESPACE_CONTAINER);
         request = cri_node_request(f, ARGUMENTS("say", "x"));
@@ -137,7 +137,7 @@ static void what_the_node_lacks_is_said_before_anything_is_made([[maybe_unused]]
         struct cri_node fixture, *f = &fixture;
         struct container_request request;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         cri_node_make(f);
         cri_node_run_pod(f, true, NAMESPACE_CONTAINER);
         request = cri_node_request(f, ARGUMENTS("say", "x"));
@@ -164,7 +164,7 @@ static void volumes_are_idmapped_both_ways([[maybe_unused]] void **state) {
         struct nd_id_map map = {.outside = CRI_NODE_HOST, .count = CRI_NODE_COUNT};
         struct stat st;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         cri_node_make(f);
         cri_node_run_pod(f, true, NAMESPACE_CONTAINER);
         volume = nd_format("%s/volume", f->root);
@@ -223,7 +223,7 @@ static void containers_of_a_pod_may_share_its_pids([[maybe_unused]] void **state
         struct container_request request;
         nd_autofree char *log = nullptr;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         if (system("command -v catatonit >/dev/null") != 0)
                 skip_because("there is no catatonit");
         cri_node_make(f);
@@ -242,7 +242,7 @@ static int on_ready([[maybe_unused]] sd_event_source *source, [[maybe_unused]] i
                     void *userdata) {
         struct cri_node *f = userdata;
 
-        container_start(&f->daemon, f->container, cri_node_on_container, f, nullptr);
+        container_start(&f->parts, f->container, cri_node_on_container, f, nullptr);
         return 0;
 }
 
@@ -250,7 +250,7 @@ static int on_ready([[maybe_unused]] sd_event_source *source, [[maybe_unused]] i
 static void a_start_that_meets_the_end_of_the_sync_happens_once([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         cri_node_make(f);
         cri_node_run_pod(f, true, NAMESPACE_CONTAINER);
         for (int i = 0; i < 5; i++) {
@@ -262,7 +262,7 @@ static void a_start_that_meets_the_end_of_the_sync_happens_once([[maybe_unused]]
                 expect_ok(cri_node_create(f, &request));
                 (void) usleep(100000); /* the worker has ended, and we have not looked yet */
                 (void) close(pair[1]);
-                assert_true(sd_event_add_io(f->daemon.loop, &source, pair[0], EPOLLHUP, on_ready, f) >= 0);
+                assert_true(sd_event_add_io(f->parts.loop, &source, pair[0], EPOLLHUP, on_ready, f) >= 0);
                 assert_true(sd_event_source_set_priority(source, SD_EVENT_PRIORITY_IMPORTANT) >= 0);
                 assert_true(sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) >= 0);
                 expect_ok(cri_node_wait(f));
@@ -280,7 +280,7 @@ static void an_abandoned_creation_leaves_nothing([[maybe_unused]] void **state) 
         struct cri_node fixture, *f = &fixture;
         nd_autofree char *containers = nullptr;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         cri_node_make(f);
         cri_node_run_pod(f, true, NAMESPACE_CONTAINER);
         containers = nd_format("state/pods/%s/containers", f->sandbox->id);
@@ -289,9 +289,9 @@ static void an_abandoned_creation_leaves_nothing([[maybe_unused]] void **state) 
                 struct container_operation *operation = nullptr;
                 uint64_t end = nd_clock_us() + 30 * ND_SECOND_US;
 
-                container_create(&f->daemon, f->sandbox, &request, "bytes", 5, cri_node_on_container, f, &operation);
+                container_create(&f->parts, f->sandbox, &request, "bytes", 5, cri_node_on_container, f, &operation);
                 for (int i = 0; i < turns && !f->called; i++)
-                        assert_true(sd_event_run(f->daemon.loop, ND_SECOND_US) >= 0);
+                        assert_true(sd_event_run(f->parts.loop, ND_SECOND_US) >= 0);
                 if (f->called) { /* it was quicker than we */
                         expect_ok(cri_node_wait(f));
                         expect_ok(cri_node_remove(f, f->container));
@@ -300,7 +300,7 @@ static void an_abandoned_creation_leaves_nothing([[maybe_unused]] void **state) 
                 container_abandon(operation);
                 while (f->sandbox->containers.count > 0) {
                         assert_true(nd_clock_us() < end);
-                        assert_true(sd_event_run(f->daemon.loop, ND_SECOND_US) >= 0);
+                        assert_true(sd_event_run(f->parts.loop, ND_SECOND_US) >= 0);
                 }
                 assert_false(f->called);
                 assert_true(!scratch_has(f->root, containers) || scratch_entries(f->root, containers) == 0);
@@ -310,9 +310,9 @@ static void an_abandoned_creation_leaves_nothing([[maybe_unused]] void **state) 
         cri_node_done(f);
 }
 
-/* ---- engines that fail or hang, a daemon that is killed ---- */
+/* ---- OCI runtimes that fail or hang, a daemon that is killed ---- */
 
-/* Another daemon creates a container, and is killed when the engine has got as far as to make a file named "now". */
+/* Another daemon creates a container, and is killed when the OCI runtime has got as far as to make a file named "now". */
 static void be_killed_while_creating(struct cri_node *f) {
         uint64_t end = nd_clock_us() + 20 * ND_SECOND_US;
         pid_t pid = fork();
@@ -321,11 +321,11 @@ static void be_killed_while_creating(struct cri_node *f) {
         if (pid == 0) {
                 struct container_request request = cri_node_request(f, ARGUMENTS("sleep", "60"));
 
-                if (sd_event_new(&f->daemon.loop) < 0)
+                if (sd_event_new(&f->parts.loop) < 0)
                         _exit(1);
-                container_create(&f->daemon, f->sandbox, &request, "bytes", 5, cri_node_on_container, f, nullptr);
+                container_create(&f->parts, f->sandbox, &request, "bytes", 5, cri_node_on_container, f, nullptr);
                 while (!scratch_has(f->root, "now") && nd_clock_us() < end)
-                        (void) sd_event_run(f->daemon.loop, 10 * ND_MS_US);
+                        (void) sd_event_run(f->parts.loop, 10 * ND_MS_US);
                 (void) raise(SIGKILL);
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -348,7 +348,7 @@ static struct container *load_container(struct cri_node *f) {
         record = nd_format("%s/%s/container.json", path, container->id);
         expect_ok(nd_file_read(AT_FDCWD, record, RECORD_CEILING, &json, &length));
         expect_ok(record_parse_container(json, length, container));
-        pods_add_container(&f->daemon.pods, container);
+        pods_add_container(&f->parts.pods, container);
         return container;
 }
 
@@ -368,7 +368,7 @@ static void undo_what_hangs(const char *create) {
         int fd;
 
         cri_node_make(f);
-        cri_node_use_engine(f, "create", create);
+        cri_node_use_oci_runtime(f, "create", create);
         cri_node_run_pod(f, true, NAMESPACE_CONTAINER);
         be_killed_while_creating(f);
         container = load_container(f);
@@ -380,7 +380,7 @@ static void undo_what_hangs(const char *create) {
                 return;
         }
         home = nd_strdup(container->monitor_cgroup);
-        expect_ok(resources_cgroup_path(&f->daemon.config, f->sandbox->request.cgroup_parent, container->id, &own));
+        expect_ok(resources_cgroup_path(&f->parts.config, f->sandbox->request.cgroup_parent, container->id, &own));
         crun = nd_format("run/crun/%s", container->id);
         assert_true(has_processes(home));
         expect_ok(cri_node_remove(f, container));
@@ -393,12 +393,12 @@ static void undo_what_hangs(const char *create) {
 }
 
 static void an_engine_that_hangs_is_ended_by_the_next_daemon([[maybe_unused]] void **state) {
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         undo_what_hangs(": > \"${0%/*}/now\"; sleep 3600");
 }
 
 static void what_an_engine_has_made_before_it_hangs_goes_with_it([[maybe_unused]] void **state) {
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         undo_what_hangs("crun \"$@\"; : > \"${0%/*}/now\"; sleep 3600");
 }
 
@@ -407,9 +407,9 @@ static void a_start_that_fails_after_its_work_is_a_start([[maybe_unused]] void *
         struct container_request request;
         nd_autofree char *log = nullptr;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         cri_node_make(f);
-        cri_node_use_engine(f, "start", "crun \"$@\"; echo broken >&2; exit 94");
+        cri_node_use_oci_runtime(f, "start", "crun \"$@\"; echo broken >&2; exit 94");
         cri_node_run_pod(f, true, NAMESPACE_CONTAINER);
         request = cri_node_request(f, ARGUMENTS("cwd", "exit", "16"));
         log = run_to_end(f, &request);
@@ -424,9 +424,9 @@ static void a_start_that_fails_before_it_is_none([[maybe_unused]] void **state) 
         struct cri_node fixture, *f = &fixture;
         struct container_request request;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         cri_node_make(f);
-        cri_node_use_engine(f, "start", "echo broken >&2; exit 94");
+        cri_node_use_oci_runtime(f, "start", "echo broken >&2; exit 94");
         cri_node_run_pod(f, true, NAMESPACE_CONTAINER);
         request = cri_node_request(f, ARGUMENTS("exit", "16"));
         expect_ok(cri_node_create(f, &request));
@@ -446,7 +446,7 @@ static void a_privileged_container_has_what_the_node_has([[maybe_unused]] void *
         nd_autofree char *log = nullptr, *status = nullptr, *line = nullptr;
         const char *bounding;
 
-        cri_node_needs_engine();
+        cri_node_needs_oci_runtime();
         cri_node_make(f);
         cri_node_run_pod(f, false, NAMESPACE_CONTAINER);
         request = cri_node_request(f, ARGUMENTS("line", "/proc/self/status", "Cap", "line", "/proc/self/status", "NoNewPrivs",

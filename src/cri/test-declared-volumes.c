@@ -110,7 +110,7 @@ static void links_lead_nowhere_but_into_the_image([[maybe_unused]] void **state)
         expect_error(make(&world, "/etc/passwd"), ND_INVALID, "cannot be used as a directory");
 }
 
-/* CVE-2019-16884 by a link and a name that the image does not have: the engine resolves it where /proc is mounted. */
+/* CVE-2019-16884 by a link and a name that the image does not have: the OCI runtime resolves it where /proc is mounted. */
 static void no_link_leads_a_volume_to_the_kernels_places([[maybe_unused]] void **state) {
         static const struct {
                 const char *link, *text;

@@ -35,7 +35,7 @@ struct fixture {
         struct container container;
         struct monitor *monitor;
         char *parent; /* cgroup */
-        bool created, engine_done, exited;
+        bool created, oci_runtime_done, exited;
         struct monitor_end end;
         struct nd_error *failure;
 
@@ -71,10 +71,10 @@ static void on_lost([[maybe_unused]] void *userdata) {
 
 static const struct monitor_events events = {.created = on_created, .failed = on_failed, .exited = on_exited, .lost = on_lost};
 
-static void on_engine(struct nd_error *error, void *userdata) {
+static void on_oci_runtime(struct nd_error *error, void *userdata) {
         struct fixture *f = userdata;
 
-        f->engine_done = true;
+        f->oci_runtime_done = true;
         expect_ok(error);
 }
 
@@ -114,10 +114,10 @@ static void run_container(struct fixture *f) {
         nd_autofree char *bundle = path_of_container(&f->config, &f->container);
         nd_autofree char *run = path_of_container_run(&f->config, f->container.id), *pid = nd_format("%s/pid", run);
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};
-        struct engine_call *call;
+        struct oci_runtime_call *call;
 
         scratch_mkdir(f->root, run + strlen(f->root) + 1);
-        expect_ok(engine_create_argv(&f->config, "", f->container.id, bundle, pid, nullptr, &argv));
+        expect_ok(oci_runtime_create_argv(&f->config, "", f->container.id, bundle, pid, nullptr, &argv));
         expect_ok(monitor_start(f->loop,
                                 &(struct monitor_plan) {.program = f->config.monitor,
                                                         .id = f->container.id,
@@ -133,8 +133,8 @@ static void run_container(struct fixture *f) {
         await(f, f->created || f->failure);
         expect_ok(nd_take_ptr(f->failure));
         f->container.cgroup = nd_format("%s/%s", f->parent, f->container.id);
-        expect_ok(engine_start(f->loop, &f->config, "", f->container.id, on_engine, f, &call));
-        await(f, f->engine_done);
+        expect_ok(oci_runtime_start(f->loop, &f->config, "", f->container.id, on_oci_runtime, f, &call));
+        await(f, f->oci_runtime_done);
         f->container.state = CONTAINER_RUNNING;
 }
 
@@ -171,11 +171,11 @@ static void set_up(struct fixture *f, const char *words) {
 
 static void tear_down(struct fixture *f) {
         nd_autofree char *rootfs = nd_format("%s/rootfs", f->root), *cgroup = nd_format(ND_CGROUP_MOUNT "%s", f->parent);
-        struct engine_call *call;
+        struct oci_runtime_call *call;
 
-        f->engine_done = false;
-        expect_ok(engine_delete(f->loop, &f->config, "", f->container.id, on_engine, f, &call));
-        await(f, f->engine_done);
+        f->oci_runtime_done = false;
+        expect_ok(oci_runtime_delete(f->loop, &f->config, "", f->container.id, on_oci_runtime, f, &call));
+        await(f, f->oci_runtime_done);
         await(f, f->exited);
         monitor_free(f->monitor);
         await(f, !resources_has_children()); /* the loop reaps those that were killed */

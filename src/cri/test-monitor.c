@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* With the real nodens-mon ($NODENS_MON) and a shell in the engine's place: it leaves a child behind, as `create` does. */
+/* With the real nodens-mon ($NODENS_MON) and a shell in the OCI runtime's place: it leaves a child behind, as `create` does. */
 #include <unit/expect.h>
 #include <unit/resources.h>
 #include <unit/scratch.h>
@@ -329,7 +329,7 @@ static void the_next_daemon_finds_the_container_again([[maybe_unused]] void **st
         expect_error(monitor_connect(seen.loop, "/no/where", &events, &seen, &found, &monitor), ND_NOT_FOUND, "/no/where");
 }
 
-/* The container's parent: the monitor is the reaper of what the engine leaves behind. */
+/* The container's parent: the monitor is the reaper of what the OCI runtime leaves behind. */
 static pid_t parent_of(pid_t pid) {
         nd_autofree char *path = nd_format("/proc/%d/status", pid), *text = nullptr;
         const char *line;
@@ -454,8 +454,8 @@ static void many_monitors_are_found_again_in_no_time([[maybe_unused]] void **sta
 
 /* ---- this program in other roles ---- */
 
-/* An engine that connects to the console and sends no terminal. */
-[[noreturn]] static void play_engine(const char *directory) {
+/* An OCI runtime that connects to the console and sends no terminal. */
+[[noreturn]] static void play_oci_runtime(const char *directory) {
         nd_autofree char *path = nd_format("%s/console", directory), *pid = nd_format("%d", getpid());
         struct sockaddr_un address = {.sun_family = AF_UNIX};
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -500,7 +500,7 @@ static void an_engine_that_sends_no_terminal_is_killed_at_its_deadline([[maybe_u
         nd_autofree char *own = own_path();
         const char *const create[] = {own, "engine", d, nullptr};
         struct monitor *monitor;
-        pid_t engine;
+        pid_t oci_runtime;
 
         seen_open(&seen);
         expect_ok(monitor_start(seen.loop,
@@ -517,9 +517,9 @@ static void an_engine_that_sends_no_terminal_is_killed_at_its_deadline([[maybe_u
                                 &events, &seen, &monitor));
         await(&seen, seen.failure);
         expect_error(nd_take_ptr(seen.failure), ND_DEADLINE, "did not end in time and was killed");
-        engine = pid_in(d, "engine");
-        assert_true(engine > 0);
-        assert_int_equal(kill(engine, 0), -1);
+        oci_runtime = pid_in(d, "engine");
+        assert_true(oci_runtime > 0);
+        assert_int_equal(kill(oci_runtime, 0), -1);
         monitor_free(monitor);
 }
 
@@ -551,7 +551,7 @@ static void a_monitor_that_says_nothing_has_failed_some_time_after_the_deadline(
 
 int main(int argc, char **argv) {
         if (argc == 3 && nd_streq(argv[1], "engine"))
-                play_engine(argv[2]);
+                play_oci_runtime(argv[2]);
         if (argc > 4 && nd_streq(argv[3], "--directory"))
                 play_monitor(argv[4]);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test-record.c - what is on disk is what was in the book, and what is damaged costs itself alone */
+/* test-record.c - what is on disk is what was in the pod table, and what is damaged costs itself alone */
 #include <unit/expect.h>
 
 #include <cri.pb-c.h>
@@ -17,13 +17,13 @@
 struct fixture {
         char *directory;
         struct cri_config config;
-        struct record_book *book;
+        struct record_book *store;
         struct pods pods;
 };
 
 static void fixture_done(struct fixture *f) {
         pods_done(&f->pods);
-        record_book_free(f->book);
+        record_book_free(f->store);
         cri_config_done(&f->config);
         scratch_remove(&f->directory);
 }
@@ -33,16 +33,16 @@ static void fixture_init(struct fixture *f) {
         cri_config_init(&f->config);
         free(f->config.state);
         f->config.state = nd_format("%s/state", f->directory);
-        expect_ok(record_book_open(&f->config, &f->book));
+        expect_ok(record_book_open(&f->config, &f->store));
 }
 
 /* The daemon ends, another one begins. */
 static void restart(struct fixture *f, struct nd_strings *problems) {
         pods_done(&f->pods);
         f->pods = (struct pods) {};
-        record_book_free(f->book);
-        expect_ok(record_book_open(&f->config, &f->book));
-        expect_ok(record_load(f->book, &f->pods, problems));
+        record_book_free(f->store);
+        expect_ok(record_book_open(&f->config, &f->store));
+        expect_ok(record_load(f->store, &f->pods, problems));
 }
 
 static void pack_pod(struct nd_text *ret) {
@@ -80,7 +80,7 @@ static struct sandbox *add_sandbox(struct fixture *f) {
         pods_new_id(sandbox->id);
         sandbox->this_boot = true;
         expect_ok(request_decode_sandbox(nd_text_get(&bytes), bytes.length, &sandbox->request));
-        expect_ok(record_new_sandbox(f->book, sandbox, nd_text_get(&bytes), bytes.length));
+        expect_ok(record_new_sandbox(f->store, sandbox, nd_text_get(&bytes), bytes.length));
         pods_add_sandbox(&f->pods, sandbox);
         return sandbox;
 }
@@ -97,7 +97,7 @@ static struct container *add_container(struct fixture *f, struct sandbox *sandbo
         container->state = CONTAINER_NEW;
         if (!internal)
                 expect_ok(request_decode_container(nd_text_get(&bytes), bytes.length, &id, &container->request));
-        expect_ok(record_new_container(f->book, container, internal ? nullptr : nd_text_get(&bytes), bytes.length));
+        expect_ok(record_new_container(f->store, container, internal ? nullptr : nd_text_get(&bytes), bytes.length));
         pods_add_container(&f->pods, container);
         return container;
 }
@@ -124,7 +124,7 @@ static void a_sandbox_is_the_same_after_a_restart([[maybe_unused]] void **state)
         nd_strings_add(&sandbox->addresses, "10.0.0.1");
         nd_strings_add(&sandbox->addresses, "fd00::1");
         sandbox->network_result = nd_strdup("{\"a\":\"\\u0001\"}");
-        expect_ok(record_save_sandbox(f.book, sandbox, RECORD_DURABLE));
+        expect_ok(record_save_sandbox(f.store, sandbox, RECORD_SYNC));
         restart(&f, &problems);
 
         assert_int_equal(problems.count, 0);
@@ -176,7 +176,7 @@ static void a_container_is_the_same_after_a_restart([[maybe_unused]] void **stat
         container = add_container(&f, add_sandbox(&f), false);
         memcpy(id, container->id, sizeof id);
         fill(container);
-        expect_ok(record_save_container(f.book, container, RECORD_HERE));
+        expect_ok(record_save_container(f.store, container, RECORD_NOSYNC));
         restart(&f, &problems);
 
         assert_int_equal(problems.count, 0);
@@ -224,11 +224,11 @@ static void what_was_removed_is_gone_and_removing_it_again_is_fine([[maybe_unuse
         fixture_init(&f);
         sandbox = add_sandbox(&f);
         container = add_container(&f, sandbox, false);
-        expect_error(record_remove_sandbox(f.book, sandbox), nd_code_of_errno(ENOTEMPTY), sandbox->id);
-        expect_ok(record_remove_container(f.book, container));
-        expect_ok(record_remove_container(f.book, container));
-        expect_ok(record_remove_sandbox(f.book, sandbox));
-        expect_ok(record_remove_sandbox(f.book, sandbox));
+        expect_error(record_remove_sandbox(f.store, sandbox), nd_code_of_errno(ENOTEMPTY), sandbox->id);
+        expect_ok(record_remove_container(f.store, container));
+        expect_ok(record_remove_container(f.store, container));
+        expect_ok(record_remove_sandbox(f.store, sandbox));
+        expect_ok(record_remove_sandbox(f.store, sandbox));
         assert_int_equal(scratch_entries(f.directory, "state/pods"), 0);
         restart(&f, &problems);
         assert_int_equal(f.pods.sandboxes.count, 0);
@@ -283,7 +283,7 @@ static void a_damaged_record_costs_one_pod_which_is_to_be_undone([[maybe_unused]
         other = nd_format("state/pods/%s/containers/%s/container.pb", container->sandbox->id, container->id);
         memcpy(container_id, container->id, sizeof container_id);
         container->sandbox->state = SANDBOX_READY;
-        expect_ok(record_save_sandbox(f.book, container->sandbox, RECORD_HERE));
+        expect_ok(record_save_sandbox(f.store, container->sandbox, RECORD_NOSYNC));
         scratch_text(f.directory, other, "\xff");
         restart(&f, &problems);
 
@@ -337,11 +337,11 @@ static void a_record_of_an_earlier_boot_stays_one([[maybe_unused]] void **state)
         sandbox = add_sandbox(&f);
         memcpy(id, sandbox->id, sizeof id);
         sandbox->this_boot = false;
-        expect_ok(record_save_sandbox(f.book, sandbox, RECORD_HERE));
+        expect_ok(record_save_sandbox(f.store, sandbox, RECORD_NOSYNC));
         restart(&f, &problems);
         sandbox = nd_map_get(&f.pods.sandboxes, id);
         assert_false(sandbox->this_boot);
-        expect_ok(record_save_sandbox(f.book, sandbox, RECORD_HERE)); /* a stop saves it */
+        expect_ok(record_save_sandbox(f.store, sandbox, RECORD_NOSYNC)); /* a stop saves it */
         restart(&f, &problems);
         sandbox = nd_map_get(&f.pods.sandboxes, id);
         assert_false(sandbox->this_boot);

@@ -22,7 +22,7 @@ enum { HOST = 1 << 20, COUNT = 65536 };
 
 struct fixture {
         char *root;
-        struct runtime runtime;
+        struct runtime parts;
         struct sandbox_operation *operation;
         bool called;
         struct nd_error *error;
@@ -49,7 +49,7 @@ static void plugin(struct fixture *f, const char *text) {
 }
 
 static void set_up(struct fixture *f) {
-        struct cri_config *config = &f->runtime.config;
+        struct cri_config *config = &f->parts.config;
 
         *f = (struct fixture) {.root = scratch_make()};
         scratch_mkdir(f->root, "net.d");
@@ -65,21 +65,21 @@ static void set_up(struct fixture *f) {
         replace(&config->netns, nd_format("%s/netns", f->root));
         replace(&config->cni_config, nd_format("%s/net.d", f->root));
         replace(&config->cni_plugins, nd_format("%s/bin", f->root));
-        assert_true(sd_event_new(&f->runtime.loop) >= 0);
-        expect_ok(pins_open(config, &f->runtime.pins));
-        expect_ok(record_book_open(config, &f->runtime.records));
-        f->runtime.network = network_new(f->runtime.loop, config);
+        assert_true(sd_event_new(&f->parts.loop) >= 0);
+        expect_ok(pins_open(config, &f->parts.pins));
+        expect_ok(record_book_open(config, &f->parts.records));
+        f->parts.network = network_new(f->parts.loop, config);
 }
 
 static void tear_down(struct fixture *f) {
         nd_autofree char *mnt = nd_format("%s/run/pins/mnt", f->root), *pins = nd_format("%s/run/pins", f->root);
 
-        pods_done(&f->runtime.pods);
-        network_free(f->runtime.network);
-        record_book_free(f->runtime.records);
-        pins_free(f->runtime.pins);
-        sd_event_unref(f->runtime.loop);
-        cri_config_done(&f->runtime.config);
+        pods_done(&f->parts.pods);
+        network_free(f->parts.network);
+        record_book_free(f->parts.records);
+        pins_free(f->parts.pins);
+        sd_event_unref(f->parts.loop);
+        cri_config_done(&f->parts.config);
         assert_int_equal(umount2(mnt, MNT_DETACH), 0);
         assert_int_equal(umount2(pins, MNT_DETACH), 0);
         scratch_remove(&f->root);
@@ -102,7 +102,7 @@ static void on_done(struct nd_error *error, struct sandbox *sandbox, void *userd
 
 static struct nd_error *wait_for(struct fixture *f) {
         while (!f->called)
-                assert_true(sd_event_run(f->runtime.loop, 10 * ND_SECOND_US) >= 0);
+                assert_true(sd_event_run(f->parts.loop, 10 * ND_SECOND_US) >= 0);
         f->called = false;
         return nd_take_ptr(f->error);
 }
@@ -120,7 +120,7 @@ static void order(struct fixture *f) {
                                           .uids = {.outside = HOST, .count = COUNT},
                                           .gids = {.outside = HOST, .count = COUNT}};
 
-        sandbox_run(&f->runtime, &request, "bytes", 5, on_done, f, &f->operation);
+        sandbox_run(&f->parts, &request, "bytes", 5, on_done, f, &f->operation);
         assert_false(f->called);
 }
 
@@ -130,12 +130,12 @@ static struct nd_error *run(struct fixture *f) {
 }
 
 static struct nd_error *stop(struct fixture *f, struct sandbox *sandbox) {
-        sandbox_stop(&f->runtime, sandbox, on_done, f, nullptr);
+        sandbox_stop(&f->parts, sandbox, on_done, f, nullptr);
         return wait_for(f);
 }
 
 static struct nd_error *remove_it(struct fixture *f, struct sandbox *sandbox) {
-        sandbox_remove(&f->runtime, sandbox, on_done, f, nullptr);
+        sandbox_remove(&f->parts, sandbox, on_done, f, nullptr);
         return wait_for(f);
 }
 
@@ -151,7 +151,7 @@ static size_t mount_lines(void) {
 
 /* Whether anything of any pod is left. */
 static void nothing_is_left(struct fixture *f, size_t lines) {
-        assert_int_equal(f->runtime.pods.sandboxes.count, 0);
+        assert_int_equal(f->parts.pods.sandboxes.count, 0);
         assert_int_equal(mount_lines(), lines);
         assert_int_equal(scratch_entries(f->root, "leases"), 0);
         assert_int_equal(scratch_entries(f->root, "state/pods"), 0);
@@ -219,12 +219,12 @@ static void those_who_come_while_it_is_removed_find_it_done([[maybe_unused]] voi
         expect_ok(run(&f));
         sandbox = f.sandbox;
         count = 0;
-        sandbox_stop(&f.runtime, sandbox, on_counted, &f, nullptr);
-        sandbox_remove(&f.runtime, sandbox, on_counted, &f, nullptr);
-        sandbox_remove(&f.runtime, sandbox, on_counted, &f, nullptr);
-        sandbox_stop(&f.runtime, sandbox, on_counted, &f, nullptr);
+        sandbox_stop(&f.parts, sandbox, on_counted, &f, nullptr);
+        sandbox_remove(&f.parts, sandbox, on_counted, &f, nullptr);
+        sandbox_remove(&f.parts, sandbox, on_counted, &f, nullptr);
+        sandbox_stop(&f.parts, sandbox, on_counted, &f, nullptr);
         while (count < 4)
-                assert_true(sd_event_run(f.runtime.loop, 10 * ND_SECOND_US) >= 0);
+                assert_true(sd_event_run(f.parts.loop, 10 * ND_SECOND_US) >= 0);
         nothing_is_left(&f, lines);
         tear_down(&f);
 }
@@ -254,7 +254,7 @@ static void a_pod_that_cannot_be_undone_is_shown_until_it_can_be([[maybe_unused]
         lines = mount_lines();
         plugin(&f, "#!/bin/sh\necho \"{\\\"code\\\":100,\\\"msg\\\":\\\"no $CNI_COMMAND today\\\"}\"; exit 1\n");
         expect_error(run(&f), ND_INTERNAL, "no ADD today");
-        slot = nd_map_next(&f.runtime.pods.sandboxes, &at);
+        slot = nd_map_next(&f.parts.pods.sandboxes, &at);
         assert_non_null(slot);
         sandbox = slot->value;
         assert_int_equal(sandbox->state, SANDBOX_NOTREADY);
@@ -294,7 +294,7 @@ static void a_pod_whose_caller_is_gone_is_undone([[maybe_unused]] void **state) 
                 plugin(&f, rounds < 4 ? good : "#!/bin/sh\n[ $CNI_COMMAND = DEL ] || sleep 60\n");
                 order(&f);
                 for (int i = 0; i < rounds && !f.called; i++)
-                        assert_true(sd_event_run(f.runtime.loop, 100 * ND_MS_US) >= 0);
+                        assert_true(sd_event_run(f.parts.loop, 100 * ND_MS_US) >= 0);
                 if (f.called) {
                         f.called = false;
                         expect_ok(f.error);
@@ -302,8 +302,8 @@ static void a_pod_whose_caller_is_gone_is_undone([[maybe_unused]] void **state) 
                         continue;
                 }
                 sandbox_abandon(f.operation);
-                while (f.runtime.pods.sandboxes.count > 0)
-                        assert_true(sd_event_run(f.runtime.loop, 10 * ND_SECOND_US) >= 0);
+                while (f.parts.pods.sandboxes.count > 0)
+                        assert_true(sd_event_run(f.parts.loop, 10 * ND_SECOND_US) >= 0);
                 assert_false(f.called);
                 nothing_is_left(&f, lines);
         }

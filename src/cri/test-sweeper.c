@@ -19,7 +19,7 @@ struct fixture {
         sd_event *loop;
         struct nd_image_store *store;
         struct pods pods;
-        struct sweeper *sweeper;
+        struct sweeper *image_gc;
         unsigned told;
         size_t left; /* in the trash when we were told */
 };
@@ -28,14 +28,14 @@ static void set_up(struct fixture *f) {
         *f = (struct fixture) {.root = scratch_make()};
         assert_true(sd_event_new(&f->loop) >= 0);
         expect_ok(nd_image_store_open(f->root, &f->store));
-        expect_ok(sweeper_new(f->loop, f->store, &f->pods, &f->sweeper));
+        expect_ok(sweeper_new(f->loop, f->store, &f->pods, &f->image_gc));
         offers_hurry(true);
         expect_ok(offer_commit(f->store, &image));
         offers_hurry(false);
 }
 
 static void tear_down(struct fixture *f) {
-        sweeper_free(f->sweeper);
+        sweeper_free(f->image_gc);
         nd_image_store_free(f->store);
         pods_done(&f->pods);
         sd_event_unref(f->loop);
@@ -82,12 +82,12 @@ static void whoever_waits_is_told_when_the_disk_has_its_room_back([[maybe_unused
         set_up(f);
         assert_int_equal(entries(f, "layers", ""), 2);
         remove_image(f);
-        (void) sweeper_wait(f->sweeper, on_swept, f);
-        (void) sweeper_wait(f->sweeper, on_swept, f);
+        (void) sweeper_wait(f->image_gc, on_swept, f);
+        (void) sweeper_wait(f->image_gc, on_swept, f);
         assert_int_equal(f->told, 0); /* never within the call */
         run(f, 2);
         assert_int_equal(f->left, 0);
-        (void) sweeper_wait(f->sweeper, on_swept, f); /* with nothing to do */
+        (void) sweeper_wait(f->image_gc, on_swept, f); /* with nothing to do */
         run(f, 3);
         tear_down(f);
 }
@@ -98,13 +98,13 @@ static void whoever_has_gone_is_not_told([[maybe_unused]] void **state) {
 
         set_up(f);
         remove_image(f);
-        gone = sweeper_wait(f->sweeper, on_swept, f);
-        (void) sweeper_wait(f->sweeper, on_swept, f);
+        gone = sweeper_wait(f->image_gc, on_swept, f);
+        (void) sweeper_wait(f->image_gc, on_swept, f);
         sweeper_wait_cancel(gone);
         run(f, 1);
         assert_true(sd_event_run(f->loop, 50 * ND_MS_US) >= 0);
         assert_int_equal(f->told, 1);
-        (void) sweeper_wait(f->sweeper, on_swept, f); /* and the sweeper may go before those who wait */
+        (void) sweeper_wait(f->image_gc, on_swept, f); /* and the image garbage collector may go before those who wait */
         tear_down(f);
 }
 
@@ -125,7 +125,7 @@ static void what_cannot_be_removed_at_once_is_removed_a_little_later([[maybe_unu
         assert_int_equal(mkdir(busy, 0700), 0);
         assert_int_equal(mount("none", busy, "tmpfs", 0, nullptr), 0);
         nd_image_store_unstage(f->store, name);
-        (void) sweeper_wait(f->sweeper, on_swept, f);
+        (void) sweeper_wait(f->image_gc, on_swept, f);
         assert_true(sd_event_add_time_relative(f->loop, nullptr, CLOCK_MONOTONIC, 300 * ND_MS_US, 0, unmount, busy) >= 0);
         run(f, 1);
         assert_int_equal(entries(f, "staging", name), 0);

@@ -31,7 +31,7 @@ static void without_the_pods_counter_nothing_is_told([[maybe_unused]] void **sta
 }
 
 /* The counter of the container itself, as the monitor has read it. */
-static bool verdict(struct sandbox *pod, int code, int64_t kills) {
+static bool killed(struct sandbox *pod, int code, int64_t kills) {
         struct container container = {.sandbox = pod};
 
         return verdict_out_of_memory(&container, &(struct monitor_end) {.code = code, .oom_kills = kills});
@@ -40,13 +40,13 @@ static bool verdict(struct sandbox *pod, int code, int64_t kills) {
 static void the_containers_own_counter_comes_first([[maybe_unused]] void **state) {
         struct sandbox pod = {.request = {.cgroup_parent = (char *) ""}};
 
-        assert_true(verdict(&pod, 137, 2));
+        assert_true(killed(&pod, 137, 2));
         assert_int_equal(pod.oom_kills, 2);
-        assert_false(verdict(&pod, 137, 0)); /* somebody else killed it */
-        assert_false(verdict(&pod, 0, 1));   /* a child was killed, and it went on */
+        assert_false(killed(&pod, 137, 0)); /* somebody else killed it */
+        assert_false(killed(&pod, 0, 1));   /* a child was killed, and it went on */
         assert_int_equal(pod.oom_kills, 3);
-        assert_true(verdict(&pod, 1, 1)); /* a child was killed, and it gave up */
-        assert_false(verdict(&pod, 137, -1));
+        assert_true(killed(&pod, 1, 1)); /* a child was killed, and it gave up */
+        assert_false(killed(&pod, 137, -1));
 }
 
 int main(void) {

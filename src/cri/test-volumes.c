@@ -156,7 +156,7 @@ static void mounts_come_parents_first_with_their_options([[maybe_unused]] void *
         nd_vector_push(&request.mounts, mount_of("/3", "/b"));
         request.mounts.items[2].propagation = MOUNT_HOST_TO_CONTAINER;
         request.mounts.items[1].read_only = request.mounts.items[1].recursive_read_only = true;
-        request.mounts.items[0].idmapped = true; /* by us, so that the engine hears nothing of it */
+        request.mounts.items[0].idmapped = true; /* by us, so that the OCI runtime hears nothing of it */
         for (size_t i = 0; i < 3; i++) {
                 nd_vector_push(&found, VOLUME_NONE);
                 found.items[i].source = nd_strdup(request.mounts.items[i].host_path);

@@ -12,7 +12,7 @@
 #include "sys/worker.h"
 
 struct visit {
-        struct workshop *workshop;
+        struct workshop *build_mntns;
         char *layer, *pods;
 };
 
@@ -26,7 +26,7 @@ static struct nd_error *look(void *argument, [[maybe_unused]] int *ret_fd) {
         nd_autoclose int tree = -EBADF;
         int home = -EBADF;
 
-        nd_try(workshop_enter(visit->workshop, &home));
+        nd_try(workshop_enter(visit->build_mntns, &home));
         if (is_there("/proc/self") || is_there("/etc"))
                 return nd_error_new(ND_INTERNAL, 0, "the host's files are there");
         if (!is_there(visit->layer))
@@ -64,10 +64,10 @@ static void who_enters_finds_only_what_roots_are_built_from_and_disturbs_nobody(
         config.state = nd_format("%s/state", root);
         visit.layer = nd_format("%s/layers/one", root);
         visit.pods = nd_format("%s/state/pods", root);
-        expect_ok(workshop_open(&config, layers, &visit.workshop));
+        expect_ok(workshop_open(&config, layers, &visit.build_mntns));
         for (int i = 0; i < 2; i++)
                 expect_ok(nd_worker_run("look around", look, &visit, 10 * ND_SECOND_US, nullptr));
-        workshop_free(visit.workshop);
+        workshop_free(visit.build_mntns);
         workshop_free(nullptr);
         free(config.state);
         free(visit.layer);

@@ -4,7 +4,7 @@
  * Theory of operation
  *   A started container's id is queued. When the loop is idle, a worker looks at the first one, with a deadline; there is one worker at a time.
  *   By then the container's program runs and may have changed its root, its mounts and its mount table: it can make each of them large, or slow
- *   to read. So the loop reads nothing of the container itself; it takes the verdict from memory that it shares with the worker.
+ *   to read. So the loop reads nothing of the container itself; it takes the result from memory that it shares with the worker.
  *   The owner of an image's file is read at the host's own mount of the root, which the container cannot change, and never across another mount:
  *   /proc/<pid>/root is whatever the process has made its root, a FUSE filesystem under an overlay for example, whose server can let the reader
  *   wait for ever (not even SIGKILL ends that wait). Whether <pid> is still the container's process is told by its start time, before and after.
@@ -28,20 +28,20 @@
 
 enum {
         PROC_CEILING = 4 << 20,
-        VERDICT_CEILING = 256 << 10,
+        CHECKS_CEILING = 256 << 10,
         CHECKS_MOST = 1000,
         REPORTED_MOST = 16, /* failed checks of one container that are logged */
 };
 
 static constexpr uint64_t check_deadline_us = 5 * ND_SECOND_US;
 
-/* One container at a worker. The worker has a copy of all our memory; the verdict alone is shared. */
+/* One container at a worker. The worker has a copy of all our memory; the result alone is shared. */
 struct look {
         const struct container *container; /* for the worker; the loop finds it again by its id */
         char id[POD_ID + 1];
         uint64_t birth;
         char *root;    /* the host's mount of the container's root */
-        char *verdict; /* shared, of VERDICT_CEILING bytes; nullptr = nothing is under way */
+        char *checks_json; /* shared, of VERDICT_CEILING bytes; nullptr = nothing is under way */
 };
 
 struct verify {
@@ -51,7 +51,7 @@ struct verify {
         struct record_book *records;
         sd_event_source *idle;
         struct nd_strings waiting; /* ids of containers */
-        struct look look;
+        struct look check_job;
         struct nd_worker *worker; /* nullptr = none runs */
 };
 
@@ -248,30 +248,30 @@ static void verify_container(const struct container *container, const char *root
                 add(ret, nd_strdup("mounts"), VERIFY_UNKNOWN, nd_strdup("its mount table is gone or longer than 4 MiB"));
 }
 
-/* In the worker. A verdict that does not fit is left out as a whole. */
+/* In the worker. A result that does not fit is left out as a whole. */
 static struct nd_error *look_work(void *argument, [[maybe_unused]] int *ret_fd) {
-        const struct look *look = argument;
-        const struct container *container = look->container;
+        const struct look *check_job = argument;
+        const struct container *container = check_job->container;
         nd_cleanup(verify_checks_done) verify_checks checks = {};
-        nd_autofree char *verdict = nullptr;
+        nd_autofree char *checks_json = nullptr;
 
-        if (birth_of(container->pid) == look->birth)
-                verify_container(container, look->root, &checks);
-        if (birth_of(container->pid) != look->birth) {
+        if (birth_of(container->pid) == check_job->birth)
+                verify_container(container, check_job->root, &checks);
+        if (birth_of(container->pid) != check_job->birth) {
                 verify_checks_done(&checks);
                 add(&checks, nd_strdup("process"), VERIFY_UNKNOWN, nd_strdup("it had ended before it could be looked at"));
         }
-        verdict = verify_format(&checks);
-        if (strlen(verdict) < VERDICT_CEILING)
-                memcpy(look->verdict, verdict, strlen(verdict) + 1);
+        checks_json = verify_format(&checks);
+        if (strlen(checks_json) < CHECKS_CEILING)
+                memcpy(check_job->checks_json, checks_json, strlen(checks_json) + 1);
         return nullptr;
 }
 
-static void look_done(struct look *look) {
-        if (look->verdict)
-                (void) munmap(look->verdict, VERDICT_CEILING);
-        free(look->root);
-        *look = (struct look) {};
+static void look_done(struct look *check_job) {
+        if (check_job->checks_json)
+                (void) munmap(check_job->checks_json, CHECKS_CEILING);
+        free(check_job->root);
+        *check_job = (struct look) {};
 }
 
 static void report(const struct container *container, const verify_checks *checks) {
@@ -295,21 +295,21 @@ static void report(const struct container *container, const verify_checks *check
 
 /* What the worker found; of one that did not come to an end, why. */
 static void take_verdict(const struct verify *verify, const struct nd_error *error) {
-        const struct look *look = &verify->look;
-        struct container *container = nd_map_get(&verify->pods->containers, look->id);
+        const struct look *check_job = &verify->check_job;
+        struct container *container = nd_map_get(&verify->pods->containers, check_job->id);
         nd_cleanup(verify_checks_done) verify_checks checks = {};
 
-        if (!container || container->state == CONTAINER_REMOVED || container->pid_birth != look->birth)
+        if (!container || container->state == CONTAINER_REMOVED || container->pid_birth != check_job->birth)
                 return;
         if (error)
                 add(&checks, nd_strdup("process"), VERIFY_UNKNOWN, nd_strdup(nd_error_text(error)));
         else
-                verify_parse(look->verdict, &checks);
+                verify_parse(check_job->checks_json, &checks);
         report(container, &checks);
-        free(container->verdict);
-        container->verdict = verify_format(&checks);
+        free(container->checks_json);
+        container->checks_json = verify_format(&checks);
         /* It tells people something; whatever happens next to the container is saved with it. */
-        nd_ignore(record_save_container(verify->records, container, RECORD_HERE));
+        nd_ignore(record_save_container(verify->records, container, RECORD_NOSYNC));
 }
 
 /* ---- the queue ---- */
@@ -326,23 +326,23 @@ static void on_looked(struct nd_error *error, [[maybe_unused]] int fd, void *use
 
         verify->worker = nullptr;
         take_verdict(verify, failure);
-        look_done(&verify->look);
+        look_done(&verify->check_job);
         go_on(verify);
 }
 
 static struct nd_error *start_look(struct verify *verify, const struct container *container) {
-        struct look *look = &verify->look;
+        struct look *check_job = &verify->check_job;
         nd_autofree char *directory = path_of_container(verify->config, container);
 
-        *look = (struct look) {
+        *check_job = (struct look) {
                 .container = container, .birth = container->pid_birth, .root = nd_format("%s/rootfs", directory)};
-        memcpy(look->id, container->id, sizeof look->id);
-        look->verdict = mmap(nullptr, VERDICT_CEILING, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (look->verdict == MAP_FAILED) {
-                look->verdict = nullptr;
+        memcpy(check_job->id, container->id, sizeof check_job->id);
+        check_job->checks_json = mmap(nullptr, CHECKS_CEILING, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (check_job->checks_json == MAP_FAILED) {
+                check_job->checks_json = nullptr;
                 return nd_error_new(ND_EXHAUSTED, errno, "memory to share with a worker");
         }
-        return nd_worker_start(verify->loop, "look at a started container", look_work, look, check_deadline_us, on_looked,
+        return nd_worker_start(verify->loop, "look at a started container", look_work, check_job, check_deadline_us, on_looked,
                                verify, &verify->worker);
 }
 
@@ -356,7 +356,7 @@ static void look_at(struct verify *verify, const char *id) {
         if (!error)
                 return;
         take_verdict(verify, error);
-        look_done(&verify->look);
+        look_done(&verify->check_job);
 }
 
 static int on_idle([[maybe_unused]] sd_event_source *source, void *userdata) {
@@ -399,7 +399,7 @@ void verify_free(struct verify *verify) {
                 return;
         nd_worker_cancel(verify->worker);
         sd_event_source_disable_unref(verify->idle);
-        look_done(&verify->look);
+        look_done(&verify->check_job);
         nd_strings_done(&verify->waiting);
         free(verify);
 }
@@ -409,7 +409,7 @@ void verify_free(struct verify *verify) {
 static const char *const results[] = {[VERIFY_PASSED] = "passed", [VERIFY_FAILED] = "failed", [VERIFY_UNKNOWN] = "unknown"};
 
 char *verify_format(const verify_checks *checks) {
-        nd_autotext text = ND_TEXT(VERDICT_CEILING);
+        nd_autotext text = ND_TEXT(CHECKS_CEILING);
         struct nd_json_out out = {.text = &text};
 
         nd_json_open(&out, nullptr, '[');
@@ -429,18 +429,18 @@ static struct nd_error *parse_check(yyjson_val *object, verify_checks *ret) {
 
         if (!yyjson_is_obj(object))
                 return nd_error_new(ND_INVALID, 0, "a check is no object");
-        nd_try(nd_json_member_text(object, "check", VERDICT_CEILING, &name));
-        nd_try(nd_json_member_text(object, "result", VERDICT_CEILING, &result));
-        nd_try(nd_json_member_text(object, "found", VERDICT_CEILING, &found));
+        nd_try(nd_json_member_text(object, "check", CHECKS_CEILING, &name));
+        nd_try(nd_json_member_text(object, "result", CHECKS_CEILING, &result));
+        nd_try(nd_json_member_text(object, "found", CHECKS_CEILING, &found));
         for (enum verify_result i = 0; result && i < nd_count_of(results); i++)
                 if (nd_streq(result, results[i]))
                         add(ret, nd_strdup(name ?: ""), i, nd_strdup(found ?: ""));
         return nullptr;
 }
 
-void verify_parse(const char *verdict, verify_checks *ret) {
+void verify_parse(const char *checks_json, verify_checks *ret) {
         nd_autojson doc = nullptr;
-        nd_autoerror struct nd_error *error = nd_json_parse(verdict, strlen(verdict), VERDICT_CEILING, &doc);
+        nd_autoerror struct nd_error *error = nd_json_parse(checks_json, strlen(checks_json), CHECKS_CEILING, &doc);
         yyjson_arr_iter checks;
         yyjson_val *check;
 

@@ -2,7 +2,7 @@
 /* verify.h - whether a started container is what was promised
  *
  * After start a worker looks at the running process from outside: its ID maps, its cgroup, who owns an image's file, which of its volumes are
- * idmapped or read-only. The verdict is kept with the container and shown by verbose status and `nodens inspect`; what does not hold is logged. */
+ * idmapped or read-only. The result is kept with the container and shown by verbose status and `nodens inspect`; what does not hold is logged. */
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -35,9 +35,9 @@ struct verify_check {
 typedef nd_vector(struct verify_check) verify_checks;
 void verify_checks_done(verify_checks *checks);
 
-/* The verdict as it is kept, and back; a verdict that cannot be read is no checks. */
+/* The result as it is kept, and back; a result that cannot be read is no checks. */
 [[nodiscard]] char *verify_format(const verify_checks *checks);
-void verify_parse(const char *verdict, verify_checks *ret);
+void verify_parse(const char *checks_json, verify_checks *ret);
 
 /* For tests. The checks of a mapping and of a mount table, given as their texts. */
 void verify_map(const char *name, const char *map_text, const struct nd_id_map *wanted, verify_checks *ret);

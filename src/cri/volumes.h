@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* volumes.h - the mounts that the kubelet asks for
  *
- * What is on the host is looked at before the engine is: so that a person learns which volume, which path and which filesystem is to blame, and what
+ * What is on the host is looked at before the OCI runtime is: so that a person learns which volume, which path and which filesystem is to blame, and what
  * to do. A path may lie on a server that is gone: looking is for workers. A path is followed once. What is found then is held by a descriptor, checked, cloned and
  * mapped by that, and attached by attachment.c: a link that is put in the path's place afterwards leads nowhere.
  *      exists        or it is an error; links are followed, as the CRI says, except those of /proc that lead to descriptors and roots of processes
  *      idmapped      by a clone of our own. With its submounts where all of them allow it; otherwise the submounts stay as they are. So do they
  *                    where our own directories are among them: the roots of containers are overlays, which come and go and cannot be mapped
- *      Bidirectional must be on a shared mount, and not in a user namespace, from where nothing comes back to the host. Only these go to the engine by path
+ *      Bidirectional must be on a shared mount, and not in a user namespace, from where nothing comes back to the host. Only these go to the OCI runtime by path
  *      recursive read-only  needs read-only and private propagation */
 #pragma once
 
@@ -20,7 +20,7 @@ struct cri_config;
 /* What was found out about one of the request's mounts. */
 struct volume {
         char *path;     /* on the host, behind all links: to tell people. nullptr where an image is mounted */
-        char *source;   /* what the engine is to bind; nullptr = nothing, yet or for good */
+        char *source;   /* what the OCI runtime is to bind; nullptr = nothing, yet or for good */
         int file;       /* what was found, O_PATH */
         int tree;       /* a clone of it, mapped, not attached yet */
         bool submounts; /* these are mapped too */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workshop.c - see workshop.h
+/* build mount namespace.c - see build mount namespace.h
  *
  * Theory of operation
  *   Made once per daemon by a worker: it clones the two directories, moves into an empty mount namespace and attaches them there; the daemon keeps a descriptor
@@ -72,21 +72,21 @@ struct nd_error *workshop_open(const struct cri_config *config, const char *laye
         return nullptr;
 }
 
-void workshop_free(struct workshop *workshop) {
-        if (!workshop)
+void workshop_free(struct workshop *build_mntns) {
+        if (!build_mntns)
                 return;
-        nd_close_fd(&workshop->mount_namespace);
-        free(workshop);
+        nd_close_fd(&build_mntns->mount_namespace);
+        free(build_mntns);
 }
 
-struct nd_error *workshop_enter(const struct workshop *workshop, int *ret_home) {
+struct nd_error *workshop_enter(const struct workshop *build_mntns, int *ret_home) {
         nd_autoclose int home = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
 
         if (home < 0)
                 return nd_error_new(ND_INTERNAL, errno, "open our mount namespace");
-        if (!workshop) {
+        if (!build_mntns) {
                 nd_try(nd_mount_namespace_private());
-        } else if (nd_sys->setns(workshop->mount_namespace, CLONE_NEWNS) < 0 || nd_sys->unshare(CLONE_NEWNS) < 0) {
+        } else if (nd_sys->setns(build_mntns->mount_namespace, CLONE_NEWNS) < 0 || nd_sys->unshare(CLONE_NEWNS) < 0) {
                 return nd_error_new(nd_code_of_errno(errno), errno, "enter the mount namespace for root filesystems");
         }
         *ret_home = nd_take_fd(home);

@@ -39,9 +39,9 @@ static void put_image(struct cri_node *node) {
         nd_autofree char *tree = nullptr, *program = nullptr, *file = nullptr;
 
         offers_hurry(true);
-        expect_ok(offer_commit(node->daemon.images, &image));
+        expect_ok(offer_commit(node->parts.images, &image));
         offers_hurry(false);
-        expect_ok(nd_image_store_find(node->daemon.images, "example.org/test:1", &found));
+        expect_ok(nd_image_store_find(node->parts.images, "example.org/test:1", &found));
         nd_image_chains(found, &chain);
         tree = nd_format("%s/images/layers/%s/fs", node->root, nd_digest_hex(&chain, hex));
         program = nd_format("%s/bin/program", tree);
@@ -54,7 +54,7 @@ static void put_image(struct cri_node *node) {
 }
 
 void cri_node_make(struct cri_node *node) {
-        struct cri_config *config = &node->daemon.config;
+        struct cri_config *config = &node->parts.config;
         nd_autofree char *images = nullptr, *layers = nullptr;
 
         *node = (struct cri_node) {.root = scratch_make()};
@@ -70,48 +70,48 @@ void cri_node_make(struct cri_node *node) {
         replace(&config->cni_config, nd_format("%s/net.d", node->root));
         replace(&config->monitor, nd_strdup(getenv("NODENS_MON")));
         config->systemd_cgroups = false;
-        assert_true(sd_event_new(&node->daemon.loop) >= 0);
-        expect_ok(pins_open(config, &node->daemon.pins));
-        expect_ok(record_book_open(config, &node->daemon.records));
-        node->daemon.network = network_new(node->daemon.loop, config);
+        assert_true(sd_event_new(&node->parts.loop) >= 0);
+        expect_ok(pins_open(config, &node->parts.pins));
+        expect_ok(record_book_open(config, &node->parts.records));
+        node->parts.network = network_new(node->parts.loop, config);
         images = nd_format("%s/images", node->root);
-        expect_ok(nd_image_store_open(images, &node->daemon.images));
+        expect_ok(nd_image_store_open(images, &node->parts.images));
         layers = nd_format("%s/layers", images);
-        expect_ok(workshop_open(config, layers, &node->daemon.workshop));
+        expect_ok(workshop_open(config, layers, &node->parts.build_mntns));
         put_image(node);
 }
 
 void cri_node_done(struct cri_node *node) {
         nd_autofree char *mnt = nd_format("%s/run/pins/mnt", node->root), *pins = nd_format("%s/run/pins", node->root);
 
-        pods_done(&node->daemon.pods);
-        network_free(node->daemon.network);
-        record_book_free(node->daemon.records);
-        pins_free(node->daemon.pins);
-        workshop_free(node->daemon.workshop);
-        nd_image_store_free(node->daemon.images);
-        sd_event_unref(node->daemon.loop);
-        cri_config_done(&node->daemon.config);
+        pods_done(&node->parts.pods);
+        network_free(node->parts.network);
+        record_book_free(node->parts.records);
+        pins_free(node->parts.pins);
+        workshop_free(node->parts.build_mntns);
+        nd_image_store_free(node->parts.images);
+        sd_event_unref(node->parts.loop);
+        cri_config_done(&node->parts.config);
         assert_int_equal(umount2(mnt, MNT_DETACH), 0);
         assert_int_equal(umount2(pins, MNT_DETACH), 0);
         scratch_remove(&node->root);
 }
 
-void cri_node_needs_engine(void) {
+void cri_node_needs_oci_runtime(void) {
         if (geteuid() != 0 || !getenv("CONTAINER_PROGRAM") || !getenv("NODENS_MON"))
                 skip_because("containers need privilege, and meson tells where the programs are");
         if (system("command -v crun >/dev/null") != 0)
                 skip_because("there is no crun");
 }
 
-void cri_node_use_engine(struct cri_node *node, const char *verb, const char *words) {
+void cri_node_use_oci_runtime(struct cri_node *node, const char *verb, const char *words) {
         nd_autofree char *text =
                 nd_format("#!/bin/sh\ncase \"$*\" in *\" %s \"*) %s ;; esac\nexec crun \"$@\"\n", verb, words);
         nd_autofree char *path = nd_format("%s/engine", node->root);
 
         scratch_text(node->root, "engine", text);
         assert_int_equal(chmod(path, 0755), 0);
-        replace(&node->daemon.config.crun, nd_take_ptr(path));
+        replace(&node->parts.config.crun, nd_take_ptr(path));
 }
 
 /* ---- operations, waited for ---- */
@@ -121,7 +121,7 @@ struct nd_error *cri_node_wait(struct cri_node *node) {
 
         while (!node->called) {
                 assert_true(nd_clock_us() < end);
-                assert_true(sd_event_run(node->daemon.loop, ND_SECOND_US) >= 0);
+                assert_true(sd_event_run(node->parts.loop, ND_SECOND_US) >= 0);
         }
         node->called = false;
         return nd_take_ptr(node->error);
@@ -158,7 +158,7 @@ struct nd_error *cri_node_try_pod(struct cri_node *node, bool mapped, enum names
                 .uids = {.outside = mapped ? CRI_NODE_HOST : 0, .count = mapped ? CRI_NODE_COUNT : 0},
                 .gids = {.outside = mapped ? CRI_NODE_HOST : 0, .count = mapped ? CRI_NODE_COUNT : 0}};
 
-        sandbox_run(&node->daemon, &request, "bytes", 5, on_sandbox, node, nullptr);
+        sandbox_run(&node->parts, &request, "bytes", 5, on_sandbox, node, nullptr);
         return cri_node_wait(node);
 }
 
@@ -169,9 +169,9 @@ void cri_node_run_pod(struct cri_node *node, bool mapped, enum namespace_mode pi
 void cri_node_remove_pod(struct cri_node *node) {
         nd_autofree char *cgroup = nd_format("/sys/fs/cgroup/%s", strrchr(node->root, '/') + 1);
 
-        sandbox_stop(&node->daemon, node->sandbox, on_sandbox, node, nullptr);
+        sandbox_stop(&node->parts, node->sandbox, on_sandbox, node, nullptr);
         expect_ok(cri_node_wait(node));
-        sandbox_remove(&node->daemon, node->sandbox, on_sandbox, node, nullptr);
+        sandbox_remove(&node->parts, node->sandbox, on_sandbox, node, nullptr);
         expect_ok(cri_node_wait(node));
         if (rmdir(cgroup) < 0 && errno != ENOENT)
                 fail_msg("%s: %s", cgroup, strerror(errno));
@@ -204,22 +204,22 @@ struct container_request cri_node_request(const struct cri_node *node, const cha
 }
 
 struct nd_error *cri_node_create(struct cri_node *node, struct container_request *request) {
-        container_create(&node->daemon, node->sandbox, request, "bytes", 5, cri_node_on_container, node, nullptr);
+        container_create(&node->parts, node->sandbox, request, "bytes", 5, cri_node_on_container, node, nullptr);
         return cri_node_wait(node);
 }
 
 struct nd_error *cri_node_start(struct cri_node *node, struct container *container) {
-        container_start(&node->daemon, container, cri_node_on_container, node, nullptr);
+        container_start(&node->parts, container, cri_node_on_container, node, nullptr);
         return cri_node_wait(node);
 }
 
 struct nd_error *cri_node_stop(struct cri_node *node, struct container *container, int64_t timeout_s) {
-        container_stop(&node->daemon, container, timeout_s, cri_node_on_container, node, nullptr);
+        container_stop(&node->parts, container, timeout_s, cri_node_on_container, node, nullptr);
         return cri_node_wait(node);
 }
 
 struct nd_error *cri_node_remove(struct cri_node *node, struct container *container) {
-        container_remove(&node->daemon, container, cri_node_on_container, node, nullptr);
+        container_remove(&node->parts, container, cri_node_on_container, node, nullptr);
         return cri_node_wait(node);
 }
 
@@ -228,11 +228,11 @@ void cri_node_wait_for_exit(struct cri_node *node, const struct container *conta
 
         while (container->state != CONTAINER_EXITED) {
                 assert_true(nd_clock_us() < end);
-                assert_true(sd_event_run(node->daemon.loop, 100 * ND_MS_US) >= 0);
+                assert_true(sd_event_run(node->parts.loop, 100 * ND_MS_US) >= 0);
         }
 }
 
-/* In the cgroup of the monitor lives the engine, too, while it creates the container. */
+/* In the cgroup of the monitor lives the OCI runtime, too, while it creates the container. */
 pid_t cri_node_monitor(const struct container *container) {
         nd_autofree char *path = nd_format("/sys/fs/cgroup%s/cgroup.procs", container->monitor_cgroup), *text = nullptr;
 
@@ -264,6 +264,6 @@ void cri_node_wait_for_answers(struct cri_node *node, const struct cri_node_answ
         for (size_t i = 0; i < count; i++)
                 while (!answers[i].called) {
                         assert_true(nd_clock_us() < end);
-                        assert_true(sd_event_run(node->daemon.loop, ND_SECOND_US) >= 0);
+                        assert_true(sd_event_run(node->parts.loop, ND_SECOND_US) >= 0);
                 }
 }

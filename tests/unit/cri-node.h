@@ -11,7 +11,7 @@ enum { CRI_NODE_HOST = 1 << 20, CRI_NODE_COUNT = 65536 }; /* the mapping of pods
 
 struct cri_node {
         char *root;
-        struct runtime daemon;
+        struct runtime parts;
         bool called; /* by the operation that was waited for last */
         struct nd_error *error;
         struct sandbox *sandbox;
@@ -19,13 +19,13 @@ struct cri_node {
 };
 
 /* To be called before anything is made: skipping jumps past the cleanup. */
-void cri_node_needs_engine(void);
+void cri_node_needs_oci_runtime(void);
 
 void cri_node_make(struct cri_node *ret);
 void cri_node_done(struct cri_node *node);
 
-/* An engine that does its work, but for one verb, which is done as the given words of a shell do it. */
-void cri_node_use_engine(struct cri_node *node, const char *verb, const char *words);
+/* An OCI runtime that does its work, but for one verb, which is done as the given words of a shell do it. */
+void cri_node_use_oci_runtime(struct cri_node *node, const char *verb, const char *words);
 
 /* ---- operations, waited for ---- */
 

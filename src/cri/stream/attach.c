@@ -25,7 +25,7 @@ enum {
 static constexpr uint64_t answer_timeout_us = 10 * ND_SECOND_US;
 
 struct work {
-        struct remote *remote;
+        struct remote *stdio;
         int fd;
         sd_event_source *source;
         sd_event_source *patience; /* until the monitor has answered */
@@ -58,7 +58,7 @@ static void resize(void *userdata, const struct winsize *window) {
 static void end(struct work *work, struct nd_error *error) {
         work->source = sd_event_source_disable_unref(work->source);
         work->patience = sd_event_source_disable_unref(work->patience);
-        remote_end(work->remote, error, 0);
+        remote_end(work->stdio, error, 0);
 }
 
 static void take_message(struct work *work, const struct nd_monitor_message *message) {
@@ -73,7 +73,7 @@ static void take_message(struct work *work, const struct nd_monitor_message *mes
                                        *words ? words : "the container has ended"));
         } else if (message->letter == ND_MONITOR_ATTACHED) {
                 work->patience = sd_event_source_disable_unref(work->patience);
-                resize(work, remote_window(work->remote));
+                resize(work, remote_window(work->stdio));
         }
 }
 
@@ -120,19 +120,19 @@ static void enlarge(int fd) {
                 (void) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
 }
 
-static struct nd_error *add_stream(struct remote *remote, enum remote_role role, unsigned bit, struct ends *ends) {
+static struct nd_error *add_stream(struct remote *stdio, enum remote_role role, unsigned bit, struct ends *ends) {
         int pair[2];
 
-        if (!remote_wants(remote, role))
+        if (!remote_wants(stdio, role))
                 return nullptr;
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "make a socket pair");
         ends->fds[ends->count++] = pair[1];
         ends->streams |= bit;
-        if (role == REMOTE_INPUT)
-                return remote_give_input(remote, pair[0]);
+        if (role == STDIO_INPUT)
+                return remote_give_input(stdio, pair[0]);
         enlarge(pair[1]);
-        return remote_give_output(remote, role, pair[0]);
+        return remote_give_output(stdio, role, pair[0]);
 }
 
 static struct nd_error *ask(const struct work *work, const struct ends *ends) {
@@ -146,13 +146,13 @@ static struct nd_error *ask(const struct work *work, const struct ends *ends) {
         return nullptr;
 }
 
-static struct nd_error *launch(struct remote *remote, struct container *container, void **ret) {
-        const struct stream_parts *parts = remote_parts(remote);
+static struct nd_error *launch(struct remote *stdio, struct container *container, void **ret) {
+        const struct stream_parts *parts = remote_parts(stdio);
         nd_autofree char *directory = path_of_container_run(parts->config, container->id);
         nd_cleanup(ends_done) struct ends ends = {};
         struct work *work = nd_new(struct work);
 
-        work->remote = remote;
+        work->stdio = stdio;
         work->fd = -EBADF;
         *ret = work;
         nd_try(monitor_dial(directory, &work->fd));
@@ -162,9 +162,9 @@ static struct nd_error *launch(struct remote *remote, struct container *containe
             sd_event_add_time_relative(parts->loop, &work->patience, CLOCK_MONOTONIC, answer_timeout_us, ND_SECOND_US,
                                        on_impatience, work) < 0)
                 return nd_error_new(ND_INTERNAL, 0, "listen to a monitor");
-        nd_try(add_stream(remote, REMOTE_INPUT, ND_MONITOR_STDIN, &ends));
-        nd_try(add_stream(remote, REMOTE_OUTPUT, ND_MONITOR_STDOUT, &ends));
-        nd_try(add_stream(remote, REMOTE_ERRORS, ND_MONITOR_STDERR, &ends));
+        nd_try(add_stream(stdio, STDIO_INPUT, ND_MONITOR_STDIN, &ends));
+        nd_try(add_stream(stdio, STDIO_OUTPUT, ND_MONITOR_STDOUT, &ends));
+        nd_try(add_stream(stdio, STDIO_ERRORS, ND_MONITOR_STDERR, &ends));
         return ask(work, &ends);
 }
 

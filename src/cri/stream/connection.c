@@ -3,7 +3,7 @@
  *
  * Theory of operation
  *   @HEAD reads the request's head, with a deadline, and answers it; a token that is worth something makes a session, and the bytes that follow are
- *   the carrier's: SPDY's or WebSocket's (@OPEN). Nobody is waited for: a session that is busy stops the reading, a client that does not read stops the session (connection_room()), and
+ *   the transport's: SPDY's or WebSocket's (@OPEN). Nobody is waited for: a session that is busy stops the reading, a client that does not read stops the session (connection_room()), and
  *   each costs its own bounded buffers only. When the session has ended (@ENDING) the queue is sent; then our side is shut and what the client still
  *   says is thrown away (@SHUT): closing at once, with something unread, would make the kernel take back what we have sent.
  * Owns       the socket, the timer, the session. The owner frees it, when ended() says so: always from the loop, never from within a session's call. */
@@ -47,7 +47,7 @@ struct connection {
         uint64_t active_us;
         struct nd_text answer; /* to the head */
         size_t answered;
-        struct carrier *carrier; /* nullptr before the upgrade */
+        struct carrier *transport; /* nullptr before the upgrade */
         const struct session_type *type;
         void *session;
         char *subject;        /* the container's id, or the sandbox's; nullptr before the upgrade */
@@ -62,7 +62,7 @@ void connection_free(struct connection *connection) {
                 connection->type->gone(nd_take_ptr(connection->session));
         sd_event_source_disable_unref(connection->source);
         sd_event_source_disable_unref(connection->timer);
-        carrier_free(connection->carrier);
+        carrier_free(connection->transport);
         nd_text_done(&connection->answer);
         free(connection->subject);
         nd_close_fd(&connection->fd);
@@ -84,27 +84,27 @@ const struct stream_parts *connection_parts(const struct connection *connection)
 /* ---- streams ---- */
 
 void connection_accept(struct connection *connection, uint32_t stream) {
-        carrier_accept(connection->carrier, stream);
+        carrier_accept(connection->transport, stream);
 }
 
 void connection_refuse(struct connection *connection, uint32_t stream) {
-        carrier_refuse(connection->carrier, stream);
+        carrier_refuse(connection->transport, stream);
 }
 
 void connection_attach(struct connection *connection, uint32_t stream, void *attachment) {
-        carrier_attach(connection->carrier, stream, attachment);
+        carrier_attach(connection->transport, stream, attachment);
 }
 
 size_t connection_room(const struct connection *connection) {
-        return carrier_room(connection->carrier);
+        return carrier_room(connection->transport);
 }
 
 void connection_write(struct connection *connection, uint32_t stream, const char *bytes, size_t length) {
-        carrier_write(connection->carrier, stream, bytes, length);
+        carrier_write(connection->transport, stream, bytes, length);
 }
 
 void connection_end_stream(struct connection *connection, uint32_t stream) {
-        carrier_end_stream(connection->carrier, stream);
+        carrier_end_stream(connection->transport, stream);
 }
 
 static void end(struct connection *connection) {
@@ -142,10 +142,10 @@ static bool send_all(struct connection *connection) {
                         return false;
                 connection->answered += n;
         }
-        while (connection->carrier && (n = carrier_queued(connection->carrier, &bytes)) > 0) {
+        while (connection->transport && (n = carrier_queued(connection->transport, &bytes)) > 0) {
                 if (!send_some(connection, bytes, n, &n))
                         break;
-                room = carrier_sent(connection->carrier, n) || room;
+                room = carrier_sent(connection->transport, n) || room;
         }
         return room;
 }
@@ -154,7 +154,7 @@ static bool has_output(const struct connection *connection) {
         const char *bytes;
 
         return connection->answered < connection->answer.length ||
-               (connection->carrier && carrier_queued(connection->carrier, &bytes) > 0);
+               (connection->transport && carrier_queued(connection->transport, &bytes) > 0);
 }
 
 static void update_events(struct connection *connection) {
@@ -191,7 +191,7 @@ void connection_finish(struct connection *connection) {
         connection->session = nullptr;
         connection->phase = ENDING;
         connection->paused = false;
-        carrier_goodbye(connection->carrier);
+        carrier_goodbye(connection->transport);
         connection_flush(connection);
 }
 
@@ -256,7 +256,7 @@ static void upgrade_to_spdy(struct connection *connection, const struct nd_http_
                 refuse_protocol(connection, type->protocols, any);
                 return;
         }
-        error = carrier_new_spdy(type, &connection->carrier);
+        error = carrier_new_spdy(type, &connection->transport);
         if (error) {
                 stream_request_free(request);
                 answer(connection, nd_http_status(error), nullptr, nd_error_text(error));
@@ -290,7 +290,7 @@ static void upgrade_to_websocket(struct connection *connection, const struct nd_
         }
         if (protocol)
                 fields[3] = (struct nd_http_field) {"Sec-WebSocket-Protocol", protocol};
-        connection->carrier = carrier_new_websocket(request, protocol ?: "");
+        connection->transport = carrier_new_websocket(request, protocol ?: "");
         answer(connection, 101, fields, nullptr);
         open_session(connection, type, request, protocol ?: "");
 }
@@ -355,13 +355,13 @@ static bool take_frames(struct connection *connection) {
                 size_t used = 0;
                 bool any;
 
-                error = carrier_receive(connection->carrier, connection->input + connection->first,
+                error = carrier_receive(connection->transport, connection->input + connection->first,
                                         connection->length - connection->first, &used, &any, &event);
                 if (error)
                         return false;
                 connection->first += used;
                 if (!any) {
-                        if (carrier_is_over(connection->carrier))
+                        if (carrier_is_over(connection->transport))
                                 part(connection);
                         return true;
                 }
@@ -430,7 +430,7 @@ static int on_time([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
         struct connection *connection = userdata;
         uint64_t quiet_us = nd_clock_us() - connection->active_us;
 
-        if (connection->carrier && connection->phase == OPEN && quiet_us < idle_timeout_us)
+        if (connection->transport && connection->phase == OPEN && quiet_us < idle_timeout_us)
                 set_timer(connection, idle_timeout_us - quiet_us);
         else
                 end(connection);

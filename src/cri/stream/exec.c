@@ -15,7 +15,7 @@
 #include "sys/calls.h"
 
 struct work {
-        struct remote *remote;
+        struct remote *stdio;
         struct exec *exec; /* nullptr when it has ended */
         struct console *console;
         int terminal; /* for its size */
@@ -43,18 +43,18 @@ static void on_end(struct nd_error *error, struct exec_result *result, void *use
         work->exec = nullptr;
         if (work->console)
                 console_look(work->console); /* a short command's terminal may still wait there */
-        remote_end(work->remote, error, result ? result->code : 0);
+        remote_end(work->stdio, error, result ? result->code : 0);
 }
 
 static void on_terminal(int fd, void *userdata) {
         struct work *work = userdata;
-        int writing = remote_wants(work->remote, REMOTE_INPUT) ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -EBADF;
+        int writing = remote_wants(work->stdio, STDIO_INPUT) ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -EBADF;
 
         work->terminal = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-        resize(work, remote_window(work->remote));
-        nd_ignore(remote_give_output(work->remote, REMOTE_OUTPUT, fd));
+        resize(work, remote_window(work->stdio));
+        nd_ignore(remote_give_output(work->stdio, STDIO_OUTPUT, fd));
         if (writing >= 0)
-                nd_ignore(remote_give_input(work->remote, writing));
+                nd_ignore(remote_give_input(work->stdio, writing));
 }
 
 /* The user of the container's processes, as the host sees it, may open /dev/stdout again. */
@@ -74,26 +74,26 @@ static struct nd_error *make_pipe(const struct container *container, int ours, i
 }
 
 static struct nd_error *open_pipes(const struct work *work, const struct container *container, int theirs[static 3]) {
-        struct remote *remote = work->remote;
+        struct remote *stdio = work->stdio;
         int ours = -EBADF;
 
-        if (remote_wants(remote, REMOTE_INPUT)) {
+        if (remote_wants(stdio, STDIO_INPUT)) {
                 nd_try(make_pipe(container, 1, &ours, &theirs[0]));
-                nd_try(remote_give_input(remote, ours));
+                nd_try(remote_give_input(stdio, ours));
         }
-        if (remote_wants(remote, REMOTE_OUTPUT)) {
+        if (remote_wants(stdio, STDIO_OUTPUT)) {
                 nd_try(make_pipe(container, 0, &ours, &theirs[1]));
-                nd_try(remote_give_output(remote, REMOTE_OUTPUT, ours));
+                nd_try(remote_give_output(stdio, STDIO_OUTPUT, ours));
         }
-        if (remote_wants(remote, REMOTE_ERRORS)) {
+        if (remote_wants(stdio, STDIO_ERRORS)) {
                 nd_try(make_pipe(container, 0, &ours, &theirs[2]));
-                nd_try(remote_give_output(remote, REMOTE_ERRORS, ours));
+                nd_try(remote_give_output(stdio, STDIO_ERRORS, ours));
         }
         return nullptr;
 }
 
 static struct nd_error *open_console(struct work *work, const struct container *container) {
-        const struct stream_parts *parts = remote_parts(work->remote);
+        const struct stream_parts *parts = remote_parts(work->stdio);
         nd_autofree char *directory = path_of_container_run(parts->config, container->id);
 
         return console_listen(parts->loop, directory, on_terminal, work, &work->console);
@@ -105,15 +105,15 @@ static void ends_done(int (*ends)[3]) {
                 nd_close_fd(&(*ends)[i]);
 }
 
-static struct nd_error *launch(struct remote *remote, struct container *container, void **ret) {
-        const struct stream_parts *parts = remote_parts(remote);
-        const struct stream_request *request = remote_request(remote);
+static struct nd_error *launch(struct remote *stdio, struct container *container, void **ret) {
+        const struct stream_parts *parts = remote_parts(stdio);
+        const struct stream_request *request = remote_request(stdio);
         nd_autoclose int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
         struct exec_streams streams = {.terminal = request->terminal};
         nd_cleanup(ends_done) int theirs[3] = {-EBADF, -EBADF, -EBADF};
         struct work *work = nd_new(struct work);
 
-        work->remote = remote;
+        work->stdio = stdio;
         work->terminal = -EBADF;
         *ret = work;
         nd_try(streams.terminal ? open_console(work, container) : open_pipes(work, container, theirs));

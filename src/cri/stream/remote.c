@@ -6,7 +6,7 @@
  *   command, sockets of a container's monitor, a terminal. Output is read only as far as the connection has room, input is taken only as far as the
  *   other side does: each waits for the other one through the kernel's buffers, and the daemon for nobody.
  *   The kind says when it is over (remote_end()). What is in its descriptors then is still sent, up to DRAIN; what a process that was left behind writes
- *   later is not. Last goes the verdict, over the error stream, and the ends of all streams. A client that is gone is the end, too (cancel()).
+ *   later is not. Last goes the result, over the error stream, and the ends of all streams. A client that is gone is the end, too (cancel()).
  * Owns       our ends of the streams. Knows the container by its id only. */
 #include "cri/stream/remote.h"
 
@@ -22,17 +22,17 @@ enum {
         INPUT = 64 << 10, /* what may wait for the command */
         PIECE = 32 << 10,
         DRAIN = 1 << 20, /* no pipe holds more */
-        VERDICT = 16 << 10,
+        EXIT_STATUS_CEILING = 16 << 10,
         SIZE = 256, /* of one resize message */
 };
 
 static constexpr uint64_t streams_timeout_us = 30 * ND_SECOND_US; /* from the upgrade to the last stream */
 
-static const char *const role_names[REMOTE_ROLES] = {"error", "stdin", "stdout", "stderr", "resize"};
+static const char *const role_names[STDIO_ROLES] = {"error", "stdin", "stdout", "stderr", "resize"};
 
 /* One direction of output. */
 struct pump {
-        struct remote *remote;
+        struct remote *stdio;
         enum remote_role role;
         int fd; /* -EBADF once it has ended */
         sd_event_source *source;
@@ -43,8 +43,8 @@ struct remote {
         struct connection *connection;
         struct stream_request *request;
         const char *protocol;
-        bool wanted[REMOTE_ROLES];
-        uint32_t streams[REMOTE_ROLES]; /* 0 = not there yet */
+        bool wanted[STDIO_ROLES];
+        uint32_t streams[STDIO_ROLES]; /* 0 = not there yet */
         sd_event_source *timer;         /* for the last of them */
         bool started;
         const struct remote_kind *kind;
@@ -57,7 +57,7 @@ struct remote {
         struct nd_text size;    /* of a resize message, so far */
         struct winsize window;  /* the last one; no rows = none came */
         bool ended;
-        struct nd_text verdict;
+        struct nd_text exit_status;
 };
 
 const char *const remote_protocols[] = {"v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io",
@@ -72,24 +72,24 @@ static void pump_done(struct pump *pump) {
         nd_close_fd(&pump->fd);
 }
 
-static void close_input(struct remote *remote) {
-        remote->input_source = sd_event_source_disable_unref(remote->input_source);
-        nd_close_fd(&remote->input);
-        remote->pending.length = 0;
+static void close_input(struct remote *stdio) {
+        stdio->input_source = sd_event_source_disable_unref(stdio->input_source);
+        nd_close_fd(&stdio->input);
+        stdio->pending.length = 0;
 }
 
-static void remote_free(struct remote *remote) {
-        if (remote->work)
-                remote->kind->cancel(remote->work);
-        sd_event_source_disable_unref(remote->timer);
-        pump_done(&remote->output);
-        pump_done(&remote->errors);
-        close_input(remote);
-        nd_text_done(&remote->pending);
-        nd_text_done(&remote->size);
-        nd_text_done(&remote->verdict);
-        stream_request_free(remote->request);
-        free(remote);
+static void remote_free(struct remote *stdio) {
+        if (stdio->work)
+                stdio->kind->cancel(stdio->work);
+        sd_event_source_disable_unref(stdio->timer);
+        pump_done(&stdio->output);
+        pump_done(&stdio->errors);
+        close_input(stdio);
+        nd_text_done(&stdio->pending);
+        nd_text_done(&stdio->size);
+        nd_text_done(&stdio->exit_status);
+        stream_request_free(stdio->request);
+        free(stdio);
 }
 
 void remote_gone(void *userdata) {
@@ -97,18 +97,18 @@ void remote_gone(void *userdata) {
 }
 
 /* Since the fourth version of the protocol. */
-static bool speaks_json(const struct remote *remote) {
-        return nd_has_prefix(remote->protocol, "v4.") || nd_has_prefix(remote->protocol, "v5.");
+static bool speaks_json(const struct remote *stdio) {
+        return nd_has_prefix(stdio->protocol, "v4.") || nd_has_prefix(stdio->protocol, "v5.");
 }
 
 /* The newest protocol wants to know it in JSON; before, only what went wrong was told, in words. */
-static void write_verdict(const struct remote *remote, const struct nd_error *error, int code, struct nd_text *ret) {
+static void write_exit_status(const struct remote *stdio, const struct nd_error *error, int code, struct nd_text *ret) {
         nd_autofree char *number = nd_format("%d", code);
-        nd_autofree char *words = error ? nd_format("%s: %s", remote->kind->trouble, nd_error_text(error))
+        nd_autofree char *words = error ? nd_format("%s: %s", stdio->kind->trouble, nd_error_text(error))
                                         : nd_format("command terminated with non-zero exit code: exit code %d", code);
         struct nd_json_out out = {.text = ret};
 
-        if (!speaks_json(remote)) {
+        if (!speaks_json(stdio)) {
                 if (error || code != 0)
                         nd_text_add(ret, words);
                 return;
@@ -136,21 +136,21 @@ static void write_verdict(const struct remote *remote, const struct nd_error *er
         nd_json_close(&out, '}');
 }
 
-/* Sends what has been queued, and the verdict when nothing else is to come. The remote may be gone afterwards. */
-static void proceed(struct remote *remote) {
-        struct connection *connection = remote->connection;
+/* Sends what has been queued, and the result when nothing else is to come. The remote may be gone afterwards. */
+static void proceed(struct remote *stdio) {
+        struct connection *connection = stdio->connection;
 
-        if (!remote->ended || remote->output.fd >= 0 || remote->errors.fd >= 0 ||
-            connection_room(connection) < remote->verdict.length) {
+        if (!stdio->ended || stdio->output.fd >= 0 || stdio->errors.fd >= 0 ||
+            connection_room(connection) < stdio->exit_status.length) {
                 connection_flush(connection);
                 return;
         }
-        if (remote->verdict.length > 0)
-                connection_write(connection, remote->streams[REMOTE_ERROR], remote->verdict.bytes, remote->verdict.length);
-        for (enum remote_role role = 0; role < REMOTE_ROLES; role++)
-                if (remote->streams[role] != 0)
-                        connection_end_stream(connection, remote->streams[role]);
-        remote_free(remote);
+        if (stdio->exit_status.length > 0)
+                connection_write(connection, stdio->streams[STDIO_ERROR], stdio->exit_status.bytes, stdio->exit_status.length);
+        for (enum remote_role role = 0; role < STDIO_ROLES; role++)
+                if (stdio->streams[role] != 0)
+                        connection_end_stream(connection, stdio->streams[role]);
+        remote_free(stdio);
         connection_finish(connection);
 }
 
@@ -158,9 +158,9 @@ static void proceed(struct remote *remote) {
 
 /* Reads one piece, as far as there is room. False when nothing more can be done now. */
 static bool pump_once(struct pump *pump) {
-        struct remote *remote = pump->remote;
-        struct connection *connection = remote->connection;
-        uint32_t stream = remote->streams[pump->role];
+        struct remote *stdio = pump->stdio;
+        struct connection *connection = stdio->connection;
+        uint32_t stream = stdio->streams[pump->role];
         size_t most = connection_room(connection);
         char piece[PIECE];
         ssize_t n;
@@ -174,12 +174,12 @@ static bool pump_once(struct pump *pump) {
         n = read(pump->fd, piece, most < sizeof piece ? most : sizeof piece);
         if (n < 0 && errno == EINTR)
                 return true;
-        if (n < 0 && errno == EAGAIN && !remote->ended)
+        if (n < 0 && errno == EAGAIN && !stdio->ended)
                 return false;
         if (n > 0 && stream != 0)
                 connection_write(connection, stream, piece, (size_t) n);
-        if (n > 0 && (!remote->ended || pump->left > (size_t) n)) {
-                pump->left -= remote->ended ? (size_t) n : 0;
+        if (n > 0 && (!stdio->ended || pump->left > (size_t) n)) {
+                pump->left -= stdio->ended ? (size_t) n : 0;
                 return true;
         }
         pump_done(pump);
@@ -189,11 +189,11 @@ static bool pump_once(struct pump *pump) {
 }
 
 /* After the end nothing need become readable any more: what is there is looked for. */
-static void drain(struct remote *remote) {
+static void drain(struct remote *stdio) {
         for (bool more = true; more;)
-                more = pump_once(&remote->output);
+                more = pump_once(&stdio->output);
         for (bool more = true; more;)
-                more = pump_once(&remote->errors);
+                more = pump_once(&stdio->errors);
 }
 
 static int on_output([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
@@ -201,87 +201,87 @@ static int on_output([[maybe_unused]] sd_event_source *source, [[maybe_unused]] 
         struct pump *pump = userdata;
 
         (void) pump_once(pump);
-        proceed(pump->remote);
+        proceed(pump->stdio);
         return 0;
 }
 
 void remote_room(void *userdata) {
-        struct remote *remote = userdata;
+        struct remote *stdio = userdata;
 
-        if (remote->output.source)
-                (void) sd_event_source_set_enabled(remote->output.source, SD_EVENT_ON);
-        if (remote->errors.source)
-                (void) sd_event_source_set_enabled(remote->errors.source, SD_EVENT_ON);
-        if (!remote->ended)
+        if (stdio->output.source)
+                (void) sd_event_source_set_enabled(stdio->output.source, SD_EVENT_ON);
+        if (stdio->errors.source)
+                (void) sd_event_source_set_enabled(stdio->errors.source, SD_EVENT_ON);
+        if (!stdio->ended)
                 return;
-        drain(remote);
-        proceed(remote);
+        drain(stdio);
+        proceed(stdio);
 }
 
 static struct nd_error *pump_start(struct pump *pump, int fd) {
         pump->fd = fd;
-        if (sd_event_add_io(connection_parts(pump->remote->connection)->loop, &pump->source, fd, EPOLLIN, on_output, pump) < 0)
+        if (sd_event_add_io(connection_parts(pump->stdio->connection)->loop, &pump->source, fd, EPOLLIN, on_output, pump) < 0)
                 return nd_error_new(ND_INTERNAL, 0, "watch the command's output");
         return nullptr;
 }
 
 /* ---- input ---- */
 
-static void write_input(struct remote *remote) {
+static void write_input(struct remote *stdio) {
         size_t done = 0;
         ssize_t n = 0;
 
-        while (remote->input >= 0 && done < remote->pending.length &&
-               (n = write(remote->input, remote->pending.bytes + done, remote->pending.length - done)) > 0)
+        while (stdio->input >= 0 && done < stdio->pending.length &&
+               (n = write(stdio->input, stdio->pending.bytes + done, stdio->pending.length - done)) > 0)
                 done += (size_t) n;
         if (done > 0) {
-                memmove(remote->pending.bytes, remote->pending.bytes + done, remote->pending.length - done);
-                remote->pending.length -= done;
+                memmove(stdio->pending.bytes, stdio->pending.bytes + done, stdio->pending.length - done);
+                stdio->pending.length -= done;
         }
         if (n < 0 && errno != EAGAIN && errno != EINTR) { /* the command does not want it */
-                remote->input_dead = true;
-                close_input(remote);
+                stdio->input_dead = true;
+                close_input(stdio);
         }
-        if (remote->pending.length == 0 && remote->input_over && !remote->request->terminal)
-                close_input(remote);
-        if (remote->input_source)
-                (void) sd_event_source_set_enabled(remote->input_source,
-                                                   remote->pending.length > 0 ? SD_EVENT_ON : SD_EVENT_OFF);
+        if (stdio->pending.length == 0 && stdio->input_over && !stdio->request->terminal)
+                close_input(stdio);
+        if (stdio->input_source)
+                (void) sd_event_source_set_enabled(stdio->input_source,
+                                                   stdio->pending.length > 0 ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
 static int on_input([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
                     void *userdata) {
-        struct remote *remote = userdata;
+        struct remote *stdio = userdata;
 
-        write_input(remote);
-        if (remote->pending.length == 0)
-                connection_resume(remote->connection);
+        write_input(stdio);
+        if (stdio->pending.length == 0)
+                connection_resume(stdio->connection);
         return 0;
 }
 
-static struct nd_error *input_start(struct remote *remote, int fd) {
-        remote->input = fd;
-        if (sd_event_add_io(connection_parts(remote->connection)->loop, &remote->input_source, fd, EPOLLOUT, on_input,
-                            remote) < 0)
+static struct nd_error *input_start(struct remote *stdio, int fd) {
+        stdio->input = fd;
+        if (sd_event_add_io(connection_parts(stdio->connection)->loop, &stdio->input_source, fd, EPOLLOUT, on_input,
+                            stdio) < 0)
                 return nd_error_new(ND_INTERNAL, 0, "watch the command's input");
         return nullptr;
 }
 
-static void take_input(struct remote *remote, const char *bytes, size_t length) {
-        if (remote->input_dead || remote->ended || remote->input_over)
+static void take_input(struct remote *stdio, const char *bytes, size_t length) {
+        if (stdio->input_dead || stdio->ended || stdio->input_over)
                 return;
-        nd_text_append(&remote->pending, bytes, length);
-        if (remote->started)
-                write_input(remote);
+        nd_text_append(&stdio->pending, bytes, length);
+        if (stdio->started)
+                write_input(stdio);
 }
 
 /* ---- the window ---- */
 
-const struct winsize *remote_window(const struct remote *remote) {
-        return remote->window.ws_row > 0 ? &remote->window : nullptr;
+const struct winsize *remote_window(const struct remote *stdio) {
+        return stdio->window.ws_row > 0 ? &stdio->window : nullptr;
 }
 
-static void resize(struct remote *remote, const char *text, size_t length) {
+static void resize(struct remote *stdio, const char *text, size_t length) {
         nd_autoerror struct nd_error *error = nullptr;
         nd_autojson doc = nullptr;
         uint64_t width = 0, height = 0;
@@ -293,140 +293,140 @@ static void resize(struct remote *remote, const char *text, size_t length) {
                 error = nd_json_member_number(yyjson_doc_get_root(doc), "Height", UINT16_MAX, &height);
         if (error || width == 0 || height == 0)
                 return; /* a client that cannot say it goes without */
-        remote->window = (struct winsize) {.ws_row = (uint16_t) height, .ws_col = (uint16_t) width};
-        if (remote->work)
-                remote->kind->resize(remote->work, &remote->window);
+        stdio->window = (struct winsize) {.ws_row = (uint16_t) height, .ws_col = (uint16_t) width};
+        if (stdio->work)
+                stdio->kind->resize(stdio->work, &stdio->window);
 }
 
 /* Objects one after the other, cut into pieces anyhow; none has another one in it. */
-static void take_size(struct remote *remote, const char *bytes, size_t length) {
+static void take_size(struct remote *stdio, const char *bytes, size_t length) {
         for (size_t i = 0; i < length; i++) {
-                nd_text_append(&remote->size, bytes + i, 1);
-                if (bytes[i] != '}' && !remote->size.overflow)
+                nd_text_append(&stdio->size, bytes + i, 1);
+                if (bytes[i] != '}' && !stdio->size.overflow)
                         continue;
-                if (!remote->size.overflow)
-                        resize(remote, remote->size.bytes, remote->size.length);
-                remote->size.length = 0;
-                remote->size.overflow = false;
+                if (!stdio->size.overflow)
+                        resize(stdio, stdio->size.bytes, stdio->size.length);
+                stdio->size.length = 0;
+                stdio->size.overflow = false;
         }
 }
 
 /* ---- for the kind ---- */
 
-const struct stream_parts *remote_parts(const struct remote *remote) {
-        return connection_parts(remote->connection);
+const struct stream_parts *remote_parts(const struct remote *stdio) {
+        return connection_parts(stdio->connection);
 }
 
-const struct stream_request *remote_request(const struct remote *remote) {
-        return remote->request;
+const struct stream_request *remote_request(const struct remote *stdio) {
+        return stdio->request;
 }
 
-bool remote_wants(const struct remote *remote, enum remote_role role) {
-        return remote->wanted[role];
+bool remote_wants(const struct remote *stdio, enum remote_role role) {
+        return stdio->wanted[role];
 }
 
-struct nd_error *remote_give_output(struct remote *remote, enum remote_role role, int fd) {
-        return pump_start(role == REMOTE_OUTPUT ? &remote->output : &remote->errors, fd);
+struct nd_error *remote_give_output(struct remote *stdio, enum remote_role role, int fd) {
+        return pump_start(role == STDIO_OUTPUT ? &stdio->output : &stdio->errors, fd);
 }
 
-struct nd_error *remote_give_input(struct remote *remote, int fd) {
-        nd_try(input_start(remote, fd));
-        if (!remote->started)
+struct nd_error *remote_give_input(struct remote *stdio, int fd) {
+        nd_try(input_start(stdio, fd));
+        if (!stdio->started)
                 return nullptr;
-        write_input(remote);
-        if (remote->pending.length == 0)
-                connection_resume(remote->connection);
+        write_input(stdio);
+        if (stdio->pending.length == 0)
+                connection_resume(stdio->connection);
         return nullptr;
 }
 
-void remote_end(struct remote *remote, struct nd_error *error, int code) {
+void remote_end(struct remote *stdio, struct nd_error *error, int code) {
         nd_autoerror struct nd_error *owned = error;
 
-        remote->ended = true;
-        remote->output.left = remote->errors.left = DRAIN;
-        close_input(remote);
-        write_verdict(remote, owned, code, &remote->verdict);
-        drain(remote);
-        proceed(remote);
+        stdio->ended = true;
+        stdio->output.left = stdio->errors.left = DRAIN;
+        close_input(stdio);
+        write_exit_status(stdio, owned, code, &stdio->exit_status);
+        drain(stdio);
+        proceed(stdio);
 }
 
 /* ---- the streams ---- */
 
-static bool is_complete(const struct remote *remote) {
-        for (enum remote_role role = 0; role < REMOTE_ROLES; role++)
-                if (remote->wanted[role] && remote->streams[role] == 0)
+static bool is_complete(const struct remote *stdio) {
+        for (enum remote_role role = 0; role < STDIO_ROLES; role++)
+                if (stdio->wanted[role] && stdio->streams[role] == 0)
                         return false;
         return true;
 }
 
-static struct nd_error *launch(struct remote *remote) {
+static struct nd_error *launch(struct remote *stdio) {
         struct container *container = nullptr;
 
-        nd_try(pods_find_container(remote_parts(remote)->pods, remote->request->container, &container));
-        return remote->kind->launch(remote, container, &remote->work);
+        nd_try(pods_find_container(remote_parts(stdio)->pods, stdio->request->container, &container));
+        return stdio->kind->launch(stdio, container, &stdio->work);
 }
 
 /* The remote may be gone afterwards. */
-static bool start(struct remote *remote) {
+static bool start(struct remote *stdio) {
         struct nd_error *error;
 
-        remote->timer = sd_event_source_disable_unref(remote->timer);
-        error = launch(remote);
-        remote->started = true;
+        stdio->timer = sd_event_source_disable_unref(stdio->timer);
+        error = launch(stdio);
+        stdio->started = true;
         if (error) {
-                remote_end(remote, error, 0);
+                remote_end(stdio, error, 0);
                 return true;
         }
-        write_input(remote);
-        return remote->pending.length == 0;
+        write_input(stdio);
+        return stdio->pending.length == 0;
 }
 
 /* Those who resize need not, and in the oldest protocols they did not. */
-static bool is_allowed(const struct remote *remote, enum remote_role role) {
-        return remote->wanted[role] || (role == REMOTE_RESIZE && remote->request->terminal);
+static bool is_allowed(const struct remote *stdio, enum remote_role role) {
+        return stdio->wanted[role] || (role == STDIO_RESIZE && stdio->request->terminal);
 }
 
-static bool take_stream(struct remote *remote, const struct stream_event *event) {
-        for (enum remote_role role = 0; role < REMOTE_ROLES; role++) {
-                if (!nd_streq(event->type, role_names[role]) || !is_allowed(remote, role) || remote->streams[role] != 0 ||
-                    remote->ended)
+static bool take_stream(struct remote *stdio, const struct stream_event *event) {
+        for (enum remote_role role = 0; role < STDIO_ROLES; role++) {
+                if (!nd_streq(event->type, role_names[role]) || !is_allowed(stdio, role) || stdio->streams[role] != 0 ||
+                    stdio->ended)
                         continue;
-                remote->streams[role] = event->stream;
-                connection_accept(remote->connection, event->stream);
-                return is_complete(remote) ? start(remote) : true;
+                stdio->streams[role] = event->stream;
+                connection_accept(stdio->connection, event->stream);
+                return is_complete(stdio) ? start(stdio) : true;
         }
-        connection_refuse(remote->connection, event->stream);
+        connection_refuse(stdio->connection, event->stream);
         return true;
 }
 
 bool remote_event(const struct stream_event *event, void *userdata) {
-        struct remote *remote = userdata;
-        bool is_input = event->stream != 0 && event->stream == remote->streams[REMOTE_INPUT];
+        struct remote *stdio = userdata;
+        bool is_input = event->stream != 0 && event->stream == stdio->streams[STDIO_INPUT];
 
         if (event->kind == STREAM_OPENED)
-                return take_stream(remote, event);
+                return take_stream(stdio, event);
         if (event->kind == STREAM_DATA && is_input) {
-                take_input(remote, event->bytes, event->length);
-                if (remote->pending.overflow) { /* of what came before there was a command to give it to */
-                        remote_end(remote, nd_error_new(ND_EXHAUSTED, 0, "the client sends input before it opens all streams"),
+                take_input(stdio, event->bytes, event->length);
+                if (stdio->pending.overflow) { /* of what came before there was a command to give it to */
+                        remote_end(stdio, nd_error_new(ND_EXHAUSTED, 0, "the client sends input before it opens all streams"),
                                    0);
                         return true;
                 }
         }
-        if (event->kind == STREAM_DATA && event->stream == remote->streams[REMOTE_RESIZE])
-                take_size(remote, event->bytes, event->length);
+        if (event->kind == STREAM_DATA && event->stream == stdio->streams[STDIO_RESIZE])
+                take_size(stdio, event->bytes, event->length);
         if ((event->kind == STREAM_FIN || event->kind == STREAM_RESET) && is_input) {
-                remote->input_over = true;
-                if (remote->started)
-                        write_input(remote);
+                stdio->input_over = true;
+                if (stdio->started)
+                        write_input(stdio);
         }
-        return !remote->started || remote->pending.length == 0;
+        return !stdio->started || stdio->pending.length == 0;
 }
 
 static int on_late([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
-        struct remote *remote = userdata;
+        struct remote *stdio = userdata;
 
-        remote_end(remote,
+        remote_end(stdio,
                    nd_error_new(ND_DEADLINE, 0, "the client did not open all streams within %llu s",
                                 (unsigned long long) (streams_timeout_us / ND_SECOND_US)),
                    0);
@@ -435,26 +435,26 @@ static int on_late([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
 
 void *remote_begin(struct connection *connection, struct stream_request *request, const char *protocol,
                    const struct remote_kind *kind) {
-        struct remote *remote = nd_new(struct remote);
+        struct remote *stdio = nd_new(struct remote);
         bool old =
                 nd_streq(protocol, "v2.channel.k8s.io") || nd_streq(protocol, "channel.k8s.io"); /* these knew no resizing */
 
-        remote->connection = connection;
-        remote->request = request;
-        remote->protocol = protocol;
-        remote->kind = kind;
-        remote->wanted[REMOTE_ERROR] = true;
-        remote->wanted[REMOTE_INPUT] = request->input;
-        remote->wanted[REMOTE_OUTPUT] = request->output;
-        remote->wanted[REMOTE_ERRORS] = request->errors;
-        remote->wanted[REMOTE_RESIZE] = request->terminal && !old;
-        remote->output = (struct pump) {.remote = remote, .role = REMOTE_OUTPUT, .fd = -EBADF};
-        remote->errors = (struct pump) {.remote = remote, .role = REMOTE_ERRORS, .fd = -EBADF};
-        remote->input = -EBADF;
-        remote->pending.ceiling = INPUT;
-        remote->size.ceiling = SIZE;
-        remote->verdict.ceiling = VERDICT;
-        (void) sd_event_add_time_relative(connection_parts(connection)->loop, &remote->timer, CLOCK_MONOTONIC,
-                                          streams_timeout_us, ND_SECOND_US, on_late, remote);
-        return remote;
+        stdio->connection = connection;
+        stdio->request = request;
+        stdio->protocol = protocol;
+        stdio->kind = kind;
+        stdio->wanted[STDIO_ERROR] = true;
+        stdio->wanted[STDIO_INPUT] = request->input;
+        stdio->wanted[STDIO_OUTPUT] = request->output;
+        stdio->wanted[STDIO_ERRORS] = request->errors;
+        stdio->wanted[STDIO_RESIZE] = request->terminal && !old;
+        stdio->output = (struct pump) {.stdio = stdio, .role = STDIO_OUTPUT, .fd = -EBADF};
+        stdio->errors = (struct pump) {.stdio = stdio, .role = STDIO_ERRORS, .fd = -EBADF};
+        stdio->input = -EBADF;
+        stdio->pending.ceiling = INPUT;
+        stdio->size.ceiling = SIZE;
+        stdio->exit_status.ceiling = EXIT_STATUS_CEILING;
+        (void) sd_event_add_time_relative(connection_parts(connection)->loop, &stdio->timer, CLOCK_MONOTONIC,
+                                          streams_timeout_us, ND_SECOND_US, on_late, stdio);
+        return stdio;
 }
