@@ -37,7 +37,7 @@ struct entry {
         char *value;
 };
 
-void *answer_entries(struct nd_arena *memory, const ProtobufCMessageDescriptor *descriptor, const pairs *list) {
+void *answer_entries(struct nd_arena *memory, const ProtobufCMessageDescriptor *descriptor, const struct pairs *list) {
         struct entry **entries = nd_arena_alloc(memory, list->count, sizeof(struct entry *));
 
         for (size_t i = 0; i < list->count; i++) {

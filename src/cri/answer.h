@@ -26,4 +26,4 @@ static inline void answer_request_done(ProtobufCMessage **request) {
 [[nodiscard]] ProtobufCMessage *answer_message(struct nd_arena *memory, const ProtobufCMessageDescriptor *descriptor);
 
 /* A map field's entries. Each map has an entry type of its own, all of them with the same two members; the strings stay the pairs'. */
-[[nodiscard]] void *answer_entries(struct nd_arena *memory, const ProtobufCMessageDescriptor *descriptor, const pairs *list);
+[[nodiscard]] void *answer_entries(struct nd_arena *memory, const ProtobufCMessageDescriptor *descriptor, const struct pairs *list);

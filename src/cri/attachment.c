@@ -320,7 +320,7 @@ static struct nd_error *attach(const struct volume_visit *visit, void *userdata)
 }
 
 struct nd_error *attachment_add_volumes(struct attachment *attachment, const struct container_request *request,
-                                        const volumes *found, const declared_volumes *declared) {
+                                        const struct volumes *found, const struct declared_volumes *declared) {
         return volumes_each(request, found, declared, attach, attachment);
 }
 

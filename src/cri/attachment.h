@@ -22,7 +22,7 @@ struct attachment {
         bool sys;        /* the host's /sys is attached */
         struct nd_strings
                 covered; /* where the OCI runtime binds a volume, behind all links: what is attached there before would not be seen */
-        declared_volumes declared; /* those that the OCI runtime is to bind; what they point to is in the caller's list */
+        struct declared_volumes declared; /* those that the OCI runtime is to bind; what they point to is in the caller's list */
         bool read_only;            /* a volume that is */
 };
 #define ATTACHMENT_NONE ((struct attachment) {.userns = -EBADF, .place = -EBADF, .root = -EBADF})
@@ -37,7 +37,7 @@ void attachment_done(struct attachment *attachment);
 
 /* Attaches the volumes. Those that the OCI runtime is to bind have a source afterwards, or are in .declared. */
 [[nodiscard]] struct nd_error *attachment_add_volumes(struct attachment *attachment, const struct container_request *request,
-                                                      const volumes *found, const declared_volumes *declared);
+                                                      const struct volumes *found, const struct declared_volumes *declared);
 
 /* Makes the root read-only where it is to be, once there is a place for everything that the spec mounts and for the working directory. ND_INVALID where one would
  * have to be made in a read-only volume. */

@@ -11,7 +11,7 @@ enum {
         SHOWN = 64, /* of a value that is refused */
 };
 
-static struct nd_error *take(const pairs *annotations, const char *key, uint64_t *ret) {
+static struct nd_error *take(const struct pairs *annotations, const char *key, uint64_t *ret) {
         *ret = 0;
         nd_vector_each (pair, annotations) {
                 int64_t value = 0;
@@ -33,7 +33,7 @@ static struct nd_error *take(const pairs *annotations, const char *key, uint64_t
         return nullptr;
 }
 
-struct nd_error *bandwidth_of(const pairs *annotations, struct bandwidth *ret) {
+struct nd_error *bandwidth_of(const struct pairs *annotations, struct bandwidth *ret) {
         struct bandwidth found = {};
 
         nd_try(take(annotations, BANDWIDTH_INGRESS, &found.ingress));

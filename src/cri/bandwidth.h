@@ -15,4 +15,4 @@ struct bandwidth {
 };
 
 /* ND_INVALID for what is no quantity between 1k and 1P: a pod whose limit cannot be kept must not run without one. */
-[[nodiscard]] struct nd_error *bandwidth_of(const pairs *annotations, struct bandwidth *ret);
+[[nodiscard]] struct nd_error *bandwidth_of(const struct pairs *annotations, struct bandwidth *ret);

@@ -303,7 +303,7 @@ static struct nd_error *choose_labels(const struct bundle_plan *plan, struct sel
         return selinux_labels_of(request, pod_of(plan)->uid, ret);
 }
 
-static struct nd_error *label_volumes(const struct container_request *request, const volumes *found,
+static struct nd_error *label_volumes(const struct container_request *request, const struct volumes *found,
                                       const struct selinux_labels *labels) {
         for (size_t i = 0; labels->mount && i < request->mounts.count; i++)
                 if (request->mounts.items[i].relabel && found->items[i].file >= 0)
@@ -312,7 +312,7 @@ static struct nd_error *label_volumes(const struct container_request *request, c
 }
 
 static struct nd_error *make_spec(const struct bundle_plan *plan, const char *directory, int tree,
-                                  const struct container_user *user, const volumes *found, struct selinux_labels *labels,
+                                  const struct container_user *user, const struct volumes *found, struct selinux_labels *labels,
                                   struct attachment *attachment) {
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
         const struct container_request *request = request_of(plan);
@@ -346,7 +346,7 @@ static struct nd_error *open_userns(const struct bundle_plan *plan, int *ret_fd)
 }
 
 /* Images are mounted where volumes of the host would be. */
-static struct nd_error *mount_images(const struct bundle_plan *plan, const char *directory, int userns, volumes *found) {
+static struct nd_error *mount_images(const struct bundle_plan *plan, const char *directory, int userns, struct volumes *found) {
         nd_try(image_volumes_make(
                 &(struct image_volumes_plan) {
                         .layers = plan->layers, .directory = directory, .userns = userns, .build_mntns = plan->build_mntns},
@@ -365,8 +365,8 @@ static bool may_remount(const struct bundle_plan *plan) {
         return error || set.bounding & UINT64_C(1) << CAP_SYS_ADMIN;
 }
 
-static struct nd_error *attach_all(const struct bundle_plan *plan, const char *directory, int userns, const volumes *found,
-                                   const declared_volumes *declared, struct attachment *ret, int *root) {
+static struct nd_error *attach_all(const struct bundle_plan *plan, const char *directory, int userns, const struct volumes *found,
+                                   const struct declared_volumes *declared, struct attachment *ret, int *root) {
         const struct container_request *request = request_of(plan);
         bool sys = userns >= 0 && !plan->namespaces[POD_NET] && !covered(request, "/sys");
 
@@ -380,8 +380,8 @@ static struct nd_error *attach_all(const struct bundle_plan *plan, const char *d
 }
 
 static struct nd_error *make_for_image(const struct bundle_plan *plan, const char *directory, int *ret_fd) {
-        nd_cleanup(volumes_done) volumes found = {};
-        nd_cleanup(declared_volumes_done) declared_volumes declared = {};
+        nd_cleanup(volumes_done) struct volumes found = {};
+        nd_cleanup(declared_volumes_done) struct declared_volumes declared = {};
         nd_cleanup(container_user_done) struct container_user user = {};
         nd_cleanup(selinux_labels_done) struct selinux_labels labels = {};
         nd_cleanup(attachment_done) struct attachment attachment = ATTACHMENT_NONE;

@@ -28,7 +28,7 @@ struct bundle_plan {
         const char *layers;
         const struct nd_digest *chains; /* lowest first */
         size_t chain_count;
-        const image_volumes *volumes;
+        const struct image_volumes *volumes;
         const char *namespaces[POD_NAMESPACES]; /* by enum pod_namespace: where to join, nullptr = the host's */
         const char *pid;                        /* likewise; "" = a new one */
         const char *hostname, *hosts, *resolv, *shm;

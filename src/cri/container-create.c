@@ -42,7 +42,7 @@ struct creation {
         struct nd_image_config image;
         struct nd_digest *chains;
         size_t chain_count;
-        image_volumes volumes;
+        struct image_volumes volumes;
         struct bundle_report *report; /* shared with the worker */
         /* What the plan of the bundle points to. */
         char *layers, *pid, *hostname, *hosts, *resolv, *shm;

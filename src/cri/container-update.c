@@ -17,7 +17,7 @@ static void take_text(char **to, char **from) {
         *to = nd_take_ptr(*from);
 }
 
-static void take_pair(pairs *list, const struct pair *pair) {
+static void take_pair(struct pairs *list, const struct pair *pair) {
         nd_vector_each (known, list) {
                 if (nd_streq(known->key, pair->key)) {
                         nd_strset(&known->value, pair->value);

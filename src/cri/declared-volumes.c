@@ -13,7 +13,7 @@ enum {
         VOLUMES_MOST = 100, /* of one image */
 };
 
-void declared_volumes_done(declared_volumes *list) {
+void declared_volumes_done(struct declared_volumes *list) {
         nd_vector_each (volume, list) {
                 free(volume->destination);
                 free(volume->source);
@@ -35,7 +35,7 @@ static struct nd_error *find_mounted(const struct declared_volumes_plan *plan, c
         return nullptr;
 }
 
-static bool is_listed(const declared_volumes *list, const char *destination) {
+static bool is_listed(const struct declared_volumes *list, const char *destination) {
         nd_vector_each (volume, list) {
                 if (nd_streq(volume->destination, destination))
                         return true;
@@ -82,7 +82,7 @@ static struct nd_error *fill(const struct declared_volumes_plan *plan, int image
         return nd_tree_copy(image, fd);
 }
 
-static struct nd_error *make_one(const struct declared_volumes_plan *plan, const char *declared, declared_volumes *ret) {
+static struct nd_error *make_one(const struct declared_volumes_plan *plan, const char *declared, struct declared_volumes *ret) {
         nd_cleanup(image_path_done) struct image_path path = {};
         nd_autofree char *clean = container_path_clean(declared);
         struct declared_volume volume = {};
@@ -103,7 +103,7 @@ static struct nd_error *make_one(const struct declared_volumes_plan *plan, const
         return fill(plan, image, volume.source);
 }
 
-struct nd_error *declared_volumes_make(const struct declared_volumes_plan *plan, declared_volumes *ret) {
+struct nd_error *declared_volumes_make(const struct declared_volumes_plan *plan, struct declared_volumes *ret) {
         nd_autofree char *directory = nd_format("%s/volumes", plan->directory);
 
         if (plan->image->volumes.count == 0)

@@ -17,8 +17,12 @@ struct declared_volume {
         char *destination; /* in the container, clean */
         char *source;      /* on the host */
 };
-typedef nd_vector(struct declared_volume) declared_volumes;
-void declared_volumes_done(declared_volumes *list);
+struct declared_volumes {
+        struct declared_volume *items;
+        size_t count;
+        size_t capacity;
+};
+void declared_volumes_done(struct declared_volumes *list);
 
 struct declared_volumes_plan {
         const struct nd_image_config *image;
@@ -29,7 +33,7 @@ struct declared_volumes_plan {
 };
 
 /* For workers. */
-[[nodiscard]] struct nd_error *declared_volumes_make(const struct declared_volumes_plan *plan, declared_volumes *ret);
+[[nodiscard]] struct nd_error *declared_volumes_make(const struct declared_volumes_plan *plan, struct declared_volumes *ret);
 
 /* For workers: removes all that was made. Of what is not there, nothing is said. */
 [[nodiscard]] struct nd_error *declared_volumes_undo(const char *directory);

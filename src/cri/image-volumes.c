@@ -20,7 +20,7 @@
 #include "sys/mount.h"
 #include "sys/tree.h"
 
-void image_volumes_done(image_volumes *list) {
+void image_volumes_done(struct image_volumes *list) {
         nd_vector_each (volume, list) {
                 free(volume->chains);
         }
@@ -45,7 +45,7 @@ static struct nd_error *find_one(struct nd_image_store *store, const struct moun
 }
 
 struct nd_error *image_volumes_find(struct nd_image_store *store, const struct container_request *request,
-                                    image_volumes *ret) {
+                                    struct image_volumes *ret) {
         for (size_t i = 0; i < request->mounts.count; i++) {
                 const struct mount_request *mount = &request->mounts.items[i];
 
@@ -138,7 +138,7 @@ static struct nd_error *make_one(const struct image_volumes_plan *plan, const st
 }
 
 struct nd_error *image_volumes_make(const struct image_volumes_plan *plan, const struct container_request *request,
-                                    const image_volumes *list) {
+                                    const struct image_volumes *list) {
         nd_autofree char *directory = nd_format("%s/images", plan->directory);
 
         if (list->count == 0)

@@ -18,12 +18,16 @@ struct image_volume {
         struct nd_digest *chains; /* of the image's layers, lowest first */
         size_t count;
 };
-typedef nd_vector(struct image_volume) image_volumes;
-void image_volumes_done(image_volumes *list);
+struct image_volumes {
+        struct image_volume *items;
+        size_t count;
+        size_t capacity;
+};
+void image_volumes_done(struct image_volumes *list);
 
 /* Finds the images that the request wants to mount. ND_NOT_FOUND with the image's name when one was not pulled. */
 [[nodiscard]] struct nd_error *image_volumes_find(struct nd_image_store *store, const struct container_request *request,
-                                                  image_volumes *ret);
+                                                  struct image_volumes *ret);
 
 struct image_volumes_plan {
         const char *layers;              /* the store's directory of layers, absolute */
@@ -34,7 +38,7 @@ struct image_volumes_plan {
 
 /* For workers, in the host's mount namespace, which they come back to: makes and mounts them. */
 [[nodiscard]] struct nd_error *image_volumes_make(const struct image_volumes_plan *plan,
-                                                  const struct container_request *request, const image_volumes *list);
+                                                  const struct container_request *request, const struct image_volumes *list);
 
 /* Where one is mounted. The caller's to free. */
 [[nodiscard]] char *image_volumes_path(const char *directory, size_t mount);

@@ -68,7 +68,7 @@ struct job {
         char *staging; /* name under staging/, nullptr before it runs */
         struct party parties[PULL_PARTIES];
         int channel; /* the fetcher's end; it is shut down when the fetcher has ended, whatever it left behind */
-        nd_unpacked_layers unpacked;
+        struct nd_unpacked_layers unpacked;
         struct nd_child *verifier;
         struct nd_error *failure; /* ours: a line that makes no sense */
         struct pull_request *tickets;

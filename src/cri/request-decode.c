@@ -51,7 +51,7 @@ struct nd_error *piece_strings(const char *what, char *const *texts, size_t coun
         return nullptr;
 }
 
-struct nd_error *piece_pair(const char *what, const char *key, const char *value, size_t ceiling, pairs *ret) {
+struct nd_error *piece_pair(const char *what, const char *key, const char *value, size_t ceiling, struct pairs *ret) {
         nd_autofree char *key_copy = nullptr;
         char *value_copy = nullptr;
 

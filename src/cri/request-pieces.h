@@ -19,7 +19,7 @@
                                              struct nd_strings *ret);
 
 [[nodiscard]] struct nd_error *piece_count(const char *what, size_t count);
-[[nodiscard]] struct nd_error *piece_pair(const char *what, const char *key, const char *value, size_t ceiling, pairs *ret);
+[[nodiscard]] struct nd_error *piece_pair(const char *what, const char *key, const char *value, size_t ceiling, struct pairs *ret);
 
 /* A map field: each kind of map has an entry type of its own, all with a key and a value. */
 #define piece_pairs(what, entries, n, ceiling, ret)                                                                           \

@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-void pairs_done(pairs *list) {
+void pairs_done(struct pairs *list) {
         nd_vector_each (pair, list) {
                 free(pair->key);
                 free(pair->value);
@@ -11,7 +11,7 @@ void pairs_done(pairs *list) {
         nd_vector_done(list);
 }
 
-bool pairs_have(const pairs *list, const char *key, const char *value) {
+bool pairs_have(const struct pairs *list, const char *key, const char *value) {
         nd_vector_each (pair, list) {
                 if (nd_streq(pair->key, key))
                         return nd_streq(pair->value, value);

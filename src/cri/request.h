@@ -16,9 +16,13 @@ struct pair {
         char *key;
         char *value;
 };
-typedef nd_vector(struct pair) pairs;
-void pairs_done(pairs *list);
-[[nodiscard]] bool pairs_have(const pairs *list, const char *key, const char *value);
+struct pairs {
+        struct pair *items;
+        size_t count;
+        size_t capacity;
+};
+void pairs_done(struct pairs *list);
+[[nodiscard]] bool pairs_have(const struct pairs *list, const char *key, const char *value);
 
 /* The CRI's numbers. */
 enum namespace_mode {
@@ -47,9 +51,9 @@ struct sandbox_request {
         bool has_dns;        /* without it the node's resolv.conf serves */
         struct nd_strings dns_servers, dns_searches, dns_options;
         nd_vector(struct port_request) ports;
-        pairs labels, annotations; /* stored verbatim; the only ones that are acted on are bandwidth.h's two */
+        struct pairs labels, annotations; /* stored verbatim; the only ones that are acted on are bandwidth.h's two */
         char *cgroup_parent;       /* "" = none */
-        pairs sysctls;             /* name with dots, value */
+        struct pairs sysctls;             /* name with dots, value */
         enum namespace_mode network, pid, ipc;
         bool user_namespace; /* a namespace of the pod's own; false = the host's users */
         struct nd_id_map uids, gids;
@@ -96,7 +100,7 @@ struct resource_request {
         int64_t oom_score_adj;
         char *cpuset_cpus, *cpuset_mems;
         nd_vector(struct hugepage_limit) hugepages;
-        pairs unified;
+        struct pairs unified;
 };
 void resource_request_done(struct resource_request *resources);
 
@@ -117,10 +121,10 @@ struct container_request {
         char *image_by_user; /* what the pod's author wrote */
         struct nd_strings command, arguments;
         char *working_directory; /* "" = the image's */
-        pairs environment;
+        struct pairs environment;
         nd_vector(struct mount_request) mounts;
         nd_vector(struct device_request) devices;
-        pairs labels, annotations;
+        struct pairs labels, annotations;
         char *log_path; /* relative to the sandbox's log directory; "" = none */
         bool stdin_open, stdin_once, tty;
         struct resource_request resources;

@@ -14,7 +14,7 @@
 /* ---- what both tell ---- */
 
 static void count_checks(const struct container *container, Nodens__V1__ContainerEntry *m) {
-        nd_cleanup(verify_checks_done) verify_checks checks = {};
+        nd_cleanup(verify_checks_done) struct verify_checks checks = {};
 
         if (container->checks_json)
                 verify_parse(container->checks_json, &checks);
@@ -140,7 +140,7 @@ static void add_mounts(struct nd_arena *memory, const struct container_request *
 static void add_checks(struct nd_arena *memory, const char *checks_json, Nodens__V1__ContainerDetail *m) {
         static const char *const results[] = {
                 [VERIFY_PASSED] = "passed", [VERIFY_FAILED] = "failed", [VERIFY_UNKNOWN] = "unknown"};
-        nd_cleanup(verify_checks_done) verify_checks checks = {};
+        nd_cleanup(verify_checks_done) struct verify_checks checks = {};
 
         verify_parse(checks_json ?: "", &checks);
         m->checks = nd_arena_alloc(memory, checks.count, sizeof *m->checks);

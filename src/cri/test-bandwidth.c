@@ -5,7 +5,7 @@
 
 static struct nd_error *limit(const char *ingress, const char *egress, struct bandwidth *ret) {
         struct pair items[3] = {{.key = (char *) "io.example/other", .value = (char *) "x"}};
-        pairs annotations = {.items = items, .count = 1};
+        struct pairs annotations = {.items = items, .count = 1};
 
         if (ingress)
                 items[annotations.count++] = (struct pair) {.key = (char *) BANDWIDTH_INGRESS, .value = (char *) ingress};

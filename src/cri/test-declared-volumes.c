@@ -13,7 +13,7 @@ struct world {
         char *root;
         struct nd_image_config image;
         struct container_request request;
-        declared_volumes found;
+        struct declared_volumes found;
         int tree;
 };
 

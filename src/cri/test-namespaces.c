@@ -36,7 +36,7 @@ static struct sandbox_request request_of(bool user_namespace) {
 static struct nd_error *check(struct sandbox_request request, const char *name, const char *value) {
         struct pair pair = {.key = (char *) name, .value = (char *) value};
 
-        request.sysctls = (pairs) {.items = &pair, .count = 1};
+        request.sysctls = (struct pairs) {.items = &pair, .count = 1};
         return namespaces_check(&request);
 }
 
@@ -81,7 +81,7 @@ static void sysctls_of_an_interface_wait_for_the_network([[maybe_unused]] void *
         struct pair pair = {.key = (char *) "net.ipv4.conf.eth0.forwarding", .value = (char *) "1"};
         struct sandbox_request pod = request_of(false);
 
-        pod.sysctls = (pairs) {.items = &pair, .count = 1};
+        pod.sysctls = (struct pairs) {.items = &pair, .count = 1};
         assert_true(namespaces_have_late_sysctls(&pod));
         pair.key = (char *) "net.ipv4.conf.all.forwarding";
         assert_false(namespaces_have_late_sysctls(&pod));

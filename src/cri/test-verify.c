@@ -3,7 +3,7 @@
 
 #include <unit/expect.h>
 
-static void expect_finding(const verify_checks *checks, const char *name, enum verify_result result, const char *words) {
+static void expect_finding(const struct verify_checks *checks, const char *name, enum verify_result result, const char *words) {
         nd_vector_each (check, checks) {
                 if (!nd_streq(check->name, name))
                         continue;
@@ -16,7 +16,7 @@ static void expect_finding(const verify_checks *checks, const char *name, enum v
 
 static void the_one_line_of_the_map_is_what_was_asked_for([[maybe_unused]] void **state) {
         const struct nd_id_map wanted = {.outside = 65536, .count = 65536};
-        nd_cleanup(verify_checks_done) verify_checks checks = {};
+        nd_cleanup(verify_checks_done) struct verify_checks checks = {};
 
         verify_map("right", "         0      65536      65536\n", &wanted, &checks);
         verify_map("other", "         0     131072      65536\n", &wanted, &checks);
@@ -44,7 +44,7 @@ static void the_cgroup_is_below_the_pods([[maybe_unused]] void **state) {
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
-                nd_cleanup(verify_checks_done) verify_checks checks = {};
+                nd_cleanup(verify_checks_done) struct verify_checks checks = {};
 
                 verify_cgroup(cases[i].text, cases[i].parent, &checks);
                 assert_int_equal(checks.count, 1);
@@ -64,7 +64,7 @@ static void mounts_are_idmapped_and_read_only_where_they_should_be([[maybe_unuse
                 {.container_path = (char *) "/gone", .image = (char *) ""},
         };
         const struct container_request request = {.mounts = {.items = mounts, .count = nd_count_of(mounts)}};
-        nd_cleanup(verify_checks_done) verify_checks checks = {};
+        nd_cleanup(verify_checks_done) struct verify_checks checks = {};
 
         verify_mounts(table, &request, &checks);
         expect_finding(&checks, "mount /data", VERIFY_PASSED, "idmapped, writable");
@@ -74,7 +74,7 @@ static void mounts_are_idmapped_and_read_only_where_they_should_be([[maybe_unuse
 }
 
 static void a_verdict_reads_as_it_was_written([[maybe_unused]] void **state) {
-        nd_cleanup(verify_checks_done) verify_checks checks = {}, again = {}, none = {};
+        nd_cleanup(verify_checks_done) struct verify_checks checks = {}, again = {}, none = {};
         nd_autofree char *text = nullptr;
 
         verify_map("user IDs", "0 1 2\n", &(struct nd_id_map) {.outside = 1, .count = 2}, &checks);

@@ -34,7 +34,7 @@ static const struct cri_config config = {
         .state = (char *) "/var/lib/nodens", .run = (char *) "/run/nodens", .netns = (char *) "/run/netns"};
 
 static struct nd_error *look(struct mount_request mount, int userns) {
-        nd_cleanup(volumes_done) volumes found = {};
+        nd_cleanup(volumes_done) struct volumes found = {};
         struct container_request request = {};
         struct nd_error *error;
 
@@ -111,7 +111,7 @@ static void bidirectional_mounts_need_a_shared_one([[maybe_unused]] void **state
 static struct nd_error *submounts_work(void *argument, [[maybe_unused]] int *ret_fd) {
         const char *root = argument;
         nd_autofree char *below = nd_format("%s/below", root);
-        nd_cleanup(volumes_done) volumes mapped = {}, mixed = {}, ours = {};
+        nd_cleanup(volumes_done) struct volumes mapped = {}, mixed = {}, ours = {};
         struct mount_request mount = mount_of(root, "/data");
         struct container_request request = {};
         nd_autoclose int userns = make_userns();
@@ -145,10 +145,10 @@ static void submounts_are_mapped_where_all_of_them_can_be_and_none_is_ours([[may
 
 static void mounts_come_parents_first_with_their_options([[maybe_unused]] void **state) {
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
-        nd_cleanup(volumes_done) volumes found = {};
+        nd_cleanup(volumes_done) struct volumes found = {};
         struct container_request request = {};
         struct declared_volume own = {.destination = (char *) "/a/b/d", .source = (char *) "/4"};
-        declared_volumes declared = {.items = &own, .count = 1};
+        struct declared_volumes declared = {.items = &own, .count = 1};
         static const char *const order[] = {"/b", "/a/b", "/a/b/d", "/a/b/c"};
 
         nd_vector_push(&request.mounts, mount_of("/1", "/a/b/c"));

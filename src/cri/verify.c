@@ -55,7 +55,7 @@ struct verify {
         struct nd_worker *worker; /* nullptr = none runs */
 };
 
-void verify_checks_done(verify_checks *checks) {
+void verify_checks_done(struct verify_checks *checks) {
         nd_vector_each (check, checks) {
                 free(check->name);
                 free(check->text);
@@ -63,14 +63,14 @@ void verify_checks_done(verify_checks *checks) {
         nd_vector_done(checks);
 }
 
-static void add(verify_checks *checks, char *name, enum verify_result result, char *text) {
+static void add(struct verify_checks *checks, char *name, enum verify_result result, char *text) {
         nd_vector_push(checks, ((struct verify_check) {.name = name, .result = result, .text = text}));
 }
 
 /* ---- the checks ---- */
 
-void verify_map(const char *name, const char *map_text, const struct nd_id_map *wanted, verify_checks *ret) {
-        nd_cleanup(nd_id_maps_done) nd_id_maps maps = {};
+void verify_map(const char *name, const char *map_text, const struct nd_id_map *wanted, struct verify_checks *ret) {
+        nd_cleanup(nd_id_maps_done) struct nd_id_maps maps = {};
         nd_autoerror struct nd_error *error = nd_id_maps_parse(map_text, &maps);
         const struct nd_id_map *found = maps.count == 1 ? maps.items : nullptr;
         bool same =
@@ -86,7 +86,7 @@ void verify_map(const char *name, const char *map_text, const struct nd_id_map *
                               found->outside, found->outside + found->count - 1));
 }
 
-void verify_cgroup(const char *cgroup_text, const char *parent, verify_checks *ret) {
+void verify_cgroup(const char *cgroup_text, const char *parent, struct verify_checks *ret) {
         nd_autofree char *path = nd_cgroup_path_of(cgroup_text);
         bool below;
 
@@ -156,7 +156,7 @@ static char *escaped(const char *path) {
         return nd_text_steal(&text);
 }
 
-static void verify_mount(const char *mountinfo, const struct mount_request *mount, verify_checks *ret) {
+static void verify_mount(const char *mountinfo, const struct mount_request *mount, struct verify_checks *ret) {
         nd_autofree char *path = escaped(mount->container_path);
         size_t length = 0;
         const char *options = options_at(mountinfo, path ?: "", &length);
@@ -172,7 +172,7 @@ static void verify_mount(const char *mountinfo, const struct mount_request *moun
             nd_format("%s, %s", mapped ? "idmapped" : "not idmapped", read_only ? "read-only" : "writable"));
 }
 
-void verify_mounts(const char *mountinfo, const struct container_request *request, verify_checks *ret) {
+void verify_mounts(const char *mountinfo, const struct container_request *request, struct verify_checks *ret) {
         nd_vector_each (mount, &request->mounts) {
                 if (ret->count < CHECKS_MOST && !mount->image[0])
                         verify_mount(mountinfo, mount, ret);
@@ -188,7 +188,7 @@ static int open_inside(const char *root, const char *path) {
         return fd < 0 ? -errno : (int) syscall(SYS_openat2, fd, path, &how, sizeof how);
 }
 
-static void verify_owner(const char *root, const struct sandbox_request *pod, verify_checks *ret) {
+static void verify_owner(const char *root, const struct sandbox_request *pod, struct verify_checks *ret) {
         static const char *const candidates[] = {"etc/passwd", "bin", "usr", "etc"};
 
         for (size_t i = 0; i < nd_count_of(candidates); i++) {
@@ -230,7 +230,7 @@ static uint64_t birth_of(pid_t pid) {
         return nd_parse_u64(text, UINT64_MAX, &birth) < 0 ? 0 : birth;
 }
 
-static void verify_container(const struct container *container, const char *root, verify_checks *ret) {
+static void verify_container(const struct container *container, const char *root, struct verify_checks *ret) {
         const struct sandbox_request *pod = &container->sandbox->request;
         nd_autofree char *uids = read_proc(container->pid, "uid_map"), *gids = read_proc(container->pid, "gid_map"),
                          *cgroup = read_proc(container->pid, "cgroup"), *mounts = read_proc(container->pid, "mountinfo");
@@ -252,7 +252,7 @@ static void verify_container(const struct container *container, const char *root
 static struct nd_error *look_work(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct look *check_job = argument;
         const struct container *container = check_job->container;
-        nd_cleanup(verify_checks_done) verify_checks checks = {};
+        nd_cleanup(verify_checks_done) struct verify_checks checks = {};
         nd_autofree char *checks_json = nullptr;
 
         if (birth_of(container->pid) == check_job->birth)
@@ -274,7 +274,7 @@ static void look_done(struct look *check_job) {
         *check_job = (struct look) {};
 }
 
-static void report(const struct container *container, const verify_checks *checks) {
+static void report(const struct container *container, const struct verify_checks *checks) {
         size_t failed = 0;
 
         nd_vector_each (check, checks) {
@@ -297,7 +297,7 @@ static void report(const struct container *container, const verify_checks *check
 static void take_verdict(const struct verify *verify, const struct nd_error *error) {
         const struct look *check_job = &verify->check_job;
         struct container *container = nd_map_get(&verify->pods->containers, check_job->id);
-        nd_cleanup(verify_checks_done) verify_checks checks = {};
+        nd_cleanup(verify_checks_done) struct verify_checks checks = {};
 
         if (!container || container->state == CONTAINER_REMOVED || container->pid_birth != check_job->birth)
                 return;
@@ -408,7 +408,7 @@ void verify_free(struct verify *verify) {
 
 static const char *const results[] = {[VERIFY_PASSED] = "passed", [VERIFY_FAILED] = "failed", [VERIFY_UNKNOWN] = "unknown"};
 
-char *verify_format(const verify_checks *checks) {
+char *verify_format(const struct verify_checks *checks) {
         nd_autotext text = ND_TEXT(CHECKS_CEILING);
         struct nd_json_out out = {.text = &text};
 
@@ -424,7 +424,7 @@ char *verify_format(const verify_checks *checks) {
         return text.overflow ? nd_strdup("") : nd_text_steal(&text);
 }
 
-static struct nd_error *parse_check(yyjson_val *object, verify_checks *ret) {
+static struct nd_error *parse_check(yyjson_val *object, struct verify_checks *ret) {
         const char *name = nullptr, *result = nullptr, *found = nullptr;
 
         if (!yyjson_is_obj(object))
@@ -438,7 +438,7 @@ static struct nd_error *parse_check(yyjson_val *object, verify_checks *ret) {
         return nullptr;
 }
 
-void verify_parse(const char *checks_json, verify_checks *ret) {
+void verify_parse(const char *checks_json, struct verify_checks *ret) {
         nd_autojson doc = nullptr;
         nd_autoerror struct nd_error *error = nd_json_parse(checks_json, strlen(checks_json), CHECKS_CEILING, &doc);
         yyjson_arr_iter checks;

@@ -32,14 +32,18 @@ struct verify_check {
         enum verify_result result;
         char *text; /* what was found */
 };
-typedef nd_vector(struct verify_check) verify_checks;
-void verify_checks_done(verify_checks *checks);
+struct verify_checks {
+        struct verify_check *items;
+        size_t count;
+        size_t capacity;
+};
+void verify_checks_done(struct verify_checks *checks);
 
 /* The result as it is kept, and back; a result that cannot be read is no checks. */
-[[nodiscard]] char *verify_format(const verify_checks *checks);
-void verify_parse(const char *checks_json, verify_checks *ret);
+[[nodiscard]] char *verify_format(const struct verify_checks *checks);
+void verify_parse(const char *checks_json, struct verify_checks *ret);
 
 /* For tests. The checks of a mapping and of a mount table, given as their texts. */
-void verify_map(const char *name, const char *map_text, const struct nd_id_map *wanted, verify_checks *ret);
-void verify_mounts(const char *mountinfo, const struct container_request *request, verify_checks *ret);
-void verify_cgroup(const char *cgroup_text, const char *parent, verify_checks *ret);
+void verify_map(const char *name, const char *map_text, const struct nd_id_map *wanted, struct verify_checks *ret);
+void verify_mounts(const char *mountinfo, const struct container_request *request, struct verify_checks *ret);
+void verify_cgroup(const char *cgroup_text, const char *parent, struct verify_checks *ret);

@@ -15,7 +15,7 @@ enum {
         TABLE_CEILING = 64 << 20, /* bytes of the mount table */
 };
 
-void volumes_done(volumes *list) {
+void volumes_done(struct volumes *list) {
         nd_vector_each (volume, list) {
                 free(volume->path);
                 free(volume->source);
@@ -227,7 +227,7 @@ static struct nd_error *look(const struct cri_config *config, const struct conta
 }
 
 struct nd_error *volumes_look(const struct cri_config *config, const struct container_request *request, int userns,
-                              volumes *ret) {
+                              struct volumes *ret) {
         nd_vector_each (mount, &request->mounts) {
                 nd_vector_push(ret, VOLUME_NONE); /* first, so that the list owns what is found */
                 if (*mount->image)
@@ -251,7 +251,7 @@ static size_t deeper(size_t depth, const char *path) {
         return depth_of(path) > depth ? depth_of(path) : depth;
 }
 
-struct nd_error *volumes_each(const struct container_request *request, const volumes *found, const declared_volumes *declared,
+struct nd_error *volumes_each(const struct container_request *request, const struct volumes *found, const struct declared_volumes *declared,
                               volumes_visitor visit, void *userdata) {
         nd_cleanup(nd_strings_done) struct nd_strings paths = {};
         size_t deepest = 0;
@@ -309,7 +309,7 @@ static struct nd_error *add_to_spec(const struct volume_visit *visit, void *user
         return nullptr;
 }
 
-void volumes_mount(const struct container_request *request, const volumes *found, const declared_volumes *declared,
+void volumes_mount(const struct container_request *request, const struct volumes *found, const struct declared_volumes *declared,
                    struct nd_spec *spec) {
         nd_ignore(volumes_each(request, found, declared, add_to_spec, spec)); /* there is none */
 }

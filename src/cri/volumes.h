@@ -26,12 +26,16 @@ struct volume {
         bool submounts; /* these are mapped too */
 };
 #define VOLUME_NONE ((struct volume) {.file = -EBADF, .tree = -EBADF})
-typedef nd_vector(struct volume) volumes;
-void volumes_done(volumes *list);
+struct volumes {
+        struct volume *items;
+        size_t count;
+        size_t capacity;
+};
+void volumes_done(struct volumes *list);
 
 /* As many as the request has mounts. userns is the pod's, -EBADF = the host's users. */
 [[nodiscard]] struct nd_error *volumes_look(const struct cri_config *config, const struct container_request *request,
-                                            int userns, volumes *ret);
+                                            int userns, struct volumes *ret);
 
 /* Visits the mounts and what the image declares, parents before what is mounted on them; ends at the first error. */
 struct volume_visit {
@@ -42,11 +46,11 @@ struct volume_visit {
         const char *destination;                /* clean */
 };
 typedef struct nd_error *(*volumes_visitor)(const struct volume_visit *visit, void *userdata);
-[[nodiscard]] struct nd_error *volumes_each(const struct container_request *request, const volumes *found,
-                                            const declared_volumes *declared, volumes_visitor visit, void *userdata);
+[[nodiscard]] struct nd_error *volumes_each(const struct container_request *request, const struct volumes *found,
+                                            const struct declared_volumes *declared, volumes_visitor visit, void *userdata);
 
 /* Adds to the spec those that have a source, in that order. */
-void volumes_mount(const struct container_request *request, const volumes *found, const declared_volumes *declared,
+void volumes_mount(const struct container_request *request, const struct volumes *found, const struct declared_volumes *declared,
                    struct nd_spec *spec);
 
 /* What a person calls the volume behind a host path: the name in the kubelet's path of it, or the path. Appends it, quoted. */

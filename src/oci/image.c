@@ -106,7 +106,7 @@ static struct nd_error *parse_digest(yyjson_val *root, const char *key, bool may
         return nd_error_wrap(nd_digest_parse(text ? text : "", ret), "'%s'", key);
 }
 
-static struct nd_error *parse_layers(yyjson_val *root, nd_image_layers *layers) {
+static struct nd_error *parse_layers(yyjson_val *root, struct nd_image_layers *layers) {
         yyjson_arr_iter iterator;
         yyjson_val *array, *value;
 
@@ -144,13 +144,13 @@ static struct nd_error *parse_image(yyjson_val *root, struct nd_image *image) {
         return nd_json_member_bool(root, "pinned", &image->pinned);
 }
 
-static void layers_done(nd_image_layers *layers) {
+static void layers_done(struct nd_image_layers *layers) {
         nd_vector_done(layers);
 }
 
-struct nd_error *nd_image_parse(const char *bytes, size_t length, struct nd_image **ret, nd_image_layers *ret_layers) {
+struct nd_error *nd_image_parse(const char *bytes, size_t length, struct nd_image **ret, struct nd_image_layers *ret_layers) {
         nd_cleanup(nd_image_done) struct nd_image *image = nd_new(struct nd_image);
-        nd_cleanup(layers_done) nd_image_layers layers = {};
+        nd_cleanup(layers_done) struct nd_image_layers layers = {};
         nd_autojson doc = nullptr;
         yyjson_val *root;
         uint64_t version;
@@ -167,6 +167,6 @@ struct nd_error *nd_image_parse(const char *bytes, size_t length, struct nd_imag
         nd_try(parse_layers(root, &layers));
         image->layer_count = layers.count;
         *ret = nd_take_ptr(image);
-        *ret_layers = nd_take(layers, (nd_image_layers) {});
+        *ret_layers = nd_take(layers, (struct nd_image_layers) {});
         return nullptr;
 }

@@ -53,9 +53,13 @@ struct nd_image_layer {
         uint64_t size;
         uint64_t inodes;
 };
-typedef nd_vector(struct nd_image_layer) nd_image_layers;
+struct nd_image_layers {
+        struct nd_image_layer *items;
+        size_t count;
+        size_t capacity;
+};
 
 /* Reads a record; the layers come apart, lowest first, since they are the store's to find. ND_UNIMPLEMENTED when a newer version
  * wrote it. */
 [[nodiscard]] struct nd_error *nd_image_parse(const char *bytes, size_t length, struct nd_image **ret,
-                                              nd_image_layers *ret_layers);
+                                              struct nd_image_layers *ret_layers);

@@ -132,7 +132,7 @@ static struct nd_error *parse_descriptor(yyjson_val *object, struct nd_descripto
         return nullptr;
 }
 
-static struct nd_error *parse_entries(yyjson_val *array, nd_descriptors *entries) {
+static struct nd_error *parse_entries(yyjson_val *array, struct nd_descriptors *entries) {
         yyjson_arr_iter iterator = yyjson_arr_iter_with(array);
         yyjson_val *value;
 

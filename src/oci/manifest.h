@@ -56,14 +56,18 @@ struct nd_descriptor {
         char *ref_name;   /* annotation org.opencontainers.image.ref.name: a tag or a name, unchecked; nullptr = none */
         char *image_name; /* annotation io.containerd.image.name: a name, unchecked; nullptr = none */
 };
-typedef nd_vector(struct nd_descriptor) nd_descriptors;
+struct nd_descriptors {
+        struct nd_descriptor *items;
+        size_t count;
+        size_t capacity;
+};
 
 void nd_descriptor_done(struct nd_descriptor *descriptor);
 
 struct nd_manifest {
         enum nd_media media;         /* ND_MEDIA_MANIFEST or ND_MEDIA_INDEX */
         struct nd_descriptor config; /* of a manifest */
-        nd_descriptors entries;      /* a manifest's layers, lowest first; or an index's manifests */
+        struct nd_descriptors entries;      /* a manifest's layers, lowest first; or an index's manifests */
 };
 
 void nd_manifest_done(struct nd_manifest *manifest);

@@ -271,7 +271,7 @@ static bool blob_exists(const struct nd_image_store *store, const struct nd_dige
 
 /* Whether all that a record names is there. */
 static struct nd_error *check_parts(const struct nd_image_store *store, const struct nd_image *image,
-                                    const nd_image_layers *layers) {
+                                    const struct nd_image_layers *layers) {
         const struct nd_digest *blobs[] = {&image->id, &image->manifest, &image->index};
         char text[ND_DIGEST_TEXT];
 
@@ -285,7 +285,7 @@ static struct nd_error *check_parts(const struct nd_image_store *store, const st
         return nullptr;
 }
 
-static void link_layers(struct nd_image_store *store, struct nd_image *image, const nd_image_layers *layers) {
+static void link_layers(struct nd_image_store *store, struct nd_image *image, const struct nd_image_layers *layers) {
         struct nd_layer_entry *below = nullptr;
 
         nd_vector_each (layer, layers) {
@@ -298,14 +298,14 @@ static void link_layers(struct nd_image_store *store, struct nd_image *image, co
         nd_layer_entry_hold(below);
 }
 
-static void layers_done(nd_image_layers *layers) {
+static void layers_done(struct nd_image_layers *layers) {
         nd_vector_done(layers);
 }
 
 /* A record's image, put into the vector; its names are for later. */
 static struct nd_error *parse_record(struct nd_image_store *store, const char *name, const char *bytes, size_t length) {
         nd_cleanup(nd_image_done) struct nd_image *image = nullptr;
-        nd_cleanup(layers_done) nd_image_layers layers = {};
+        nd_cleanup(layers_done) struct nd_image_layers layers = {};
         char expected[ND_STORE_RECORD_NAME];
 
         nd_try(nd_image_parse(bytes, length, &image, &layers));

@@ -75,7 +75,11 @@ struct nd_unpacked_layer {
         struct nd_digest chain;
         struct nd_layer layer;
 };
-typedef nd_vector(struct nd_unpacked_layer) nd_unpacked_layers;
+struct nd_unpacked_layers {
+        struct nd_unpacked_layer *items;
+        size_t count;
+        size_t capacity;
+};
 
 /* What the fetcher says it has put into its staging directory, as blobs/<hex>; and what the unpacker did. */
 struct nd_image_offer {
@@ -83,7 +87,7 @@ struct nd_image_offer {
         struct nd_digest index; /* may be none */
         struct nd_digest config;
         const struct nd_strings *names;     /* tagged, or with the digest of manifest or index */
-        const nd_unpacked_layers *unpacked; /* nullptr = none: every layer must be in the store already */
+        const struct nd_unpacked_layers *unpacked; /* nullptr = none: every layer must be in the store already */
         bool pinned;
         uint64_t pulled_at;
 };

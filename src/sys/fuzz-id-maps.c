@@ -8,7 +8,7 @@
 #include "sys/userns.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        nd_cleanup(nd_id_maps_done) nd_id_maps maps = {}, again = {};
+        nd_cleanup(nd_id_maps_done) struct nd_id_maps maps = {}, again = {};
         nd_autofree char *text = fuzz_text(data, size);
         nd_autoerror struct nd_error *error = nd_id_maps_parse(text, &maps);
         nd_autotext printed = ND_TEXT(1 << 20);

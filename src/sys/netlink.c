@@ -204,7 +204,7 @@ static void read_address_bytes(const struct rtattr *attribute, struct nd_address
 }
 
 static void on_address(const struct nlmsghdr *message, void *userdata) {
-        nd_link_addresses *list = userdata;
+        struct nd_link_addresses *list = userdata;
         const struct ifaddrmsg *body = NLMSG_DATA(message);
         struct nd_link_address found = {.link = body->ifa_index,
                                         .address = {.family = body->ifa_family, .prefix = body->ifa_prefixlen},
@@ -230,7 +230,7 @@ static void on_address(const struct nlmsghdr *message, void *userdata) {
 }
 
 static void on_route(const struct nlmsghdr *message, void *userdata) {
-        nd_routes *list = userdata;
+        struct nd_routes *list = userdata;
         const struct rtmsg *body = NLMSG_DATA(message);
         struct nd_route found = {.to = {.family = body->rtm_family, .prefix = body->rtm_dst_len}};
         uint32_t table = body->rtm_table;
@@ -258,9 +258,9 @@ static void on_route(const struct nlmsghdr *message, void *userdata) {
                 nd_vector_push(list, found);
 }
 
-struct nd_error *nd_netlink_addresses(struct nd_netlink *netlink, nd_link_addresses *ret) {
+struct nd_error *nd_netlink_addresses(struct nd_netlink *netlink, struct nd_link_addresses *ret) {
         struct request r = request_new(RTM_GETADDR, NLM_F_DUMP, &(struct ifaddrmsg) {}, sizeof(struct ifaddrmsg));
-        nd_link_addresses list = {};
+        struct nd_link_addresses list = {};
         int status = transact(netlink, &r, on_address, &list);
 
         if (status < 0) {
@@ -271,9 +271,9 @@ struct nd_error *nd_netlink_addresses(struct nd_netlink *netlink, nd_link_addres
         return nullptr;
 }
 
-struct nd_error *nd_netlink_routes(struct nd_netlink *netlink, nd_routes *ret) {
+struct nd_error *nd_netlink_routes(struct nd_netlink *netlink, struct nd_routes *ret) {
         struct request r = request_new(RTM_GETROUTE, NLM_F_DUMP, &(struct rtmsg) {}, sizeof(struct rtmsg));
-        nd_routes list = {};
+        struct nd_routes list = {};
         int status = transact(netlink, &r, on_route, &list);
 
         if (status < 0) {

@@ -41,8 +41,16 @@ struct nd_route {
         struct nd_address gateway; /* family 0 = on the link */
         uint32_t metric;
 };
-typedef nd_vector(struct nd_link_address) nd_link_addresses;
-typedef nd_vector(struct nd_route) nd_routes;
+struct nd_link_addresses {
+        struct nd_link_address *items;
+        size_t count;
+        size_t capacity;
+};
+struct nd_routes {
+        struct nd_route *items;
+        size_t count;
+        size_t capacity;
+};
 
 struct nd_netlink {
         int fd;
@@ -56,8 +64,8 @@ void nd_netlink_done(struct nd_netlink *netlink);
 /* A socket that becomes readable when addresses or routes change; what it holds need only be drained. */
 [[nodiscard]] struct nd_error *nd_netlink_watch(int *ret_fd);
 
-[[nodiscard]] struct nd_error *nd_netlink_addresses(struct nd_netlink *netlink, nd_link_addresses *ret);
-[[nodiscard]] struct nd_error *nd_netlink_routes(struct nd_netlink *netlink, nd_routes *ret); /* main table, unicast */
+[[nodiscard]] struct nd_error *nd_netlink_addresses(struct nd_netlink *netlink, struct nd_link_addresses *ret);
+[[nodiscard]] struct nd_error *nd_netlink_routes(struct nd_netlink *netlink, struct nd_routes *ret); /* main table, unicast */
 
 /* Brings a link up; mtu 0 leaves it. */
 [[nodiscard]] struct nd_error *nd_link_up(struct nd_netlink *netlink, unsigned link, uint32_t mtu);

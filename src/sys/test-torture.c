@@ -168,7 +168,7 @@ static struct nd_error *make_userns([[maybe_unused]] void *world) {
 }
 
 static bool privileged(void) {
-        nd_cleanup(nd_id_maps_done) nd_id_maps maps = {};
+        nd_cleanup(nd_id_maps_done) struct nd_id_maps maps = {};
 
         expect_ok(nd_id_maps_own("uid", &maps));
         return geteuid() == 0 && nd_id_maps_identity(&maps);

@@ -35,7 +35,7 @@ static bool privileged(void) {
 
 /* Joins the namespace and says what its maps are. */
 static struct nd_error *read_maps(void *userns, [[maybe_unused]] int *ret_fd) {
-        nd_cleanup(nd_id_maps_done) nd_id_maps uids = {}, gids = {};
+        nd_cleanup(nd_id_maps_done) struct nd_id_maps uids = {}, gids = {};
 
         if (setns(*(int *) userns, CLONE_NEWUSER) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "join");
@@ -138,12 +138,12 @@ static void an_ordinary_user_may_map_itself([[maybe_unused]] void **state) {
                      "1 0 65534 1, 1 0 65534 1");
 }
 
-static struct nd_error *parse(const char *text, nd_id_maps *ret) {
+static struct nd_error *parse(const char *text, struct nd_id_maps *ret) {
         return nd_id_maps_parse(text, ret);
 }
 
 static void the_kernel_s_maps_are_read([[maybe_unused]] void **state) {
-        nd_cleanup(nd_id_maps_done) nd_id_maps maps = {}, none = {};
+        nd_cleanup(nd_id_maps_done) struct nd_id_maps maps = {}, none = {};
 
         expect_ok(parse("         0     100000      65536\n     65536  4294967295 1\n", &maps));
         assert_int_equal(maps.count, 2);
@@ -159,7 +159,7 @@ static void a_map_that_is_no_map_is_refused_with_its_line([[maybe_unused]] void 
                                             "0 0 1 1\n", "0 0 4294967296\n", "0 -1 1\n",
                                             "\n",        "0\n0 1\n",         "00000000000000000001 0 1"};
         nd_autotext long_text = ND_TEXT(1 << 16);
-        nd_id_maps maps = {};
+        struct nd_id_maps maps = {};
 
         for (size_t i = 0; i < nd_count_of(wrong); i++)
                 expect_error(parse(wrong[i], &maps), ND_INVALID, "ID map line 1 is not three numbers");
@@ -171,7 +171,7 @@ static void a_map_that_is_no_map_is_refused_with_its_line([[maybe_unused]] void 
 }
 
 static void the_initial_namespace_is_told_by_its_map([[maybe_unused]] void **state) {
-        nd_cleanup(nd_id_maps_done) nd_id_maps own = {}, all = {}, shifted = {}, two = {};
+        nd_cleanup(nd_id_maps_done) struct nd_id_maps own = {}, all = {}, shifted = {}, two = {};
 
         expect_ok(nd_id_maps_own("uid", &own));
         assert_true(own.count > 0);

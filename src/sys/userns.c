@@ -152,8 +152,8 @@ static bool take_number(const char **text, uint32_t *ret) {
         return nd_parse_u32(word, ret) == 0;
 }
 
-struct nd_error *nd_id_maps_parse(const char *text, nd_id_maps *ret) {
-        nd_cleanup(nd_id_maps_done) nd_id_maps maps = {};
+struct nd_error *nd_id_maps_parse(const char *text, struct nd_id_maps *ret) {
+        nd_cleanup(nd_id_maps_done) struct nd_id_maps maps = {};
 
         for (size_t line = 1; *text; line++) {
                 struct nd_id_map map;
@@ -169,18 +169,18 @@ struct nd_error *nd_id_maps_parse(const char *text, nd_id_maps *ret) {
                 text += *text == '\n';
                 nd_vector_push(&maps, map);
         }
-        *ret = nd_take(maps, (nd_id_maps) {});
+        *ret = nd_take(maps, (struct nd_id_maps) {});
         return nullptr;
 }
 
-struct nd_error *nd_id_maps_own(const char *kind, nd_id_maps *ret) {
+struct nd_error *nd_id_maps_own(const char *kind, struct nd_id_maps *ret) {
         nd_autofree char *path = nd_format("/proc/self/%s_map", kind), *text = nullptr;
 
         nd_try(nd_file_read_kernel(path, 64 * 1024, &text));
         return nd_error_wrap(nd_id_maps_parse(text, ret), "%s", path);
 }
 
-bool nd_id_maps_identity(const nd_id_maps *maps) {
+bool nd_id_maps_identity(const struct nd_id_maps *maps) {
         return maps->count == 1 && maps->items[0].inside == 0 && maps->items[0].outside == 0 &&
                maps->items[0].count == UINT32_MAX;
 }

@@ -14,8 +14,12 @@ struct nd_id_map {
         uint32_t count;
 };
 
-typedef nd_vector(struct nd_id_map) nd_id_maps;
-static inline void nd_id_maps_done(nd_id_maps *maps) {
+struct nd_id_maps {
+        struct nd_id_map *items;
+        size_t count;
+        size_t capacity;
+};
+static inline void nd_id_maps_done(struct nd_id_maps *maps) {
         nd_vector_done(maps);
 }
 
@@ -44,10 +48,10 @@ struct nd_userns_plan {
 [[nodiscard]] struct nd_error *nd_userns_join(int fd);
 
 /* Parses the text of a uid_map or gid_map file. */
-[[nodiscard]] struct nd_error *nd_id_maps_parse(const char *text, nd_id_maps *ret);
+[[nodiscard]] struct nd_error *nd_id_maps_parse(const char *text, struct nd_id_maps *ret);
 
 /* The maps of the namespace that this process is in; kind is "uid" or "gid". */
-[[nodiscard]] struct nd_error *nd_id_maps_own(const char *kind, nd_id_maps *ret);
+[[nodiscard]] struct nd_error *nd_id_maps_own(const char *kind, struct nd_id_maps *ret);
 
 /* True for the initial namespace's map: all IDs, unchanged. */
-[[nodiscard]] bool nd_id_maps_identity(const nd_id_maps *maps);
+[[nodiscard]] bool nd_id_maps_identity(const struct nd_id_maps *maps);

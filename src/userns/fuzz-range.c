@@ -17,7 +17,7 @@ static bool usable(struct nd_id_range range, uint32_t size, uint32_t pods) {
 static void check_range(struct nd_id_range range) {
         static const uint32_t sizes[] = {0, 1, 65536, 3 * 65536, 1 << 24};
         struct nd_subid subid = {.first = range.first, .count = range.count};
-        nd_subids ranges = {.items = &subid, .count = 1};
+        struct nd_subids ranges = {.items = &subid, .count = 1};
         nd_autofree char *text = nd_subids_text("kubelet", &ranges);
         struct nd_id_range again = {};
 

@@ -25,7 +25,7 @@
 #include "userns/store.h"
 
 struct pod {
-        nd_extents extents;
+        struct nd_extents extents;
         char *problem; /* set = quarantined */
 };
 
@@ -34,7 +34,7 @@ struct nd_userns_manager {
         uint32_t ids_per_pod;
         struct nd_id_range range;
         bool confined; /* to the delegated extents, which may be none at all */
-        nd_extents delegated;
+        struct nd_extents delegated;
         bool read_only;
         uint32_t usable;
         uint32_t quarantined; /* pods with a problem */

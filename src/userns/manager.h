@@ -29,7 +29,7 @@ struct nd_userns_settings {
         uint32_t ids_per_pod;
         uint32_t max_pods;
         struct nd_id_range range;
-        const nd_extents *delegated; /* of the namespace we are in; nullptr = the whole ID space */
+        const struct nd_extents *delegated; /* of the namespace we are in; nullptr = the whole ID space */
         bool read_only;              /* look, but never write */
 };
 

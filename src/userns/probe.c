@@ -27,7 +27,7 @@ static constexpr uint64_t engine_deadline_us = 10 * ND_SECOND_US; /* of one run;
 
 /* The block that probes map to, within what the namespace we are in can map on. */
 static struct nd_error *probe_map(struct nd_id_map *ret) {
-        nd_cleanup(nd_extents_done) nd_extents own = {};
+        nd_cleanup(nd_extents_done) struct nd_extents own = {};
 
         nd_try(nd_extents_own(&own));
         if (nd_extents_hold(&own, PROBE_FIRST, ND_IDS_UNIT)) {

@@ -94,7 +94,7 @@ static struct nd_error *find_user(const char *name, bool *ret_found) {
 }
 
 struct nd_error *nd_range_of_node(uint32_t ids_per_pod, struct nd_id_range *ret, enum nd_range_source *ret_source) {
-        nd_cleanup(nd_subids_done) nd_subids uids = {}, gids = {};
+        nd_cleanup(nd_subids_done) struct nd_subids uids = {}, gids = {};
         nd_autofree char *uid_text = nullptr, *gid_text = nullptr;
         struct nd_error *error;
         bool found;
@@ -150,8 +150,8 @@ static int compare_extents(const void *a, const void *b) {
         return x->first < y->first ? -1 : x->first > y->first;
 }
 
-void nd_extents_of_maps(const nd_id_maps *uids, const nd_id_maps *gids, nd_extents *ret) {
-        *ret = (nd_extents) {};
+void nd_extents_of_maps(const struct nd_id_maps *uids, const struct nd_id_maps *gids, struct nd_extents *ret) {
+        *ret = (struct nd_extents) {};
         nd_vector_each (u, uids) {
                 nd_vector_each (g, gids) {
                         uint64_t first = u->inside > g->inside ? u->inside : g->inside;
@@ -166,8 +166,8 @@ void nd_extents_of_maps(const nd_id_maps *uids, const nd_id_maps *gids, nd_exten
                 qsort(ret->items, ret->count, sizeof *ret->items, compare_extents);
 }
 
-struct nd_error *nd_extents_own(nd_extents *ret) {
-        nd_cleanup(nd_id_maps_done) nd_id_maps uids = {}, gids = {};
+struct nd_error *nd_extents_own(struct nd_extents *ret) {
+        nd_cleanup(nd_id_maps_done) struct nd_id_maps uids = {}, gids = {};
 
         nd_try(nd_id_maps_own("uid", &uids));
         nd_try(nd_id_maps_own("gid", &gids));
@@ -175,7 +175,7 @@ struct nd_error *nd_extents_own(nd_extents *ret) {
         return nullptr;
 }
 
-bool nd_extents_hold(const nd_extents *extents, uint64_t first, uint64_t count) {
+bool nd_extents_hold(const struct nd_extents *extents, uint64_t first, uint64_t count) {
         nd_vector_each (e, extents) {
                 if (first >= e->first && first + count <= e->first + e->count)
                         return true;

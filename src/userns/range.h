@@ -30,8 +30,12 @@ struct nd_extent {
         uint64_t count;
 };
 
-typedef nd_vector(struct nd_extent) nd_extents;
-static inline void nd_extents_done(nd_extents *extents) {
+struct nd_extents {
+        struct nd_extent *items;
+        size_t count;
+        size_t capacity;
+};
+static inline void nd_extents_done(struct nd_extents *extents) {
         nd_vector_done(extents);
 }
 
@@ -58,10 +62,10 @@ struct nd_id_range nd_range_default(uint32_t ids_per_pod);
 
 /* The pieces of the ID space that can be mapped on from a namespace with these maps: the intersections of its uid lines with its
  * gid lines, since a pod's block is the same for both. Sorted; touching pieces of different lines stay apart. */
-void nd_extents_of_maps(const nd_id_maps *uids, const nd_id_maps *gids, nd_extents *ret);
+void nd_extents_of_maps(const struct nd_id_maps *uids, const struct nd_id_maps *gids, struct nd_extents *ret);
 
 /* The same for the namespace that we are in. */
-[[nodiscard]] struct nd_error *nd_extents_own(nd_extents *ret);
+[[nodiscard]] struct nd_error *nd_extents_own(struct nd_extents *ret);
 
 /* True when [first, first + count) lies within one extent. */
-[[nodiscard]] bool nd_extents_hold(const nd_extents *extents, uint64_t first, uint64_t count);
+[[nodiscard]] bool nd_extents_hold(const struct nd_extents *extents, uint64_t first, uint64_t count);

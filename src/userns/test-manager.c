@@ -221,7 +221,7 @@ static void in_a_user_namespace_only_blocks_within_one_extent_are_handed_out(voi
         struct nd_extent pieces[] = {{.first = 2 * UNIT, .count = UNIT + UNIT / 2}, /* one block and a half */
                                      {.first = 3 * UNIT + UNIT / 2, .count = UNIT}, /* across two blocks */
                                      {.first = 6 * UNIT, .count = 2 * UNIT}};       /* two blocks */
-        nd_extents delegated = {.items = pieces, .count = 3};
+        struct nd_extents delegated = {.items = pieces, .count = 3};
         struct manager_world *world = *state;
 
         world->settings.delegated = &delegated;
@@ -232,7 +232,7 @@ static void in_a_user_namespace_only_blocks_within_one_extent_are_handed_out(voi
 
 static void a_file_that_names_a_block_outside_of_the_extents_is_foreign(void **state) {
         struct nd_extent piece = {.first = 2 * UNIT, .count = UNIT};
-        nd_extents delegated = {.items = &piece, .count = 1};
+        struct nd_extents delegated = {.items = &piece, .count = 1};
         struct manager_world *world = *state;
 
         manager_put_block(world, "a", 5 * UNIT);
@@ -246,7 +246,7 @@ static void a_file_that_names_a_block_outside_of_the_extents_is_foreign(void **s
 static void with_no_extent_at_all_nothing_can_be_handed_out(void **state) {
         struct manager_world *world = *state;
         struct nd_userns_manager *manager = nullptr;
-        nd_extents none = {};
+        struct nd_extents none = {};
 
         world->settings.delegated = &none;
         expect_error_text(nd_userns_manager_open(&world->settings, &manager),

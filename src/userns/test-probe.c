@@ -12,7 +12,7 @@
 #include "userns/probe.h"
 
 static void needs_privilege(void) {
-        nd_cleanup(nd_id_maps_done) nd_id_maps maps = {};
+        nd_cleanup(nd_id_maps_done) struct nd_id_maps maps = {};
 
         expect_ok(nd_id_maps_own("uid", &maps));
         if (geteuid() != 0 || !nd_id_maps_identity(&maps)) {

@@ -179,8 +179,8 @@ static void several_ranges_are_an_error([[maybe_unused]] void **state) {
 static void extents_are_the_pieces_that_both_maps_have([[maybe_unused]] void **state) {
         struct nd_id_map uid_lines[] = {{65536, 500000, 131072}, {0, 1000, 1}},
                          gid_lines[] = {{0, 1000, 1}, {131072, 0, 1 << 20}};
-        nd_id_maps uids = {.items = uid_lines, .count = 2}, gids = {.items = gid_lines, .count = 2}, none = {};
-        nd_cleanup(nd_extents_done) nd_extents extents = {}, empty = {};
+        struct nd_id_maps uids = {.items = uid_lines, .count = 2}, gids = {.items = gid_lines, .count = 2}, none = {};
+        nd_cleanup(nd_extents_done) struct nd_extents extents = {}, empty = {};
 
         nd_extents_of_maps(&uids, &gids, &extents);
         assert_int_equal(extents.count, 2);
@@ -194,8 +194,8 @@ static void extents_are_the_pieces_that_both_maps_have([[maybe_unused]] void **s
 
 static void pieces_that_touch_stay_apart_since_no_map_may_span_them([[maybe_unused]] void **state) {
         struct nd_id_map lines[] = {{0, 100000, 65536}, {65536, 900000, 65536}};
-        nd_id_maps maps = {.items = lines, .count = 2};
-        nd_cleanup(nd_extents_done) nd_extents extents = {};
+        struct nd_id_maps maps = {.items = lines, .count = 2};
+        nd_cleanup(nd_extents_done) struct nd_extents extents = {};
 
         nd_extents_of_maps(&maps, &maps, &extents);
         assert_int_equal(extents.count, 2);
@@ -206,7 +206,7 @@ static void pieces_that_touch_stay_apart_since_no_map_may_span_them([[maybe_unus
 }
 
 static void our_own_extents_can_be_read([[maybe_unused]] void **state) {
-        nd_cleanup(nd_extents_done) nd_extents extents = {};
+        nd_cleanup(nd_extents_done) struct nd_extents extents = {};
 
         expect_ok(nd_extents_own(&extents));
         assert_true(extents.count > 0);

@@ -37,7 +37,7 @@ static bool carrier(const char *name) {
 
 static size_t routes(unsigned link) {
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
-        nd_routes list = {};
+        struct nd_routes list = {};
         size_t count = 0;
 
         done(nd_netlink_open(&netlink));

@@ -73,7 +73,7 @@ static bool store_has(const struct nd_image_store *store, const struct nd_digest
 
 /* The config's text; puts the layers on the way when there is a staging directory, and says which. */
 static char *make_layers(const struct nd_image_store *store, int stage_fd, const struct offer_plan *plan,
-                         nd_unpacked_layers *unpacked) {
+                         struct nd_unpacked_layers *unpacked) {
         struct nd_text diff_ids = ND_TEXT(1 << 20);
         nd_autofree char *list = nullptr;
         struct nd_digest below = {};

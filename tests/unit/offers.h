@@ -18,7 +18,7 @@ struct offer_plan {
 struct offer {
         struct nd_image_offer offer;
         struct nd_strings names;
-        nd_unpacked_layers unpacked;
+        struct nd_unpacked_layers unpacked;
 };
 
 void offer_done(struct offer *offer);

@@ -44,7 +44,7 @@ static struct nd_error *whom(uid_t *ret_uid, char **ret_name) {
 }
 
 /* Blocks for nested pods: whole, aligned, within one extent, and above the first block. */
-static uint64_t nested_blocks(const nd_extents *extents) {
+static uint64_t nested_blocks(const struct nd_extents *extents) {
         uint64_t blocks = 0;
 
         nd_vector_each (extent, extents) {
@@ -89,9 +89,9 @@ static char *subid_advice(const char *name) {
 }
 
 static void check_subids(struct cli_findings *findings, uid_t uid, const char *name) {
-        nd_cleanup(nd_subids_done) nd_subids uids = {}, gids = {};
-        nd_cleanup(nd_id_maps_done) nd_id_maps uid_maps = {}, gid_maps = {};
-        nd_cleanup(nd_extents_done) nd_extents extents = {};
+        nd_cleanup(nd_subids_done) struct nd_subids uids = {}, gids = {};
+        nd_cleanup(nd_id_maps_done) struct nd_id_maps uid_maps = {}, gid_maps = {};
+        nd_cleanup(nd_extents_done) struct nd_extents extents = {};
         nd_autoerror struct nd_error *error = nd_subids_of(name, ND_SUBUID, &uids);
         uint64_t blocks;
 

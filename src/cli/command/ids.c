@@ -69,7 +69,7 @@ static int compare_holders(const void *a, const void *b) {
 
 static struct nd_error *read_blocks(const struct cli_ids_settings *settings, struct view *view) {
         nd_cleanup(nd_userns_manager_done) struct nd_userns_manager *manager = nullptr;
-        nd_cleanup(nd_extents_done) nd_extents delegated = {};
+        nd_cleanup(nd_extents_done) struct nd_extents delegated = {};
 
         nd_try(cli_kubelet_config_read(settings->kubelet_config, &view->config));
         nd_try(nd_range_of_node(view->config.ids_per_pod, &view->range, &view->source));

@@ -474,7 +474,7 @@ struct nd_error *pull_jail_clone_mount(const char *path, bool read_only, int *re
         return nullptr;
 }
 
-static struct nd_error *identity(const char *kind, nd_id_maps *ret) {
+static struct nd_error *identity(const char *kind, struct nd_id_maps *ret) {
         nd_try(nd_id_maps_own(kind, ret));
         nd_vector_each (map, ret) {
                 map->outside = map->inside;
@@ -483,7 +483,7 @@ static struct nd_error *identity(const char *kind, nd_id_maps *ret) {
 }
 
 struct nd_error *pull_jail_open_userns(int *ret_fd) {
-        nd_cleanup(nd_id_maps_done) nd_id_maps uids = {}, gids = {};
+        nd_cleanup(nd_id_maps_done) struct nd_id_maps uids = {}, gids = {};
 
         nd_try(identity("uid", &uids));
         nd_try(identity("gid", &gids));

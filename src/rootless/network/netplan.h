@@ -40,8 +40,8 @@ struct rootless_netplan {
 
 /* The machine, as far as the plan depends on it. */
 struct rootless_netplan_facts {
-        const nd_link_addresses *addresses;
-        const nd_routes *routes;
+        const struct nd_link_addresses *addresses;
+        const struct nd_routes *routes;
         unsigned loopback;                               /* index of lo */
         const char *(*link_name)(unsigned link, char *); /* as if_indextoname() */
         const char *bridge;                              /* what the user may have a link on; nullptr = nothing */

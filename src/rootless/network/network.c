@@ -41,7 +41,7 @@ static bool wanted(const struct nd_address *address, const struct nd_address lis
 
 /* Addresses that were ours and are not any more. Those that others gave the tap (link-local ones) stay. */
 static struct nd_error *drop_addresses(struct nd_netlink *netlink, unsigned link, const struct rootless_netplan *plan) {
-        nd_link_addresses list = {};
+        struct nd_link_addresses list = {};
         struct nd_error *error = nd_netlink_addresses(netlink, &list);
 
         for (size_t i = 0; !error && i < list.count; i++)
@@ -52,7 +52,7 @@ static struct nd_error *drop_addresses(struct nd_netlink *netlink, unsigned link
 }
 
 static struct nd_error *drop_defaults(struct nd_netlink *netlink, unsigned link, const struct rootless_netplan *plan) {
-        nd_routes list = {};
+        struct nd_routes list = {};
         struct nd_error *error = nd_netlink_routes(netlink, &list);
 
         for (size_t i = 0; !error && i < list.count; i++)

@@ -120,7 +120,7 @@ void rootless_sockets_response_done(struct rootless_sockets_response *answer) {
 /* The addresses by which the world knows the node: those of its tap. */
 static struct nd_error *add_addresses(struct nd_text *text) {
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
-        nd_link_addresses list = {};
+        struct nd_link_addresses list = {};
         unsigned link = if_nametoindex(NET_TAP);
 
         if (link == 0)

@@ -23,8 +23,8 @@ static const char *link_name(unsigned link, char *buffer) {
 }
 
 struct fixture {
-        nd_link_addresses addresses;
-        nd_routes routes;
+        struct nd_link_addresses addresses;
+        struct nd_routes routes;
         struct rootless_netplan_facts facts;
 };
 

@@ -190,7 +190,7 @@ static void keep_only(int *fd, int *listener) {
 
 /* Every ID of the builder's user namespace is itself in init's; in the same extents, since the kernel maps none across two. */
 static struct nd_error *map_same(const struct rootless_init_plan *plan, int procfd) {
-        nd_cleanup(nd_id_maps_done) nd_id_maps uids = {}, gids = {};
+        nd_cleanup(nd_id_maps_done) struct nd_id_maps uids = {}, gids = {};
 
         nd_vector_each (map, &plan->uids) {
                 nd_vector_push(&uids, ((struct nd_id_map) {map->inside, map->inside, map->count}));
@@ -264,7 +264,7 @@ static void forget_environment(void) {
 
 /* ---- the launcher ---- */
 
-static struct nd_error *write_map(const char *program, pid_t pid, const nd_id_maps *maps) {
+static struct nd_error *write_map(const char *program, pid_t pid, const struct nd_id_maps *maps) {
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
         struct nd_child_plan plan = {.deadline_us = phase_timeout_us, .output_ceiling = 4096};

@@ -70,8 +70,8 @@ struct nd_error *rootless_launch_bindplan(struct rootless_config *config, const 
 
 /* ---- IDs and cgroup ---- */
 
-static struct nd_error *find_maps(nd_id_maps *uids, nd_id_maps *gids) {
-        nd_cleanup(nd_subids_done) nd_subids uid_ranges = {}, gid_ranges = {};
+static struct nd_error *find_maps(struct nd_id_maps *uids, struct nd_id_maps *gids) {
+        nd_cleanup(nd_subids_done) struct nd_subids uid_ranges = {}, gid_ranges = {};
         struct passwd entry, *found = nullptr;
         char buffer[16 * 1024];
 
@@ -113,7 +113,7 @@ static char *find_delegated(void) {
         return nullptr;
 }
 
-static uint64_t count_ids(const nd_id_maps *maps) {
+static uint64_t count_ids(const struct nd_id_maps *maps) {
         uint64_t count = 0;
 
         nd_vector_each (map, maps) {
