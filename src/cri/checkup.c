@@ -25,28 +25,28 @@ struct checkup {
 };
 
 struct checkup *checkup_new(struct runtime *parts) {
-        struct checkup *cni_check = nd_new(struct checkup);
+        struct checkup *checks = nd_new(struct checkup);
         const struct nd_map_slot *slot;
 
-        cni_check->parts = parts;
+        checks->parts = parts;
         for (size_t at = 0; (slot = nd_map_next(&parts->pods.sandboxes, &at));) {
                 const struct sandbox *sandbox = slot->value;
 
                 if (sandbox->state == SANDBOX_READY && sandbox->this_boot && (sandbox->made & SANDBOX_MADE_NETWORK))
-                        nd_strings_add(&cni_check->ids, sandbox->id);
+                        nd_strings_add(&checks->ids, sandbox->id);
         }
-        return cni_check;
+        return checks;
 }
 
-void checkup_free(struct checkup *cni_check) {
-        if (!cni_check)
+void checkup_free(struct checkup *checks) {
+        if (!checks)
                 return;
-        sd_event_source_disable_unref(cni_check->timer);
-        nd_strings_done(&cni_check->ids);
-        free(cni_check);
+        sd_event_source_disable_unref(checks->timer);
+        nd_strings_done(&checks->ids);
+        free(checks);
 }
 
-static void wait_for_next(struct checkup *cni_check, uint64_t us);
+static void wait_for_next(struct checkup *checks, uint64_t us);
 
 static void on_checked(struct nd_error *error, [[maybe_unused]] struct sandbox *sandbox, void *userdata) {
         nd_error_free(error);
@@ -54,24 +54,24 @@ static void on_checked(struct nd_error *error, [[maybe_unused]] struct sandbox *
 }
 
 static int on_next([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
-        struct checkup *cni_check = userdata;
-        nd_autofree char *id = cni_check->ids.items[--cni_check->ids.count];
-        struct sandbox *sandbox = nd_map_get(&cni_check->parts->pods.sandboxes, id);
+        struct checkup *checks = userdata;
+        nd_autofree char *id = checks->ids.items[--checks->ids.count];
+        struct sandbox *sandbox = nd_map_get(&checks->parts->pods.sandboxes, id);
 
         if (sandbox && sandbox->state == SANDBOX_READY)
-                sandbox_check(cni_check->parts, sandbox, on_checked, cni_check);
+                sandbox_check(checks->parts, sandbox, on_checked, checks);
         else
-                wait_for_next(cni_check, 0);
+                wait_for_next(checks, 0);
         return 0;
 }
 
-static void wait_for_next(struct checkup *cni_check, uint64_t us) {
-        sd_event_source_disable_unref(nd_take_ptr(cni_check->timer));
-        if (cni_check->ids.count > 0 && sd_event_add_time_relative(cni_check->parts->loop, &cni_check->timer, CLOCK_MONOTONIC, us,
-                                                                 ND_MS_US, on_next, cni_check) < 0)
+static void wait_for_next(struct checkup *checks, uint64_t us) {
+        sd_event_source_disable_unref(nd_take_ptr(checks->timer));
+        if (checks->ids.count > 0 && sd_event_add_time_relative(checks->parts->loop, &checks->timer, CLOCK_MONOTONIC, us,
+                                                                 ND_MS_US, on_next, checks) < 0)
                 abort(); /* only memory can be missing */
 }
 
-void checkup_begin(struct checkup *cni_check) {
-        wait_for_next(cni_check, first_us);
+void checkup_begin(struct checkup *checks) {
+        wait_for_next(checks, first_us);
 }

@@ -7,7 +7,7 @@ struct checkup;
 
 /* Notes the pods that there are now. */
 [[nodiscard]] struct checkup *checkup_new(struct runtime *parts);
-void checkup_free(struct checkup *cni_check);
+void checkup_free(struct checkup *checks);
 
 /* From now on, in its own time. */
-void checkup_begin(struct checkup *cni_check);
+void checkup_begin(struct checkup *checks);

@@ -58,7 +58,7 @@ void daemon_done(struct daemon *daemon) {
         events_free(parts->events);
         stats_free(parts->stats);
         verify_free(parts->verify);
-        checkup_free(daemon->cni_check);
+        checkup_free(daemon->cni_checks);
         selftest_free(parts->selftest);
         pods_done(&parts->pods);
         network_free(parts->network);
@@ -193,7 +193,7 @@ static void on_tested(void *userdata) {
         }
         report_ready(daemon);
         sweeper_wake(daemon->parts.image_gc); /* what the last daemon left */
-        checkup_begin(daemon->cni_check);
+        checkup_begin(daemon->cni_checks);
 }
 
 static struct nd_error *make_run_directories(const struct cri_config *config) {
@@ -241,7 +241,7 @@ struct nd_error *daemon_start(struct daemon *daemon) {
         nd_try(start_loop(parts));
         nd_try(start_images(parts));
         nd_try(start_pods(parts));
-        daemon->cni_check = checkup_new(parts);
+        daemon->cni_checks = checkup_new(parts);
         nd_try(nd_grpc_server_new(parts->loop, &settings, &daemon->server));
         parts->selftest = selftest_new(parts->loop, &parts->config, on_tested, daemon);
         return nullptr;

@@ -11,7 +11,7 @@ struct scrape;
 struct daemon {
         uint64_t began; /* when it was started, in microseconds of the monotonic clock */
         struct runtime parts;
-        struct checkup *cni_check;
+        struct checkup *cni_checks;
         struct scrape *scrape;
         struct nd_grpc_server *server;
 };
