@@ -13,67 +13,67 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "cri/apparmor.h"
-#include "cri/checkup.h"
-#include "cri/events.h"
-#include "cri/listener.h"
-#include "cri/network.h"
-#include "cri/pins.h"
-#include "cri/pull.h"
-#include "cri/record.h"
-#include "cri/recovery.h"
-#include "cri/scrape.h"
-#include "cri/selftest.h"
-#include "cri/service.h"
-#include "cri/stats.h"
+#include "cri/bundle/apparmor.h"
+#include "cri/bundle/build-mntns.h"
+#include "cri/core/events.h"
+#include "cri/core/listener.h"
+#include "cri/core/record.h"
+#include "cri/image/image-gc.h"
+#include "cri/image/pull.h"
+#include "cri/namespace/pins.h"
+#include "cri/network/network.h"
+#include "cri/oci-runtime/selftest.h"
+#include "cri/pod/cni-check.h"
+#include "cri/pod/recovery.h"
+#include "cri/pod/verify.h"
+#include "cri/rpc/methods.h"
+#include "cri/stats/metrics-endpoint.h"
+#include "cri/stats/stats.h"
+#include "cri/stats/telemetry.h"
 #include "cri/stream/server.h"
-#include "cri/sweeper.h"
-#include "cri/telemetry.h"
-#include "cri/verify.h"
-#include "cri/workshop.h"
 #include "oci/store.h"
 #include "sys/file.h"
 #include "sys/limits.h"
 
 static const struct nd_grpc_method *const tables[] = {
-        service_runtime_methods,
-        service_sandbox_methods,
-        service_container_methods,
-        service_exec_methods,
-        service_stats_methods,
-        service_events_methods,
-        service_image_methods,
-        service_node_methods,
-        service_pods_methods,
-        service_operator_methods,
+        cri_rpc_runtime_methods,
+        cri_rpc_sandbox_methods,
+        cri_rpc_container_methods,
+        cri_rpc_exec_methods,
+        cri_rpc_stats_methods,
+        cri_rpc_events_methods,
+        cri_rpc_image_methods,
+        cri_rpc_node_methods,
+        cri_rpc_pods_methods,
+        cri_rpc_operator_methods,
         nullptr,
 };
 
-void daemon_done(struct daemon *daemon) {
-        struct runtime *parts = &daemon->parts;
+void cri_daemon_done(struct cri_daemon *daemon) {
+        struct cri_parts *parts = &daemon->parts;
 
         nd_grpc_server_free(daemon->server);
-        scrape_free(daemon->scrape);
-        stream_server_free(parts->streams);
-        events_free(parts->events);
-        stats_free(parts->stats);
-        verify_free(parts->verify);
-        checkup_free(daemon->cni_checks);
-        selftest_free(parts->selftest);
-        pods_done(&parts->pods);
-        network_free(parts->network);
-        workshop_free(parts->build_mntns);
-        pins_free(parts->pins);
-        record_book_free(parts->records);
-        puller_free(parts->puller);
-        sweeper_free(parts->image_gc);
+        cri_metrics_endpoint_free(daemon->scrape);
+        cri_stream_server_free(parts->streams);
+        cri_events_free(parts->events);
+        cri_stats_free(parts->stats);
+        cri_verify_free(parts->verify);
+        cri_cni_check_free(daemon->cni_checks);
+        cri_selftest_free(parts->selftest);
+        cri_pod_table_done(&parts->pods);
+        cri_network_free(parts->network);
+        cri_build_mntns_free(parts->build_mntns);
+        cri_pins_free(parts->pins);
+        cri_record_store_free(parts->records);
+        cri_puller_free(parts->puller);
+        cri_image_gc_free(parts->image_gc);
         nd_image_store_free(parts->images);
         sd_event_unref(parts->loop);
-        telemetry_free(parts->telemetry);
+        cri_telemetry_free(parts->telemetry);
         cri_config_done(&parts->config);
 }
 
-static struct nd_error *start_loop(struct runtime *parts) {
+static struct nd_error *start_loop(struct cri_parts *parts) {
         sigset_t signals;
         int r;
 
@@ -101,13 +101,13 @@ static const char *method_of(const struct nd_grpc_call *call) {
 
 /* Requests are logged once, here: failures with their reason, the rest for whoever debugs. */
 static void observe(const struct nd_grpc_call *call, uint64_t duration_us, void *userdata) {
-        struct runtime *parts = userdata;
+        struct cri_parts *parts = userdata;
         nd_autofree char *duration = nd_format("%llu", (unsigned long long) duration_us), *message = nullptr;
         enum nd_code code = nd_grpc_call_status(call);
         bool well = code == ND_OK || code == ND_NOT_FOUND || code == ND_CANCELLED;
 
-        telemetry_rpc(parts->telemetry, method_of(call), nd_grpc_method_find(tables, nd_grpc_call_path(call)),
-                      !nd_streq(method_of(call), "GetContainerEvents"), code, duration_us);
+        cri_telemetry_rpc(parts->telemetry, method_of(call), nd_grpc_method_find(tables, nd_grpc_call_path(call)),
+                          !nd_streq(method_of(call), "GetContainerEvents"), code, duration_us);
         message = code == ND_OK ? nd_strdup(method_of(call))
                                 : nd_format("%s: %s", method_of(call), nd_grpc_call_status_text(call));
         nd_log(well ? ND_LOG_DEBUG : ND_LOG_NOTICE, message, nd_field("rpc", nd_grpc_call_path(call)),
@@ -121,7 +121,7 @@ static void report_problems(const struct nd_image_store *images) {
 }
 
 /* Images that are named in the configuration are pinned, whenever they came. */
-static struct nd_error *pin_configured(struct runtime *parts) {
+static struct nd_error *pin_configured(struct cri_parts *parts) {
         nd_vector_each (name, &parts->config.pinned) {
                 const struct nd_image *image = nullptr;
 
@@ -133,26 +133,26 @@ static struct nd_error *pin_configured(struct runtime *parts) {
 }
 
 static void format_metrics(struct nd_text *ret, void *userdata) {
-        const struct daemon *daemon = userdata;
-        const struct runtime *parts = &daemon->parts;
-        const struct telemetry_view view = {.uptime_us = nd_clock_us() - daemon->began,
-                                            .pods = &parts->pods,
-                                            .pulls = puller_count(parts->puller),
-                                            .selftest = parts->selftest};
+        const struct cri_daemon *daemon = userdata;
+        const struct cri_parts *parts = &daemon->parts;
+        const struct cri_telemetry_view view = {.uptime_us = nd_clock_us() - daemon->began,
+                                                .pods = &parts->pods,
+                                                .pulls = cri_puller_count(parts->puller),
+                                                .selftest = parts->selftest};
 
-        telemetry_format(parts->telemetry, &view, ret);
+        cri_telemetry_format(parts->telemetry, &view, ret);
 }
 
-static struct nd_error *serve(struct daemon *daemon) {
-        struct runtime *parts = &daemon->parts;
+static struct nd_error *serve(struct cri_daemon *daemon) {
+        struct cri_parts *parts = &daemon->parts;
         nd_autoclose int fd = -EBADF;
 
-        nd_try(scrape_new(parts->loop, parts->config.metrics, format_metrics, daemon, &daemon->scrape));
-        nd_try(listener_unix(parts->config.socket, &fd));
+        nd_try(cri_metrics_endpoint_new(parts->loop, parts->config.metrics, format_metrics, daemon, &daemon->scrape));
+        nd_try(cri_listener_unix(parts->config.socket, &fd));
         return nd_grpc_server_listen(daemon->server, nd_take_fd(fd));
 }
 
-static void report_features(const struct selftest *selftest, const char *handler) {
+static void report_features(const struct cri_selftest *selftest, const char *handler) {
         static const char *const words[SELFTEST_FEATURES] = {
                 [SELFTEST_OCI_RUNTIME] = "containers",
                 [SELFTEST_READ_ONLY] = "recursive read-only mounts",
@@ -160,8 +160,8 @@ static void report_features(const struct selftest *selftest, const char *handler
                 [SELFTEST_HOST_NETWORK] = "user namespaces on the host's network",
         };
 
-        for (enum selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++) {
-                const char *reason = selftest_reason(selftest, handler, feature);
+        for (enum cri_selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++) {
+                const char *reason = cri_selftest_reason(selftest, handler, feature);
 
                 if (reason)
                         nd_log(feature == SELFTEST_OCI_RUNTIME ? ND_LOG_ERROR : ND_LOG_WARNING, "this node lacks a feature",
@@ -169,12 +169,12 @@ static void report_features(const struct selftest *selftest, const char *handler
         }
 }
 
-static void report_ready(const struct daemon *daemon) {
-        const struct runtime *parts = &daemon->parts;
+static void report_ready(const struct cri_daemon *daemon) {
+        const struct cri_parts *parts = &daemon->parts;
         nd_autofree char *us = nd_format("%llu", (unsigned long long) (nd_clock_us() - daemon->began));
         const char *handler;
 
-        for (size_t i = 1; (handler = selftest_handler(parts->selftest, i)); i++) /* the first has two names */
+        for (size_t i = 1; (handler = cri_selftest_handler(parts->selftest, i)); i++) /* the first has two names */
                 report_features(parts->selftest, handler);
         nd_log(ND_LOG_INFO, "ready", nd_field("socket", parts->config.socket), nd_field("images", parts->config.images),
                nd_field("us", us));
@@ -183,7 +183,7 @@ static void report_ready(const struct daemon *daemon) {
 
 /* The self-test has ended, whatever it found: from now on the kubelet can ask. */
 static void on_tested(void *userdata) {
-        struct daemon *daemon = userdata;
+        struct cri_daemon *daemon = userdata;
         nd_autoerror struct nd_error *error = serve(daemon);
 
         if (error) {
@@ -192,57 +192,56 @@ static void on_tested(void *userdata) {
                 return;
         }
         report_ready(daemon);
-        sweeper_wake(daemon->parts.image_gc); /* what the last daemon left */
-        checkup_begin(daemon->cni_checks);
+        cri_image_gc_wake(daemon->parts.image_gc); /* what the last daemon left */
+        cri_cni_check_begin(daemon->cni_checks);
 }
 
 static struct nd_error *make_run_directories(const struct cri_config *config) {
         nd_autofree char *pods = nd_format("%s/pods", config->run), *containers = nd_format("%s/containers", config->run);
 
-        nd_try(listener_make_directory(config->run));
+        nd_try(cri_listener_make_directory(config->run));
         nd_try(nd_dir_make(AT_FDCWD, config->run, 0711));
         nd_try(nd_dir_make(AT_FDCWD, pods, 0711));
         return nd_dir_make(AT_FDCWD, containers, 0711);
 }
 
-static struct nd_error *start_images(struct runtime *parts) {
+static struct nd_error *start_images(struct cri_parts *parts) {
         nd_try(nd_image_store_open(parts->config.images, &parts->images));
         report_problems(parts->images);
         nd_try(pin_configured(parts));
-        nd_try(sweeper_new(parts->loop, parts->images, &parts->pods, &parts->image_gc));
-        return puller_new(parts->loop, &parts->config, parts->images, parts->image_gc, parts->telemetry,
-                          &parts->puller);
+        nd_try(cri_image_gc_new(parts->loop, parts->images, &parts->pods, &parts->image_gc));
+        return cri_puller_new(parts->loop, &parts->config, parts->images, parts->image_gc, parts->telemetry, &parts->puller);
 }
 
-static struct nd_error *start_pods(struct runtime *parts) {
+static struct nd_error *start_pods(struct cri_parts *parts) {
         nd_autofree char *layers = nullptr;
 
         nd_try(make_run_directories(&parts->config));
-        apparmor_load(&parts->config);
-        nd_try(record_book_open(&parts->config, &parts->records));
-        nd_try(pins_open(&parts->config, &parts->pins));
+        cri_apparmor_load(&parts->config);
+        nd_try(cri_record_store_open(&parts->config, &parts->records));
+        nd_try(cri_pins_open(&parts->config, &parts->pins));
         layers = nd_format("%s/layers", nd_image_store_root(parts->images));
-        nd_try(workshop_open(&parts->config, layers, &parts->build_mntns));
-        parts->network = network_new(parts->loop, &parts->config);
-        nd_try(verify_new(parts->loop, &parts->config, &parts->pods, parts->records, &parts->verify));
-        parts->stats = stats_new(parts->loop, &parts->config, &parts->pods);
-        parts->events = events_new();
-        nd_try(stream_server_new(parts->loop, &parts->config, &parts->pods, parts->pins, &parts->streams));
-        return recovery_run(parts);
+        nd_try(cri_build_mntns_open(&parts->config, layers, &parts->build_mntns));
+        parts->network = cri_network_new(parts->loop, &parts->config);
+        nd_try(cri_verify_new(parts->loop, &parts->config, &parts->pods, parts->records, &parts->verify));
+        parts->stats = cri_stats_new(parts->loop, &parts->config, &parts->pods);
+        parts->events = cri_events_new();
+        nd_try(cri_stream_server_new(parts->loop, &parts->config, &parts->pods, parts->pins, &parts->streams));
+        return cri_recovery_run(parts);
 }
 
-struct nd_error *daemon_start(struct daemon *daemon) {
-        struct runtime *parts = &daemon->parts;
+struct nd_error *cri_daemon_start(struct cri_daemon *daemon) {
+        struct cri_parts *parts = &daemon->parts;
         const struct nd_grpc_server_settings settings = {.tables = tables, .userdata = parts, .observe = observe};
 
         daemon->began = nd_clock_us();
         nd_try(nd_limits_raise()); /* a connection for each container's monitor */
-        parts->telemetry = telemetry_new();
+        parts->telemetry = cri_telemetry_new();
         nd_try(start_loop(parts));
         nd_try(start_images(parts));
         nd_try(start_pods(parts));
-        daemon->cni_checks = checkup_new(parts);
+        daemon->cni_checks = cri_cni_check_new(parts);
         nd_try(nd_grpc_server_new(parts->loop, &settings, &daemon->server));
-        parts->selftest = selftest_new(parts->loop, &parts->config, on_tested, daemon);
+        parts->selftest = cri_selftest_new(parts->loop, &parts->config, on_tested, daemon);
         return nullptr;
 }

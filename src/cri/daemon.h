@@ -2,20 +2,20 @@
 /* daemon.h - nodens-cri as a whole: what its parts are and how long they live */
 #pragma once
 
-#include "cri/runtime.h"
+#include "cri/core/parts.h"
 
-struct checkup;
+struct cri_cni_check;
 struct nd_grpc_server;
-struct scrape;
+struct cri_metrics_endpoint;
 
-struct daemon {
+struct cri_daemon {
         uint64_t began; /* when it was started, in microseconds of the monotonic clock */
-        struct runtime parts;
-        struct checkup *cni_checks;
-        struct scrape *scrape;
+        struct cri_parts parts;
+        struct cri_cni_check *cni_checks;
+        struct cri_metrics_endpoint *scrape;
         struct nd_grpc_server *server;
 };
 
 /* Builds the parts; it listens, and tells systemd so, when the self-test has ended. An error says what to do. */
-[[nodiscard]] struct nd_error *daemon_start(struct daemon *daemon);
-void daemon_done(struct daemon *daemon);
+[[nodiscard]] struct nd_error *cri_daemon_start(struct cri_daemon *daemon);
+void cri_daemon_done(struct cri_daemon *daemon);

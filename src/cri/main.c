@@ -59,7 +59,7 @@ static void override(char **field, const char *value) {
 }
 
 static struct nd_error *serve(const struct settings *settings) {
-        nd_cleanup(daemon_done) struct daemon daemon = {};
+        nd_cleanup(cri_daemon_done) struct cri_daemon daemon = {};
         int r;
 
         nd_try(cri_config_read(settings->config, &daemon.parts.config));
@@ -67,7 +67,7 @@ static struct nd_error *serve(const struct settings *settings) {
         override(&daemon.parts.config.images, settings->images);
         override(&daemon.parts.config.fetch_helper, settings->fetch_helper);
         override(&daemon.parts.config.unpack_helper, settings->unpack_helper);
-        nd_try(daemon_start(&daemon));
+        nd_try(cri_daemon_start(&daemon));
         r = sd_event_loop(daemon.parts.loop);
         (void) sd_notify(false, "STOPPING=1");
         if (r > 0)

@@ -31,8 +31,8 @@ struct commit {
         struct blob manifest_blob, index_blob, config_blob;
         struct nd_manifest manifest;
         struct nd_image_config config;
-        struct nd_image_layers layers;  /* lowest first; sizes of the new ones only */
-        struct nd_strings names; /* canonical */
+        struct nd_image_layers layers; /* lowest first; sizes of the new ones only */
+        struct nd_strings names;       /* canonical */
 };
 
 static void commit_done(struct commit *c) {
@@ -134,7 +134,8 @@ static struct nd_error *check_names(struct commit *c) {
         return nullptr;
 }
 
-static const struct nd_unpacked_layer *find_unpacked(const struct nd_unpacked_layers *unpacked, const struct nd_digest *chain) {
+static const struct nd_unpacked_layer *find_unpacked(const struct nd_unpacked_layers *unpacked,
+                                                     const struct nd_digest *chain) {
         for (size_t i = 0; unpacked && i < unpacked->count; i++)
                 if (nd_digest_equal(&unpacked->items[i].chain, chain))
                         return &unpacked->items[i];

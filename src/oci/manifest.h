@@ -65,9 +65,9 @@ struct nd_descriptors {
 void nd_descriptor_done(struct nd_descriptor *descriptor);
 
 struct nd_manifest {
-        enum nd_media media;         /* ND_MEDIA_MANIFEST or ND_MEDIA_INDEX */
-        struct nd_descriptor config; /* of a manifest */
-        struct nd_descriptors entries;      /* a manifest's layers, lowest first; or an index's manifests */
+        enum nd_media media;           /* ND_MEDIA_MANIFEST or ND_MEDIA_INDEX */
+        struct nd_descriptor config;   /* of a manifest */
+        struct nd_descriptors entries; /* a manifest's layers, lowest first; or an index's manifests */
 };
 
 void nd_manifest_done(struct nd_manifest *manifest);

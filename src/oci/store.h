@@ -86,7 +86,7 @@ struct nd_image_offer {
         struct nd_digest manifest;
         struct nd_digest index; /* may be none */
         struct nd_digest config;
-        const struct nd_strings *names;     /* tagged, or with the digest of manifest or index */
+        const struct nd_strings *names;            /* tagged, or with the digest of manifest or index */
         const struct nd_unpacked_layers *unpacked; /* nullptr = none: every layer must be in the store already */
         bool pinned;
         uint64_t pulled_at;

@@ -30,7 +30,7 @@ struct nd_userns_settings {
         uint32_t max_pods;
         struct nd_id_range range;
         const struct nd_extents *delegated; /* of the namespace we are in; nullptr = the whole ID space */
-        bool read_only;              /* look, but never write */
+        bool read_only;                     /* look, but never write */
 };
 
 struct nd_userns_manager;

@@ -7,7 +7,7 @@
  * original is unmounted outside afterwards, the copy stays. An overlay without an upper directory needs no lock: its superblock cannot be written.
  *
  * Why nodens needs it: root of a pod with SYS_ADMIN could otherwise make every read-only volume writable, and with an idmapped one it is root on the host's
- * files. So nodens attaches volumes below the root filesystem on the host's side (src/cri/volumes.c) and gives the engine none that is read-only. */
+ * files. So nodens attaches volumes below the root filesystem on the host's side (src/cri/bundle/volumes.c) and gives the engine none that is read-only. */
 #include "evidence.h"
 #include "sys/mount.h"
 

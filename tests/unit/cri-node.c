@@ -9,11 +9,11 @@
 #include <unit/scratch.h>
 
 #include "base/clock.h"
-#include "cri/network.h"
-#include "cri/pins.h"
-#include "cri/record.h"
-#include "cri/sandbox.h"
-#include "cri/workshop.h"
+#include "cri/bundle/build-mntns.h"
+#include "cri/core/record.h"
+#include "cri/namespace/pins.h"
+#include "cri/network/network.h"
+#include "cri/pod/sandbox.h"
 #include "sys/file.h"
 
 static const struct offer_plan image = {.number = 7, .own = 1, .names = {"example.org/test:1"}};
@@ -71,24 +71,24 @@ void cri_node_make(struct cri_node *node) {
         replace(&config->monitor, nd_strdup(getenv("NODENS_MON")));
         config->systemd_cgroups = false;
         assert_true(sd_event_new(&node->parts.loop) >= 0);
-        expect_ok(pins_open(config, &node->parts.pins));
-        expect_ok(record_book_open(config, &node->parts.records));
-        node->parts.network = network_new(node->parts.loop, config);
+        expect_ok(cri_pins_open(config, &node->parts.pins));
+        expect_ok(cri_record_store_open(config, &node->parts.records));
+        node->parts.network = cri_network_new(node->parts.loop, config);
         images = nd_format("%s/images", node->root);
         expect_ok(nd_image_store_open(images, &node->parts.images));
         layers = nd_format("%s/layers", images);
-        expect_ok(workshop_open(config, layers, &node->parts.build_mntns));
+        expect_ok(cri_build_mntns_open(config, layers, &node->parts.build_mntns));
         put_image(node);
 }
 
 void cri_node_done(struct cri_node *node) {
         nd_autofree char *mnt = nd_format("%s/run/pins/mnt", node->root), *pins = nd_format("%s/run/pins", node->root);
 
-        pods_done(&node->parts.pods);
-        network_free(node->parts.network);
-        record_book_free(node->parts.records);
-        pins_free(node->parts.pins);
-        workshop_free(node->parts.build_mntns);
+        cri_pod_table_done(&node->parts.pods);
+        cri_network_free(node->parts.network);
+        cri_record_store_free(node->parts.records);
+        cri_pins_free(node->parts.pins);
+        cri_build_mntns_free(node->parts.build_mntns);
         nd_image_store_free(node->parts.images);
         sd_event_unref(node->parts.loop);
         cri_config_done(&node->parts.config);
@@ -127,7 +127,7 @@ struct nd_error *cri_node_wait(struct cri_node *node) {
         return nd_take_ptr(node->error);
 }
 
-static void on_sandbox(struct nd_error *error, struct sandbox *sandbox, void *userdata) {
+static void on_sandbox(struct nd_error *error, struct cri_sandbox *sandbox, void *userdata) {
         struct cri_node *node = userdata;
 
         node->called = true;
@@ -135,7 +135,7 @@ static void on_sandbox(struct nd_error *error, struct sandbox *sandbox, void *us
         node->sandbox = sandbox;
 }
 
-void cri_node_on_container(struct nd_error *error, struct container *container, void *userdata) {
+void cri_node_on_container(struct nd_error *error, struct cri_container *container, void *userdata) {
         struct cri_node *node = userdata;
 
         node->called = true;
@@ -143,8 +143,8 @@ void cri_node_on_container(struct nd_error *error, struct container *container, 
         node->container = container;
 }
 
-struct nd_error *cri_node_try_pod(struct cri_node *node, bool mapped, enum namespace_mode pid) {
-        struct sandbox_request request = {
+struct nd_error *cri_node_try_pod(struct cri_node *node, bool mapped, enum cri_namespace_mode pid) {
+        struct cri_sandbox_request request = {
                 .name = nd_strdup("web"),
                 .uid = nd_strdup("u-1"),
                 .namespace = nd_strdup("default"),
@@ -158,28 +158,28 @@ struct nd_error *cri_node_try_pod(struct cri_node *node, bool mapped, enum names
                 .uids = {.outside = mapped ? CRI_NODE_HOST : 0, .count = mapped ? CRI_NODE_COUNT : 0},
                 .gids = {.outside = mapped ? CRI_NODE_HOST : 0, .count = mapped ? CRI_NODE_COUNT : 0}};
 
-        sandbox_run(&node->parts, &request, "bytes", 5, on_sandbox, node, nullptr);
+        cri_sandbox_run(&node->parts, &request, "bytes", 5, on_sandbox, node, nullptr);
         return cri_node_wait(node);
 }
 
-void cri_node_run_pod(struct cri_node *node, bool mapped, enum namespace_mode pid) {
+void cri_node_run_pod(struct cri_node *node, bool mapped, enum cri_namespace_mode pid) {
         expect_ok(cri_node_try_pod(node, mapped, pid));
 }
 
 void cri_node_remove_pod(struct cri_node *node) {
         nd_autofree char *cgroup = nd_format("/sys/fs/cgroup/%s", strrchr(node->root, '/') + 1);
 
-        sandbox_stop(&node->parts, node->sandbox, on_sandbox, node, nullptr);
+        cri_sandbox_stop(&node->parts, node->sandbox, on_sandbox, node, nullptr);
         expect_ok(cri_node_wait(node));
-        sandbox_remove(&node->parts, node->sandbox, on_sandbox, node, nullptr);
+        cri_sandbox_remove(&node->parts, node->sandbox, on_sandbox, node, nullptr);
         expect_ok(cri_node_wait(node));
         if (rmdir(cgroup) < 0 && errno != ENOENT)
                 fail_msg("%s: %s", cgroup, strerror(errno));
 }
 
-struct container_request cri_node_request(const struct cri_node *node, const char *const *arguments) {
-        const struct sandbox_request *pod = &node->sandbox->request;
-        struct container_request request = {
+struct cri_container_request cri_node_request(const struct cri_node *node, const char *const *arguments) {
+        const struct cri_sandbox_request *pod = &node->sandbox->request;
+        struct cri_container_request request = {
                 .name = nd_strdup("c"),
                 .image = nd_strdup("example.org/test:1"),
                 .image_by_user = nd_strdup("example.org/test:1"),
@@ -203,27 +203,27 @@ struct container_request cri_node_request(const struct cri_node *node, const cha
         return request;
 }
 
-struct nd_error *cri_node_create(struct cri_node *node, struct container_request *request) {
-        container_create(&node->parts, node->sandbox, request, "bytes", 5, cri_node_on_container, node, nullptr);
+struct nd_error *cri_node_create(struct cri_node *node, struct cri_container_request *request) {
+        cri_container_create(&node->parts, node->sandbox, request, "bytes", 5, cri_node_on_container, node, nullptr);
         return cri_node_wait(node);
 }
 
-struct nd_error *cri_node_start(struct cri_node *node, struct container *container) {
-        container_start(&node->parts, container, cri_node_on_container, node, nullptr);
+struct nd_error *cri_node_start(struct cri_node *node, struct cri_container *container) {
+        cri_container_start(&node->parts, container, cri_node_on_container, node, nullptr);
         return cri_node_wait(node);
 }
 
-struct nd_error *cri_node_stop(struct cri_node *node, struct container *container, int64_t timeout_s) {
-        container_stop(&node->parts, container, timeout_s, cri_node_on_container, node, nullptr);
+struct nd_error *cri_node_stop(struct cri_node *node, struct cri_container *container, int64_t timeout_s) {
+        cri_container_stop(&node->parts, container, timeout_s, cri_node_on_container, node, nullptr);
         return cri_node_wait(node);
 }
 
-struct nd_error *cri_node_remove(struct cri_node *node, struct container *container) {
-        container_remove(&node->parts, container, cri_node_on_container, node, nullptr);
+struct nd_error *cri_node_remove(struct cri_node *node, struct cri_container *container) {
+        cri_container_remove(&node->parts, container, cri_node_on_container, node, nullptr);
         return cri_node_wait(node);
 }
 
-void cri_node_wait_for_exit(struct cri_node *node, const struct container *container) {
+void cri_node_wait_for_exit(struct cri_node *node, const struct cri_container *container) {
         uint64_t end = nd_clock_us() + 20 * ND_SECOND_US;
 
         while (container->state != CONTAINER_EXITED) {
@@ -233,7 +233,7 @@ void cri_node_wait_for_exit(struct cri_node *node, const struct container *conta
 }
 
 /* In the cgroup of the monitor lives the OCI runtime, too, while it creates the container. */
-pid_t cri_node_monitor(const struct container *container) {
+pid_t cri_node_monitor(const struct cri_container *container) {
         nd_autofree char *path = nd_format("/sys/fs/cgroup%s/cgroup.procs", container->monitor_cgroup), *text = nullptr;
 
         expect_ok(nd_file_read_kernel(path, 4096, &text));
@@ -250,7 +250,7 @@ pid_t cri_node_monitor(const struct container *container) {
 
 /* ---- several operations at once ---- */
 
-void cri_node_on_answer(struct nd_error *error, [[maybe_unused]] struct container *container, void *userdata) {
+void cri_node_on_answer(struct nd_error *error, [[maybe_unused]] struct cri_container *container, void *userdata) {
         struct cri_node_answer *answer = userdata;
 
         answer->called = true;

@@ -4,18 +4,18 @@
  * The image is one layer with one static program (container-program.c), which does what its arguments say. */
 #pragma once
 
-#include "cri/container.h"
-#include "cri/runtime.h"
+#include "cri/core/parts.h"
+#include "cri/pod/container.h"
 
 enum { CRI_NODE_HOST = 1 << 20, CRI_NODE_COUNT = 65536 }; /* the mapping of pods with a user namespace */
 
 struct cri_node {
         char *root;
-        struct runtime parts;
+        struct cri_parts parts;
         bool called; /* by the operation that was waited for last */
         struct nd_error *error;
-        struct sandbox *sandbox;
-        struct container *container;
+        struct cri_sandbox *sandbox;
+        struct cri_container *container;
 };
 
 /* To be called before anything is made: skipping jumps past the cleanup. */
@@ -30,24 +30,24 @@ void cri_node_use_oci_runtime(struct cri_node *node, const char *verb, const cha
 /* ---- operations, waited for ---- */
 
 struct nd_error *cri_node_wait(struct cri_node *node);
-void cri_node_on_container(struct nd_error *error, struct container *container, void *userdata);
+void cri_node_on_container(struct nd_error *error, struct cri_container *container, void *userdata);
 
-struct nd_error *cri_node_try_pod(struct cri_node *node, bool mapped, enum namespace_mode pid);
-void cri_node_run_pod(struct cri_node *node, bool mapped, enum namespace_mode pid);
+struct nd_error *cri_node_try_pod(struct cri_node *node, bool mapped, enum cri_namespace_mode pid);
+void cri_node_run_pod(struct cri_node *node, bool mapped, enum cri_namespace_mode pid);
 void cri_node_remove_pod(struct cri_node *node);
 
 /* A request for the pod; arguments are for the program and end with nullptr. */
 #define ARGUMENTS(...) ((const char *const[]) {__VA_ARGS__, nullptr})
-struct container_request cri_node_request(const struct cri_node *node, const char *const *arguments);
+struct cri_container_request cri_node_request(const struct cri_node *node, const char *const *arguments);
 
-struct nd_error *cri_node_create(struct cri_node *node, struct container_request *request);
-struct nd_error *cri_node_start(struct cri_node *node, struct container *container);
-struct nd_error *cri_node_stop(struct cri_node *node, struct container *container, int64_t timeout_s);
-struct nd_error *cri_node_remove(struct cri_node *node, struct container *container);
-void cri_node_wait_for_exit(struct cri_node *node, const struct container *container);
+struct nd_error *cri_node_create(struct cri_node *node, struct cri_container_request *request);
+struct nd_error *cri_node_start(struct cri_node *node, struct cri_container *container);
+struct nd_error *cri_node_stop(struct cri_node *node, struct cri_container *container, int64_t timeout_s);
+struct nd_error *cri_node_remove(struct cri_node *node, struct cri_container *container);
+void cri_node_wait_for_exit(struct cri_node *node, const struct cri_container *container);
 
 /* The process of a container's monitor. */
-pid_t cri_node_monitor(const struct container *container);
+pid_t cri_node_monitor(const struct cri_container *container);
 
 /* ---- several operations at once ---- */
 
@@ -56,5 +56,5 @@ struct cri_node_answer {
         enum nd_code code;
 };
 
-void cri_node_on_answer(struct nd_error *error, struct container *container, void *userdata);
+void cri_node_on_answer(struct nd_error *error, struct cri_container *container, void *userdata);
 void cri_node_wait_for_answers(struct cri_node *node, const struct cri_node_answer *answers, size_t count);

@@ -12,9 +12,9 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "cri/monitor.h"
-#include "cri/paths.h"
-#include "cri/stream/remote.h"
+#include "cri/core/paths.h"
+#include "cri/oci-runtime/monitor.h"
+#include "cri/stream/stdio.h"
 #include "net/monitor-wire.h"
 #include "sys/parcel.h"
 
@@ -25,7 +25,7 @@ enum {
 static constexpr uint64_t answer_timeout_us = 10 * ND_SECOND_US;
 
 struct work {
-        struct remote *stdio;
+        struct cri_stdio *stdio;
         int fd;
         sd_event_source *source;
         sd_event_source *patience; /* until the monitor has answered */
@@ -58,7 +58,7 @@ static void resize(void *userdata, const struct winsize *window) {
 static void end(struct work *work, struct nd_error *error) {
         work->source = sd_event_source_disable_unref(work->source);
         work->patience = sd_event_source_disable_unref(work->patience);
-        remote_end(work->stdio, error, 0);
+        cri_stdio_end(work->stdio, error, 0);
 }
 
 static void take_message(struct work *work, const struct nd_monitor_message *message) {
@@ -73,7 +73,7 @@ static void take_message(struct work *work, const struct nd_monitor_message *mes
                                        *words ? words : "the container has ended"));
         } else if (message->letter == ND_MONITOR_ATTACHED) {
                 work->patience = sd_event_source_disable_unref(work->patience);
-                resize(work, remote_window(work->stdio));
+                resize(work, cri_stdio_window(work->stdio));
         }
 }
 
@@ -120,19 +120,19 @@ static void enlarge(int fd) {
                 (void) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
 }
 
-static struct nd_error *add_stream(struct remote *stdio, enum remote_role role, unsigned bit, struct ends *ends) {
+static struct nd_error *add_stream(struct cri_stdio *stdio, enum cri_stdio_role role, unsigned bit, struct ends *ends) {
         int pair[2];
 
-        if (!remote_wants(stdio, role))
+        if (!cri_stdio_wants(stdio, role))
                 return nullptr;
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
                 return nd_error_new(nd_code_of_errno(errno), errno, "make a socket pair");
         ends->fds[ends->count++] = pair[1];
         ends->streams |= bit;
         if (role == STDIO_INPUT)
-                return remote_give_input(stdio, pair[0]);
+                return cri_stdio_give_input(stdio, pair[0]);
         enlarge(pair[1]);
-        return remote_give_output(stdio, role, pair[0]);
+        return cri_stdio_give_output(stdio, role, pair[0]);
 }
 
 static struct nd_error *ask(const struct work *work, const struct ends *ends) {
@@ -146,16 +146,16 @@ static struct nd_error *ask(const struct work *work, const struct ends *ends) {
         return nullptr;
 }
 
-static struct nd_error *launch(struct remote *stdio, struct container *container, void **ret) {
-        const struct stream_parts *parts = remote_parts(stdio);
-        nd_autofree char *directory = path_of_container_run(parts->config, container->id);
+static struct nd_error *launch(struct cri_stdio *stdio, struct cri_container *container, void **ret) {
+        const struct cri_stream_parts *parts = cri_stdio_parts(stdio);
+        nd_autofree char *directory = cri_path_of_container_run(parts->config, container->id);
         nd_cleanup(ends_done) struct ends ends = {};
         struct work *work = nd_new(struct work);
 
         work->stdio = stdio;
         work->fd = -EBADF;
         *ret = work;
-        nd_try(monitor_dial(directory, &work->fd));
+        nd_try(cri_monitor_dial(directory, &work->fd));
         if (work->fd < 0)
                 return nd_error_new(ND_PRECONDITION, 0, "the container has ended");
         if (sd_event_add_io(parts->loop, &work->source, work->fd, EPOLLIN, on_message, work) < 0 ||
@@ -168,19 +168,19 @@ static struct nd_error *launch(struct remote *stdio, struct container *container
         return ask(work, &ends);
 }
 
-static void *begin(struct connection *connection, struct stream_request *request, const char *protocol) {
-        static const struct remote_kind kind = {
+static void *begin(struct cri_stream_connection *connection, struct cri_stream_request *request, const char *protocol) {
+        static const struct cri_stdio_kind kind = {
                 .trouble = "error attaching to container", .launch = launch, .resize = resize, .cancel = cancel};
 
-        return remote_begin(connection, request, protocol, &kind);
+        return cri_stdio_begin(connection, request, protocol, &kind);
 }
 
-const struct session_type stream_attach = {
+const struct cri_stream_session_type cri_stream_attach = {
         .path = "/attach/",
-        .protocols = remote_protocols,
-        .channel_protocols = remote_channel_protocols,
+        .protocols = cri_stdio_protocols,
+        .channel_protocols = cri_stdio_channel_protocols,
         .begin = begin,
-        .event = remote_event,
-        .room = remote_room,
-        .gone = remote_gone,
+        .event = cri_stdio_event,
+        .room = cri_stdio_room,
+        .gone = cri_stdio_gone,
 };

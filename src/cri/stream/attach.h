@@ -4,4 +4,4 @@
 
 #include "cri/stream/connection.h"
 
-extern const struct session_type stream_attach;
+extern const struct cri_stream_session_type cri_stream_attach;

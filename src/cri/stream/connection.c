@@ -3,7 +3,7 @@
  *
  * Theory of operation
  *   @HEAD reads the request's head, with a deadline, and answers it; a token that is worth something makes a session, and the bytes that follow are
- *   the transport's: SPDY's or WebSocket's (@OPEN). Nobody is waited for: a session that is busy stops the reading, a client that does not read stops the session (connection_room()), and
+ *   the transport's: SPDY's or WebSocket's (@OPEN). Nobody is waited for: a session that is busy stops the reading, a client that does not read stops the session (cri_stream_connection_room()), and
  *   each costs its own bounded buffers only. When the session has ended (@ENDING) the queue is sent; then our side is shut and what the client still
  *   says is thrown away (@SHUT): closing at once, with something unread, would make the kernel take back what we have sent.
  * Owns       the socket, the timer, the session. The owner frees it, when ended() says so: always from the loop, never from within a session's call. */
@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "cri/stream/carrier.h"
+#include "cri/stream/transport.h"
 #include "net/http-head.h"
 #include "net/websocket.h"
 
@@ -37,8 +37,8 @@ enum phase {
         SHUT,
 };
 
-struct connection {
-        const struct connection_owner *owner;
+struct cri_stream_connection {
+        const struct cri_stream_connection_owner *owner;
         int fd;
         enum phase phase;
         bool paused;  /* the session is busy */
@@ -47,71 +47,71 @@ struct connection {
         uint64_t active_us;
         struct nd_text answer; /* to the head */
         size_t answered;
-        struct carrier *transport; /* nullptr before the upgrade */
-        const struct session_type *type;
+        struct cri_transport *transport; /* nullptr before the upgrade */
+        const struct cri_stream_session_type *type;
         void *session;
         char *subject;        /* the container's id, or the sandbox's; nullptr before the upgrade */
         size_t first, length; /* of what is in input */
         char input[INPUT];
 };
 
-void connection_free(struct connection *connection) {
+void cri_stream_connection_free(struct cri_stream_connection *connection) {
         if (!connection)
                 return;
         if (connection->session)
                 connection->type->gone(nd_take_ptr(connection->session));
         sd_event_source_disable_unref(connection->source);
         sd_event_source_disable_unref(connection->timer);
-        carrier_free(connection->transport);
+        cri_transport_free(connection->transport);
         nd_text_done(&connection->answer);
         free(connection->subject);
         nd_close_fd(&connection->fd);
         free(connection);
 }
 
-bool connection_is_new(const struct connection *connection) {
+bool cri_stream_connection_is_new(const struct cri_stream_connection *connection) {
         return connection->phase == HEAD;
 }
 
-bool connection_is_for(const struct connection *connection, const char *id) {
+bool cri_stream_connection_is_for(const struct cri_stream_connection *connection, const char *id) {
         return connection->subject && nd_streq(connection->subject, id);
 }
 
-const struct stream_parts *connection_parts(const struct connection *connection) {
+const struct cri_stream_parts *cri_stream_connection_parts(const struct cri_stream_connection *connection) {
         return &connection->owner->parts;
 }
 
 /* ---- streams ---- */
 
-void connection_accept(struct connection *connection, uint32_t stream) {
-        carrier_accept(connection->transport, stream);
+void cri_stream_connection_accept(struct cri_stream_connection *connection, uint32_t stream) {
+        cri_transport_accept(connection->transport, stream);
 }
 
-void connection_refuse(struct connection *connection, uint32_t stream) {
-        carrier_refuse(connection->transport, stream);
+void cri_stream_connection_refuse(struct cri_stream_connection *connection, uint32_t stream) {
+        cri_transport_refuse(connection->transport, stream);
 }
 
-void connection_attach(struct connection *connection, uint32_t stream, void *attachment) {
-        carrier_attach(connection->transport, stream, attachment);
+void cri_stream_connection_attach(struct cri_stream_connection *connection, uint32_t stream, void *attachment) {
+        cri_transport_attach(connection->transport, stream, attachment);
 }
 
-size_t connection_room(const struct connection *connection) {
-        return carrier_room(connection->transport);
+size_t cri_stream_connection_room(const struct cri_stream_connection *connection) {
+        return cri_transport_room(connection->transport);
 }
 
-void connection_write(struct connection *connection, uint32_t stream, const char *bytes, size_t length) {
-        carrier_write(connection->transport, stream, bytes, length);
+void cri_stream_connection_write(struct cri_stream_connection *connection, uint32_t stream, const char *bytes, size_t length) {
+        cri_transport_write(connection->transport, stream, bytes, length);
 }
 
-void connection_end_stream(struct connection *connection, uint32_t stream) {
-        carrier_end_stream(connection->transport, stream);
+void cri_stream_connection_end_stream(struct cri_stream_connection *connection, uint32_t stream) {
+        cri_transport_end_stream(connection->transport, stream);
 }
 
-static void end(struct connection *connection) {
+static void end(struct cri_stream_connection *connection) {
         connection->owner->ended(connection, connection->owner->userdata);
 }
 
-static void set_timer(struct connection *connection, uint64_t us) {
+static void set_timer(struct cri_stream_connection *connection, uint64_t us) {
         (void) sd_event_source_set_time_relative(connection->timer, us);
         (void) sd_event_source_set_enabled(connection->timer, SD_EVENT_ONESHOT);
 }
@@ -119,7 +119,7 @@ static void set_timer(struct connection *connection, uint64_t us) {
 /* ---- out ---- */
 
 /* False when the socket takes no more now. */
-static bool send_some(struct connection *connection, const char *bytes, size_t length, size_t *ret_sent) {
+static bool send_some(struct cri_stream_connection *connection, const char *bytes, size_t length, size_t *ret_sent) {
         ssize_t n;
 
         while ((n = send(connection->fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT)) < 0 && errno == EINTR)
@@ -131,7 +131,7 @@ static bool send_some(struct connection *connection, const char *bytes, size_t l
 }
 
 /* Sends what the socket takes; true when a session can write again. A peer that is gone is told by the source. */
-static bool send_all(struct connection *connection) {
+static bool send_all(struct cri_stream_connection *connection) {
         const char *bytes;
         bool room = false;
         size_t n;
@@ -142,22 +142,22 @@ static bool send_all(struct connection *connection) {
                         return false;
                 connection->answered += n;
         }
-        while (connection->transport && (n = carrier_queued(connection->transport, &bytes)) > 0) {
+        while (connection->transport && (n = cri_transport_queued(connection->transport, &bytes)) > 0) {
                 if (!send_some(connection, bytes, n, &n))
                         break;
-                room = carrier_sent(connection->transport, n) || room;
+                room = cri_transport_sent(connection->transport, n) || room;
         }
         return room;
 }
 
-static bool has_output(const struct connection *connection) {
+static bool has_output(const struct cri_stream_connection *connection) {
         const char *bytes;
 
         return connection->answered < connection->answer.length ||
-               (connection->transport && carrier_queued(connection->transport, &bytes) > 0);
+               (connection->transport && cri_transport_queued(connection->transport, &bytes) > 0);
 }
 
-static void update_events(struct connection *connection) {
+static void update_events(struct cri_stream_connection *connection) {
         uint32_t events = EPOLLRDHUP;
 
         if (!connection->paused)
@@ -170,7 +170,7 @@ static void update_events(struct connection *connection) {
 }
 
 /* All is sent: our side is over. */
-static void shut(struct connection *connection) {
+static void shut(struct cri_stream_connection *connection) {
         if (connection->phase != ENDING || has_output(connection))
                 return;
         (void) shutdown(connection->fd, SHUT_WR);
@@ -178,7 +178,7 @@ static void shut(struct connection *connection) {
         set_timer(connection, shut_timeout_us);
 }
 
-void connection_flush(struct connection *connection) {
+void cri_stream_connection_flush(struct cri_stream_connection *connection) {
         bool room = send_all(connection);
 
         shut(connection);
@@ -187,17 +187,18 @@ void connection_flush(struct connection *connection) {
                 connection->type->room(connection->session);
 }
 
-void connection_finish(struct connection *connection) {
+void cri_stream_connection_finish(struct cri_stream_connection *connection) {
         connection->session = nullptr;
         connection->phase = ENDING;
         connection->paused = false;
-        carrier_goodbye(connection->transport);
-        connection_flush(connection);
+        cri_transport_goodbye(connection->transport);
+        cri_stream_connection_flush(connection);
 }
 
 /* ---- the head ---- */
 
-static void answer(struct connection *connection, unsigned status, const struct nd_http_field *fields, const char *words) {
+static void answer(struct cri_stream_connection *connection, unsigned status, const struct nd_http_field *fields,
+                   const char *words) {
         connection->answer = ND_TEXT(ND_HTTP_ANSWER);
         nd_http_answer(&connection->answer, status, fields, words);
         if (status == 101)
@@ -220,7 +221,7 @@ static const char *choose(const struct nd_http_head *head, const char *name, con
         return nullptr;
 }
 
-static void refuse_protocol(struct connection *connection, const char *const *list, bool any) {
+static void refuse_protocol(struct cri_stream_connection *connection, const char *const *list, bool any) {
         nd_autotext text = ND_TEXT(512);
         struct nd_http_field fields[] = {{"X-Accepted-Stream-Protocol-Versions", nullptr}, {}};
 
@@ -234,8 +235,8 @@ static void refuse_protocol(struct connection *connection, const char *const *li
 }
 
 /* The upgrade is agreed upon. Takes the request. */
-static void open_session(struct connection *connection, const struct session_type *type, struct stream_request *request,
-                         const char *protocol) {
+static void open_session(struct cri_stream_connection *connection, const struct cri_stream_session_type *type,
+                         struct cri_stream_request *request, const char *protocol) {
         connection->phase = OPEN;
         set_timer(connection, idle_timeout_us);
         connection->type = type;
@@ -243,8 +244,8 @@ static void open_session(struct connection *connection, const struct session_typ
         connection->session = type->begin(connection, request, protocol);
 }
 
-static void upgrade_to_spdy(struct connection *connection, const struct nd_http_head *head, const struct session_type *type,
-                            struct stream_request *request) {
+static void upgrade_to_spdy(struct cri_stream_connection *connection, const struct nd_http_head *head,
+                            const struct cri_stream_session_type *type, struct cri_stream_request *request) {
         struct nd_http_field fields[] = {
                 {"Connection", "Upgrade"}, {"Upgrade", "SPDY/3.1"}, {"X-Stream-Protocol-Version", nullptr}, {}};
         nd_autoerror struct nd_error *error = nullptr;
@@ -252,13 +253,13 @@ static void upgrade_to_spdy(struct connection *connection, const struct nd_http_
         const char *protocol = choose(head, "X-Stream-Protocol-Version", type->protocols, &any);
 
         if (!protocol) {
-                stream_request_free(request);
+                cri_stream_request_free(request);
                 refuse_protocol(connection, type->protocols, any);
                 return;
         }
-        error = carrier_new_spdy(type, &connection->transport);
+        error = cri_transport_new_spdy(type, &connection->transport);
         if (error) {
-                stream_request_free(request);
+                cri_stream_request_free(request);
                 answer(connection, nd_http_status(error), nullptr, nd_error_text(error));
                 return;
         }
@@ -268,8 +269,8 @@ static void upgrade_to_spdy(struct connection *connection, const struct nd_http_
 }
 
 /* A client that asks for no protocol gets the oldest. */
-static void upgrade_to_websocket(struct connection *connection, const struct nd_http_head *head,
-                                 const struct session_type *type, struct stream_request *request) {
+static void upgrade_to_websocket(struct cri_stream_connection *connection, const struct nd_http_head *head,
+                                 const struct cri_stream_session_type *type, struct cri_stream_request *request) {
         const char *version = nd_http_head_get(head, "Sec-WebSocket-Version"),
                    *key = nd_http_head_get(head, "Sec-WebSocket-Key");
         char accept[ND_WEBSOCKET_ACCEPT];
@@ -279,25 +280,25 @@ static void upgrade_to_websocket(struct connection *connection, const struct nd_
         const char *protocol = choose(head, "Sec-WebSocket-Protocol", type->channel_protocols, &any);
 
         if (!version || !nd_streq(version, "13") || !key || !nd_websocket_accept(key, accept)) {
-                stream_request_free(request);
+                cri_stream_request_free(request);
                 answer(connection, 400, nullptr, "the request is no WebSocket handshake of version 13");
                 return;
         }
         if (!protocol && any) {
-                stream_request_free(request);
+                cri_stream_request_free(request);
                 refuse_protocol(connection, type->channel_protocols, true);
                 return;
         }
         if (protocol)
                 fields[3] = (struct nd_http_field) {"Sec-WebSocket-Protocol", protocol};
-        connection->transport = carrier_new_websocket(request, protocol ?: "");
+        connection->transport = cri_transport_new_websocket(request, protocol ?: "");
         answer(connection, 101, fields, nullptr);
         open_session(connection, type, request, protocol ?: "");
 }
 
-static void serve(struct connection *connection, const struct nd_http_head *head) {
-        const struct session_type *type = nullptr;
-        struct stream_request *request;
+static void serve(struct cri_stream_connection *connection, const struct nd_http_head *head) {
+        const struct cri_stream_session_type *type = nullptr;
+        struct cri_stream_request *request;
         bool get = nd_streq(head->method, "GET");
 
         if (!get && !nd_streq(head->method, "POST")) {
@@ -313,12 +314,12 @@ static void serve(struct connection *connection, const struct nd_http_head *head
                    nd_http_head_lists(head, "Upgrade", "websocket")) {
                 upgrade_to_websocket(connection, head, type, request);
         } else {
-                stream_request_free(request);
+                cri_stream_request_free(request);
                 answer(connection, 400, nullptr, "the request is no upgrade to SPDY/3.1 or WebSocket");
         }
 }
 
-static void take_head(struct connection *connection) {
+static void take_head(struct cri_stream_connection *connection) {
         nd_autohead head = {};
         nd_autoerror struct nd_error *error = nullptr;
         size_t used;
@@ -341,27 +342,27 @@ static void take_head(struct connection *connection) {
 /* ---- in ---- */
 
 /* The client has said goodbye: so do we. */
-static void part(struct connection *connection) {
+static void part(struct cri_stream_connection *connection) {
         connection->type->gone(nd_take_ptr(connection->session));
         connection->phase = ENDING;
         set_timer(connection, shut_timeout_us);
 }
 
 /* Gives the session what has come, until it is busy. False: the peer does not speak the protocol as it should. */
-static bool take_frames(struct connection *connection) {
+static bool take_frames(struct cri_stream_connection *connection) {
         while (connection->phase == OPEN && !connection->paused) {
                 nd_autoerror struct nd_error *error = nullptr;
-                struct stream_event event;
+                struct cri_stream_event event;
                 size_t used = 0;
                 bool any;
 
-                error = carrier_receive(connection->transport, connection->input + connection->first,
-                                        connection->length - connection->first, &used, &any, &event);
+                error = cri_transport_receive(connection->transport, connection->input + connection->first,
+                                              connection->length - connection->first, &used, &any, &event);
                 if (error)
                         return false;
                 connection->first += used;
                 if (!any) {
-                        if (carrier_is_over(connection->transport))
+                        if (cri_transport_is_over(connection->transport))
                                 part(connection);
                         return true;
                 }
@@ -372,7 +373,7 @@ static bool take_frames(struct connection *connection) {
 }
 
 /* False when there is nothing more to be had from this peer. */
-static bool take(struct connection *connection) {
+static bool take(struct cri_stream_connection *connection) {
         if (connection->phase == HEAD)
                 take_head(connection);
         if (connection->phase == OPEN) {
@@ -388,7 +389,7 @@ static bool take(struct connection *connection) {
         return true;
 }
 
-static bool receive(struct connection *connection) {
+static bool receive(struct cri_stream_connection *connection) {
         ssize_t n = recv(connection->fd, connection->input + connection->length, sizeof connection->input - connection->length,
                          MSG_DONTWAIT);
 
@@ -401,7 +402,7 @@ static bool receive(struct connection *connection) {
         return take(connection);
 }
 
-void connection_resume(struct connection *connection) {
+void cri_stream_connection_resume(struct cri_stream_connection *connection) {
         if (!connection->paused || connection->phase != OPEN)
                 return;
         connection->paused = false;
@@ -411,23 +412,23 @@ void connection_resume(struct connection *connection) {
                 (void) shutdown(connection->fd, SHUT_RDWR); /* the source will tell */
                 return;
         }
-        connection_flush(connection);
+        cri_stream_connection_flush(connection);
 }
 
 static int on_io([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, uint32_t events, void *userdata) {
-        struct connection *connection = userdata;
+        struct cri_stream_connection *connection = userdata;
 
         if ((events & (EPOLLHUP | EPOLLERR)) != 0 || ((events & EPOLLRDHUP) != 0 && connection->paused) ||
             ((events & EPOLLIN) != 0 && !receive(connection))) {
                 end(connection);
                 return 0;
         }
-        connection_flush(connection);
+        cri_stream_connection_flush(connection);
         return 0;
 }
 
 static int on_time([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
-        struct connection *connection = userdata;
+        struct cri_stream_connection *connection = userdata;
         uint64_t quiet_us = nd_clock_us() - connection->active_us;
 
         if (connection->transport && connection->phase == OPEN && quiet_us < idle_timeout_us)
@@ -447,8 +448,9 @@ static void set_options(int fd) {
         (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &(int) {ALIVE_TRIES}, sizeof(int));
 }
 
-struct nd_error *connection_new(const struct connection_owner *owner, int fd, struct connection **ret) {
-        struct connection *connection = nd_new(struct connection);
+struct nd_error *cri_stream_connection_new(const struct cri_stream_connection_owner *owner, int fd,
+                                           struct cri_stream_connection **ret) {
+        struct cri_stream_connection *connection = nd_new(struct cri_stream_connection);
         sd_event *loop = owner->parts.loop;
         int r;
 
@@ -461,7 +463,7 @@ struct nd_error *connection_new(const struct connection_owner *owner, int fd, st
                 r = sd_event_add_time_relative(loop, &connection->timer, CLOCK_MONOTONIC, head_timeout_us, ND_SECOND_US,
                                                on_time, connection);
         if (r < 0) {
-                connection_free(connection);
+                cri_stream_connection_free(connection);
                 return nd_error_new(ND_INTERNAL, -r, "watch a connection");
         }
         *ret = connection;

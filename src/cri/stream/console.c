@@ -12,18 +12,18 @@
 #include "sys/file.h"
 #include "sys/terminal.h"
 
-struct console {
+struct cri_stream_console {
         int directory;
         char name[32];
         int path;   /* the socket's file */
         int socket; /* listens; once crun has connected, that connection */
         bool connected;
         sd_event_source *source;
-        console_callback callback;
+        cri_stream_console_callback callback;
         void *userdata;
 };
 
-void console_free(struct console *console) {
+void cri_stream_console_free(struct cri_stream_console *console) {
         if (!console)
                 return;
         sd_event_source_disable_unref(console->source);
@@ -35,22 +35,22 @@ void console_free(struct console *console) {
         free(console);
 }
 
-static void console_done(struct console **console) {
-        console_free(*console);
+static void console_done(struct cri_stream_console **console) {
+        cri_stream_console_free(*console);
 }
 
-int console_socket(const struct console *console) {
+int cri_stream_console_socket(const struct cri_stream_console *console) {
         return console->path;
 }
 
 static int on_socket(sd_event_source *source, int fd, uint32_t events, void *userdata);
 
-static int watch(struct console *console, sd_event *loop) {
+static int watch(struct cri_stream_console *console, sd_event *loop) {
         return sd_event_add_io(loop, &console->source, console->socket, EPOLLIN, on_socket, console);
 }
 
 /* crun connects before it has a terminal: the listener gives way to the connection. */
-static bool take_connection(struct console *console) {
+static bool take_connection(struct cri_stream_console *console) {
         int fd = accept4(console->socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
         sd_event *loop = sd_event_source_get_event(console->source);
 
@@ -63,8 +63,8 @@ static bool take_connection(struct console *console) {
         return watch(console, loop) >= 0;
 }
 
-void console_look(struct console *console) {
-        console_callback callback = console->callback;
+void cri_stream_console_look(struct cri_stream_console *console) {
+        cri_stream_console_callback callback = console->callback;
         int fd;
 
         if (!console->source || (!console->connected && !take_connection(console)))
@@ -79,13 +79,13 @@ void console_look(struct console *console) {
 
 static int on_socket([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
                      void *userdata) {
-        console_look(userdata);
+        cri_stream_console_look(userdata);
         return 0;
 }
 
-struct nd_error *console_listen(sd_event *loop, const char *directory, console_callback callback, void *userdata,
-                                struct console **ret) {
-        nd_cleanup(console_done) struct console *console = nd_new(struct console);
+struct nd_error *cri_stream_console_listen(sd_event *loop, const char *directory, cri_stream_console_callback callback,
+                                           void *userdata, struct cri_stream_console **ret) {
+        nd_cleanup(console_done) struct cri_stream_console *console = nd_new(struct cri_stream_console);
         struct sockaddr_un address = {.sun_family = AF_UNIX};
         uint64_t number;
 

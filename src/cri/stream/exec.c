@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exec.c - see exec.h
  *
- * A command is started (cri/exec.h) with pipes, or with a terminal that crun sends to a socket (console.h). It has ended when crun has; a client that is
+ * A command is started (cri/oci-runtime/exec.h) with pipes, or with a terminal that crun sends to a socket (console.h). It has ended when crun has; a client that is
  * gone is the command's end, with all it has started. */
 #include "cri/stream/exec.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
 
-#include "cri/exec.h"
-#include "cri/paths.h"
+#include "cri/core/paths.h"
+#include "cri/oci-runtime/exec.h"
 #include "cri/stream/console.h"
-#include "cri/stream/remote.h"
+#include "cri/stream/stdio.h"
 #include "sys/calls.h"
 
 struct work {
-        struct remote *stdio;
-        struct exec *exec; /* nullptr when it has ended */
-        struct console *console;
+        struct cri_stdio *stdio;
+        struct cri_exec *exec; /* nullptr when it has ended */
+        struct cri_stream_console *console;
         int terminal; /* for its size */
 };
 
 static void cancel(void *userdata) {
         struct work *work = userdata;
 
-        exec_cancel(work->exec);
-        console_free(work->console);
+        cri_exec_cancel(work->exec);
+        cri_stream_console_free(work->console);
         nd_close_fd(&work->terminal);
         free(work);
 }
@@ -37,29 +37,29 @@ static void resize(void *userdata, const struct winsize *window) {
                 (void) ioctl(work->terminal, TIOCSWINSZ, window);
 }
 
-static void on_end(struct nd_error *error, struct exec_result *result, void *userdata) {
+static void on_end(struct nd_error *error, struct cri_exec_result *result, void *userdata) {
         struct work *work = userdata;
 
         work->exec = nullptr;
         if (work->console)
-                console_look(work->console); /* a short command's terminal may still wait there */
-        remote_end(work->stdio, error, result ? result->code : 0);
+                cri_stream_console_look(work->console); /* a short command's terminal may still wait there */
+        cri_stdio_end(work->stdio, error, result ? result->code : 0);
 }
 
 static void on_terminal(int fd, void *userdata) {
         struct work *work = userdata;
-        int writing = remote_wants(work->stdio, STDIO_INPUT) ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -EBADF;
+        int writing = cri_stdio_wants(work->stdio, STDIO_INPUT) ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -EBADF;
 
         work->terminal = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-        resize(work, remote_window(work->stdio));
-        nd_ignore(remote_give_output(work->stdio, STDIO_OUTPUT, fd));
+        resize(work, cri_stdio_window(work->stdio));
+        nd_ignore(cri_stdio_give_output(work->stdio, STDIO_OUTPUT, fd));
         if (writing >= 0)
-                nd_ignore(remote_give_input(work->stdio, writing));
+                nd_ignore(cri_stdio_give_input(work->stdio, writing));
 }
 
 /* The user of the container's processes, as the host sees it, may open /dev/stdout again. */
-static struct nd_error *make_pipe(const struct container *container, int ours, int *ret_ours, int *ret_theirs) {
-        const struct sandbox_request *pod = &container->sandbox->request;
+static struct nd_error *make_pipe(const struct cri_container *container, int ours, int *ret_ours, int *ret_theirs) {
+        const struct cri_sandbox_request *pod = &container->sandbox->request;
         uint32_t uid = container->user.uid + (pod->user_namespace ? pod->uids.outside : 0),
                  gid = container->user.gid + (pod->user_namespace ? pod->gids.outside : 0);
         int fds[2];
@@ -73,30 +73,30 @@ static struct nd_error *make_pipe(const struct container *container, int ours, i
         return nullptr;
 }
 
-static struct nd_error *open_pipes(const struct work *work, const struct container *container, int theirs[static 3]) {
-        struct remote *stdio = work->stdio;
+static struct nd_error *open_pipes(const struct work *work, const struct cri_container *container, int theirs[static 3]) {
+        struct cri_stdio *stdio = work->stdio;
         int ours = -EBADF;
 
-        if (remote_wants(stdio, STDIO_INPUT)) {
+        if (cri_stdio_wants(stdio, STDIO_INPUT)) {
                 nd_try(make_pipe(container, 1, &ours, &theirs[0]));
-                nd_try(remote_give_input(stdio, ours));
+                nd_try(cri_stdio_give_input(stdio, ours));
         }
-        if (remote_wants(stdio, STDIO_OUTPUT)) {
+        if (cri_stdio_wants(stdio, STDIO_OUTPUT)) {
                 nd_try(make_pipe(container, 0, &ours, &theirs[1]));
-                nd_try(remote_give_output(stdio, STDIO_OUTPUT, ours));
+                nd_try(cri_stdio_give_output(stdio, STDIO_OUTPUT, ours));
         }
-        if (remote_wants(stdio, STDIO_ERRORS)) {
+        if (cri_stdio_wants(stdio, STDIO_ERRORS)) {
                 nd_try(make_pipe(container, 0, &ours, &theirs[2]));
-                nd_try(remote_give_output(stdio, STDIO_ERRORS, ours));
+                nd_try(cri_stdio_give_output(stdio, STDIO_ERRORS, ours));
         }
         return nullptr;
 }
 
-static struct nd_error *open_console(struct work *work, const struct container *container) {
-        const struct stream_parts *parts = remote_parts(work->stdio);
-        nd_autofree char *directory = path_of_container_run(parts->config, container->id);
+static struct nd_error *open_console(struct work *work, const struct cri_container *container) {
+        const struct cri_stream_parts *parts = cri_stdio_parts(work->stdio);
+        nd_autofree char *directory = cri_path_of_container_run(parts->config, container->id);
 
-        return console_listen(parts->loop, directory, on_terminal, work, &work->console);
+        return cri_stream_console_listen(parts->loop, directory, on_terminal, work, &work->console);
 }
 
 /* The command's ends of its streams. */
@@ -105,11 +105,11 @@ static void ends_done(int (*ends)[3]) {
                 nd_close_fd(&(*ends)[i]);
 }
 
-static struct nd_error *launch(struct remote *stdio, struct container *container, void **ret) {
-        const struct stream_parts *parts = remote_parts(stdio);
-        const struct stream_request *request = remote_request(stdio);
+static struct nd_error *launch(struct cri_stdio *stdio, struct cri_container *container, void **ret) {
+        const struct cri_stream_parts *parts = cri_stdio_parts(stdio);
+        const struct cri_stream_request *request = cri_stdio_request(stdio);
         nd_autoclose int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-        struct exec_streams streams = {.terminal = request->terminal};
+        struct cri_exec_streams streams = {.terminal = request->terminal};
         nd_cleanup(ends_done) int theirs[3] = {-EBADF, -EBADF, -EBADF};
         struct work *work = nd_new(struct work);
 
@@ -118,27 +118,28 @@ static struct nd_error *launch(struct remote *stdio, struct container *container
         *ret = work;
         nd_try(streams.terminal ? open_console(work, container) : open_pipes(work, container, theirs));
         if (streams.terminal)
-                streams.console = console_socket(work->console);
+                streams.console = cri_stream_console_socket(work->console);
         for (size_t i = 0; i < nd_count_of(theirs); i++)
                 streams.fds[i] = theirs[i] >= 0 ? theirs[i] : nowhere;
-        return exec_start(parts->loop, parts->config,
-                          &(struct exec_plan) {.container = container, .command = &request->command, .streams = &streams},
-                          on_end, work, &work->exec);
+        return cri_exec_start(
+                parts->loop, parts->config,
+                &(struct cri_exec_plan) {.container = container, .command = &request->command, .streams = &streams}, on_end,
+                work, &work->exec);
 }
 
-static void *begin(struct connection *connection, struct stream_request *request, const char *protocol) {
-        static const struct remote_kind kind = {
+static void *begin(struct cri_stream_connection *connection, struct cri_stream_request *request, const char *protocol) {
+        static const struct cri_stdio_kind kind = {
                 .trouble = "error executing command in container", .launch = launch, .resize = resize, .cancel = cancel};
 
-        return remote_begin(connection, request, protocol, &kind);
+        return cri_stdio_begin(connection, request, protocol, &kind);
 }
 
-const struct session_type stream_exec = {
+const struct cri_stream_session_type cri_stream_exec = {
         .path = "/exec/",
-        .protocols = remote_protocols,
-        .channel_protocols = remote_channel_protocols,
+        .protocols = cri_stdio_protocols,
+        .channel_protocols = cri_stdio_channel_protocols,
         .begin = begin,
-        .event = remote_event,
-        .room = remote_room,
-        .gone = remote_gone,
+        .event = cri_stdio_event,
+        .room = cri_stdio_room,
+        .gone = cri_stdio_gone,
 };

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "cri/namespaces.h"
+#include "cri/namespace/namespaces.h"
 #include "sys/netns.h"
 
 enum {
@@ -54,8 +54,8 @@ struct tunnel {
 };
 
 struct session {
-        struct connection *connection;
-        struct stream_request *request;
+        struct cri_stream_connection *connection;
+        struct cri_stream_request *request;
         size_t waiting; /* bytes in all tunnels' pending */
         nd_vector(struct tunnel *) tunnels;
 };
@@ -74,7 +74,7 @@ static void on_gone(void *userdata) {
         nd_vector_each (tunnel, &session->tunnels)
                 tunnel_free(*tunnel);
         nd_vector_done(&session->tunnels);
-        stream_request_free(session->request);
+        cri_stream_request_free(session->request);
         free(session);
 }
 
@@ -86,18 +86,18 @@ static bool is_busy(const struct session *session) {
 static void tunnel_end(struct tunnel *tunnel, struct nd_error *error) {
         nd_autoerror struct nd_error *owned = error;
         struct session *session = tunnel->session;
-        struct connection *connection = session->connection;
+        struct cri_stream_connection *connection = session->connection;
         uint32_t streams[] = {tunnel->data, tunnel->error};
 
         if (owned && tunnel->error != 0) {
                 nd_autofree char *words = nd_format("error forwarding port %u to pod %s: %s", tunnel->port,
                                                     session->request->container, nd_error_text(owned));
 
-                connection_write(connection, tunnel->error, words, strlen(words));
+                cri_stream_connection_write(connection, tunnel->error, words, strlen(words));
         }
         for (size_t i = 0; i < nd_count_of(streams); i++) {
-                connection_attach(connection, streams[i], nullptr);
-                connection_end_stream(connection, streams[i]);
+                cri_stream_connection_attach(connection, streams[i], nullptr);
+                cri_stream_connection_end_stream(connection, streams[i]);
         }
         session->waiting -= tunnel->pending.length;
         for (size_t i = 0; i < session->tunnels.count; i++)
@@ -109,7 +109,7 @@ static void tunnel_end(struct tunnel *tunnel, struct nd_error *error) {
 /* ---- data ---- */
 
 static void watch_again(struct tunnel *tunnel) {
-        bool room = connection_room(tunnel->session->connection) > 0;
+        bool room = cri_stream_connection_room(tunnel->session->connection) > 0;
         uint32_t events = 0;
 
         if (!tunnel->server_over && room)
@@ -143,8 +143,8 @@ static bool push(struct tunnel *tunnel) {
 
 /* False when the server has gone without a word. */
 static bool pull(struct tunnel *tunnel) {
-        struct connection *connection = tunnel->session->connection;
-        size_t most = connection_room(connection);
+        struct cri_stream_connection *connection = tunnel->session->connection;
+        size_t most = cri_stream_connection_room(connection);
         char piece[PIECE];
         ssize_t n;
 
@@ -154,11 +154,11 @@ static bool pull(struct tunnel *tunnel) {
         if (n < 0)
                 return errno == EAGAIN || errno == EINTR;
         if (n > 0) {
-                connection_write(connection, tunnel->data, piece, (size_t) n);
+                cri_stream_connection_write(connection, tunnel->data, piece, (size_t) n);
                 return true;
         }
         tunnel->server_over = true;
-        connection_end_stream(connection, tunnel->data);
+        cri_stream_connection_end_stream(connection, tunnel->data);
         return true;
 }
 
@@ -194,21 +194,21 @@ static int on_socket(sd_event_source *source, int fd, uint32_t events, void *use
 
 /* Begins to connect by the tunnel's family. */
 static struct nd_error *dial(struct tunnel *tunnel) {
-        const struct stream_parts *parts = connection_parts(tunnel->session->connection);
+        const struct cri_stream_parts *parts = cri_stream_connection_parts(tunnel->session->connection);
         struct sockaddr_in four = {
                 .sin_family = AF_INET, .sin_port = htons(tunnel->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         struct sockaddr_in6 six = {
                 .sin6_family = AF_INET6, .sin6_port = htons(tunnel->port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
         bool by_four = tunnel->family == AF_INET;
         nd_autofree char *network = nullptr;
-        struct sandbox *sandbox = nullptr;
+        struct cri_sandbox *sandbox = nullptr;
 
         tunnel->source = sd_event_source_disable_unref(tunnel->source);
         nd_close_fd(&tunnel->socket);
-        nd_try(pods_find_sandbox(parts->pods, tunnel->session->request->container, &sandbox));
+        nd_try(cri_pod_table_find_sandbox(parts->pods, tunnel->session->request->container, &sandbox));
         if (sandbox->state != SANDBOX_READY)
                 return nd_error_new(ND_PRECONDITION, 0, "the pod is stopped");
-        network = namespaces_path(parts->config, parts->pins, sandbox, POD_NET);
+        network = cri_namespaces_path(parts->config, parts->pins, sandbox, POD_NET);
         nd_try(nd_netns_socket(network, tunnel->family, SOCK_STREAM, &tunnel->socket));
         if (connect(tunnel->socket, by_four ? (struct sockaddr *) &four : (struct sockaddr *) &six,
                     by_four ? sizeof four : sizeof six) < 0 &&
@@ -248,7 +248,7 @@ static void take_answer(struct tunnel *tunnel) {
 static int on_socket([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, uint32_t events, void *userdata) {
         struct tunnel *tunnel = userdata;
         struct session *session = tunnel->session;
-        struct connection *connection = session->connection;
+        struct cri_stream_connection *connection = session->connection;
         bool was_busy = is_busy(session), resume;
 
         if (tunnel->phase == CONNECTING)
@@ -256,9 +256,9 @@ static int on_socket([[maybe_unused]] sd_event_source *source, [[maybe_unused]] 
         else
                 carry(tunnel, events);
         resume = was_busy && !is_busy(session);
-        connection_flush(connection);
+        cri_stream_connection_flush(connection);
         if (resume)
-                connection_resume(connection);
+                cri_stream_connection_resume(connection);
         return 0;
 }
 
@@ -274,9 +274,9 @@ static int on_late([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
                 tunnel_end(tunnel, nd_error_new(ND_DEADLINE, 0, "localhost:%u inside of the pod did not answer within %llu s",
                                                 tunnel->port, (unsigned long long) (connect_timeout_us / ND_SECOND_US)));
         resume = was_busy && !is_busy(session);
-        connection_flush(session->connection);
+        cri_stream_connection_flush(session->connection);
         if (resume)
-                connection_resume(session->connection);
+                cri_stream_connection_resume(session->connection);
         return 0;
 }
 
@@ -302,13 +302,13 @@ static struct tunnel *tunnel_new(struct session *session, const char *identity, 
         tunnel->socket = -EBADF;
         tunnel->pending.ceiling = 2 * WAITING; /* never reached: nothing is read beyond the half of it and one piece */
         nd_vector_push(&session->tunnels, tunnel);
-        (void) sd_event_add_time_relative(connection_parts(session->connection)->loop, &tunnel->timer, CLOCK_MONOTONIC,
-                                          second_stream_timeout_us, ND_SECOND_US, on_late, tunnel);
+        (void) sd_event_add_time_relative(cri_stream_connection_parts(session->connection)->loop, &tunnel->timer,
+                                          CLOCK_MONOTONIC, second_stream_timeout_us, ND_SECOND_US, on_late, tunnel);
         return tunnel;
 }
 
 /* Clients of old tell no identity: their error stream comes first, and the data stream has the next number. */
-static bool identity_of(const struct stream_event *event, bool is_data, char ret[static IDENTITY]) {
+static bool identity_of(const struct cri_stream_event *event, bool is_data, char ret[static IDENTITY]) {
         nd_autofree char *made =
                 *event->identity ? nd_strdup(event->identity) : nd_format("%u", is_data ? event->stream - 2 : event->stream);
 
@@ -318,7 +318,7 @@ static bool identity_of(const struct stream_event *event, bool is_data, char ret
         return true;
 }
 
-static struct tunnel *tunnel_of(struct session *session, const struct stream_event *event, bool *ret_is_data) {
+static struct tunnel *tunnel_of(struct session *session, const struct cri_stream_event *event, bool *ret_is_data) {
         struct tunnel *tunnel;
         uint64_t number;
         char identity[IDENTITY];
@@ -334,19 +334,19 @@ static struct tunnel *tunnel_of(struct session *session, const struct stream_eve
         return tunnel;
 }
 
-static void take_stream(struct session *session, const struct stream_event *event) {
-        struct connection *connection = session->connection;
+static void take_stream(struct session *session, const struct cri_stream_event *event) {
+        struct cri_stream_connection *connection = session->connection;
         struct nd_error *error;
         bool is_data;
         struct tunnel *tunnel = tunnel_of(session, event, &is_data);
 
         if (!tunnel) {
-                connection_refuse(connection, event->stream);
+                cri_stream_connection_refuse(connection, event->stream);
                 return;
         }
         *(is_data ? &tunnel->data : &tunnel->error) = event->stream;
-        connection_attach(connection, event->stream, tunnel);
-        connection_accept(connection, event->stream);
+        cri_stream_connection_attach(connection, event->stream, tunnel);
+        cri_stream_connection_accept(connection, event->stream);
         if (tunnel->data == 0 || tunnel->error == 0)
                 return;
         tunnel->phase = CONNECTING;
@@ -370,7 +370,7 @@ static void take_end(struct tunnel *tunnel) {
                 carry(tunnel, EPOLLOUT);
 }
 
-static bool on_event(const struct stream_event *event, void *userdata) {
+static bool on_event(const struct cri_stream_event *event, void *userdata) {
         struct session *session = userdata;
         struct tunnel *tunnel = event->attachment;
         bool is_data = tunnel && event->stream == tunnel->data;
@@ -386,7 +386,8 @@ static bool on_event(const struct stream_event *event, void *userdata) {
         return !is_busy(session);
 }
 
-static void *begin(struct connection *connection, struct stream_request *request, [[maybe_unused]] const char *protocol) {
+static void *begin(struct cri_stream_connection *connection, struct cri_stream_request *request,
+                   [[maybe_unused]] const char *protocol) {
         struct session *session = nd_new(struct session);
 
         session->connection = connection;
@@ -397,7 +398,7 @@ static void *begin(struct connection *connection, struct stream_request *request
 static const char *const protocols[] = {"portforward.k8s.io", nullptr};
 static const char *const channel_protocols[] = {"v4.channel.k8s.io", "v4.base64.channel.k8s.io", nullptr};
 
-const struct session_type stream_forward = {
+const struct cri_stream_session_type cri_stream_forward = {
         .path = "/portforward/",
         .protocols = protocols,
         .channel_protocols = channel_protocols,

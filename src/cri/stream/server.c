@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "cri/stream/attach.h"
 #include "cri/stream/connection.h"
-#include "cri/stream/crowd.h"
+#include "cri/stream/eviction.h"
 #include "cri/stream/exec.h"
 #include "cri/stream/forward.h"
 
@@ -28,42 +28,42 @@ enum {
 };
 
 struct client {
-        struct connection *connection;
+        struct cri_stream_connection *connection;
         struct nd_tcp_owner owner;
 };
 
-struct stream_server {
+struct cri_stream_server {
         int fd;
         uint16_t port;
         sd_event_source *source;
-        struct tokens tokens;
-        struct connection_owner owner;
+        struct cri_stream_tokens tokens;
+        struct cri_stream_connection_owner owner;
         nd_vector(struct client) clients; /* the oldest first */
         int questions;                    /* whose a client is */
 };
 
-static const struct session_type *const types[] = {
-        [STREAM_EXEC] = &stream_exec, [STREAM_ATTACH] = &stream_attach, [STREAM_FORWARD] = &stream_forward};
+static const struct cri_stream_session_type *const types[] = {
+        [STREAM_EXEC] = &cri_stream_exec, [STREAM_ATTACH] = &cri_stream_attach, [STREAM_FORWARD] = &cri_stream_forward};
 
-void stream_server_free(struct stream_server *server) {
+void cri_stream_server_free(struct cri_stream_server *server) {
         if (!server)
                 return;
         nd_vector_each (client, &server->clients)
-                connection_free(client->connection);
+                cri_stream_connection_free(client->connection);
         nd_vector_done(&server->clients);
         nd_close_fd(&server->questions);
         sd_event_source_disable_unref(server->source);
         nd_close_fd(&server->fd);
-        tokens_done(&server->tokens);
+        cri_stream_tokens_done(&server->tokens);
         free(server);
 }
 
-static void server_done(struct stream_server **server) {
-        stream_server_free(*server);
+static void server_done(struct cri_stream_server **server) {
+        cri_stream_server_free(*server);
 }
 
-static void on_ended(struct connection *connection, void *userdata) {
-        struct stream_server *server = userdata;
+static void on_ended(struct cri_stream_connection *connection, void *userdata) {
+        struct cri_stream_server *server = userdata;
 
         for (size_t i = 0; i < server->clients.count; i++) {
                 if (server->clients.items[i].connection != connection)
@@ -73,51 +73,51 @@ static void on_ended(struct connection *connection, void *userdata) {
                         (server->clients.count - i) * sizeof *server->clients.items);
                 break;
         }
-        connection_free(connection);
+        cri_stream_connection_free(connection);
 }
 
 /* "/exec/TOKEN", and a token for exec. */
-static struct stream_request *redeem(const char *path, const struct session_type **ret_type, void *userdata) {
-        struct stream_server *server = userdata;
+static struct cri_stream_request *redeem(const char *path, const struct cri_stream_session_type **ret_type, void *userdata) {
+        struct cri_stream_server *server = userdata;
 
         for (size_t i = 0; i < nd_count_of(types); i++) {
-                struct stream_request *request;
+                struct cri_stream_request *request;
 
                 if (!nd_has_prefix(path, types[i]->path))
                         continue;
-                request = tokens_redeem(&server->tokens, path + strlen(types[i]->path), nd_clock_us());
+                request = cri_stream_tokens_take(&server->tokens, path + strlen(types[i]->path), nd_clock_us());
                 if (request && request->kind == i) {
                         *ret_type = types[i];
                         return request;
                 }
-                stream_request_free(request);
+                cri_stream_request_free(request);
         }
         return nullptr;
 }
 
-void stream_server_leave(struct stream_server *server, const char *sandbox) {
+void cri_stream_server_leave(struct cri_stream_server *server, const char *sandbox) {
         for (size_t i = server ? server->clients.count : 0; i > 0; i--)
-                if (connection_is_for(server->clients.items[i - 1].connection, sandbox))
+                if (cri_stream_connection_is_for(server->clients.items[i - 1].connection, sandbox))
                         on_ended(server->clients.items[i - 1].connection, server);
 }
 
 /* The newest may be the one that goes. */
-static void thin_out(struct stream_server *server) {
-        struct connection *strangers[STRANGERS + 1];
+static void thin_out(struct cri_stream_server *server) {
+        struct cri_stream_connection *strangers[STRANGERS + 1];
         struct nd_tcp_owner owners[STRANGERS + 1];
         size_t count = 0;
 
         for (size_t i = 0; i < server->clients.count && count < nd_count_of(strangers); i++) {
-                if (!connection_is_new(server->clients.items[i].connection))
+                if (!cri_stream_connection_is_new(server->clients.items[i].connection))
                         continue;
                 strangers[count] = server->clients.items[i].connection;
                 owners[count++] = server->clients.items[i].owner;
         }
         if (count > STRANGERS)
-                on_ended(strangers[crowd_choose(owners, count)], server);
+                on_ended(strangers[cri_stream_eviction_choose(owners, count)], server);
 }
 
-static void take_client(struct stream_server *server, int fd) {
+static void take_client(struct cri_stream_server *server, int fd) {
         struct client client = {.owner = nd_tcp_owner_of(server->questions, fd)};
         nd_autoerror struct nd_error *error = nullptr;
 
@@ -125,7 +125,7 @@ static void take_client(struct stream_server *server, int fd) {
                 nd_close_fd(&fd);
                 return;
         }
-        error = connection_new(&server->owner, fd, &client.connection);
+        error = cri_stream_connection_new(&server->owner, fd, &client.connection);
         if (error)
                 return;
         nd_vector_push(&server->clients, client);
@@ -143,7 +143,7 @@ static int on_client([[maybe_unused]] sd_event_source *source, int fd, [[maybe_u
         return 0;
 }
 
-static struct nd_error *listen_somewhere(struct stream_server *server) {
+static struct nd_error *listen_somewhere(struct cri_stream_server *server) {
         struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         socklen_t length = sizeof address;
 
@@ -155,15 +155,16 @@ static struct nd_error *listen_somewhere(struct stream_server *server) {
         return nullptr;
 }
 
-struct nd_error *stream_server_new(sd_event *loop, const struct cri_config *config, const struct pods *pods,
-                                   const struct pins *pins, struct stream_server **ret) {
-        nd_cleanup(server_done) struct stream_server *server = nd_new(struct stream_server);
+struct nd_error *cri_stream_server_new(sd_event *loop, const struct cri_config *config, const struct cri_pod_table *pods,
+                                       const struct cri_pins *pins, struct cri_stream_server **ret) {
+        nd_cleanup(server_done) struct cri_stream_server *server = nd_new(struct cri_stream_server);
         int r;
 
-        server->owner = (struct connection_owner) {.parts = {.loop = loop, .config = config, .pods = pods, .pins = pins},
-                                                   .redeem = redeem,
-                                                   .ended = on_ended,
-                                                   .userdata = server};
+        server->owner =
+                (struct cri_stream_connection_owner) {.parts = {.loop = loop, .config = config, .pods = pods, .pins = pins},
+                                                      .redeem = redeem,
+                                                      .ended = on_ended,
+                                                      .userdata = server};
         server->fd = server->questions = -EBADF;
         nd_try(listen_somewhere(server));
         server->questions = nd_tcp_owner_open();
@@ -174,11 +175,11 @@ struct nd_error *stream_server_new(sd_event *loop, const struct cri_config *conf
         return nullptr;
 }
 
-struct nd_error *stream_server_offer(struct stream_server *server, struct stream_request *request, char **ret) {
+struct nd_error *cri_stream_server_offer(struct cri_stream_server *server, struct cri_stream_request *request, char **ret) {
         const char *path = types[request->kind]->path;
         char token[TOKEN_LENGTH + 1];
 
-        nd_try(tokens_issue(&server->tokens, request, nd_clock_us(), token));
+        nd_try(cri_stream_tokens_issue(&server->tokens, request, nd_clock_us(), token));
         *ret = nd_format("http://127.0.0.1:%u%s%s", server->port, path, token);
         return nullptr;
 }

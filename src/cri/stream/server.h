@@ -7,17 +7,19 @@
 #include "cri/stream/token.h"
 
 struct cri_config;
-struct pins;
-struct pods;
-struct stream_server;
+struct cri_pins;
+struct cri_pod_table;
+struct cri_stream_server;
 
 /* Configuration, pods and pins must outlive it. */
-[[nodiscard]] struct nd_error *stream_server_new(sd_event *loop, const struct cri_config *config, const struct pods *pods,
-                                                 const struct pins *pins, struct stream_server **ret);
-void stream_server_free(struct stream_server *server); /* ends what goes over it */
+[[nodiscard]] struct nd_error *cri_stream_server_new(sd_event *loop, const struct cri_config *config,
+                                                     const struct cri_pod_table *pods, const struct cri_pins *pins,
+                                                     struct cri_stream_server **ret);
+void cri_stream_server_free(struct cri_stream_server *server); /* ends what goes over it */
 
 /* The address at which a client finds what was asked for; the caller's to free. Takes the request. */
-[[nodiscard]] struct nd_error *stream_server_offer(struct stream_server *server, struct stream_request *request, char **ret);
+[[nodiscard]] struct nd_error *cri_stream_server_offer(struct cri_stream_server *server, struct cri_stream_request *request,
+                                                       char **ret);
 
 /* A pod has stopped: no connection into its network is to keep that alive. nullptr is fine. */
-void stream_server_leave(struct stream_server *server, const char *sandbox);
+void cri_stream_server_leave(struct cri_stream_server *server, const char *sandbox);

@@ -8,7 +8,7 @@
 
 static constexpr uint64_t life_us = 60 * ND_SECOND_US;
 
-void stream_request_free(struct stream_request *request) {
+void cri_stream_request_free(struct cri_stream_request *request) {
         if (!request)
                 return;
         nd_strings_done(&request->command);
@@ -16,28 +16,28 @@ void stream_request_free(struct stream_request *request) {
         free(request);
 }
 
-static void stream_request_done(struct stream_request **request) {
-        stream_request_free(*request);
+static void stream_request_done(struct cri_stream_request **request) {
+        cri_stream_request_free(*request);
 }
 
-void tokens_done(struct tokens *tokens) {
+void cri_stream_tokens_done(struct cri_stream_tokens *tokens) {
         nd_vector_each (token, &tokens->list)
-                stream_request_free(token->request);
+                cri_stream_request_free(token->request);
         nd_vector_done(&tokens->list);
 }
 
-static void drop(struct tokens *tokens, size_t first, size_t count) {
+static void drop(struct cri_stream_tokens *tokens, size_t first, size_t count) {
         memmove(tokens->list.items + first, tokens->list.items + first + count,
                 (tokens->list.count - first - count) * sizeof *tokens->list.items);
         tokens->list.count -= count;
 }
 
 /* All live equally long, so those that are over stand at the beginning. */
-static void forget(struct tokens *tokens, uint64_t now_us) {
+static void forget(struct cri_stream_tokens *tokens, uint64_t now_us) {
         size_t count = 0;
 
         for (; count < tokens->list.count && tokens->list.items[count].until_us <= now_us; count++)
-                stream_request_free(tokens->list.items[count].request);
+                cri_stream_request_free(tokens->list.items[count].request);
         if (count > 0)
                 drop(tokens, 0, count);
 }
@@ -51,8 +51,8 @@ static bool same(const char *a, const char *b) {
         return difference == 0;
 }
 
-static struct token *find(struct tokens *tokens, const char *text) {
-        struct token *found = nullptr;
+static struct cri_stream_token *find(struct cri_stream_tokens *tokens, const char *text) {
+        struct cri_stream_token *found = nullptr;
 
         nd_vector_each (token, &tokens->list)
                 if (same(token->text, text))
@@ -72,10 +72,10 @@ static struct nd_error *draw(char ret[static TOKEN_LENGTH + 1]) {
         return nullptr;
 }
 
-struct nd_error *tokens_issue(struct tokens *tokens, struct stream_request *request, uint64_t now_us,
-                              char ret[static TOKEN_LENGTH + 1]) {
-        nd_cleanup(stream_request_done) struct stream_request *owned = request;
-        struct token token = {.until_us = now_us + life_us};
+struct nd_error *cri_stream_tokens_issue(struct cri_stream_tokens *tokens, struct cri_stream_request *request, uint64_t now_us,
+                                         char ret[static TOKEN_LENGTH + 1]) {
+        nd_cleanup(stream_request_done) struct cri_stream_request *owned = request;
+        struct cri_stream_token token = {.until_us = now_us + life_us};
 
         forget(tokens, now_us);
         if (tokens->list.count >= TOKENS_MOST)
@@ -89,9 +89,9 @@ struct nd_error *tokens_issue(struct tokens *tokens, struct stream_request *requ
         return nullptr;
 }
 
-struct stream_request *tokens_redeem(struct tokens *tokens, const char *text, uint64_t now_us) {
-        struct stream_request *request;
-        struct token *token;
+struct cri_stream_request *cri_stream_tokens_take(struct cri_stream_tokens *tokens, const char *text, uint64_t now_us) {
+        struct cri_stream_request *request;
+        struct cri_stream_token *token;
 
         forget(tokens, now_us);
         token = strlen(text) == TOKEN_LENGTH ? find(tokens, text) : nullptr;

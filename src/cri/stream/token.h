@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 
-enum stream_kind {
+enum cri_stream_kind {
         STREAM_EXEC,
         STREAM_ATTACH,
         STREAM_FORWARD,
@@ -21,8 +21,8 @@ enum {
 };
 
 /* A checked request. */
-struct stream_request {
-        enum stream_kind kind;
+struct cri_stream_request {
+        enum cri_stream_kind kind;
         char *container; /* its id; the sandbox's for STREAM_FORWARD */
         struct nd_strings command;
         bool terminal, input, output, errors;
@@ -30,28 +30,29 @@ struct stream_request {
         size_t port_count;
 };
 
-void stream_request_free(struct stream_request *request);
+void cri_stream_request_free(struct cri_stream_request *request);
 
 enum {
         TOKEN_LENGTH = 8,
         TOKENS_MOST = 1000,
 };
 
-struct token {
+struct cri_stream_token {
         char text[TOKEN_LENGTH + 1];
         uint64_t until_us;
-        struct stream_request *request;
+        struct cri_stream_request *request;
 };
 
-struct tokens {
-        nd_vector(struct token) list; /* the oldest first */
+struct cri_stream_tokens {
+        nd_vector(struct cri_stream_token) list; /* the oldest first */
 };
 
-void tokens_done(struct tokens *tokens);
+void cri_stream_tokens_done(struct cri_stream_tokens *tokens);
 
 /* Keeps a request, which is taken in any case. ND_EXHAUSTED when too many wait: the kubelet then tells its client to come back later. */
-[[nodiscard]] struct nd_error *tokens_issue(struct tokens *tokens, struct stream_request *request, uint64_t now_us,
-                                            char ret[static TOKEN_LENGTH + 1]);
+[[nodiscard]] struct nd_error *cri_stream_tokens_issue(struct cri_stream_tokens *tokens, struct cri_stream_request *request,
+                                                       uint64_t now_us, char ret[static TOKEN_LENGTH + 1]);
 
 /* The request of a token, which is worth nothing from now on; nullptr when there is no such token, or no more. */
-[[nodiscard]] struct stream_request *tokens_redeem(struct tokens *tokens, const char *text, uint64_t now_us);
+[[nodiscard]] struct cri_stream_request *cri_stream_tokens_take(struct cri_stream_tokens *tokens, const char *text,
+                                                                uint64_t now_us);

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bundle.c - see bundle.h
+ *
+ * Theory of operation
+ *   cri_bundle_make() goes from what is cheap to refuse to what leaves something behind: volumes are looked at, the root is built (from there on in a mount
+ *   namespace of the worker's own), the user is looked up in that root, volumes are attached (attachment.h), the spec is written last. What a container sees beside its image and its
+ *   volumes is the table in add_defaults(); a volume at the same place takes a default's place away. */
+#include "cri/bundle/bundle.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+#include "cri/bundle/apparmor.h"
+#include "cri/bundle/capabilities.h"
+#include "cri/bundle/cdi.h"
+#include "cri/bundle/container-path.h"
+#include "cri/bundle/devices.h"
+#include "cri/bundle/image-path.h"
+#include "cri/bundle/process.h"
+#include "cri/bundle/resources.h"
+#include "cri/bundle/rootfs.h"
+#include "cri/bundle/selinux.h"
+#include "cri/bundle/volume-attachment.h"
+#include "cri/bundle/volumes.h"
+#include "cri/core/config.h"
+#include "cri/core/paths.h"
+#include "oci/platform.h"
+#include "oci/seccomp.h"
+#include "oci/spec.h"
+#include "sys/file.h"
+#include "sys/mount.h"
+#include "sys/program.h"
+
+enum {
+        TTY_GROUP = 5, /* who may write to terminals, by an old agreement */
+};
+
+static const struct cri_container_request *request_of(const struct cri_bundle_plan *plan) {
+        return &plan->container->request;
+}
+
+static const struct cri_sandbox_request *pod_of(const struct cri_bundle_plan *plan) {
+        return &plan->container->sandbox->request;
+}
+
+/* ---- mounts ---- */
+
+static bool covered(const struct cri_container_request *request, const char *destination) {
+        nd_vector_each (mount, &request->mounts) {
+                nd_autofree char *path = cri_container_path_clean(mount->container_path);
+                size_t length = strlen(path);
+
+                if (nd_streq(path, destination))
+                        return true;
+                /* A volume at /dev brings all that is below. */
+                if (nd_streq(path, "/dev") && nd_has_prefix(destination, path) && destination[length] == '/')
+                        return true;
+        }
+        return false;
+}
+
+static void add_mount(const struct cri_bundle_plan *plan, struct nd_spec *spec, const char *destination, const char *type,
+                      const char *source, const char *const *options) {
+        struct nd_spec_mount *mount;
+
+        if (covered(request_of(plan), destination))
+                return;
+        mount = nd_spec_add_mount(spec, destination, type, source);
+        for (; *options; options++)
+                nd_spec_mount_option(mount, *options);
+}
+
+#define OPTIONS(...) ((const char *const[]) {__VA_ARGS__, nullptr})
+
+/* What the container may make is below its own cgroup, where the pod's limits hold; with users of its own, the OCI runtime gives it to its root. */
+static bool writes_cgroups(const struct cri_bundle_plan *plan) {
+        struct cri_runtime_handler handler;
+
+        return cri_config_handler(plan->config, pod_of(plan)->runtime_handler, &handler) && handler.writable_cgroups;
+}
+
+static void add_proc_and_sys(const struct cri_bundle_plan *plan, const struct cri_volume_attachment *attachment,
+                             struct nd_spec *spec) {
+        bool mapped = plan->namespaces[POD_USER], privileged = request_of(plan)->privileged;
+        const char *access = privileged ? "rw" : "ro", *cgroups = privileged || writes_cgroups(plan) ? "rw" : "ro";
+
+        /* A new instance of proc or sysfs belongs to a pid or network namespace, which the pod's user namespace must own. */
+        if (mapped && !plan->pid)
+                add_mount(plan, spec, "/proc", nullptr, "/proc", OPTIONS("rbind", "rprivate", "nosuid", "noexec", "nodev"));
+        else
+                add_mount(plan, spec, "/proc", "proc", "proc", OPTIONS("nosuid", "noexec", "nodev"));
+        if (attachment->sys) {
+                ; /* it is below the root already, and nothing is hidden in it */
+        } else if (mapped && !plan->namespaces[POD_NET]) {
+                add_mount(plan, spec, "/sys", nullptr, "/sys",
+                          OPTIONS("rbind", "rprivate", "nosuid", "noexec", "nodev", "rro"));
+                /* The node's cgroups came with it. The kernel mounts no second instance right on the first, and what crun puts in between itself is
+                 * writable. */
+                add_mount(plan, spec, "/sys/fs/cgroup", "tmpfs", "tmpfs",
+                          OPTIONS("nosuid", "noexec", "nodev", "ro", "size=4k", "nr_inodes=1"));
+        } else {
+                add_mount(plan, spec, "/sys", "sysfs", "sysfs", OPTIONS("nosuid", "noexec", "nodev", access));
+        }
+        add_mount(plan, spec, "/sys/fs/cgroup", "cgroup", "cgroup", OPTIONS("nosuid", "noexec", "nodev", "relatime", cgroups));
+}
+
+static void add_dev(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
+        bool mapped = plan->namespaces[POD_USER];
+        bool group = !mapped || pod_of(plan)->gids.count > TTY_GROUP;
+
+        add_mount(plan, spec, "/dev", "tmpfs", "tmpfs", OPTIONS("nosuid", "strictatime", "mode=755", "size=65536k"));
+        add_mount(plan, spec, "/dev/pts", "devpts", "devpts",
+                  group ? OPTIONS("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5")
+                        : OPTIONS("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"));
+        if (mapped && !plan->namespaces[POD_IPC])
+                add_mount(plan, spec, "/dev/mqueue", nullptr, "/dev/mqueue",
+                          OPTIONS("rbind", "rprivate", "nosuid", "noexec", "nodev"));
+        else
+                add_mount(plan, spec, "/dev/mqueue", "mqueue", "mqueue", OPTIONS("nosuid", "noexec", "nodev"));
+        add_mount(plan, spec, "/dev/shm", nullptr, plan->shm, OPTIONS("rbind", "rprivate", "rw", "nosuid", "noexec", "nodev"));
+}
+
+static void add_files(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
+        const char *access = request_of(plan)->read_only_root ? "ro" : "rw";
+        const char *const *options = OPTIONS("rbind", "rprivate", access, "nosuid", "noexec", "nodev");
+
+        add_mount(plan, spec, "/etc/hostname", nullptr, plan->hostname, options);
+        add_mount(plan, spec, "/etc/hosts", nullptr, plan->hosts, options);
+        add_mount(plan, spec, "/etc/resolv.conf", nullptr, plan->resolv, options);
+}
+
+/* The root's own propagation decides what can come into the container's mounts at all. */
+static const char *root_propagation(const struct cri_container_request *request) {
+        const char *propagation = nullptr;
+
+        nd_vector_each (mount, &request->mounts) {
+                if (mount->propagation == MOUNT_BIDIRECTIONAL)
+                        return "rshared";
+                if (mount->propagation == MOUNT_HOST_TO_CONTAINER)
+                        propagation = "rslave";
+        }
+        return propagation;
+}
+
+/* ---- namespaces, security ---- */
+
+static void add_namespaces(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
+        /* OCI's names. */
+        static const char *const types[] = {[POD_USER] = "user", [POD_NET] = "network", [POD_IPC] = "ipc", [POD_UTS] = "uts"};
+        bool mapped = plan->namespaces[POD_USER];
+
+        static_assert(nd_count_of(types) == POD_NAMESPACES);
+        for (size_t i = 0; i < nd_count_of(types); i++)
+                if (plan->namespaces[i])
+                        nd_spec_add_namespace(spec, types[i], plan->namespaces[i]);
+        nd_spec_add_namespace(spec, "mount", nullptr);
+        if (plan->pid)
+                nd_spec_add_namespace(spec, "pid", *plan->pid ? plan->pid : nullptr);
+        /* A privileged container sees the node's cgroups; from a user namespace they could not even be mounted. */
+        if (mapped || !request_of(plan)->privileged)
+                nd_spec_add_namespace(spec, "cgroup", nullptr);
+        spec->user_namespace = mapped;
+        spec->uids = pod_of(plan)->uids;
+        spec->gids = pod_of(plan)->gids;
+}
+
+static struct nd_error *convert_seccomp(const char *path, uint64_t capabilities, struct nd_spec *spec) {
+        struct nd_platform platform = nd_platform_host();
+        struct nd_seccomp_host host = {.architecture = platform.architecture, .capabilities = capabilities};
+        nd_autofree char *profile = nullptr;
+        nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
+        struct utsname kernel;
+
+        if (uname(&kernel) == 0)
+                (void) sscanf(kernel.release, "%4u.%4u", &host.kernel_major, &host.kernel_minor); /* NOLINT(cert-err34-c) */
+        nd_try(nd_file_read_kernel(path, ND_SECCOMP_CEILING, &profile));
+        nd_try(nd_seccomp_convert(profile, strlen(profile), &host, &text));
+        spec->seccomp = nd_text_steal(&text);
+        return nullptr;
+}
+
+static struct nd_error *add_seccomp(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
+        const struct cri_container_request *request = request_of(plan);
+        const char *path = request->seccomp.kind == PROFILE_DEFAULT     ? plan->config->seccomp_profile
+                           : request->seccomp.kind == PROFILE_LOCALHOST ? request->seccomp.localhost
+                                                                        : nullptr;
+
+        if (!path || request->privileged)
+                return nullptr;
+        return nd_error_wrap(convert_seccomp(path, spec->process.capabilities.bounding, spec), "seccomp profile '%s'", path);
+}
+
+static struct nd_error *add_apparmor(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
+        if (request_of(plan)->privileged)
+                return nullptr;
+        return cri_apparmor_choose(&request_of(plan)->apparmor, plan->namespaces[POD_USER], &spec->process.apparmor);
+}
+
+/* A privileged process has the limits of the node's first one. */
+static void add_limits(struct nd_spec_process *process) {
+        static const struct {
+                int resource;
+                const char *name;
+        } limits[] = {
+                {RLIMIT_AS, "RLIMIT_AS"},
+                {RLIMIT_CORE, "RLIMIT_CORE"},
+                {RLIMIT_CPU, "RLIMIT_CPU"},
+                {RLIMIT_DATA, "RLIMIT_DATA"},
+                {RLIMIT_FSIZE, "RLIMIT_FSIZE"},
+                {RLIMIT_LOCKS, "RLIMIT_LOCKS"},
+                {RLIMIT_MEMLOCK, "RLIMIT_MEMLOCK"},
+                {RLIMIT_MSGQUEUE, "RLIMIT_MSGQUEUE"},
+                {RLIMIT_NICE, "RLIMIT_NICE"},
+                {RLIMIT_NOFILE, "RLIMIT_NOFILE"},
+                {RLIMIT_NPROC, "RLIMIT_NPROC"},
+                {RLIMIT_RSS, "RLIMIT_RSS"},
+                {RLIMIT_RTPRIO, "RLIMIT_RTPRIO"},
+                {RLIMIT_RTTIME, "RLIMIT_RTTIME"},
+                {RLIMIT_SIGPENDING, "RLIMIT_SIGPENDING"},
+                {RLIMIT_STACK, "RLIMIT_STACK"},
+        };
+        bool may_raise = cri_capabilities_own() & UINT64_C(1) << CAP_SYS_RESOURCE;
+
+        for (size_t i = 0; i < nd_count_of(limits); i++) {
+                struct rlimit first, own;
+
+                if (prlimit(1, limits[i].resource, nullptr, &first) < 0 || prlimit(0, limits[i].resource, nullptr, &own) < 0)
+                        continue;
+                if (!may_raise && first.rlim_max > own.rlim_max)
+                        first.rlim_max = own.rlim_max;
+                if (first.rlim_cur > first.rlim_max)
+                        first.rlim_cur = first.rlim_max;
+                nd_vector_push(
+                        &process->limits,
+                        ((struct nd_spec_limit) {.type = limits[i].name, .hard = first.rlim_max, .soft = first.rlim_cur}));
+        }
+}
+
+static struct nd_error *add_security(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
+        const struct cri_container_request *request = request_of(plan);
+        bool mapped = plan->namespaces[POD_USER];
+        uint64_t own = cri_capabilities_own();
+
+        nd_try(cri_capabilities_choose(request, own, &spec->process.capabilities));
+        spec->process.no_new_privileges = request->no_new_privileges && !request->privileged;
+        spec->process.has_oom_score = true;
+        spec->process.oom_score = cri_resources_oom_score(request->resources.oom_score_adj, own);
+        nd_try(add_seccomp(plan, spec));
+        nd_try(add_apparmor(plan, spec));
+        if (request->privileged) {
+                if (!mapped)
+                        add_limits(&spec->process);
+                return nullptr;
+        }
+        nd_vector_each (path, &request->masked_paths) {
+                nd_strings_add(&spec->masked, *path);
+        }
+        nd_vector_each (path, &request->read_only_paths) {
+                nd_strings_add(&spec->read_only, *path);
+        }
+        return nullptr;
+}
+
+/* ---- the whole ---- */
+
+static void set_user(const struct cri_container_user *user, struct nd_spec_process *process,
+                     struct cri_bundle_report *report) {
+        process->user.uid = report->uid = user->uid;
+        process->user.gid = report->gid = user->gid;
+        report->group_count = 0;
+        nd_vector_each (group, &user->groups) {
+                nd_vector_push(&process->user.groups, *group);
+                report->groups[report->group_count++] = *group;
+        }
+}
+
+static struct nd_error *write_spec(const char *directory, const struct nd_spec *spec) {
+        nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
+        nd_autofree char *path = nd_format("%s/config.json", directory);
+
+        nd_try(nd_spec_format(spec, &text));
+        return nd_file_write(AT_FDCWD, path, nd_text_get(&text), text.length, 0600);
+}
+
+/* What an image's container and the pod's init have in common. */
+static struct nd_error *begin_spec(const struct cri_bundle_plan *plan, char *root, struct nd_spec *spec) {
+        const char *parent = pod_of(plan)->cgroup_parent;
+
+        spec->root = root;
+        add_namespaces(plan, spec);
+        cri_resources_describe(&request_of(plan)->resources, parent, &spec->resources);
+        return cri_resources_cgroup(plan->config, parent, plan->container->id, &spec->cgroup);
+}
+
+/* None where a container is to see the node's own processes or talk to them: a label would keep it out of what it was given. */
+static struct nd_error *choose_labels(const struct cri_bundle_plan *plan, struct cri_selinux_labels *ret) {
+        const struct cri_container_request *request = request_of(plan);
+
+        if (!cri_selinux_is_on() || request->pid == NAMESPACE_NODE || request->ipc == NAMESPACE_NODE)
+                return nullptr;
+        return cri_selinux_labels_of(request, pod_of(plan)->uid, ret);
+}
+
+static struct nd_error *label_volumes(const struct cri_container_request *request, const struct cri_volumes *found,
+                                      const struct cri_selinux_labels *labels) {
+        for (size_t i = 0; labels->mount && i < request->mounts.count; i++)
+                if (request->mounts.items[i].relabel && found->items[i].file >= 0)
+                        nd_try(cri_selinux_relabel(found->items[i].file, found->items[i].path, labels->mount));
+        return nullptr;
+}
+
+static struct nd_error *make_spec(const struct cri_bundle_plan *plan, const char *directory, int tree,
+                                  const struct cri_container_user *user, const struct cri_volumes *found,
+                                  struct cri_selinux_labels *labels, struct cri_volume_attachment *attachment) {
+        nd_cleanup(nd_spec_done) struct nd_spec spec = {};
+        const struct cri_container_request *request = request_of(plan);
+
+        nd_try(begin_spec(plan, cri_volume_attachment_root(attachment, directory), &spec));
+        spec.read_only_root = request->read_only_root;
+        spec.propagation = root_propagation(request);
+        nd_try(cri_process_describe(request, plan->image, pod_of(plan)->hostname, &spec.process));
+        set_user(user, &spec.process, plan->report);
+        nd_try(add_security(plan, &spec));
+        spec.process.selinux = nd_take_ptr(labels->process);
+        spec.mount_label = nd_take_ptr(labels->mount);
+        nd_try(cri_devices_describe(request, &spec));
+        add_proc_and_sys(plan, attachment, &spec);
+        add_dev(plan, &spec);
+        add_files(plan, &spec);
+        volumes_mount(request, found, &attachment->declared, &spec);
+        nd_try(cri_cdi_describe(plan->config, &request->cdi_devices, &spec)); /* over all that is there */
+        nd_try(cri_image_path_check(attachment->root >= 0 ? attachment->root : tree,
+                                    &spec)); /* with the volumes that are there */
+        nd_try(cri_volume_attachment_finish(attachment, &spec));
+        return write_spec(directory, &spec);
+}
+
+static struct nd_error *open_userns(const struct cri_bundle_plan *plan, int *ret_fd) {
+        const char *path = plan->namespaces[POD_USER];
+
+        *ret_fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -EBADF;
+        if (path && *ret_fd < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "open the pod's user namespace '%s'", path);
+        return nullptr;
+}
+
+/* Images are mounted where volumes of the host would be. */
+static struct nd_error *mount_images(const struct cri_bundle_plan *plan, const char *directory, int userns,
+                                     struct cri_volumes *found) {
+        nd_try(cri_image_volumes_make(
+                &(struct cri_image_volumes_plan) {
+                        .layers = plan->layers, .directory = directory, .userns = userns, .build_mntns = plan->build_mntns},
+                request_of(plan), plan->volumes));
+        nd_vector_each (volume, plan->volumes) {
+                found->items[volume->mount].source = cri_image_volumes_path(directory, volume->mount);
+        }
+        return nullptr;
+}
+
+/* Whether a process in the container may have SYS_ADMIN; without a user namespace read-only is nothing that would hold against that. */
+static bool may_remount(const struct cri_bundle_plan *plan) {
+        struct nd_spec_capabilities set = {};
+        nd_autoerror struct nd_error *error = cri_capabilities_choose(request_of(plan), cri_capabilities_own(), &set);
+
+        return error || set.bounding & UINT64_C(1) << CAP_SYS_ADMIN;
+}
+
+static struct nd_error *attach_all(const struct cri_bundle_plan *plan, const char *directory, int userns,
+                                   const struct cri_volumes *found, const struct cri_declared_volumes *declared,
+                                   struct cri_volume_attachment *ret, int *root) {
+        const struct cri_container_request *request = request_of(plan);
+        bool sys = userns >= 0 && !plan->namespaces[POD_NET] && !covered(request, "/sys");
+
+        if (request->mounts.count == 0 && declared->count == 0 && !sys && (userns < 0 || !request->read_only_root))
+                return nullptr;
+        ret->refuses = userns >= 0 && !plan->config->unlocked_volumes && may_remount(plan);
+        nd_try(cri_volume_attachment_begin(ret, directory, userns, root));
+        if (sys)
+                nd_try(nd_error_wrap(cri_volume_attachment_add_sys(ret), "the host's /sys"));
+        return cri_volume_attachment_add_volumes(ret, request, found, declared);
+}
+
+static struct nd_error *make_for_image(const struct cri_bundle_plan *plan, const char *directory, int *ret_fd) {
+        nd_cleanup(cri_volumes_done) struct cri_volumes found = {};
+        nd_cleanup(cri_declared_volumes_done) struct cri_declared_volumes declared = {};
+        nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
+        nd_cleanup(cri_selinux_labels_done) struct cri_selinux_labels labels = {};
+        nd_cleanup(cri_volume_attachment_done) struct cri_volume_attachment attachment = ATTACHMENT_NONE;
+        nd_autoclose int userns = -EBADF, tree = -EBADF;
+        const struct cri_sandbox_request *pod = pod_of(plan);
+
+        nd_try(choose_labels(plan, &labels));
+        nd_try(open_userns(plan, &userns));
+        nd_try(cri_volumes_look(plan->config, request_of(plan), userns, &found));
+        nd_try(label_volumes(request_of(plan), &found, &labels));
+        nd_try(mount_images(plan, directory, userns, &found));
+        nd_try(cri_rootfs_build(&(struct cri_rootfs_plan) {.layers = plan->layers,
+                                                           .chains = plan->chains,
+                                                           .count = plan->chain_count,
+                                                           .directory = directory,
+                                                           .userns = userns,
+                                                           .uid = userns >= 0 ? pod->uids.outside : 0,
+                                                           .gid = userns >= 0 ? pod->gids.outside : 0,
+                                                           .label = labels.mount,
+                                                           .build_mntns = plan->build_mntns},
+                                &tree));
+        nd_try(cri_user_resolve(tree, request_of(plan), plan->image->user, userns >= 0 ? pod->uids.count : 0, &user));
+        nd_try(cri_declared_volumes_make(&(struct cri_declared_volumes_plan) {.image = plan->image,
+                                                                              .request = request_of(plan),
+                                                                              .directory = directory,
+                                                                              .tree = tree,
+                                                                              .uid = userns >= 0 ? pod->uids.outside : 0,
+                                                                              .gid = userns >= 0 ? pod->gids.outside : 0},
+                                         &declared));
+        nd_try(attach_all(plan, directory, userns, &found, &declared, &attachment, &tree));
+        nd_try(make_spec(plan, directory, tree, &user, &found, &labels, &attachment));
+        *ret_fd = nd_take_fd(tree);
+        return nullptr;
+}
+
+/* The pod's init, as a path behind all links: no bind mount is made of a link. */
+static struct nd_error *find_init(const struct cri_config *config, char **ret) {
+        const char *path = getenv("PATH");
+        nd_autofree char *program =
+                strchr(config->init, '/') ? nd_strdup(config->init) : nd_program_find(path ? path : "", config->init);
+
+        *ret = program ? realpath(program, nullptr) : nullptr;
+        if (*ret)
+                return nullptr;
+        return nd_error_new(
+                ND_PRECONDITION, ENOENT,
+                "'%s', which holds a pod's shared pid namespace (package catatonit, key init of the configuration)",
+                config->init);
+}
+
+/* It has nothing but its own program: an empty root, in which that is mounted. A mount and not a directory, since crun must be able to make it private. */
+static struct nd_error *make_init_root(const struct cri_bundle_plan *plan, const char *directory, int *ret_fd) {
+        nd_autofree char *place = nd_format("%s/rootfs", directory);
+        const struct nd_fs_option options[] = {{"size", "64k"}, {"mode", "755"}};
+        nd_autoclose int tree = -EBADF;
+
+        nd_try(nd_dir_make(AT_FDCWD, place, 0755));
+        nd_try(nd_fs_make("tmpfs", options, nd_count_of(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &tree));
+        nd_try(nd_file_write(tree, "init", "", 0, 0755));
+        nd_try(nd_dir_make(tree, "dev", 0755));  /* where crun puts devices, wanted or not */
+        nd_try(nd_dir_make(tree, "proc", 0755)); /* by which crun sets up the process */
+        if (plan->namespaces[POD_USER])
+                nd_try(nd_dir_give(tree, ".", pod_of(plan)->uids.outside, pod_of(plan)->gids.outside, 0755));
+        *ret_fd = nd_take_fd(tree);
+        return nullptr;
+}
+
+static struct nd_error *make_for_init(const struct cri_bundle_plan *plan, const char *directory, int *ret_fd) {
+        nd_cleanup(nd_spec_done) struct nd_spec spec = {};
+        nd_autofree char *program = nullptr;
+        struct nd_spec_mount *mount;
+
+        nd_try(find_init(plan->config, &program));
+        nd_try(make_init_root(plan, directory, ret_fd));
+        nd_try(begin_spec(plan, nd_format("%s/rootfs", directory), &spec));
+        spec.read_only_root = true;
+        nd_strings_add(&spec.process.arguments, "/init");
+        nd_strings_add(&spec.process.arguments, "-P");
+        spec.process.no_new_privileges = true;
+        spec.process.has_oom_score = true;
+        spec.process.oom_score = cri_resources_oom_score(request_of(plan)->resources.oom_score_adj, cri_capabilities_own());
+        (void) nd_spec_add_mount(&spec, "/proc", "proc", "proc");
+        mount = nd_spec_add_mount(&spec, "/dev", "tmpfs", "tmpfs");
+        nd_spec_mount_option(mount, "size=64k");
+        nd_spec_mount_option(mount, "mode=755");
+        mount = nd_spec_add_mount(&spec, "/init", nullptr, program);
+        nd_spec_mount_option(mount, "bind");
+        nd_spec_mount_option(mount, "ro");
+        *plan->report = (struct cri_bundle_report) {};
+        return write_spec(directory, &spec);
+}
+
+struct nd_error *cri_bundle_make(void *argument, int *ret_fd) {
+        const struct cri_bundle_plan *plan = argument;
+        nd_autofree char *directory = cri_path_of_container(plan->config, plan->container);
+
+        return plan->image ? make_for_image(plan, directory, ret_fd) : make_for_init(plan, directory, ret_fd);
+}
+
+struct nd_error *cri_bundle_undo(const char *directory) {
+        nd_autofree char *path = nd_format("%s/config.json", directory);
+
+        nd_try(cri_volume_attachment_undo(directory));
+        nd_try(cri_rootfs_undo(directory));
+        nd_try(cri_image_volumes_undo(directory));
+        nd_try(cri_declared_volumes_undo(directory));
+        return nd_file_unlink(AT_FDCWD, path);
+}

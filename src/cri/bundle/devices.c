@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/bundle/devices.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "cri/bundle/container-path.h"
+
+enum {
+        DEPTH_MOST = 16,
+        DEVICES_MOST = 10000,
+};
+
+/* What is below /dev and is no device of the node: terminals are the container's own, the rest is mounted there. */
+static const char *const skipped[] = {"pts", "shm", "fd", "mqueue", "console", ".lxc", ".lxd-mounts", ".udev"};
+
+static void close_directory(DIR **directory) {
+        if (*directory)
+                (void) closedir(*directory);
+}
+
+static bool is_skipped(const char *name) {
+        for (size_t i = 0; i < nd_count_of(skipped); i++)
+                if (nd_streq(skipped[i], name))
+                        return true;
+        return false;
+}
+
+static void add_device(struct nd_spec *spec, const struct stat *st, const char *path) {
+        nd_vector_push(&spec->devices, ((struct nd_spec_device) {
+                                               .path = cri_container_path_clean(path),
+                                               .type = S_ISBLK(st->st_mode) ? 'b' : 'c',
+                                               .major = major(st->st_rdev),
+                                               .minor = minor(st->st_rdev),
+                                               .mode = st->st_mode & 07777,
+                                       }));
+}
+
+static void allow(struct nd_spec *spec, const struct stat *st, const char *access) {
+        struct nd_spec_device_rule rule = {.allow = true,
+                                           .type = S_ISBLK(st->st_mode) ? 'b' : 'c',
+                                           .major = (int64_t) major(st->st_rdev),
+                                           .minor = (int64_t) minor(st->st_rdev)};
+
+        (void) snprintf(rule.access, sizeof rule.access, "%s", access);
+        nd_vector_push(&spec->resources.devices, rule);
+}
+
+/* What one walk puts into the spec. */
+struct walk {
+        struct nd_spec *spec;
+        const char *access; /* nullptr = no rules: all is allowed */
+        bool node;          /* the node's /dev itself */
+};
+
+static struct nd_error *add_directory(struct walk *walk, const char *host, const char *inside, unsigned depth);
+
+static struct nd_error *add_entry(struct walk *walk, const char *host, const char *inside, unsigned depth) {
+        struct stat st;
+
+        if (lstat(host, &st) < 0)
+                return errno == ENOENT ? nullptr : nd_error_new(nd_code_of_errno(errno), errno, "device '%s'", host);
+        if (S_ISDIR(st.st_mode))
+                return add_directory(walk, host, inside, depth);
+        if (!S_ISBLK(st.st_mode) && !S_ISCHR(st.st_mode))
+                return nullptr;
+        if (walk->spec->devices.count == DEVICES_MOST)
+                return nd_error_new(ND_EXHAUSTED, 0, "more than %d devices", DEVICES_MOST);
+        add_device(walk->spec, &st, inside);
+        if (walk->access)
+                allow(walk->spec, &st, walk->access);
+        return nullptr;
+}
+
+static struct nd_error *add_directory(struct walk *walk, const char *host, const char *inside, unsigned depth) {
+        nd_cleanup(close_directory) DIR *directory = nullptr;
+        struct dirent *entry;
+
+        if (depth == DEPTH_MOST)
+                return nullptr;
+        directory = opendir(host);
+        if (!directory)
+                return nd_error_new(nd_code_of_errno(errno), errno, "device directory '%s'", host);
+        while ((entry = readdir(directory))) {
+                nd_autofree char *below = nd_format("%s/%s", host, entry->d_name);
+                nd_autofree char *place = nd_format("%s/%s", inside, entry->d_name);
+
+                if (nd_streq(entry->d_name, ".") || nd_streq(entry->d_name, ".."))
+                        continue;
+                if (walk->node && depth == 0 && is_skipped(entry->d_name))
+                        continue;
+                nd_try(add_entry(walk, below, place, depth + 1));
+        }
+        return nullptr;
+}
+
+static struct nd_error *add_asked(const struct cri_device_request *device, struct nd_spec *spec) {
+        struct walk walk = {.spec = spec, .access = device->permissions};
+        nd_autofree char *host = realpath(device->host_path, nullptr);
+        size_t before = spec->devices.count;
+
+        if (!host)
+                return nd_error_new(nd_code_of_errno(errno), errno, "device '%s'", device->host_path);
+        nd_try(add_entry(&walk, host, device->container_path, 0));
+        if (spec->devices.count == before)
+                return nd_error_new(ND_INVALID, 0, "'%s' is no device", device->host_path);
+        return nullptr;
+}
+
+struct nd_error *cri_devices_describe(const struct cri_container_request *request, struct nd_spec *spec) {
+        struct walk node = {.spec = spec, .node = true};
+
+        nd_vector_push(&spec->resources.devices,
+                       ((struct nd_spec_device_rule) {
+                               .allow = request->privileged, .type = 'a', .major = -1, .minor = -1, .access = "rwm"}));
+        if (request->privileged)
+                nd_try(add_directory(&node, "/dev", "/dev", 0));
+        nd_vector_each (device, &request->devices) {
+                nd_try(add_asked(device, spec));
+        }
+        return nullptr;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/bundle/rootfs.h"
+
+#include <fcntl.h>
+
+#include "base/vector.h"
+#include "cri/bundle/build-mntns.h"
+#include "sys/file.h"
+#include "sys/mount.h"
+#include "sys/tree.h"
+
+/* Made in this order; "lower" only for an image without layers, since an overlay wants one. */
+static const char *const parts[] = {"rootfs", "work", "upper", "lower"};
+
+static struct nd_error *make_directories(const struct cri_rootfs_plan *plan) {
+        nd_autoclose int directory = -EBADF;
+
+        nd_try(nd_dir_open(AT_FDCWD, plan->directory, &directory));
+        for (size_t i = 0; i < nd_count_of(parts); i++)
+                if (plan->count == 0 || !nd_streq(parts[i], "lower"))
+                        nd_try(nd_dir_make(directory, parts[i], 0755));
+        return nd_dir_give(directory, "upper", plan->uid, plan->gid, 0755); /* the root directory that the container sees */
+}
+
+/* Puts a mapped view of the layers over them, for this process alone. */
+static struct nd_error *map_layers(const char *layers, int userns) {
+        nd_autoclose int tree = -EBADF;
+
+        nd_try(nd_mount_clone(AT_FDCWD, layers, false, &tree));
+        nd_try(nd_error_wrap(nd_mount_idmap(tree, userns, false),
+                             "the image store at '%s' must be on a filesystem that can be idmapped (ext4, xfs, btrfs, tmpfs)",
+                             layers));
+        return nd_mount_attach(tree, AT_FDCWD, layers);
+}
+
+typedef nd_vector(struct nd_fs_option) options;
+
+static void options_done(options *list) {
+        nd_vector_each (option, list) {
+                free((char *) option->value);
+        }
+        nd_vector_done(list);
+}
+
+static void add(options *list, const char *key, char *value) {
+        nd_vector_push(list, ((struct nd_fs_option) {.key = key, .value = value}));
+}
+
+/* Overlay wants the topmost first. */
+static void add_layers(options *list, const char *layers, const struct nd_digest *chains, size_t count) {
+        char hex[ND_DIGEST_HEX];
+
+        for (size_t i = count; i-- > 0;)
+                add(list, "lowerdir+", nd_format("%s/%s/fs", layers, nd_digest_hex(&chains[i], hex)));
+}
+
+struct nd_error *cri_rootfs_build(const struct cri_rootfs_plan *plan, int *ret_fd) {
+        nd_cleanup(options_done) options list = {};
+        nd_cleanup(cri_build_mntns_leave) int home = -EBADF;
+
+        nd_try(make_directories(plan));
+        nd_try(cri_build_mntns_enter(plan->build_mntns, &home));
+        if (plan->userns >= 0)
+                nd_try(map_layers(plan->layers, plan->userns));
+        add_layers(&list, plan->layers, plan->chains, plan->count);
+        if (plan->count == 0)
+                add(&list, "lowerdir+", nd_format("%s/lower", plan->directory));
+        add(&list, "upperdir", nd_format("%s/upper", plan->directory));
+        add(&list, "workdir", nd_format("%s/work", plan->directory));
+        add(&list, "userxattr", nullptr);
+        add(&list, "volatile", nullptr);
+        if (plan->label)
+                add(&list, "context", nd_strdup(plan->label));
+        return nd_error_wrap(nd_fs_make("overlay", list.items, list.count, 0, ret_fd), "root filesystem in '%s'",
+                             plan->directory);
+}
+
+struct nd_error *cri_rootfs_merge(const struct cri_rootfs_merge_plan *plan, int *ret_fd) {
+        nd_cleanup(options_done) options list = {};
+
+        if (plan->userns >= 0)
+                nd_try(map_layers(plan->layers, plan->userns));
+        add_layers(&list, plan->layers, plan->chains, plan->count);
+        add(&list, "lowerdir+", nd_strdup(plan->empty)); /* never a clone of the layer, not even of the only one */
+        add(&list, "userxattr", nullptr);
+        return nd_fs_make("overlay", list.items, list.count, MOUNT_ATTR_RDONLY, ret_fd);
+}
+
+struct nd_error *cri_rootfs_attach(int tree, const char *directory) {
+        nd_autofree char *path = nd_format("%s/rootfs", directory);
+
+        return nd_mount_attach(tree, AT_FDCWD, path);
+}
+
+struct nd_error *cri_rootfs_undo(const char *directory) {
+        nd_autofree char *root = nd_format("%s/rootfs", directory);
+        nd_autoerror struct nd_error *gone = nullptr;
+        nd_autoclose int fd = -EBADF;
+
+        nd_try(nd_mount_detach(root));
+        gone = nd_dir_open(AT_FDCWD, directory, &fd);
+        if (gone)
+                return nd_error_errno(gone) == ENOENT ? nullptr : nd_take_ptr(gone);
+        for (size_t i = 0; i < nd_count_of(parts); i++)
+                nd_try(nd_error_wrap(nd_tree_remove(fd, parts[i]), "'%s'", directory));
+        return nullptr;
+}

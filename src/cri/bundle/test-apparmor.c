@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unit/expect.h>
+
+#include "base/text.h"
+#include "cri/bundle/apparmor.h"
+
+static const char ours[] =
+        "crun (unconfined)\nnodens-container (enforce)\nnodens-container-mapped (enforce)\nshop (complain)\n";
+static const char strangers[] = "my-nodens-container (enforce)\nnodens-container-mapped-old (enforce)\n";
+
+static void gives(const char *loaded, int kind, const char *localhost, bool mapped, const char *expected) {
+        struct cri_security_profile wanted = {.kind = kind, .localhost = (char *) localhost};
+        char *name = nullptr;
+
+        expect_ok(cri_apparmor_choose_from(loaded, &wanted, mapped, &name));
+        if (expected)
+                assert_string_equal(name, expected);
+        else
+                assert_null(name);
+        free(name);
+}
+
+static void refuses(const char *loaded, int kind, const char *localhost, const char *words) {
+        struct cri_security_profile wanted = {.kind = kind, .localhost = (char *) localhost};
+        char *name = nullptr;
+
+        expect_error(cri_apparmor_choose_from(loaded, &wanted, true, &name), ND_PRECONDITION, words);
+        assert_null(name);
+}
+
+static void the_default_is_by_whose_users_a_pod_has([[maybe_unused]] void **state) {
+        gives(ours, PROFILE_DEFAULT, "", false, "nodens-container");
+        gives(ours, PROFILE_DEFAULT, "", true, "nodens-container-mapped");
+        gives(ours, PROFILE_UNSET, "", false, "nodens-container");
+        gives(ours, PROFILE_UNSET, "", true, "nodens-container-mapped");
+        gives(ours, PROFILE_UNCONFINED, "", true, nullptr);
+        gives(ours, PROFILE_LOCALHOST, "shop", true, "shop");
+}
+
+static void what_was_asked_for_and_is_not_there_is_refused([[maybe_unused]] void **state) {
+        refuses(ours, PROFILE_LOCALHOST, "sho", "AppArmor profile 'sho' is not loaded on this node");
+        refuses(strangers, PROFILE_DEFAULT, "",
+                "'nodens-container-mapped' is not loaded on this node; the log of nodens-cri's start says why");
+        refuses(nullptr, PROFILE_DEFAULT, "", "AppArmor is not enabled on this node");
+        refuses(nullptr, PROFILE_LOCALHOST, "shop", "AppArmor is not enabled on this node");
+}
+
+static void a_profile_that_confines_nothing_is_refused_by_name([[maybe_unused]] void **state) {
+        refuses(ours, PROFILE_LOCALHOST, "crun", "'crun' is loaded in the mode unconfined, which confines nothing");
+        refuses("a (enforce)\ncrun (unconfined)\n", PROFILE_LOCALHOST, "crun", "which confines nothing");
+        gives("crun (enforce)\n", PROFILE_LOCALHOST, "crun", true, "crun");
+}
+
+static void who_asks_for_nothing_gets_what_there_is([[maybe_unused]] void **state) {
+        gives(strangers, PROFILE_UNSET, "", false, nullptr);
+        gives(nullptr, PROFILE_UNSET, "", true, nullptr);
+        gives(nullptr, PROFILE_UNCONFINED, "", false, nullptr);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_default_is_by_whose_users_a_pod_has),
+                cmocka_unit_test(what_was_asked_for_and_is_not_there_is_refused),
+                cmocka_unit_test(a_profile_that_confines_nothing_is_refused_by_name),
+                cmocka_unit_test(who_asks_for_nothing_gets_what_there_is),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/bundle/devices.h"
+
+#include <unit/expect.h>
+#include <unit/scratch.h>
+
+static struct nd_error *describe(const char *host, const char *container, const char *permissions, struct nd_spec *ret) {
+        struct cri_container_request request = {};
+        struct nd_error *error;
+
+        nd_vector_push(&request.devices, ((struct cri_device_request) {.host_path = (char *) host,
+                                                                       .container_path = (char *) container,
+                                                                       .permissions = (char *) permissions}));
+        error = cri_devices_describe(&request, ret);
+        nd_vector_done(&request.devices);
+        return error;
+}
+
+static void a_device_is_given_with_its_numbers_and_rights([[maybe_unused]] void **state) {
+        nd_cleanup(nd_spec_done) struct nd_spec spec = {};
+
+        expect_ok(describe("/dev/null", "/dev/nothing", "rw", &spec));
+        assert_int_equal(spec.devices.count, 1);
+        assert_string_equal(spec.devices.items[0].path, "/dev/nothing");
+        assert_int_equal(spec.devices.items[0].type, 'c');
+        assert_int_equal(spec.devices.items[0].major, 1);
+        assert_int_equal(spec.devices.items[0].minor, 3);
+        assert_int_equal(spec.devices.items[0].mode, 0666);
+        assert_int_equal(spec.resources.devices.count, 2);
+        assert_false(spec.resources.devices.items[0].allow); /* all others are denied */
+        assert_string_equal(spec.resources.devices.items[1].access, "rw");
+}
+
+static void links_are_followed_and_directories_walked([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_cleanup(nd_spec_done) struct nd_spec spec = {};
+        nd_autofree char *link = nd_format("%s/link", root), *directory = nd_format("%s/links", root);
+
+        assert_int_equal(symlink("/dev/zero", link), 0);
+        expect_ok(describe(link, "/dev/zero", "rwm", &spec));
+        assert_int_equal(spec.devices.items[0].minor, 5);
+        scratch_mkdir(root, "links");
+        scratch_text(root, "links/file", "no device");
+        expect_error(describe(directory, "/dev/x", "rwm", &spec), ND_INVALID, "is no device");
+}
+
+static void what_is_no_device_is_an_error([[maybe_unused]] void **state) {
+        nd_cleanup(nd_spec_done) struct nd_spec spec = {};
+
+        expect_error(describe("/etc/passwd", "/dev/x", "rwm", &spec), ND_INVALID, "'/etc/passwd' is no device");
+        expect_error(describe("/dev/no/such", "/dev/x", "rwm", &spec), ND_NOT_FOUND, "device '/dev/no/such'");
+}
+
+static void privileged_has_the_nodes_devices_but_not_its_terminals([[maybe_unused]] void **state) {
+        nd_cleanup(nd_spec_done) struct nd_spec spec = {};
+        bool null = false;
+
+        expect_ok(cri_devices_describe(&(struct cri_container_request) {.privileged = true}, &spec));
+        nd_vector_each (device, &spec.devices) {
+                null = null || nd_streq(device->path, "/dev/null");
+                assert_false(nd_has_prefix(device->path, "/dev/pts/"));
+                assert_false(nd_streq(device->path, "/dev/console"));
+        }
+        assert_true(null);
+        assert_int_equal(spec.resources.devices.count, 1);
+        assert_true(spec.resources.devices.items[0].allow);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_device_is_given_with_its_numbers_and_rights),
+                cmocka_unit_test(links_are_followed_and_directories_walked),
+                cmocka_unit_test(what_is_no_device_is_an_error),
+                cmocka_unit_test(privileged_has_the_nodes_devices_but_not_its_terminals),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/bundle/resources.h"
+
+#include <linux/capability.h>
+#include <unit/expect.h>
+
+static struct nd_error *cgroup_of(bool systemd, const char *parent, char **ret) {
+        struct cri_config config = {.systemd_cgroups = systemd};
+
+        return cri_resources_cgroup(&config, parent, "id", ret);
+}
+
+static void expect_cgroup(bool systemd, const char *parent, const char *expected) {
+        char *path = nullptr;
+
+        expect_ok(cgroup_of(systemd, parent, &path));
+        expect_text(path, expected);
+}
+
+static void expect_path(bool systemd, const char *parent, const char *expected) {
+        struct cri_config config = {.systemd_cgroups = systemd};
+        nd_autofree char *path = nullptr;
+
+        expect_ok(cri_resources_cgroup_path(&config, parent, "id", &path));
+        assert_string_equal(path, expected);
+}
+
+static void the_cgroup_is_found_where_either_driver_makes_it([[maybe_unused]] void **state) {
+        struct cri_config config = {.systemd_cgroups = true};
+        nd_autofree char *path = nullptr;
+
+        expect_path(false, "/kubepods/burstable/podX", "/kubepods/burstable/podX/id");
+        expect_path(false, "", "/nodens/id");
+        expect_path(true, "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podX.slice",
+                    "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podX.slice/nodens-id.scope");
+        expect_path(true, "a-b-c.slice", "/a.slice/a-b.slice/a-b-c.slice/nodens-id.scope");
+        expect_path(true, "", "/system.slice/nodens-id.scope");
+        expect_error(cri_resources_cgroup_path(&config, "/kubepods/podX", "id", &path), ND_INVALID, "is no slice");
+}
+
+static void both_cgroup_drivers_get_the_kubelets_parent_in_their_words([[maybe_unused]] void **state) {
+        expect_cgroup(false, "/kubepods/burstable/podX", "/kubepods/burstable/podX/id");
+        expect_cgroup(false, "", "/nodens/id");
+        expect_cgroup(true, "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podX.slice",
+                      "kubepods-burstable-podX.slice:nodens:id");
+        expect_cgroup(true, "", "system.slice:nodens:id");
+}
+
+static void a_parent_that_does_not_fit_the_driver_is_told([[maybe_unused]] void **state) {
+        nd_autofree char *path = nullptr;
+
+        expect_error(cgroup_of(true, "/kubepods/podX", &path), ND_INVALID, "is no slice, but the cgroup driver is systemd");
+        expect_error(cgroup_of(false, "/kubepods/../../x", &path), ND_INVALID, "no plain path");
+        expect_error(cgroup_of(true, "/a:b.slice", &path), ND_INVALID, "no plain path");
+}
+
+static void limits_are_taken_as_they_are_sent([[maybe_unused]] void **state) {
+        nd_cleanup(nd_spec_resources_done) struct nd_spec_resources resources = {};
+        struct cri_resource_request request = {.cpu_shares = 2,
+                                               .cpu_quota = 1000,
+                                               .cpu_period = 100000,
+                                               .memory_limit = 4096,
+                                               .memory_swap_limit = 8192,
+                                               .cpuset_cpus = (char *) "",
+                                               .cpuset_mems = (char *) "0"};
+
+        nd_vector_push(&request.unified, ((struct cri_pair) {(char *) "memory.oom.group", (char *) "1"}));
+        cri_resources_describe(&request, "", &resources);
+        assert_int_equal(resources.cpu_shares, 2);
+        assert_int_equal(resources.memory_swap, 8192);
+        assert_null(resources.cpus);
+        assert_string_equal(resources.memories, "0");
+        assert_string_equal(resources.unified.items[0].key, "memory.oom.group");
+        nd_vector_done(&request.unified);
+}
+
+static void a_score_is_bounded_by_what_the_kernel_would_take([[maybe_unused]] void **state) {
+        uint64_t may = UINT64_C(1) << CAP_SYS_RESOURCE;
+
+        assert_int_equal(cri_resources_oom_score(-998, may), -998);
+        assert_int_equal(cri_resources_oom_score(-5000, may), -1000);
+        assert_int_equal(cri_resources_oom_score(5000, 0), 1000);
+        assert_true(cri_resources_oom_score(-1000, 0) > -1000 || geteuid() == 0);
+        assert_int_equal(cri_resources_oom_score(1000, 0), 1000);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(both_cgroup_drivers_get_the_kubelets_parent_in_their_words),
+                cmocka_unit_test(the_cgroup_is_found_where_either_driver_makes_it),
+                cmocka_unit_test(a_parent_that_does_not_fit_the_driver_is_told),
+                cmocka_unit_test(limits_are_taken_as_they_are_sent),
+                cmocka_unit_test(a_score_is_bounded_by_what_the_kernel_would_take),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

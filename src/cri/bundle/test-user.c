@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/bundle/user.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unit/expect.h>
+#include <unit/scratch.h>
+
+#include "sys/file.h"
+
+static const char passwd[] = "root:x:0:0:root:/root:/bin/sh\n"
+                             "# a comment: of: no: use\n"
+                             "broken line\n"
+                             "huge:x:4294967296:0::/:/\n"
+                             "negative:x:-1:0::/:/\n"
+                             "www-data:x:33:34:www:/var/www:/bin/false\n"
+                             "alice:x:1000:1000::/home/alice:/bin/sh\n"
+                             "twin:x:1000:2000::/home/twin:/bin/sh";
+static const char group[] = "root:x:0:\n"
+                            "wheel:x:10:root,alice\n"
+                            "www-data:x:34:\n"
+                            "predefined:x:50000:bob,alice\n"
+                            "bad:x:many:alice\n"
+                            "short\n"
+                            "staff:x:50:ali,alice2";
+
+static struct cri_container_request request_of(void) {
+        return (struct cri_container_request) {.user_name = (char *) ""};
+}
+
+static struct nd_error *resolve(const struct cri_container_request *request, const char *image_user, uint32_t ids,
+                                struct cri_container_user *ret) {
+        nd_autofree char *users = nd_strdup(passwd), *groups = nd_strdup(group);
+
+        return cri_user_resolve_in(&(struct cri_user_files) {.passwd = users, .group = groups}, request, image_user, ids, ret);
+}
+
+static void expect_user(const struct cri_container_request *request, const char *image_user, const char *expected) {
+        nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
+        nd_autotext text = ND_TEXT(1000);
+
+        expect_ok(resolve(request, image_user, 0, &user));
+        nd_text_addf(&text, "%u:%u", user.uid, user.gid);
+        nd_vector_each (id, &user.groups) {
+                nd_text_addf(&text, " %u", *id);
+        }
+        assert_string_equal(nd_text_get(&text), expected);
+}
+
+static void without_a_word_it_is_root([[maybe_unused]] void **state) {
+        struct cri_container_request request = request_of();
+
+        expect_user(&request, "", "0:0 0 10");
+}
+
+static void the_images_user_may_be_a_name_or_a_number_with_or_without_a_group([[maybe_unused]] void **state) {
+        struct cri_container_request request = request_of();
+
+        expect_user(&request, "alice", "1000:1000 1000 10 50000");
+        expect_user(&request, "1000", "1000:1000 1000 10 50000");
+        expect_user(&request, "4711", "4711:0 0");
+        expect_user(&request, "alice:staff", "1000:50 50 10 50000");
+        expect_user(&request, "33:12", "33:12 12");
+}
+
+static void the_requests_user_takes_the_images_place_whole([[maybe_unused]] void **state) {
+        struct cri_container_request request = request_of();
+
+        request.has_user = true;
+        request.user = 33;
+        expect_user(&request, "alice:staff", "33:34 34");
+        request.has_group = true;
+        request.group = 77;
+        expect_user(&request, "alice:staff", "33:77 77");
+        request.user_name = (char *) "www-data";
+        request.has_user = request.has_group = false;
+        expect_user(&request, "alice", "33:34 34");
+}
+
+static void merged_groups_are_the_images_and_the_requests_once_each([[maybe_unused]] void **state) {
+        struct cri_container_request request = request_of();
+
+        nd_vector_push(&request.groups, 1234);
+        nd_vector_push(&request.groups, 10);
+        expect_user(&request, "alice", "1000:1000 1000 10 50000 1234");
+        request.strict_groups = true;
+        expect_user(&request, "alice", "1000:1000 1000 1234 10");
+        nd_vector_done(&request.groups);
+        expect_user(&request, "alice", "1000:1000 1000");
+}
+
+static void a_group_without_a_user_is_an_error([[maybe_unused]] void **state) {
+        nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
+        struct cri_container_request request = request_of();
+
+        request.has_group = true;
+        request.group = 5;
+        expect_error(resolve(&request, "alice", 0, &user), ND_INVALID, "group 5 is given without a user");
+}
+
+static void names_that_are_not_there_are_told([[maybe_unused]] void **state) {
+        nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
+        struct cri_container_request request = request_of();
+
+        expect_error(resolve(&request, "mallory", 0, &user), ND_INVALID, "no user \"mallory\" in the image's /etc/passwd");
+        expect_error(resolve(&request, "alice:ghosts", 0, &user), ND_INVALID, "no group \"ghosts\" in the image's /etc/group");
+        expect_error(resolve(&request, "huge", 0, &user), ND_INVALID, "no user");
+        expect_error(resolve(&request, "negative", 0, &user), ND_INVALID, "no user");
+}
+
+/* CVE-2024-40635 and its like: nothing wraps to root. */
+static void numbers_out_of_range_are_refused([[maybe_unused]] void **state) {
+        static const int64_t bad[] = {-1, INT64_C(2147483648), UINT32_MAX, INT64_C(4294967296), INT64_MIN};
+        nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
+
+        for (size_t i = 0; i < nd_count_of(bad); i++) {
+                struct cri_container_request request = request_of();
+
+                request.has_user = true;
+                request.user = bad[i];
+                expect_error(resolve(&request, "", 0, &user), ND_INVALID, "is not between 0 and 2147483647");
+                request.user = 1;
+                nd_vector_push(&request.groups, bad[i]);
+                expect_error(resolve(&request, "", 0, &user), ND_INVALID, "is not between 0 and 2147483647");
+                nd_vector_done(&request.groups);
+        }
+        expect_error(resolve(&(struct cri_container_request) {.user_name = (char *) ""}, "4294967296", 0, &user), ND_INVALID,
+                     "not below 2147483648");
+}
+
+static void an_id_that_the_user_namespace_does_not_have_is_told([[maybe_unused]] void **state) {
+        nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
+        struct cri_container_request request = request_of();
+
+        request.has_user = true;
+        request.user = 65536;
+        expect_error(resolve(&request, "", 65536, &user), ND_INVALID, "user 65536 does not exist in the pod's user namespace");
+        request.user = 65535;
+        expect_ok(resolve(&request, "", 65536, &user));
+}
+
+static void without_the_files_numbers_still_work([[maybe_unused]] void **state) {
+        nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
+        scratch_directory root = scratch_make();
+        struct cri_container_request request = request_of();
+        nd_autoclose int fd = -EBADF;
+
+        expect_ok(nd_dir_open(AT_FDCWD, root, &fd));
+        expect_ok(cri_user_resolve(fd, &request, "1000:5", 0, &user));
+        assert_int_equal(user.uid, 1000);
+        assert_int_equal(user.gid, 5);
+        expect_error(cri_user_resolve(fd, &request, "alice", 0, &user), ND_INVALID, "no user");
+}
+
+/* CVE-2022-23648's way out: a link in the image that leads to the host. */
+static void links_in_the_image_stay_in_the_image([[maybe_unused]] void **state) {
+        nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
+        scratch_directory root = scratch_make();
+        struct cri_container_request request = request_of();
+        nd_autofree char *link = nd_format("%s/etc", root), *inside = nd_format("%s/real", root);
+        nd_autoclose int fd = -EBADF;
+
+        scratch_mkdir(root, "real");
+        scratch_text(root, "real/passwd", "me:x:12:13::/:/\n");
+        assert_int_equal(symlink("/../../real", link), 0);
+        expect_ok(nd_dir_open(AT_FDCWD, root, &fd));
+        expect_ok(cri_user_resolve(fd, &request, "me", 0, &user));
+        assert_int_equal(user.uid, 12);
+}
+
+/* CVE-2025-4437, and a FIFO that nobody writes to. */
+static void huge_and_strange_files_are_errors_and_not_waits([[maybe_unused]] void **state) {
+        nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
+        scratch_directory root = scratch_make();
+        struct cri_container_request request = request_of();
+        nd_autofree char *path = nd_format("%s/etc/passwd", root);
+        nd_autoclose int fd = -EBADF;
+
+        scratch_mkdir(root, "etc");
+        scratch_text(root, "etc/passwd", "");
+        assert_int_equal(truncate(path, (off_t) 1 << 40), 0);
+        expect_ok(nd_dir_open(AT_FDCWD, root, &fd));
+        expect_error(cri_user_resolve(fd, &request, "", 0, &user), ND_INVALID, "etc/passwd");
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(mkfifo(path, 0600), 0);
+        expect_error(cri_user_resolve(fd, &request, "", 0, &user), ND_INVALID, "not a regular file");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(without_a_word_it_is_root),
+                cmocka_unit_test(the_images_user_may_be_a_name_or_a_number_with_or_without_a_group),
+                cmocka_unit_test(the_requests_user_takes_the_images_place_whole),
+                cmocka_unit_test(merged_groups_are_the_images_and_the_requests_once_each),
+                cmocka_unit_test(a_group_without_a_user_is_an_error),
+                cmocka_unit_test(names_that_are_not_there_are_told),
+                cmocka_unit_test(numbers_out_of_range_are_refused),
+                cmocka_unit_test(an_id_that_the_user_namespace_does_not_have_is_told),
+                cmocka_unit_test(without_the_files_numbers_still_work),
+                cmocka_unit_test(links_in_the_image_stay_in_the_image),
+                cmocka_unit_test(huge_and_strange_files_are_errors_and_not_waits),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/bundle/volumes.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cri/bundle/container-path.h"
+#include "cri/core/config.h"
+#include "sys/file.h"
+#include "sys/mount.h"
+
+enum {
+        TABLE_CEILING = 64 << 20, /* bytes of the mount table */
+};
+
+void cri_volumes_done(struct cri_volumes *list) {
+        nd_vector_each (volume, list) {
+                free(volume->path);
+                free(volume->source);
+                nd_close_fd(&volume->file);
+                nd_close_fd(&volume->tree);
+        }
+        nd_vector_done(list);
+}
+
+void cri_volumes_name(const char *host_path, struct nd_text *ret) {
+        /* .../pods/<uid>/volumes/<plugin>/<name>, and .../volume-subpaths/<name>/... */
+        static const char *const marks[] = {"/volumes/kubernetes.io~", "/volume-subpaths/"};
+
+        for (size_t i = 0; i < nd_count_of(marks); i++) {
+                const char *found = strstr(host_path, marks[i]);
+
+                if (!found)
+                        continue;
+                found += strlen(marks[i]);
+                if (i == 0)
+                        found += strcspn(found, "/") + (strchr(found, '/') ? 1 : 0);
+                if (*found == '\0')
+                        break;
+                nd_text_add(ret, "'");
+                nd_text_append(ret, found, strcspn(found, "/"));
+                nd_text_add(ret, "'");
+                return;
+        }
+        nd_text_addf(ret, "'%s'", host_path);
+}
+
+/* ---- looking ---- */
+
+static struct nd_error *wrap_named(struct nd_error *error, const struct cri_mount_request *mount) {
+        nd_autotext name = ND_TEXT(PATH_MAX);
+
+        if (!error)
+                return nullptr;
+        cri_volumes_name(mount->host_path, &name);
+        return nd_error_wrap(error, "volume %s at '%s'", nd_text_get(&name), mount->container_path);
+}
+
+static struct nd_error *check_flags(const struct cri_mount_request *mount, bool mapped) {
+        if (mount->recursive_read_only && !mount->read_only)
+                return nd_error_new(ND_INVALID, 0, "recursive read-only needs read-only");
+        if (mount->recursive_read_only && mount->propagation != MOUNT_PRIVATE)
+                return nd_error_new(ND_INVALID, 0, "recursive read-only needs private mount propagation (None)");
+        if (mount->propagation == MOUNT_BIDIRECTIONAL && mapped)
+                return nd_error_new(ND_INVALID, 0,
+                                    "mount propagation Bidirectional cannot reach the host from the pod's user namespace; use "
+                                    "HostToContainer, or hostUsers: true");
+        return nullptr;
+}
+
+/* The path of what a descriptor holds: for messages, and to compare. */
+static char *path_of(int fd, const char *otherwise) {
+        nd_autofree char *link = nd_format("/proc/self/fd/%d", fd);
+        char path[PATH_MAX];
+        ssize_t n = readlink(link, path, sizeof path);
+
+        return n > 0 && n < PATH_MAX ? nd_strndup(path, (size_t) n) : nd_strdup(otherwise);
+}
+
+/* The only time that a path is followed. Not through links of /proc: one that a container has planted would lead to our own descriptors. */
+static struct nd_error *resolve(const char *path, struct cri_volume *ret) {
+        struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
+
+        if (path[0] != '/')
+                return nd_error_new(ND_INVALID, 0, "host path '%s' is not absolute", path);
+        ret->file = nd_sys->openat2(AT_FDCWD, path, &how, sizeof how);
+        if (ret->file < 0 && errno == ENOENT)
+                return nd_error_new(ND_NOT_FOUND, ENOENT,
+                                    "host path '%s' does not exist on this node; create it, or set hostPath.type to "
+                                    "DirectoryOrCreate",
+                                    path);
+        if (ret->file < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "host path '%s'", path);
+        ret->path = path_of(ret->file, path);
+        return nullptr;
+}
+
+/* The line of our mount table that is about a mount's number. */
+static const char *find_line(const char *table, uint64_t id) {
+        nd_autofree char *start = nd_format("%llu ", (unsigned long long) id);
+
+        for (const char *line = table; *line; line += strcspn(line, "\n"), line += *line == '\n')
+                if (nd_has_prefix(line, start))
+                        return line;
+        return nullptr;
+}
+
+static struct nd_error *check_shared(const struct cri_volume *volume) {
+        nd_autofree char *table = nullptr, *line = nullptr;
+        const char *found;
+        struct statx st;
+
+        if (statx(volume->file, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_MNT_ID, &st) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "host path '%s'", volume->path);
+        nd_try(nd_file_read_kernel("/proc/self/mountinfo", TABLE_CEILING, &table));
+        found = find_line(table, st.stx_mnt_id);
+        line = found ? nd_strndup(found, strcspn(found, "\n")) : nd_strdup("");
+        if (strstr(line, " shared:"))
+                return nullptr;
+        return nd_error_new(ND_INVALID, 0,
+                            "mount propagation Bidirectional needs a shared mount, and '%s' is not on one; run `mount "
+                            "--make-rshared` on the mount that holds it",
+                            volume->path);
+}
+
+/* ---- taking ---- */
+
+/* A clone of what was found, with all that is mounted below. Nothing that happens to it comes back to the host's own mounts. */
+static struct nd_error *take(const struct cri_mount_request *mount, const struct cri_volume *volume, int *ret_tree) {
+        uint64_t propagation = mount->propagation == MOUNT_HOST_TO_CONTAINER ? MS_SLAVE : MS_PRIVATE;
+        nd_autoclose int tree = -EBADF;
+
+        nd_try(nd_mount_clone(volume->file, "", true, &tree));
+        nd_try(nd_mount_propagation(tree, propagation, true));
+        *ret_tree = nd_take_fd(tree);
+        return nullptr;
+}
+
+static struct nd_error *take_mapped(const struct cri_mount_request *mount, const struct cri_volume *volume, int userns,
+                                    bool recursive, int *ret_tree) {
+        nd_autoclose int tree = -EBADF;
+
+        nd_try(take(mount, volume, &tree));
+        nd_try(nd_mount_idmap(tree, userns, recursive));
+        *ret_tree = nd_take_fd(tree);
+        return nullptr;
+}
+
+/* The sentence is KEP-127's; who looks for it finds it. What follows is ours. */
+static struct nd_error *explain(struct nd_error *cause, const struct cri_volume *volume) {
+        int number = nd_error_errno(cause);
+
+        nd_error_free(cause);
+        if (number != EINVAL)
+                return nd_error_new(nd_code_of_errno(number), number, "failed to set MOUNT_ATTR_IDMAP on %s", volume->path);
+        return nd_error_new(
+                ND_PRECONDITION, 0,
+                "failed to set MOUNT_ATTR_IDMAP on %s: invalid argument (maybe the source filesystem doesn't support "
+                "idmap mounts on this kernel?): it is on %s; put the volume on a filesystem that can be idmapped "
+                "(ext4, xfs, btrfs, tmpfs, ...), or set hostUsers: true",
+                volume->path, nd_fs_name(volume->file));
+}
+
+static bool is_at_or_below(const char *path, const char *directory) {
+        return nd_streq(directory, "/") || cri_container_path_within(path, directory);
+}
+
+/* Whether mounts of ours may come and go below: what is mapped must not depend on which containers there are. */
+static bool holds_our_mounts(const struct cri_config *config, const char *source) {
+        const char *const places[] = {config->state, config->run, config->netns};
+
+        for (size_t i = 0; i < nd_count_of(places); i++) {
+                nd_autofree char *place = realpath(places[i], nullptr);
+
+                if (place && (is_at_or_below(place, source) || is_at_or_below(source, place)))
+                        return true;
+        }
+        return false;
+}
+
+static struct nd_error *map(const struct cri_config *config, const struct cri_mount_request *mount, int userns,
+                            struct cri_volume *volume) {
+        nd_autoerror struct nd_error *error = nullptr;
+
+        if (!holds_our_mounts(config, volume->path)) {
+                error = take_mapped(mount, volume, userns, true, &volume->tree);
+                volume->submounts = !error;
+                if (!error)
+                        return nullptr;
+                nd_error_free(nd_take_ptr(error));
+        }
+        error = take_mapped(mount, volume, userns, false, &volume->tree);
+        return error ? explain(nd_take_ptr(error), volume) : nullptr;
+}
+
+static bool is_same(const struct nd_id_map *a, const struct nd_id_map *b) {
+        return a->inside == b->inside && a->outside == b->outside && a->count == b->count;
+}
+
+/* A mount has maps of its own. They are the pod's, from a kubelet. */
+static struct nd_error *take_by_maps(const struct cri_config *config, const struct cri_container_request *request,
+                                     const struct cri_mount_request *mount, int userns, struct cri_volume *volume) {
+        const struct nd_userns_plan plan = {.uids = &mount->uids, .uid_count = 1, .gids = &mount->gids, .gid_count = 1};
+        nd_autoclose int own = -EBADF;
+
+        if (!mount->idmapped)
+                return take(mount, volume, &volume->tree);
+        if (userns >= 0 && is_same(&mount->uids, &request->uids) && is_same(&mount->gids, &request->gids))
+                return map(config, mount, userns, volume);
+        nd_try(nd_userns_make(&plan, &own));
+        return map(config, mount, own, volume);
+}
+
+static struct nd_error *look(const struct cri_config *config, const struct cri_container_request *request,
+                             const struct cri_mount_request *mount, int userns, struct cri_volume *ret) {
+        nd_try(check_flags(mount, userns >= 0));
+        nd_try(resolve(mount->host_path, ret));
+        if (mount->propagation == MOUNT_BIDIRECTIONAL) {
+                ret->source = nd_strdup(
+                        ret->path); /* the host's own mount, not a clone: what the container mounts comes back by it */
+                return check_shared(ret);
+        }
+        nd_try(take_by_maps(config, request, mount, userns, ret));
+        return mount->recursive_read_only ? nd_mount_set(ret->tree, MOUNT_ATTR_RDONLY, true) : nullptr;
+}
+
+struct nd_error *cri_volumes_look(const struct cri_config *config, const struct cri_container_request *request, int userns,
+                                  struct cri_volumes *ret) {
+        nd_vector_each (mount, &request->mounts) {
+                nd_vector_push(ret, VOLUME_NONE); /* first, so that the list owns what is found */
+                if (*mount->image)
+                        continue; /* image-volumes.c */
+                nd_try(wrap_named(look(config, request, mount, userns, &ret->items[ret->count - 1]), mount));
+        }
+        return nullptr;
+}
+
+/* ---- the order ---- */
+
+static size_t depth_of(const char *path) {
+        size_t depth = 0;
+
+        for (; *path; path++)
+                depth += *path == '/' && path[1] != '\0';
+        return depth;
+}
+
+static size_t deeper(size_t depth, const char *path) {
+        return depth_of(path) > depth ? depth_of(path) : depth;
+}
+
+struct nd_error *volumes_each(const struct cri_container_request *request, const struct cri_volumes *found,
+                              const struct cri_declared_volumes *declared, cri_volumes_visitor visit, void *userdata) {
+        nd_cleanup(nd_strings_done) struct nd_strings paths = {};
+        size_t deepest = 0;
+
+        nd_vector_each (mount, &request->mounts) {
+                nd_vector_push(&paths, cri_container_path_clean(mount->container_path));
+                deepest = deeper(deepest, paths.items[paths.count - 1]);
+        }
+        nd_vector_each (volume, declared) {
+                deepest = deeper(deepest, volume->destination);
+        }
+        /* By depth, and within one depth in the image's and in the kubelet's order. */
+        for (size_t depth = 0; depth <= deepest; depth++) {
+                nd_vector_each (volume, declared) {
+                        if (depth_of(volume->destination) == depth)
+                                nd_try(visit(
+                                        &(struct cri_volume_visit) {.declared = volume, .destination = volume->destination},
+                                        userdata));
+                }
+                for (size_t i = 0; i < paths.count; i++)
+                        if (depth_of(paths.items[i]) == depth)
+                                nd_try(visit(&(struct cri_volume_visit) {.index = i,
+                                                                         .mount = &request->mounts.items[i],
+                                                                         .volume = &found->items[i],
+                                                                         .destination = paths.items[i]},
+                                             userdata));
+        }
+        return nullptr;
+}
+
+/* ---- the spec ---- */
+
+static void mount_one(const struct cri_volume_visit *visit, struct nd_spec *spec) {
+        static const char *const propagations[] = {"rprivate", "rslave", "rshared"};
+        const struct cri_mount_request *mount = visit->mount;
+        struct nd_spec_mount *m = nd_spec_add_mount(spec, visit->destination, nullptr, visit->volume->source);
+
+        nd_spec_mount_option(m, "rbind");
+        nd_spec_mount_option(m, propagations[mount->propagation]);
+        nd_spec_mount_option(m, mount->recursive_read_only ? "rro" : mount->read_only ? "ro" : "rw");
+}
+
+static void mount_declared(const struct cri_declared_volume *volume, struct nd_spec *spec) {
+        struct nd_spec_mount *m = nd_spec_add_mount(spec, volume->destination, nullptr, volume->source);
+
+        nd_spec_mount_option(m, "bind");
+        nd_spec_mount_option(m, "rprivate");
+        nd_spec_mount_option(m, "rw");
+}
+
+static struct nd_error *add_to_spec(const struct cri_volume_visit *visit, void *userdata) {
+        if (visit->declared)
+                mount_declared(visit->declared, userdata);
+        else if (visit->volume->source)
+                mount_one(visit, userdata);
+        return nullptr;
+}
+
+void volumes_mount(const struct cri_container_request *request, const struct cri_volumes *found,
+                   const struct cri_declared_volumes *declared, struct nd_spec *spec) {
+        nd_ignore(volumes_each(request, found, declared, add_to_spec, spec)); /* there is none */
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/core/config.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/yaml.h"
+#include "sys/file.h"
+
+#ifndef ND_LIBEXEC
+#define ND_LIBEXEC "/usr/libexec/nodens"
+#endif
+
+enum {
+        CONFIG_CEILING = 1 << 20,
+        PINNED_MOST = 100,
+        PATHS_MOST = 16,
+};
+
+static void runtime_handler_done(struct cri_runtime_handler *handler) {
+        free(handler->name);
+        free(handler->program);
+}
+
+void cri_config_done(struct cri_config *config) {
+        free(config->socket);
+        free(config->images);
+        free(config->certificates);
+        free(config->fetch_helper);
+        free(config->unpack_helper);
+        nd_vector_each (name, &config->pinned) {
+                free(*name);
+        }
+        nd_vector_done(&config->pinned);
+        free(config->state);
+        free(config->run);
+        free(config->netns);
+        free(config->crun);
+        free(config->monitor);
+        free(config->init);
+        free(config->cni_config);
+        free(config->cni_plugins);
+        free(config->seccomp_profile);
+        free(config->apparmor_profiles);
+        nd_vector_each (handler, &config->handlers)
+                runtime_handler_done(handler);
+        nd_vector_done(&config->handlers);
+        free(config->cdi);
+        free(config->verifier);
+        free(config->metrics);
+        *config = (struct cri_config) {};
+}
+
+void cri_config_init(struct cri_config *ret) {
+        *ret = (struct cri_config) {
+                .socket = nd_strdup("/run/nodens/cri.sock"),
+                .images = nd_strdup("/var/lib/nodens/images"),
+                .certificates = nd_strdup("/etc/nodens/certs.d"),
+                .fetch_helper = nd_strdup(ND_LIBEXEC "/nodens-fetch"),
+                .unpack_helper = nd_strdup(ND_LIBEXEC "/nodens-unpack"),
+                .pulls = 8,
+                .downloads = 3,
+                .stalled_s = 60,
+                .state = nd_strdup("/var/lib/nodens"),
+                .run = nd_strdup("/run/nodens"),
+                .netns = nd_strdup("/run/netns"),
+                .crun = nd_strdup("crun"),
+                .monitor = nd_strdup(ND_LIBEXEC "/nodens-mon"),
+                .init = nd_strdup("catatonit"),
+                .systemd_cgroups = true,
+                .cni_config = nd_strdup("/etc/cni/net.d"),
+                .cni_plugins = nd_strdup("/opt/cni/bin:/usr/lib/cni"),
+                .seccomp_profile = nd_strdup("/usr/share/containers/seccomp.json"),
+                .apparmor_profiles = nd_strdup("/etc/apparmor.d/nodens-container"),
+                .cdi = nd_strdup("/etc/cdi:/var/run/cdi"),
+                .verifier = nd_strdup(""),
+                .metrics = nd_strdup("off"),
+        };
+}
+
+struct key {
+        const char *name;
+        enum {
+                KEY_PATH,
+                KEY_PROGRAM,
+                KEY_PATHS,
+                KEY_NUMBER,
+                KEY_NAMES,
+                KEY_DRIVER,
+                KEY_ENDPOINT,
+                KEY_HANDLERS,
+                KEY_BOOL
+        } kind;
+        size_t offset;
+        uint32_t least, most;
+};
+
+static const struct key keys[] = {
+        {"socket", KEY_PATH, offsetof(struct cri_config, socket), 0, 0},
+        {"images", KEY_PATH, offsetof(struct cri_config, images), 0, 0},
+        {"certificates", KEY_PATH, offsetof(struct cri_config, certificates), 0, 0},
+        {"fetchHelper", KEY_PATH, offsetof(struct cri_config, fetch_helper), 0, 0},
+        {"unpackHelper", KEY_PATH, offsetof(struct cri_config, unpack_helper), 0, 0},
+        {"parallelPulls", KEY_NUMBER, offsetof(struct cri_config, pulls), 1, 64},
+        {"parallelDownloads", KEY_NUMBER, offsetof(struct cri_config, downloads), 1, 32},
+        {"noProgressSeconds", KEY_NUMBER, offsetof(struct cri_config, stalled_s), 1, 3600},
+        {"pinnedImages", KEY_NAMES, offsetof(struct cri_config, pinned), 0, 0},
+        {"state", KEY_PATH, offsetof(struct cri_config, state), 0, 0},
+        {"run", KEY_PATH, offsetof(struct cri_config, run), 0, 0},
+        {"networkNamespaces", KEY_PATH, offsetof(struct cri_config, netns), 0, 0},
+        {"crun", KEY_PROGRAM, offsetof(struct cri_config, crun), 0, 0},
+        {"monitor", KEY_PROGRAM, offsetof(struct cri_config, monitor), 0, 0},
+        {"init", KEY_PROGRAM, offsetof(struct cri_config, init), 0, 0},
+        {"cgroupDriver", KEY_DRIVER, offsetof(struct cri_config, systemd_cgroups), 0, 0},
+        {"cniConfig", KEY_PATH, offsetof(struct cri_config, cni_config), 0, 0},
+        {"cniPlugins", KEY_PATHS, offsetof(struct cri_config, cni_plugins), 0, 0},
+        {"seccompProfile", KEY_PATH, offsetof(struct cri_config, seccomp_profile), 0, 0},
+        {"apparmorProfiles", KEY_PATH, offsetof(struct cri_config, apparmor_profiles), 0, 0},
+        {"runtimeHandlers", KEY_HANDLERS, offsetof(struct cri_config, handlers), 0, 0},
+        {"cdi", KEY_PATHS, offsetof(struct cri_config, cdi), 0, 0},
+        {"imageVerifier", KEY_PATH, offsetof(struct cri_config, verifier), 0, 0},
+        {"unlockedReadOnlyVolumes", KEY_BOOL, offsetof(struct cri_config, unlocked_volumes), 0, 0},
+        {"metrics", KEY_ENDPOINT, offsetof(struct cri_config, metrics), 0, 0},
+};
+
+static struct nd_error *take_path(const struct key *key, yyjson_val *value, void *field) {
+        char **target = field;
+
+        if (!yyjson_is_str(value) || yyjson_get_str(value)[0] != '/')
+                return nd_error_new(ND_INVALID, 0, "%s must be an absolute path", key->name);
+        free(*target);
+        *target = nd_strdup(yyjson_get_str(value));
+        return nullptr;
+}
+
+static struct nd_error *take_program(const struct key *key, yyjson_val *value, void *field) {
+        char **target = field;
+
+        if (!yyjson_is_str(value) || !yyjson_get_len(value) ||
+            (strchr(yyjson_get_str(value), '/') && yyjson_get_str(value)[0] != '/'))
+                return nd_error_new(ND_INVALID, 0, "%s must be a program's name or absolute path", key->name);
+        free(*target);
+        *target = nd_strdup(yyjson_get_str(value));
+        return nullptr;
+}
+
+static struct nd_error *take_paths(const struct key *key, yyjson_val *value, void *field) {
+        yyjson_arr_iter paths = yyjson_arr_iter_with(value);
+        nd_autotext joined = ND_TEXT(1 << 16);
+        char **target = field;
+        yyjson_val *path;
+
+        if (!yyjson_is_arr(value) || yyjson_arr_size(value) == 0 || yyjson_arr_size(value) > PATHS_MOST)
+                return nd_error_new(ND_INVALID, 0, "%s must be a list of 1 to %d directories", key->name, PATHS_MOST);
+        while ((path = yyjson_arr_iter_next(&paths))) {
+                if (!yyjson_is_str(path) || yyjson_get_str(path)[0] != '/' || strchr(yyjson_get_str(path), ':'))
+                        return nd_error_new(ND_INVALID, 0, "%s must be a list of absolute paths without colons", key->name);
+                nd_text_addf(&joined, "%s%s", joined.length > 0 ? ":" : "", yyjson_get_str(path));
+        }
+        if (joined.overflow)
+                return nd_error_new(ND_INVALID, 0, "%s is too long", key->name);
+        free(*target);
+        *target = nd_text_steal(&joined);
+        return nullptr;
+}
+
+static struct nd_error *take_driver(const struct key *key, yyjson_val *value, void *field) {
+        const char *driver = yyjson_get_str(value);
+
+        if (!driver || (!nd_streq(driver, "systemd") && !nd_streq(driver, "cgroupfs")))
+                return nd_error_new(ND_INVALID, 0, "%s must be systemd or cgroupfs, whatever the kubelet uses", key->name);
+        *(bool *) field = nd_streq(driver, "systemd");
+        return nullptr;
+}
+
+/* YAML reads a bare off as false. */
+static struct nd_error *take_endpoint(const struct key *key, yyjson_val *value, void *field) {
+        const char *text = yyjson_is_false(value) ? "off" : yyjson_get_str(value);
+        uint64_t port = 0;
+
+        if (text && nd_has_prefix(text, "127.0.0.1:") &&
+            (nd_parse_u64(text + strlen("127.0.0.1:"), UINT16_MAX, &port) < 0 || port == 0))
+                text = nullptr;
+        if (!text || (text[0] != '/' && !port && !nd_streq(text, "off")))
+                return nd_error_new(ND_INVALID, 0, "%s must be off, the absolute path of a socket, or 127.0.0.1:PORT",
+                                    key->name);
+        nd_strset(field, text);
+        return nullptr;
+}
+
+static struct nd_error *take_number(const struct key *key, yyjson_val *value, void *field) {
+        if (!yyjson_is_uint(value) || yyjson_get_uint(value) < key->least || yyjson_get_uint(value) > key->most)
+                return nd_error_new(ND_INVALID, 0, "%s must be a number from %u to %u", key->name, key->least, key->most);
+        *(uint32_t *) field = (uint32_t) yyjson_get_uint(value);
+        return nullptr;
+}
+
+static struct nd_error *take_bool(const struct key *key, yyjson_val *value, void *field) {
+        if (!yyjson_is_bool(value))
+                return nd_error_new(ND_INVALID, 0, "%s must be true or false", key->name);
+        *(bool *) field = yyjson_get_bool(value);
+        return nullptr;
+}
+
+static struct nd_error *take_names(const struct key *key, yyjson_val *value, struct cri_config *config) {
+        yyjson_arr_iter names = yyjson_arr_iter_with(value);
+        yyjson_val *name;
+
+        if (!yyjson_is_arr(value) || yyjson_arr_size(value) > PINNED_MOST)
+                return nd_error_new(ND_INVALID, 0, "%s must be a list of at most %d names", key->name, PINNED_MOST);
+        while ((name = yyjson_arr_iter_next(&names))) {
+                if (!yyjson_is_str(name))
+                        return nd_error_new(ND_INVALID, 0, "%s must be a list of names", key->name);
+                nd_vector_push(&config->pinned, nd_strdup(yyjson_get_str(name)));
+        }
+        return nullptr;
+}
+
+bool cri_config_handler(const struct cri_config *config, const char *name, struct cri_runtime_handler *ret) {
+        if (nd_streq(name, "") || nd_streq(name, "crun")) {
+                *ret = (struct cri_runtime_handler) {
+                        .name = (char *) "crun", .kind = OCI_RUNTIME_CRUN, .program = config->crun};
+                return true;
+        }
+        nd_vector_each (handler, &config->handlers) {
+                if (nd_streq(handler->name, name)) {
+                        *ret = *handler;
+                        return true;
+                }
+        }
+        return false;
+}
+
+/* As the API has it for a RuntimeClass: a DNS label. It is also a directory's name. */
+static bool is_label(const char *name) {
+        size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+        return length > 0 && length < 64 && name[length] == '\0' && name[0] != '-' && name[length - 1] != '-';
+}
+
+static struct nd_error *take_handler_member(const char *key, yyjson_val *value, struct cri_runtime_handler *handler) {
+        const char *text = yyjson_get_str(value);
+
+        if (nd_streq(key, "name") && text && is_label(text)) {
+                nd_strset(&handler->name, text);
+        } else if (nd_streq(key, "program") && text && text[0] == '/') {
+                nd_strset(&handler->program, text);
+        } else if (nd_streq(key, "engine") && text && (nd_streq(text, "crun") || nd_streq(text, "runc"))) {
+                handler->kind = nd_streq(text, "runc") ? OCI_RUNTIME_RUNC : OCI_RUNTIME_CRUN;
+        } else if (nd_streq(key, "writableCgroups") && yyjson_is_bool(value)) {
+                handler->writable_cgroups = yyjson_get_bool(value);
+        } else {
+                return nd_error_new(ND_INVALID, 0,
+                                    "runtimeHandlers: '%s': a handler has a name (small letters, digits, dashes), an engine "
+                                    "(crun or runc), a program (an absolute path) and writableCgroups (true or false)",
+                                    key);
+        }
+        return nullptr;
+}
+
+static struct nd_error *take_handler(yyjson_val *value, struct cri_config *config) {
+        nd_cleanup(runtime_handler_done) struct cri_runtime_handler handler = {};
+        yyjson_obj_iter members = yyjson_obj_iter_with(value);
+        struct cri_runtime_handler known;
+        yyjson_val *key;
+
+        while ((key = yyjson_obj_iter_next(&members)))
+                nd_try(take_handler_member(yyjson_get_str(key) ?: "", yyjson_obj_iter_get_val(key), &handler));
+        if (!handler.name)
+                return nd_error_new(ND_INVALID, 0, "runtimeHandlers: a handler has no name");
+        if (cri_config_handler(config, handler.name, &known))
+                return nd_error_new(ND_INVALID, 0, "runtimeHandlers: there are two handlers '%s'", handler.name);
+        if (!handler.program)
+                handler.program = nd_strdup(handler.kind == OCI_RUNTIME_RUNC ? "runc" : "crun");
+        nd_vector_push(&config->handlers, nd_take(handler, (struct cri_runtime_handler) {}));
+        return nullptr;
+}
+
+static struct nd_error *take_handlers(const struct key *key, yyjson_val *value, struct cri_config *config) {
+        yyjson_arr_iter list = yyjson_arr_iter_with(value);
+        yyjson_val *handler;
+
+        if (!yyjson_is_arr(value) || yyjson_arr_size(value) > HANDLERS_MOST)
+                return nd_error_new(ND_INVALID, 0, "%s must be a list of at most %d handlers", key->name, HANDLERS_MOST);
+        while ((handler = yyjson_arr_iter_next(&list)))
+                nd_try(take_handler(handler, config));
+        return nullptr;
+}
+
+static struct nd_error *take_key(const char *name, yyjson_val *value, void *userdata) {
+        struct cri_config *config = userdata;
+
+        for (size_t i = 0; i < nd_count_of(keys); i++) {
+                void *field = (char *) config + keys[i].offset;
+
+                if (!nd_streq(keys[i].name, name))
+                        continue;
+                switch (keys[i].kind) {
+                case KEY_PATH:
+                        return take_path(&keys[i], value, field);
+                case KEY_PROGRAM:
+                        return take_program(&keys[i], value, field);
+                case KEY_PATHS:
+                        return take_paths(&keys[i], value, field);
+                case KEY_DRIVER:
+                        return take_driver(&keys[i], value, field);
+                case KEY_ENDPOINT:
+                        return take_endpoint(&keys[i], value, field);
+                case KEY_HANDLERS:
+                        return take_handlers(&keys[i], value, config);
+                case KEY_NUMBER:
+                        return take_number(&keys[i], value, field);
+                case KEY_BOOL:
+                        return take_bool(&keys[i], value, field);
+                case KEY_NAMES:
+                        return take_names(&keys[i], value, config);
+                }
+        }
+        return nd_error_new(ND_INVALID, 0, "no key '%s'; the man page nodens-cri(8) lists them", name);
+}
+
+struct nd_error *cri_config_parse(const char *text, size_t length, struct cri_config *config) {
+        return nd_yaml_members(text, length, CONFIG_CEILING, take_key, config);
+}
+
+struct nd_error *cri_config_read(const char *path, struct cri_config *ret) {
+        nd_cleanup(cri_config_done) struct cri_config config = {};
+        nd_autoerror struct nd_error *error = nullptr;
+        nd_autofree char *text = nullptr;
+        size_t length = 0;
+
+        cri_config_init(&config);
+        error = nd_file_read(AT_FDCWD, path ?: CRI_CONFIG_PATH, CONFIG_CEILING, &text, &length);
+        if (error && (path || nd_error_code(error) != ND_NOT_FOUND))
+                return nd_take_ptr(error);
+        if (!error)
+                nd_try(nd_error_wrap(cri_config_parse(text, length, &config), "%s", path ?: CRI_CONFIG_PATH));
+        *ret = nd_take(config, (struct cri_config) {});
+        return nullptr;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* queue.c - see queue.h
+ *
+ * Theory of operation
+ *   A queue of turns. Leaving hands the queue to the first who waits without freeing it in between, so that whoever enters from within
+ *   that turn queues up behind. A turn may end the object that the queue belongs to: nothing of the queue is touched after a turn has begun. */
+#include "cri/core/op-queue.h"
+
+#include <string.h>
+
+void cri_op_queue_enter(struct cri_op_queue *op_queue, void (*run)(void *userdata), void *userdata) {
+        if (op_queue->taken) {
+                nd_vector_push(&op_queue->waiting, ((struct cri_op_queue_entry) {.run = run, .userdata = userdata}));
+                return;
+        }
+        op_queue->taken = true;
+        run(userdata);
+}
+
+static void forget(struct cri_op_queue *op_queue, size_t position) {
+        struct cri_op_queue_entry *turn = op_queue->waiting.items + position;
+
+        memmove(turn, turn + 1, (op_queue->waiting.count - position - 1) * sizeof *turn);
+        op_queue->waiting.count--;
+}
+
+void cri_op_queue_leave(struct cri_op_queue *op_queue) {
+        struct cri_op_queue_entry next;
+
+        if (op_queue->waiting.count == 0) {
+                op_queue->taken = false;
+                return;
+        }
+        next = op_queue->waiting.items[0];
+        forget(op_queue, 0);
+        next.run(next.userdata);
+}
+
+bool cri_op_queue_give_up(struct cri_op_queue *op_queue, void *userdata) {
+        for (size_t i = 0; i < op_queue->waiting.count; i++)
+                if (op_queue->waiting.items[i].userdata == userdata) {
+                        forget(op_queue, i);
+                        return true;
+                }
+        return false;
+}
+
+void cri_op_queue_done(struct cri_op_queue *op_queue) {
+        nd_vector_done(&op_queue->waiting);
+        op_queue->taken = false;
+}

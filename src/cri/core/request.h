@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.h - what the kubelet asks for, in our own words
+ *
+ * Decoded once from the CRI's messages (request-decode.c), with every size bounded, and kept as long as the sandbox or container lives. Nothing
+ * here has been acted on or believed: whoever uses a field checks what it means to them. Strings are never nullptr unless said so. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/strings.h"
+#include "base/text.h"
+#include "base/vector.h"
+#include "sys/userns.h"
+
+struct cri_pair {
+        char *key;
+        char *value;
+};
+struct cri_pairs {
+        struct cri_pair *items;
+        size_t count;
+        size_t capacity;
+};
+void cri_pairs_done(struct cri_pairs *list);
+[[nodiscard]] bool cri_pairs_have(const struct cri_pairs *list, const char *key, const char *value);
+
+/* The CRI's numbers. */
+enum cri_namespace_mode {
+        NAMESPACE_POD = 0,
+        NAMESPACE_CONTAINER = 1,
+        NAMESPACE_NODE = 2,
+        NAMESPACE_TARGET = 3,
+};
+
+/* ---- a pod's sandbox ---- */
+
+struct cri_port_request {
+        enum { PORT_TCP = 0, PORT_UDP = 1, PORT_SCTP = 2 } protocol;
+        uint16_t container;
+        uint16_t host; /* never 0: such a mapping is dropped when it is decoded */
+        char *address; /* "" = all */
+};
+
+struct cri_sandbox_request {
+        char *name;
+        char *uid;
+        char *namespace;
+        uint32_t attempt;
+        char *hostname;      /* "" for a pod on the host's network */
+        char *log_directory; /* absolute, or "" */
+        bool has_dns;        /* without it the node's resolv.conf serves */
+        struct nd_strings dns_servers, dns_searches, dns_options;
+        nd_vector(struct cri_port_request) ports;
+        struct cri_pairs labels, annotations; /* stored verbatim; the only ones that are acted on are bandwidth.h's two */
+        char *cgroup_parent;                  /* "" = none */
+        struct cri_pairs sysctls;             /* name with dots, value */
+        enum cri_namespace_mode network, pid, ipc;
+        bool user_namespace; /* a namespace of the pod's own; false = the host's users */
+        struct nd_id_map uids, gids;
+        bool privileged;
+        char *selinux_level; /* nullptr or "" = not given */
+        char *runtime_handler;
+};
+
+void cri_sandbox_request_done(struct cri_sandbox_request *request);
+
+/* Texts that are absent become empty: for who must work with a request that could not be read. */
+void cri_sandbox_request_fill(struct cri_sandbox_request *request);
+
+/* ---- a container ---- */
+
+struct cri_mount_request {
+        char *container_path;
+        char *host_path; /* "" when an image is mounted */
+        bool read_only;
+        bool recursive_read_only;
+        enum { MOUNT_PRIVATE = 0, MOUNT_HOST_TO_CONTAINER = 1, MOUNT_BIDIRECTIONAL = 2 } propagation;
+        bool relabel;
+        bool idmapped; /* uidMappings and gidMappings were given: one line each, below */
+        struct nd_id_map uids, gids;
+        char *image; /* "" = none */
+        char *image_subpath;
+};
+
+struct cri_device_request {
+        char *host_path;
+        char *container_path;
+        char *permissions; /* of "rwm" */
+};
+
+struct cri_hugepage_limit {
+        char *page_size;
+        uint64_t limit;
+};
+
+/* 0 = not set, as in the CRI. */
+struct cri_resource_request {
+        int64_t cpu_period, cpu_quota, cpu_shares;
+        int64_t memory_limit, memory_swap_limit;
+        int64_t oom_score_adj;
+        char *cpuset_cpus, *cpuset_mems;
+        nd_vector(struct cri_hugepage_limit) hugepages;
+        struct cri_pairs unified;
+};
+void cri_resource_request_done(struct cri_resource_request *resources);
+
+struct cri_security_profile {
+        enum { PROFILE_UNSET = -1, PROFILE_DEFAULT = 0, PROFILE_UNCONFINED = 1, PROFILE_LOCALHOST = 2 } kind;
+        char *localhost; /* a path (seccomp) or a profile's name (AppArmor) */
+};
+
+/* Parts of an SELinux label; nullptr or "" = not given. */
+struct cri_selinux_request {
+        char *user, *role, *type, *level;
+};
+
+struct cri_container_request {
+        char *name;
+        uint32_t attempt;
+        char *image;         /* an id or a reference */
+        char *image_by_user; /* what the pod's author wrote */
+        struct nd_strings command, arguments;
+        char *working_directory; /* "" = the image's */
+        struct cri_pairs environment;
+        nd_vector(struct cri_mount_request) mounts;
+        nd_vector(struct cri_device_request) devices;
+        struct cri_pairs labels, annotations;
+        char *log_path; /* relative to the sandbox's log directory; "" = none */
+        bool stdin_open, stdin_once, tty;
+        struct cri_resource_request resources;
+        bool privileged;
+        struct nd_strings add_capabilities, drop_capabilities, ambient_capabilities;
+        enum cri_namespace_mode network, pid, ipc;
+        char *pid_target; /* a container's id, for NAMESPACE_TARGET */
+        bool user_namespace;
+        struct nd_id_map uids, gids;
+        bool has_user, has_group;
+        int64_t user, group; /* as sent; whoever uses them checks the range */
+        char *user_name;     /* "" = none */
+        nd_vector(int64_t) groups;
+        bool strict_groups; /* supplementalGroupsPolicy: Strict */
+        bool read_only_root;
+        bool no_new_privileges;
+        struct nd_strings masked_paths, read_only_paths;
+        struct cri_security_profile seccomp, apparmor;
+        struct cri_selinux_request selinux;
+        struct nd_strings cdi_devices; /* names */
+        int stop_signal; /* a Linux number; 0 = the image's, or SIGTERM */
+};
+
+void cri_container_request_done(struct cri_container_request *request);
+
+/* The CRI numbers signals by their names in alphabetical order, then real-time ones; 0 is "the runtime's default". -EINVAL for what it does not know. */
+[[nodiscard]] int cri_request_signal_from_cri(int signal);
+[[nodiscard]] int cri_request_signal_to_cri(int number); /* 0 when it has none */

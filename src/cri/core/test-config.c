@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/core/config.h"
+
+#include <unit/expect.h>
+
+static struct nd_error *parse(const char *text, struct cri_config *config) {
+        cri_config_init(config);
+        return cri_config_parse(text, strlen(text), config);
+}
+
+static void nothing_written_means_defaults([[maybe_unused]] void **state) {
+        nd_cleanup(cri_config_done) struct cri_config config = {};
+
+        expect_ok(parse("# only a comment\n", &config));
+        assert_string_equal(config.socket, "/run/nodens/cri.sock");
+        assert_int_equal(config.pulls, 8);
+        assert_string_equal(config.metrics, "off");
+}
+
+static void every_key_is_taken([[maybe_unused]] void **state) {
+        nd_cleanup(cri_config_done) struct cri_config config = {};
+        struct cri_runtime_handler handler;
+
+        expect_ok(parse(
+                "socket: /a\nimages: /b\ncertificates: /c\nfetchHelper: /d\nunpackHelper: /u\nparallelPulls: 2\nparallelDownloads: 4\n"
+                "noProgressSeconds: 9\npinnedImages:\n- pause:3\n- other\nstate: /e\nrun: /f\nnetworkNamespaces: /g\n"
+                "crun: crun-next\nmonitor: /h\ninit: /i\ncgroupDriver: cgroupfs\ncniConfig: /j\n"
+                "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\ncdi: [/n]\nimageVerifier: /p\nruntimeHandlers:\n- name: runc\n  engine: runc\n  program: /o\n- name: nested\n  writableCgroups: true\n",
+                &config));
+        assert_string_equal(config.socket, "/a");
+        assert_string_equal(config.images, "/b");
+        assert_string_equal(config.certificates, "/c");
+        assert_string_equal(config.fetch_helper, "/d");
+        assert_string_equal(config.unpack_helper, "/u");
+        assert_int_equal(config.pulls, 2);
+        assert_int_equal(config.downloads, 4);
+        assert_int_equal(config.stalled_s, 9);
+        assert_int_equal(config.pinned.count, 2);
+        assert_string_equal(config.state, "/e");
+        assert_string_equal(config.run, "/f");
+        assert_string_equal(config.netns, "/g");
+        assert_string_equal(config.crun, "crun-next");
+        assert_string_equal(config.monitor, "/h");
+        assert_string_equal(config.init, "/i");
+        assert_false(config.systemd_cgroups);
+        assert_string_equal(config.cni_config, "/j");
+        assert_string_equal(config.cni_plugins, "/k:/l");
+        assert_string_equal(config.seccomp_profile, "/m");
+        assert_string_equal(config.metrics, "127.0.0.1:9100");
+        assert_string_equal(config.cdi, "/n");
+        assert_string_equal(config.verifier, "/p");
+        assert_int_equal(config.handlers.count, 2);
+        assert_true(cri_config_handler(&config, "runc", &handler));
+        assert_int_equal(handler.kind, OCI_RUNTIME_RUNC);
+        assert_string_equal(handler.program, "/o");
+        assert_true(cri_config_handler(&config, "nested", &handler));
+        assert_string_equal(handler.program, "crun");
+        assert_true(handler.writable_cgroups);
+        assert_true(cri_config_handler(&config, "", &handler));
+        assert_string_equal(handler.program, "crun-next");
+        assert_false(cri_config_handler(&config, "kata", &handler));
+}
+
+static void what_is_wrong_is_named([[maybe_unused]] void **state) {
+        static const struct {
+                const char *text;
+                const char *words;
+        } cases[] = {
+                {"sockets: /a\n", "no key 'sockets'"},
+                {"runtimeHandlers: {}\n", "must be a list"},
+                {"runtimeHandlers: [{name: crun}]\n", "two handlers 'crun'"},
+                {"runtimeHandlers: [{name: a}, {name: a}]\n", "two handlers 'a'"},
+                {"runtimeHandlers: [{name: ../a}]\n", "'name': a handler has a name"},
+                {"runtimeHandlers: [{engine: runc}]\n", "no name"},
+                {"runtimeHandlers: [{name: a, engine: kata}]\n", "'engine': a handler"},
+                {"runtimeHandlers: [{name: a, program: bin/x}]\n", "'program': a handler"},
+                {"runtimeHandlers: [{name: a, color: red}]\n", "'color': a handler"},
+                {"runtimeHandlers: [5]\n", "no name"},
+                {"metrics: 127.0.0.1:0\n", "metrics must be off, the absolute path"},
+                {"metrics: 0.0.0.0:80\n", "metrics must be off, the absolute path"},
+                {"metrics: true\n", "metrics must be off, the absolute path"},
+                {"cgroupDriver: v2\n", "cgroupDriver must be systemd or cgroupfs"},
+                {"crun: bin/crun\n", "crun must be a program's name"},
+                {"crun: \"\"\n", "crun must be a program's name"},
+                {"cniPlugins: /opt\n", "cniPlugins must be a list"},
+                {"cniPlugins: [\"/a:/b\"]\n", "without colons"},
+                {"socket: a\n", "socket must be an absolute path"},
+                {"parallelPulls: 0\n", "parallelPulls must be a number from 1 to 64"},
+                {"parallelPulls: many\n", "parallelPulls must be a number"},
+                {"pinnedImages: pause\n", "pinnedImages must be a list"},
+                {"- a\n", "not a list of keys"},
+                {"socket: /a\nsocket: /b\n", "second time"},
+        };
+
+        for (size_t i = 0; i < nd_count_of(cases); i++) {
+                nd_cleanup(cri_config_done) struct cri_config config = {};
+
+                expect_error(parse(cases[i].text, &config), ND_INVALID, cases[i].words);
+        }
+}
+
+static void a_file_that_was_asked_for_must_be_there([[maybe_unused]] void **state) {
+        nd_cleanup(cri_config_done) struct cri_config config = {};
+
+        expect_error(cri_config_read("/nonexistent/cri.yaml", &config), ND_NOT_FOUND, "/nonexistent/cri.yaml");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(nothing_written_means_defaults),
+                cmocka_unit_test(every_key_is_taken),
+                cmocka_unit_test(what_is_wrong_is_named),
+                cmocka_unit_test(a_file_that_was_asked_for_must_be_there),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unit/expect.h>
+#include <unit/offers.h>
+#include <unit/scratch.h>
+
+#include <dirent.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cri/core/pod-table.h"
+#include "cri/image/image-gc.h"
+
+static const struct offer_plan image = {.number = 3, .own = 2, .names = {"example.org/swept:1"}};
+
+struct fixture {
+        char *root;
+        sd_event *loop;
+        struct nd_image_store *store;
+        struct cri_pod_table pods;
+        struct cri_image_gc *image_gc;
+        unsigned told;
+        size_t left; /* in the trash when we were told */
+};
+
+static void set_up(struct fixture *f) {
+        *f = (struct fixture) {.root = scratch_make()};
+        assert_true(sd_event_new(&f->loop) >= 0);
+        expect_ok(nd_image_store_open(f->root, &f->store));
+        expect_ok(cri_image_gc_new(f->loop, f->store, &f->pods, &f->image_gc));
+        offers_hurry(true);
+        expect_ok(offer_commit(f->store, &image));
+        offers_hurry(false);
+}
+
+static void tear_down(struct fixture *f) {
+        cri_image_gc_free(f->image_gc);
+        nd_image_store_free(f->store);
+        cri_pod_table_done(&f->pods);
+        sd_event_unref(f->loop);
+        scratch_remove(&f->root);
+}
+
+static size_t entries(const struct fixture *f, const char *name, const char *prefix) {
+        nd_autofree char *path = nd_format("%s/%s", f->root, name);
+        DIR *directory = opendir(path);
+        size_t count = 0;
+
+        assert_non_null(directory);
+        for (const struct dirent *entry; (entry = readdir(directory));)
+                count += entry->d_name[0] != '.' && nd_has_prefix(entry->d_name, prefix);
+        (void) closedir(directory);
+        return count;
+}
+
+static void on_swept(void *userdata) {
+        struct fixture *f = userdata;
+
+        f->told++;
+        f->left = entries(f, "staging", "trash-") + entries(f, "layers", "");
+}
+
+static void run(struct fixture *f, unsigned told) {
+        uint64_t end = nd_clock_us() + 60 * ND_SECOND_US;
+
+        while (f->told < told) {
+                assert_true(nd_clock_us() < end);
+                assert_true(sd_event_run(f->loop, ND_SECOND_US) >= 0);
+        }
+}
+
+static void remove_image(struct fixture *f) {
+        struct nd_digest id = offer_id(&image);
+
+        expect_ok(nd_image_store_remove(f->store, &id));
+}
+
+static void whoever_waits_is_told_when_the_disk_has_its_room_back([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+
+        set_up(f);
+        assert_int_equal(entries(f, "layers", ""), 2);
+        remove_image(f);
+        (void) cri_image_gc_wait(f->image_gc, on_swept, f);
+        (void) cri_image_gc_wait(f->image_gc, on_swept, f);
+        assert_int_equal(f->told, 0); /* never within the call */
+        run(f, 2);
+        assert_int_equal(f->left, 0);
+        (void) cri_image_gc_wait(f->image_gc, on_swept, f); /* with nothing to do */
+        run(f, 3);
+        tear_down(f);
+}
+
+static void whoever_has_gone_is_not_told([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+        struct cri_image_gc_wait *gone;
+
+        set_up(f);
+        remove_image(f);
+        gone = cri_image_gc_wait(f->image_gc, on_swept, f);
+        (void) cri_image_gc_wait(f->image_gc, on_swept, f);
+        cri_image_gc_wait_cancel(gone);
+        run(f, 1);
+        assert_true(sd_event_run(f->loop, 50 * ND_MS_US) >= 0);
+        assert_int_equal(f->told, 1);
+        (void) cri_image_gc_wait(f->image_gc, on_swept, f); /* and the image garbage collector may go before those who wait */
+        tear_down(f);
+}
+
+static int unmount([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now_us, void *userdata) {
+        assert_int_equal(umount2(userdata, MNT_DETACH), 0);
+        return 0;
+}
+
+/* A mount stands for a process that is not dead yet and writes: while it is there, rm fails. */
+static void what_cannot_be_removed_at_once_is_removed_a_little_later([[maybe_unused]] void **state) {
+        struct fixture fixture, *f = &fixture;
+        nd_autofree char *name = nullptr, *busy = nullptr;
+        nd_autoclose int fd = -EBADF;
+
+        set_up(f);
+        expect_ok(nd_image_store_stage(f->store, &name, &fd));
+        busy = nd_format("%s/staging/%s/busy", f->root, name);
+        assert_int_equal(mkdir(busy, 0700), 0);
+        assert_int_equal(mount("none", busy, "tmpfs", 0, nullptr), 0);
+        nd_image_store_unstage(f->store, name);
+        (void) cri_image_gc_wait(f->image_gc, on_swept, f);
+        assert_true(sd_event_add_time_relative(f->loop, nullptr, CLOCK_MONOTONIC, 300 * ND_MS_US, 0, unmount, busy) >= 0);
+        run(f, 1);
+        assert_int_equal(entries(f, "staging", name), 0);
+        tear_down(f);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(whoever_waits_is_told_when_the_disk_has_its_room_back),
+                cmocka_unit_test(whoever_has_gone_is_not_told),
+                cmocka_unit_test(what_cannot_be_removed_at_once_is_removed_a_little_later),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

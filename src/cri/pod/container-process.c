@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* container-process.c - see container-process.h */
+#include "cri/pod/container-process.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/pidfd.h>
+
+#include "sys/calls.h"
+#include "sys/file.h"
+
+#define CGROUPS "/sys/fs/cgroup"
+
+/* Field 22 of /proc/<pid>/stat; the name in field 2 may hold anything, so count from its end. 0 =
+ * there is no such process. */
+static uint64_t birth_of(pid_t pid) {
+        nd_autofree char *path = nd_format("/proc/%d/stat", (int) pid), *text = nullptr;
+        nd_autoerror struct nd_error *error = nd_file_read_kernel(path, 4096, &text);
+        char *at = error ? nullptr : strrchr(text, ')');
+
+        for (int i = 2; at && i < 22; i++)
+                at = strchr(at + 1, ' ');
+        return at ? strtoull(at + 1, nullptr, 10) : 0;
+}
+
+/* The descriptor is taken first: what is compared after it is the process that it holds. */
+int cri_container_process(const struct cri_container *container) {
+        nd_autoclose int fd = container->pid > 0 ? pidfd_open(container->pid, 0) : -EBADF;
+
+        if (fd < 0 || birth_of(container->pid) != container->pid_birth)
+                return -EBADF;
+        return nd_take_fd(fd);
+}
+
+/* A process whose first thread alone has ended is a zombie to /proc/<pid>/stat, but not to its
+ * pidfd. */
+bool cri_container_is_dead(const struct cri_container *container) {
+        nd_autoclose int fd = cri_container_process(container);
+        struct pollfd ended = {.fd = fd, .events = POLLIN};
+
+        return fd < 0 || poll(&ended, 1, 0) > 0;
+}
+
+bool cri_container_signal(const struct cri_container *container, int signal) {
+        nd_autoclose int fd = cri_container_process(container);
+
+        return fd >= 0 && nd_sys->pidfd_send_signal(fd, signal, 0) == 0;
+}
+
+void cri_container_kill_cgroup(const char *cgroup) {
+        nd_autofree char *path = nd_format(CGROUPS "%s/cgroup.kill", cgroup);
+
+        if (*cgroup)
+                nd_ignore(nd_file_write_kernel(path, "1"));
+}
+
+void cri_container_kill(const struct cri_container *container) {
+        (void) cri_container_signal(container, SIGKILL);
+        /* All that are in the cgroup: in a shared pid namespace they do not end with the first. */
+        cri_container_kill_cgroup(container->cgroup);
+}

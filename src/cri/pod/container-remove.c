@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* container-remove.c - steps of a removal, and of the undo of a creation; see container.c
+ *
+ * Theory of operation
+ *   What was made is undone backwards: after the exit a worker kills whatever else still lives of
+ *   the container, crun deletes its state and the cgroup, a worker unmounts the root and removes
+ *   the directories, the record goes last. So a removal that is interrupted anywhere is found again
+ *   and finished.
+ *   A creation may be undone by another daemon than the one that began it, while monitor and crun
+ *   are still at work, or hang. Both live in a cgroup of their own, and what crun has made lives in
+ *   the container's: two writes kill all of it, and only when both cgroups are empty is anything
+ *   deleted.
+ *   After an ordinary exit crun has deleted everything, and there is nothing to kill.
+ *   A removal that fails shows the container again, EXITED: the kubelet asks once more. */
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cri/bundle/bundle.h"
+#include "cri/bundle/resources.h"
+#include "cri/core/paths.h"
+#include "cri/core/record.h"
+#include "cri/pod/container-operation.h"
+#include "cri/pod/fuse.h"
+#include "sys/cgroup.h"
+#include "sys/tree.h"
+
+static constexpr uint64_t clear_deadline_us = 300 * ND_SECOND_US;
+static constexpr uint64_t kill_deadline_us = 3 * kill_timeout_us; /* it has timeouts of its own, twice */
+
+/* ---- what workers do; they have a copy of all our memory, so nothing need outlive the call that starts one ---- */
+
+struct clearing {
+        char *directory;
+        char *run;
+        char *cgroups[2]; /* the monitor's first: who makes the container must not live longer than what it makes */
+};
+
+static void clearing_done(struct clearing *clearing) {
+        free(clearing->directory);
+        free(clearing->run);
+        for (size_t i = 0; i < nd_count_of(clearing->cgroups); i++)
+                free(clearing->cgroups[i]);
+}
+
+/* The container's cgroup is known when crun has told of it; until then it is where crun was told to
+ * make it. */
+static struct nd_error *plan_clearing(const struct cri_container_operation *operation, struct clearing *ret) {
+        const struct cri_container *container = operation->container;
+        const struct cri_config *config = &operation->parts->config;
+
+        ret->directory = cri_path_of_container(config, container);
+        ret->run = cri_path_of_container_run(config, container->id);
+        if (!container->sandbox->this_boot)
+                return nullptr;
+        if (*container->monitor_cgroup == '\0') /* of a record that could not be read */
+                nd_try(cri_monitor_home(container->id, &ret->cgroups[0]));
+        else
+                ret->cgroups[0] = nd_strdup(container->monitor_cgroup);
+        if (*container->cgroup == '\0')
+                return cri_resources_cgroup_path(config, container->sandbox->request.cgroup_parent, container->id,
+                                                 &ret->cgroups[1]);
+        ret->cgroups[1] = nd_strdup(container->cgroup);
+        return nullptr;
+}
+
+/* Processes that hang in a FUSE filesystem of their own need more than SIGKILL. */
+static struct nd_error *clear_cgroup(const char *cgroup) {
+        nd_autoerror struct nd_error *error = nd_cgroup_clear(cgroup, monitor_timeout_us);
+
+        if (!error || nd_error_code(error) != ND_DEADLINE)
+                return nd_take_ptr(error);
+        cri_fuse_abort(cgroup);
+        return nd_cgroup_clear(cgroup, kill_timeout_us - monitor_timeout_us);
+}
+
+static struct nd_error *kill_work(void *argument, [[maybe_unused]] int *ret_fd) {
+        const struct clearing *clearing = argument;
+
+        for (size_t i = 0; i < nd_count_of(clearing->cgroups); i++)
+                if (clearing->cgroups[i] && *clearing->cgroups[i])
+                        nd_try(clear_cgroup(clearing->cgroups[i]));
+        return nullptr;
+}
+
+static struct nd_error *clear_work(void *argument, int *ret_fd) {
+        const struct clearing *clearing = argument;
+
+        nd_try(kill_work(argument, ret_fd)); /* the monitor's cgroup is there until now */
+        nd_try(cri_bundle_undo(clearing->directory));
+        return nd_tree_remove(AT_FDCWD, clearing->run);
+}
+
+static void on_worker(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
+        struct cri_container_operation *operation = userdata;
+
+        operation->worker = nullptr;
+        cri_container_advance(operation, INPUT_DONE, error);
+}
+
+static struct nd_error *start_worker(struct cri_container_operation *operation, const char *what, nd_worker_function function,
+                                     uint64_t deadline_us) {
+        nd_cleanup(clearing_done) struct clearing clearing = {};
+
+        nd_try(plan_clearing(operation, &clearing));
+        return nd_worker_start(operation->parts->loop, what, function, &clearing, deadline_us, on_worker, operation,
+                               &operation->worker);
+}
+
+/* ---- the steps ---- */
+
+void cri_container_remove_record(struct cri_container_operation *operation) {
+        struct cri_container *container = operation->container;
+
+        nd_worker_cancel(nd_take_ptr(operation->worker));     /* that aborted FUSE connections */
+        nd_worker_cancel(nd_take_ptr(container->life->sync)); /* the record goes */
+        cri_container_report_exit(container->life);
+        operation->timer = sd_event_source_disable_unref(operation->timer);
+        container->state = CONTAINER_REMOVED;
+        cri_container_save(operation->parts, container);
+}
+
+bool cri_container_remove_needs_delete(const struct cri_container *container) {
+        return (container->made & CONTAINER_MADE_ENGINE) && container->sandbox->this_boot;
+}
+
+struct nd_error *cri_container_remove_kill_cgroups(struct cri_container_operation *operation) {
+        return start_worker(operation, "end what is left of the container", kill_work, kill_deadline_us);
+}
+
+static void on_deleted(struct nd_error *error, void *userdata) {
+        struct cri_container_operation *operation = userdata;
+
+        operation->call = nullptr;
+        if (!error)
+                operation->container->made &= ~(unsigned) CONTAINER_MADE_ENGINE;
+        cri_container_advance(operation, INPUT_DONE, error);
+}
+
+struct nd_error *cri_container_remove_delete(struct cri_container_operation *operation) {
+        struct cri_parts *parts = operation->parts;
+
+        return cri_oci_runtime_delete(parts->loop, &parts->config, operation->container->sandbox->request.runtime_handler,
+                                      operation->container->id, on_deleted, operation, &operation->call);
+}
+
+struct nd_error *cri_container_remove_files(struct cri_container_operation *operation) {
+        return start_worker(operation, "remove the container's files", clear_work, clear_deadline_us);
+}
+
+struct nd_error *cri_container_remove_forget(struct cri_container_operation *operation) {
+        nd_try(cri_record_remove_container(operation->parts->records, operation->container));
+        operation->forgotten = true;
+        return nullptr;
+}
+
+void cri_container_remove_failed(struct cri_container_operation *operation, const struct nd_error *error) {
+        struct cri_container *container = operation->container;
+
+        if (operation->kind == OPERATION_REMOVE) {
+                container->state = CONTAINER_EXITED;
+                cri_container_save(operation->parts, container);
+                return;
+        }
+        /* The kubelet does not know the container and cannot ask again: the next start of the
+         * daemon finishes what is in the record. */
+        nd_log(ND_LOG_WARNING, "cannot undo a creation", nd_field("container", container->id),
+               nd_field("error", nd_error_text(error)));
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recovery.c - see recovery.h
+ *
+ * Theory of operation
+ *   A record's state says whether the kubelet was told of the object. One that is new was never acknowledged: nobody will ever ask for
+ *   it, so it is removed, which undoes what its record says was made; so is one whose removal had begun. All others stay. Of this boot,
+ *   containers that may live are handed to cri_container_resume(), which finds their monitors. Of an earlier boot nothing can be alive: what had been
+ *   started is said to have ended with the node, so that a pod which must run once is not run again; the kubelet removes it, and with it what the
+ *   network plugins remember. */
+#include "cri/pod/recovery.h"
+
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cri/core/parts.h"
+#include "cri/core/record.h"
+#include "cri/pod/container.h"
+#include "cri/pod/sandbox.h"
+
+enum { LOST_WITH_NODE = 255 };
+
+/* When this boot began, in nanoseconds since 1970: whatever ran before had ended by then. */
+static uint64_t boot_time(void) {
+        struct timespec now, up;
+
+        (void) clock_gettime(CLOCK_REALTIME, &now);
+        (void) clock_gettime(CLOCK_BOOTTIME, &up);
+        return (uint64_t) (now.tv_sec - up.tv_sec) * 1000000000;
+}
+
+/* ---- of an earlier boot ---- */
+
+static void end_with_node(struct cri_container *container) {
+        uint64_t boot = boot_time();
+
+        container->pid = 0;
+        if (container->state == CONTAINER_EXITED || container->state == CONTAINER_NEW || container->state == CONTAINER_REMOVED)
+                return;
+        container->state = CONTAINER_EXITED;
+        container->exit_code = LOST_WITH_NODE;
+        container->finished_at = boot > container->started_at ? boot : container->started_at + 1;
+        nd_strset(&container->reason, "NodeRestarted");
+        nd_strset(&container->message, container->started ? "the node was restarted while the container ran"
+                                                          : "the node was restarted before the container was started");
+}
+
+/* Saved once, without a flush: should it be lost, the same is found out again. */
+static void settle_sandbox(struct cri_record_store *records, struct cri_sandbox *sandbox) {
+        nd_autoerror struct nd_error *error = nullptr;
+
+        nd_vector_each (container, &sandbox->containers) {
+                end_with_node(*container);
+                if (!error)
+                        error = cri_record_save_container(records, *container, RECORD_NOSYNC);
+        }
+        if (sandbox->init)
+                end_with_node(sandbox->init);
+        if (sandbox->state == SANDBOX_READY)
+                sandbox->state = SANDBOX_NOTREADY;
+        if (error)
+                nd_log(ND_LOG_WARNING, "cannot save what ended with the last boot", nd_field("sandbox", sandbox->id),
+                       nd_field("error", nd_error_text(error)));
+}
+
+/* ---- of this boot ---- */
+
+static void on_undone(struct nd_error *error, [[maybe_unused]] void *object, void *userdata) {
+        nd_autofree char *what = userdata;
+
+        if (error)
+                nd_log(ND_LOG_WARNING, "cannot undo what was begun before the restart; it is tried again at the next one",
+                       nd_field("object", what), nd_field("error", nd_error_text(error)));
+        nd_error_free(error);
+}
+
+static void on_sandbox_undone(struct nd_error *error, struct cri_sandbox *sandbox, void *userdata) {
+        on_undone(error, sandbox, userdata);
+}
+
+static void on_container_undone(struct nd_error *error, struct cri_container *container, void *userdata) {
+        on_undone(error, container, userdata);
+}
+
+static bool may_live(const struct cri_container *container) {
+        return container->state == CONTAINER_CREATED || container->state == CONTAINER_RUNNING;
+}
+
+static void resume_containers(struct cri_parts *parts, struct cri_sandbox *sandbox) {
+        nd_vector_each (item, &sandbox->containers) {
+                struct cri_container *container = *item;
+
+                if (container->state == CONTAINER_NEW || container->state == CONTAINER_REMOVED)
+                        cri_container_remove(parts, container, on_container_undone, nd_format("container %s", container->id),
+                                             nullptr);
+                else if (sandbox->this_boot && may_live(container))
+                        cri_container_resume(parts, container);
+        }
+        if (sandbox->init && sandbox->this_boot && may_live(sandbox->init))
+                cri_container_resume(parts, sandbox->init);
+}
+
+static void resume_sandbox(struct cri_parts *parts, struct cri_sandbox *sandbox) {
+        if (!sandbox->this_boot)
+                settle_sandbox(parts->records, sandbox);
+        resume_containers(parts, sandbox);
+        if (sandbox->state == SANDBOX_NEW || sandbox->state == SANDBOX_REMOVED)
+                cri_sandbox_remove(parts, sandbox, on_sandbox_undone, nd_format("pod sandbox %s", sandbox->id), nullptr);
+}
+
+/* ---- the whole ---- */
+
+static void report(const struct cri_pod_table *pods, const struct nd_strings *problems, uint64_t began) {
+        nd_autofree char *sandboxes = nd_format("%zu", pods->sandboxes.count);
+        nd_autofree char *containers = nd_format("%zu", pods->containers.count);
+        nd_autofree char *us = nd_format("%llu", (unsigned long long) (nd_clock_us() - began));
+
+        nd_vector_each (problem, problems) {
+                nd_log(ND_LOG_ERROR, *problem);
+        }
+        nd_log(ND_LOG_INFO, "pods of the last daemon are taken over", nd_field("sandboxes", sandboxes),
+               nd_field("containers", containers), nd_field("us", us));
+}
+
+struct nd_error *cri_recovery_run(struct cri_parts *parts) {
+        nd_cleanup(nd_strings_done) struct nd_strings problems = {};
+        const struct nd_map_slot *slot;
+        uint64_t began = nd_clock_us();
+
+        nd_try(cri_record_load(parts->records, &parts->pods, &problems));
+        /* Operations begin from the loop: none of these changes the pod table while it is walked. */
+        for (size_t at = 0; (slot = nd_map_next(&parts->pods.sandboxes, &at));)
+                resume_sandbox(parts, slot->value);
+        report(&parts->pods, &problems, began);
+        return nullptr;
+}

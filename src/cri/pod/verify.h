@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verify.h - whether a started container is what was promised
+ *
+ * After start a worker looks at the running process from outside: its ID maps, its cgroup, who owns an image's file, which of its volumes are
+ * idmapped or read-only. The result is kept with the container and shown by verbose status and `nodens inspect`; what does not hold is logged. */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include "base/vector.h"
+#include "cri/core/pod-table.h"
+
+struct cri_config;
+struct cri_record_store;
+struct cri_verify;
+
+[[nodiscard]] struct nd_error *cri_verify_new(sd_event *loop, const struct cri_config *config,
+                                              const struct cri_pod_table *pods, struct cri_record_store *records,
+                                              struct cri_verify **ret);
+void cri_verify_free(struct cri_verify *verify);
+
+/* Checks it in a worker, when the loop has nothing better to do. */
+void cri_verify_later(struct cri_verify *verify, const struct cri_container *container);
+
+enum cri_verify_result {
+        VERIFY_PASSED,
+        VERIFY_FAILED,
+        VERIFY_UNKNOWN, /* it could not be looked at: the process had ended already, or the worker did not come to an end in time */
+};
+
+struct cri_verify_check {
+        char *name; /* "user IDs", "cgroup", ... */
+        enum cri_verify_result result;
+        char *text; /* what was found */
+};
+struct cri_verify_checks {
+        struct cri_verify_check *items;
+        size_t count;
+        size_t capacity;
+};
+void cri_verify_checks_done(struct cri_verify_checks *checks);
+
+/* The result as it is kept, and back; a result that cannot be read is no checks. */
+[[nodiscard]] char *cri_verify_format(const struct cri_verify_checks *checks);
+void cri_verify_parse(const char *checks_json, struct cri_verify_checks *ret);
+
+/* For tests. The checks of a mapping and of a mount table, given as their texts. */
+void cri_verify_map(const char *name, const char *map_text, const struct nd_id_map *wanted, struct cri_verify_checks *ret);
+void cri_verify_mounts(const char *mountinfo, const struct cri_container_request *request, struct cri_verify_checks *ret);
+void cri_verify_cgroup(const char *cgroup_text, const char *parent, struct cri_verify_checks *ret);

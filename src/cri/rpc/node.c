@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service-node.c - nodens.v1.Node: what nodens' own programs ask for beside the CRI */
+#include <fcntl.h>
+#include <nodens.pb-c.h>
+#include <sys/stat.h>
+
+#include "cri/core/parts.h"
+#include "cri/image/pull.h"
+#include "cri/rpc/methods.h"
+#include "cri/rpc/response.h"
+#include "oci/store.h"
+
+struct list {
+        nd_vector(Nodens__V1__ImageEntry *) entries;
+};
+
+static void add_image(const struct nd_image *image, struct list *list) {
+        Nodens__V1__ImageEntry *entry = nd_new(Nodens__V1__ImageEntry);
+        char id[ND_DIGEST_TEXT];
+
+        nodens__v1__image_entry__init(entry);
+        entry->id = nd_strdup(nd_digest_text(&image->id, id));
+        entry->names = image->tags.items;
+        entry->n_names = image->tags.count;
+        entry->digests = image->digests.items;
+        entry->n_digests = image->digests.count;
+        entry->size = image->size;
+        entry->pinned = image->pinned;
+        nd_vector_push(&list->entries, entry);
+}
+
+static void handle_images(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,
+                          void *userdata) {
+        Nodens__V1__ImagesAnswer answer = NODENS__V1__IMAGES_ANSWER__INIT;
+        struct cri_parts *parts = userdata;
+        const struct nd_image *image;
+        struct list list = {};
+
+        for (size_t at = 0; (image = nd_image_store_next(parts->images, &at));)
+                add_image(image, &list);
+        answer.n_images = list.entries.count;
+        answer.images = list.entries.items;
+        cri_response_with(call, &answer.base);
+        nd_vector_each (entry, &list.entries) {
+                free((*entry)->id);
+                free(*entry);
+        }
+        nd_vector_done(&list.entries);
+}
+
+/* A caller that follows a pull. */
+struct cri_event_follower {
+        struct nd_grpc_call *call;
+        struct cri_pull_request *pending;
+};
+
+static void on_layer(const struct cri_pull_event *event, void *userdata) {
+        enum { QUEUED_MOST = 64 << 10 };
+        Nodens__V1__LayerProgress layer = NODENS__V1__LAYER_PROGRESS__INIT;
+        Nodens__V1__PullProgress progress = NODENS__V1__PULL_PROGRESS__INIT;
+        struct cri_event_follower *follower = userdata;
+        char digest[ND_DIGEST_TEXT];
+
+        /* A caller that reads slowly misses some of the way, never the end. */
+        if (nd_grpc_call_queued(follower->call) > QUEUED_MOST)
+                return;
+        layer.digest = (char *) nd_digest_text(&event->digest, digest);
+        layer.size = event->size;
+        layer.done = event->done;
+        layer.state = (char *) event->state;
+        progress.n_layers = 1;
+        progress.layers = (Nodens__V1__LayerProgress *[]) {&layer};
+        cri_response_send(follower->call, &progress.base);
+}
+
+static void on_end(struct nd_error *error, const struct nd_strings *image_ids, void *userdata) {
+        Nodens__V1__PullProgress progress = NODENS__V1__PULL_PROGRESS__INIT;
+        struct cri_event_follower *follower = userdata;
+        struct nd_grpc_call *call = follower->call;
+
+        free(follower);
+        nd_grpc_call_on_cancel(call, nullptr, nullptr);
+        if (!error) {
+                progress.n_image_ids = image_ids->count;
+                progress.image_ids = image_ids->items;
+                cri_response_send(call, &progress.base);
+        }
+        nd_grpc_call_finish(call, error);
+}
+
+static void on_cancel(void *userdata) {
+        struct cri_event_follower *follower = userdata;
+
+        cri_pull_request_cancel(follower->pending);
+        nd_grpc_call_finish(follower->call, nullptr);
+        free(follower);
+}
+
+static const struct cri_pull_listener listener = {.layer = on_layer, .end = on_end};
+
+/* Either a follower waits now, or the call was ended with the error. */
+static void follow(struct nd_grpc_call *call, struct nd_error *error, struct cri_event_follower *follower) {
+        if (error) {
+                free(follower);
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        nd_grpc_call_on_cancel(call, on_cancel, follower);
+}
+
+static struct cri_event_follower *new_follower(struct nd_grpc_call *call) {
+        struct cri_event_follower *follower = nd_new(struct cri_event_follower);
+
+        follower->call = call;
+        return follower;
+}
+
+static void handle_pull(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        response_autofree request = cri_response_decode(call, &nodens__v1__pull_request__descriptor, bytes, length);
+        const Nodens__V1__PullRequest *r = (const Nodens__V1__PullRequest *) request;
+        struct cri_parts *parts = userdata;
+        struct cri_event_follower *follower;
+
+        if (!request)
+                return;
+        follower = new_follower(call);
+        follow(call,
+               cri_puller_pull(parts->puller, r->reference,
+                               &(struct cri_pull_credentials) {.username = r->username, .password = r->password}, &listener,
+                               follower, &follower->pending),
+               follower);
+}
+
+static struct nd_error *open_archive(const char *path, int *ret_fd) {
+        nd_autoclose int fd = -EBADF;
+        struct stat st;
+
+        if (path[0] != '/')
+                return nd_error_new(ND_INVALID, 0, "'%s' is no absolute path", path);
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s'", path);
+        if (!S_ISREG(st.st_mode))
+                return nd_error_new(ND_INVALID, 0, "'%s' is no regular file", path);
+        *ret_fd = nd_take_fd(fd);
+        return nullptr;
+}
+
+static void handle_import(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        response_autofree request = cri_response_decode(call, &nodens__v1__import_request__descriptor, bytes, length);
+        const Nodens__V1__ImportRequest *r = (const Nodens__V1__ImportRequest *) request;
+        struct cri_parts *parts = userdata;
+        struct cri_event_follower *follower;
+        struct nd_error *error;
+        int archive = -EBADF;
+
+        if (!request)
+                return;
+        follower = new_follower(call);
+        error = open_archive(r->path, &archive);
+        if (!error)
+                error = cri_puller_import(parts->puller, archive, &listener, follower, &follower->pending);
+        follow(call, error, follower);
+}
+
+const struct nd_grpc_method cri_rpc_node_methods[] = {
+        {"/nodens.v1.Node/Images", handle_images},
+        {"/nodens.v1.Node/Pull", handle_pull},
+        {"/nodens.v1.Node/Import", handle_import},
+        {},
+};

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service-sandbox.c - runtime.v1.RuntimeService: pod sandboxes
+ *
+ * A call that changes something is pending until its operation ends. If the client disconnects first
+ * (the kubelet's deadline, its restart), the operation is abandoned: a run undoes itself, everything
+ * else finishes. Stopping or removing a sandbox that does not exist succeeds. */
+#include <cri.pb-c.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "cri/core/parts.h"
+#include "cri/core/request-decode.h"
+#include "cri/oci-runtime/selftest.h"
+#include "cri/pod/sandbox.h"
+#include "cri/rpc/describe.h"
+#include "cri/rpc/methods.h"
+#include "cri/rpc/pending-call.h"
+#include "cri/rpc/response-pod.h"
+#include "cri/rpc/response.h"
+#include "cri/stats/telemetry.h"
+
+struct pending {
+        struct cri_pending_call base;
+        struct cri_sandbox_operation *operation;
+};
+
+static void cancel(struct cri_pending_call *pending) {
+        cri_sandbox_abandon(((struct pending *) pending)->operation);
+}
+
+static struct pending *pending_new(struct nd_grpc_call *call, struct cri_parts *parts) {
+        return pending_call_new(struct pending, call, parts, cancel);
+}
+
+static void log_sandbox(const char *what, const struct cri_sandbox *sandbox) {
+        const struct cri_sandbox_request *request = &sandbox->request;
+        nd_autofree char *message = nd_format("pod %s/%s is %s", request->namespace, request->name, what);
+
+        nd_log(ND_LOG_INFO, message, nd_field("pod", request->name), nd_field("namespace", request->namespace),
+               nd_field("uid", request->uid), nd_field("sandbox", sandbox->id));
+}
+
+/* ---- run, stop, remove ---- */
+
+static void on_ran(struct nd_error *error, struct cri_sandbox *sandbox, void *userdata) {
+        Runtime__V1__RunPodSandboxResponse answer = RUNTIME__V1__RUN_POD_SANDBOX_RESPONSE__INIT;
+        struct nd_grpc_call *call = cri_pending_call_end(userdata);
+
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        log_sandbox("ready", sandbox);
+        answer.pod_sandbox_id = sandbox->id;
+        cri_response_with(call, &answer.base);
+}
+
+static struct nd_error *check_run(struct cri_parts *parts, const struct cri_sandbox_request *request) {
+        struct cri_runtime_handler handler;
+
+        if (!cri_config_handler(&parts->config, request->runtime_handler, &handler))
+                return nd_error_new(ND_INVALID, 0, "no runtime handler '%s'", request->runtime_handler);
+        if (request->user_namespace)
+                nd_try(cri_selftest_userns(parts->selftest, request->runtime_handler, request->network == NAMESPACE_NODE));
+        return cri_request_check_sandbox(&parts->pods, request);
+}
+
+static void handle_run(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        nd_cleanup(cri_sandbox_request_done) struct cri_sandbox_request request = {};
+        struct cri_parts *parts = userdata;
+        struct nd_error *error = cri_request_decode_sandbox(bytes, length, &request);
+        struct pending *pending;
+
+        if (!error)
+                error = nd_error_wrap(check_run(parts, &request), "pod %s/%s", request.namespace, request.name);
+        if (error) {
+                cri_telemetry_pod(parts->telemetry, request.user_namespace, false);
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        pending = pending_new(call, parts);
+        cri_sandbox_run(parts, &request, bytes, length, on_ran, pending, &pending->operation);
+        cri_pending_call_attach(&pending->base);
+}
+
+static void on_stopped(struct nd_error *error, struct cri_sandbox *sandbox, void *userdata) {
+        Runtime__V1__StopPodSandboxResponse answer = RUNTIME__V1__STOP_POD_SANDBOX_RESPONSE__INIT;
+        struct nd_grpc_call *call = cri_pending_call_end(userdata);
+
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        if (sandbox)
+                log_sandbox("stopped", sandbox);
+        cri_response_with(call, &answer.base);
+}
+
+/* True when there is nothing to do, and the call has been answered: for a sandbox that is not there, or an error. */
+static bool answered_absent(struct nd_grpc_call *call, struct nd_error *error, const ProtobufCMessage *answer) {
+        if (!error)
+                return false;
+        if (nd_error_code(error) == ND_NOT_FOUND) {
+                nd_error_free(error);
+                cri_response_with(call, answer);
+        } else {
+                nd_grpc_call_finish(call, error);
+        }
+        return true;
+}
+
+static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        response_autofree request =
+                cri_response_decode(call, &runtime__v1__stop_pod_sandbox_request__descriptor, bytes, length);
+        const Runtime__V1__StopPodSandboxRequest *r = (const Runtime__V1__StopPodSandboxRequest *) request;
+        Runtime__V1__StopPodSandboxResponse answer = RUNTIME__V1__STOP_POD_SANDBOX_RESPONSE__INIT;
+        struct cri_parts *parts = userdata;
+        struct cri_sandbox *sandbox = nullptr;
+        struct pending *pending;
+
+        if (!request ||
+            answered_absent(call, cri_pod_table_find_sandbox(&parts->pods, r->pod_sandbox_id, &sandbox), &answer.base))
+                return;
+        pending = pending_new(call, parts);
+        cri_sandbox_stop(parts, sandbox, on_stopped, pending, &pending->operation);
+        cri_pending_call_attach(&pending->base);
+}
+
+static void on_removed(struct nd_error *error, [[maybe_unused]] struct cri_sandbox *sandbox, void *userdata) {
+        Runtime__V1__RemovePodSandboxResponse answer = RUNTIME__V1__REMOVE_POD_SANDBOX_RESPONSE__INIT;
+        struct nd_grpc_call *call = cri_pending_call_end(userdata);
+
+        if (error)
+                nd_grpc_call_finish(call, error);
+        else
+                cri_response_with(call, &answer.base);
+}
+
+static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        response_autofree request =
+                cri_response_decode(call, &runtime__v1__remove_pod_sandbox_request__descriptor, bytes, length);
+        const Runtime__V1__RemovePodSandboxRequest *r = (const Runtime__V1__RemovePodSandboxRequest *) request;
+        Runtime__V1__RemovePodSandboxResponse answer = RUNTIME__V1__REMOVE_POD_SANDBOX_RESPONSE__INIT;
+        struct cri_parts *parts = userdata;
+        struct cri_sandbox *sandbox = nullptr;
+        struct pending *pending;
+
+        if (!request ||
+            answered_absent(call, cri_pod_table_find_sandbox(&parts->pods, r->pod_sandbox_id, &sandbox), &answer.base))
+                return;
+        log_sandbox("removed", sandbox);
+        pending = pending_new(call, parts);
+        cri_sandbox_remove(parts, sandbox, on_removed, pending, &pending->operation);
+        cri_pending_call_attach(&pending->base);
+}
+
+/* ---- lists ---- */
+
+struct list {
+        nd_vector(Runtime__V1__PodSandbox *) items;
+        struct nd_arena memory;
+};
+
+static void list_done(struct list *list) {
+        nd_vector_done(&list->items);
+        nd_arena_done(&list->memory);
+}
+
+static bool wanted(const struct cri_sandbox *sandbox, const Runtime__V1__PodSandboxFilter *filter) {
+        if (!cri_sandbox_is_shown(sandbox))
+                return false;
+        if (!filter)
+                return true;
+        if (filter->state &&
+            (filter->state->state == RUNTIME__V1__POD_SANDBOX_STATE__SANDBOX_READY) != (sandbox->state == SANDBOX_READY))
+                return false;
+        return answer_selects(&sandbox->request.labels, filter->label_selector, filter->n_label_selector);
+}
+
+/* All that a filter lets pass. An id that names nothing, or several, finds nothing. */
+static void collect(const struct cri_parts *parts, const Runtime__V1__PodSandboxFilter *filter, struct list *list) {
+        struct cri_sandbox *only = nullptr;
+        const struct nd_map_slot *slot;
+
+        if (filter && filter->id[0]) {
+                nd_ignore(cri_pod_table_find_sandbox(&parts->pods, filter->id, &only));
+                if (only && wanted(only, filter))
+                        nd_vector_push(&list->items, cri_response_sandbox(&list->memory, only));
+                return;
+        }
+        for (size_t at = 0; (slot = nd_map_next(&parts->pods.sandboxes, &at));)
+                if (wanted(slot->value, filter))
+                        nd_vector_push(&list->items, cri_response_sandbox(&list->memory, slot->value));
+}
+
+static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        response_autofree request =
+                cri_response_decode(call, &runtime__v1__list_pod_sandbox_request__descriptor, bytes, length);
+        Runtime__V1__ListPodSandboxResponse answer = RUNTIME__V1__LIST_POD_SANDBOX_RESPONSE__INIT;
+        nd_cleanup(list_done) struct list list = {};
+
+        if (!request)
+                return;
+        collect(userdata, ((const Runtime__V1__ListPodSandboxRequest *) request)->filter, &list);
+        answer.n_items = list.items.count;
+        answer.items = list.items.items;
+        cri_response_with(call, &answer.base);
+}
+
+static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        enum { PER_MESSAGE = 256 };
+        response_autofree request =
+                cri_response_decode(call, &runtime__v1__stream_pod_sandboxes_request__descriptor, bytes, length);
+        nd_cleanup(list_done) struct list list = {};
+
+        if (!request)
+                return;
+        collect(userdata, ((const Runtime__V1__StreamPodSandboxesRequest *) request)->filter, &list);
+        for (size_t i = 0; i < list.items.count; i += PER_MESSAGE) {
+                Runtime__V1__StreamPodSandboxesResponse answer = RUNTIME__V1__STREAM_POD_SANDBOXES_RESPONSE__INIT;
+                size_t left = list.items.count - i;
+
+                answer.n_pod_sandboxes = left < PER_MESSAGE ? left : PER_MESSAGE;
+                answer.pod_sandboxes = list.items.items + i;
+                cri_response_send(call, &answer.base);
+        }
+        nd_grpc_call_finish(call, nullptr);
+}
+
+/* ---- one sandbox ---- */
+
+static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        response_autofree request =
+                cri_response_decode(call, &runtime__v1__pod_sandbox_status_request__descriptor, bytes, length);
+        const Runtime__V1__PodSandboxStatusRequest *r = (const Runtime__V1__PodSandboxStatusRequest *) request;
+        Runtime__V1__PodSandboxStatusResponse answer = RUNTIME__V1__POD_SANDBOX_STATUS_RESPONSE__INIT;
+        Runtime__V1__PodSandboxStatusResponse__InfoEntry info = RUNTIME__V1__POD_SANDBOX_STATUS_RESPONSE__INFO_ENTRY__INIT;
+        Runtime__V1__PodSandboxStatusResponse__InfoEntry *infos[] = {&info};
+        struct cri_parts *parts = userdata;
+        nd_autoarena memory = {};
+        nd_autotext text = ND_TEXT(DESCRIBE_CEILING);
+        struct cri_sandbox *sandbox = nullptr;
+        struct nd_error *error;
+
+        if (!request)
+                return;
+        error = cri_pod_table_find_sandbox(&parts->pods, r->pod_sandbox_id, &sandbox);
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        answer.status = cri_response_sandbox_status(&memory, sandbox);
+        if (r->verbose) {
+                cri_describe_sandbox(&parts->config, parts->pins, sandbox, &text);
+                info.key = (char *) "info";
+                info.value = (char *) nd_text_get(&text);
+                answer.n_info = 1;
+                answer.info = infos;
+        }
+        cri_response_with(call, &answer.base);
+}
+
+/* The kubelet has resized the pod's own cgroup; there is nobody else here whom that would concern. */
+static void handle_update(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        response_autofree request =
+                cri_response_decode(call, &runtime__v1__update_pod_sandbox_resources_request__descriptor, bytes, length);
+        Runtime__V1__UpdatePodSandboxResourcesResponse answer = RUNTIME__V1__UPDATE_POD_SANDBOX_RESOURCES_RESPONSE__INIT;
+        struct cri_parts *parts = userdata;
+        struct cri_sandbox *sandbox = nullptr;
+        struct nd_error *error;
+
+        if (!request)
+                return;
+        error = cri_pod_table_find_sandbox(
+                &parts->pods, ((const Runtime__V1__UpdatePodSandboxResourcesRequest *) request)->pod_sandbox_id, &sandbox);
+        if (error)
+                nd_grpc_call_finish(call, error);
+        else
+                cri_response_with(call, &answer.base);
+}
+
+const struct nd_grpc_method cri_rpc_sandbox_methods[] = {
+        {"/runtime.v1.RuntimeService/RunPodSandbox", handle_run},
+        {"/runtime.v1.RuntimeService/StopPodSandbox", handle_stop},
+        {"/runtime.v1.RuntimeService/RemovePodSandbox", handle_remove},
+        {"/runtime.v1.RuntimeService/ListPodSandbox", handle_list},
+        {"/runtime.v1.RuntimeService/StreamPodSandboxes", handle_stream},
+        {"/runtime.v1.RuntimeService/PodSandboxStatus", handle_status},
+        {"/runtime.v1.RuntimeService/UpdatePodSandboxResources", handle_update},
+        {},
+};

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scrape.h - GET /metrics, where the configuration wants it: on a unix socket or on the loopback */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include "base/text.h"
+
+struct cri_metrics_endpoint;
+
+/* Appends all metrics to the text, whose ceiling is TELEMETRY_CEILING. */
+typedef void (*cri_metrics_endpoint_format)(struct nd_text *ret, void *userdata);
+
+/* where is the configuration's: a path, 127.0.0.1:PORT, or "off", which leaves *ret nullptr. */
+[[nodiscard]] struct nd_error *cri_metrics_endpoint_new(sd_event *loop, const char *where, cri_metrics_endpoint_format format,
+                                                        void *userdata, struct cri_metrics_endpoint **ret);
+void cri_metrics_endpoint_free(struct cri_metrics_endpoint *scrape);

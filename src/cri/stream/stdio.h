@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remote.h - a process's standard streams over a connection: what exec and attach have in common
+ *
+ * A kind says where the streams come from and what their end is; the rest is done here: which streams the client opens, bytes both ways, the terminal's
+ * size, the result. */
+#pragma once
+
+#include <termios.h>
+
+#include "cri/stream/connection.h"
+
+struct cri_container;
+struct cri_stdio;
+
+enum cri_stdio_role {
+        STDIO_ERROR,
+        STDIO_INPUT,
+        STDIO_OUTPUT,
+        STDIO_ERRORS,
+        STDIO_RESIZE,
+        STDIO_ROLES,
+};
+
+struct cri_stdio_kind {
+        const char *trouble; /* what the result's words begin with */
+        /* All streams are there. An error is the end, but what is in *ret is still cancelled. */
+        struct nd_error *(*launch)(struct cri_stdio *stdio, struct cri_container *container, void **ret);
+        void (*resize)(void *work, const struct winsize *window);
+        void (*cancel)(void *work); /* frees it; also when it has ended by itself */
+};
+
+/* ---- for session types ---- */
+
+extern const char *const cri_stdio_protocols[], *const cri_stdio_channel_protocols[];
+void *cri_stdio_begin(struct cri_stream_connection *connection, struct cri_stream_request *request, const char *protocol,
+                      const struct cri_stdio_kind *kind);
+bool cri_stdio_event(const struct cri_stream_event *event, void *stdio);
+void cri_stdio_room(void *stdio);
+void cri_stdio_gone(void *stdio);
+
+/* ---- for kinds ---- */
+
+const struct cri_stream_parts *cri_stdio_parts(const struct cri_stdio *stdio);
+const struct cri_stream_request *cri_stdio_request(const struct cri_stdio *stdio);
+[[nodiscard]] bool cri_stdio_wants(const struct cri_stdio *stdio, enum cri_stdio_role role);
+const struct winsize *cri_stdio_window(const struct cri_stdio *stdio); /* nullptr when the client has not told */
+
+/* Our ends of the streams, which must not block; taken. A terminal is both, as two descriptors. */
+[[nodiscard]] struct nd_error *cri_stdio_give_output(struct cri_stdio *stdio, enum cri_stdio_role role, int fd);
+[[nodiscard]] struct nd_error *cri_stdio_give_input(struct cri_stdio *stdio, int fd);
+
+/* It is over: well (a nullptr and the exit code) or not. Takes the error. What is there of output is still sent; the remote, and with it the work, may be
+ * gone afterwards. */
+void cri_stdio_end(struct cri_stdio *stdio, struct nd_error *error, int code);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* transport.c - see transport.h
+ *
+ * Theory of operation
+ *   With WebSocket nobody opens streams: which there are is agreed by the request. So they are told first, as if the client had opened them (@next walks over
+ *   the channels), before any byte is read. A stream's number is its channel's and one. The channels are
+ *      exec, attach    0 input, 1 output, 2 errors, 3 the result, 4 the terminal's size
+ *      port-forward    2n data and 2n + 1 errors of the request's n-th port; each begins with the port, two bytes, the low one first
+ * Owns       the codec. */
+#include "cri/stream/transport.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "net/channel.h"
+#include "net/spdy.h"
+
+enum {
+        STDIO_CHANNELS = 5,
+        CHANNELS = 2 * STREAM_PORTS, /* more than the others have */
+        PORT_TEXT = 24,
+};
+
+struct cri_transport {
+        struct nd_spdy *spdy; /* one of the two */
+        struct nd_channels *channels;
+        bool over;
+        /* WebSocket only */
+        enum cri_stream_kind kind;
+        bool wanted[STDIO_CHANNELS];
+        uint16_t ports[STREAM_PORTS];
+        size_t count; /* of channels */
+        size_t next;  /* that is to be told */
+        void *attachments[CHANNELS];
+        char port[PORT_TEXT], identity[PORT_TEXT]; /* of the event */
+};
+
+struct nd_error *cri_transport_new_spdy(const struct cri_stream_session_type *type, struct cri_transport **ret) {
+        struct nd_spdy *spdy;
+
+        nd_try(nd_spdy_new(&(struct nd_spdy_settings) {.streams = type->streams}, &spdy));
+        *ret = nd_new(struct cri_transport);
+        (*ret)->spdy = spdy;
+        return nullptr;
+}
+
+struct cri_transport *cri_transport_new_websocket(const struct cri_stream_request *request, const char *protocol) {
+        struct cri_transport *transport = nd_new(struct cri_transport);
+
+        transport->channels = nd_channels_new(ND_WEBSOCKET_SERVER, protocol, 0);
+        transport->kind = request->kind;
+        if (request->kind != STREAM_FORWARD) {
+                const bool wanted[STDIO_CHANNELS] = {request->input, request->output, request->errors, true,
+                                                     request->terminal};
+
+                memcpy(transport->wanted, wanted, sizeof wanted);
+                transport->count = STDIO_CHANNELS;
+                /* Clients of old wait for a first message: an empty one, on the first channel that has any from us. */
+                nd_channels_write(transport->channels, request->output ? 1 : request->errors ? 2 : 3, nullptr, 0);
+                return transport;
+        }
+        transport->count = 2 * request->port_count;
+        memcpy(transport->ports, request->ports, sizeof transport->ports);
+        for (size_t i = 0; i < transport->count; i++) {
+                uint16_t port = htole16(transport->ports[i / 2]);
+
+                nd_channels_write(transport->channels, (unsigned) i, (const char *) &port, sizeof port);
+        }
+        return transport;
+}
+
+void cri_transport_free(struct cri_transport *transport) {
+        if (!transport)
+                return;
+        nd_spdy_free(transport->spdy);
+        nd_channels_free(transport->channels);
+        free(transport);
+}
+
+/* ---- in ---- */
+
+static struct nd_error *receive_spdy(struct cri_transport *transport, const char *bytes, size_t length, size_t *ret_used,
+                                     bool *ret_any, struct cri_stream_event *ret) {
+        static const enum cri_stream_event_kind kinds[] = {[ND_SPDY_OPENED] = STREAM_OPENED,
+                                                           [ND_SPDY_DATA] = STREAM_DATA,
+                                                           [ND_SPDY_FIN] = STREAM_FIN,
+                                                           [ND_SPDY_RESET] = STREAM_RESET};
+        struct nd_spdy_event event;
+
+        *ret_used = 0;
+        do { /* some are no session's business */
+                size_t used;
+
+                nd_try(nd_spdy_receive(transport->spdy, bytes + *ret_used, length - *ret_used, &used, &event));
+                *ret_used += used;
+                if (event.kind == ND_SPDY_NOTHING)
+                        return nullptr;
+        } while (event.kind > ND_SPDY_RESET);
+        *ret = (struct cri_stream_event) {.kind = kinds[event.kind],
+                                          .stream = event.stream,
+                                          .attachment = event.attachment,
+                                          .type = nd_spdy_event_header(&event, "streamtype") ?: "",
+                                          .port = nd_spdy_event_header(&event, "port") ?: "",
+                                          .identity = nd_spdy_event_header(&event, "requestid") ?: "",
+                                          .bytes = event.bytes,
+                                          .length = event.length};
+        *ret_any = true;
+        return nullptr;
+}
+
+/* The next stream that follows from the request; false when all were told. */
+static bool tell_stream(struct cri_transport *transport, struct cri_stream_event *ret) {
+        static const char *const names[STDIO_CHANNELS] = {"stdin", "stdout", "stderr", "error", "resize"};
+        bool forward = transport->kind == STREAM_FORWARD;
+        size_t channel;
+
+        while (!forward && transport->next < transport->count && !transport->wanted[transport->next])
+                transport->next++;
+        if (transport->next >= transport->count)
+                return false;
+        channel = transport->next++;
+        *ret = (struct cri_stream_event) {.kind = STREAM_OPENED, .stream = (uint32_t) channel + 1, .port = "", .identity = ""};
+        ret->type = forward ? channel % 2 == 0 ? "data" : "error" : names[channel];
+        if (forward) {
+                (void) snprintf(transport->port, sizeof transport->port, "%u", transport->ports[channel / 2]);
+                (void) snprintf(transport->identity, sizeof transport->identity, "%zu", channel / 2);
+                ret->port = transport->port;
+                ret->identity = transport->identity;
+        }
+        return true;
+}
+
+static struct nd_error *receive_channels(struct cri_transport *transport, char *bytes, size_t length, size_t *ret_used,
+                                         bool *ret_any, struct cri_stream_event *ret) {
+        struct nd_channel_event event = {};
+
+        *ret_used = 0;
+        *ret_any = tell_stream(transport, ret);
+        if (*ret_any)
+                return nullptr;
+        while (!*ret_any) {
+                size_t used;
+
+                nd_try(nd_channels_receive(transport->channels, bytes + *ret_used, length - *ret_used, &used, &event));
+                *ret_used += used;
+                transport->over = transport->over || event.kind == ND_CHANNEL_CLOSED;
+                if (event.kind == ND_CHANNEL_NOTHING || event.kind == ND_CHANNEL_CLOSED)
+                        return nullptr;
+                *ret_any = event.channel < transport->count;
+        }
+        *ret = (struct cri_stream_event) {.kind = event.kind == ND_CHANNEL_FIN ? STREAM_FIN : STREAM_DATA,
+                                          .stream = event.channel + 1,
+                                          .attachment = transport->attachments[event.channel],
+                                          .type = "",
+                                          .port = "",
+                                          .identity = "",
+                                          .bytes = event.bytes,
+                                          .length = event.length};
+        return nullptr;
+}
+
+struct nd_error *cri_transport_receive(struct cri_transport *transport, char *bytes, size_t length, size_t *ret_used,
+                                       bool *ret_any, struct cri_stream_event *ret) {
+        *ret = (struct cri_stream_event) {};
+        *ret_any = false;
+        if (transport->spdy)
+                return receive_spdy(transport, bytes, length, ret_used, ret_any, ret);
+        return receive_channels(transport, bytes, length, ret_used, ret_any, ret);
+}
+
+bool cri_transport_is_over(const struct cri_transport *transport) {
+        return transport->over;
+}
+
+/* ---- out ---- */
+
+void cri_transport_accept(struct cri_transport *transport, uint32_t stream) {
+        if (transport->spdy)
+                nd_spdy_accept(transport->spdy, stream);
+}
+
+void cri_transport_refuse(struct cri_transport *transport, uint32_t stream) {
+        if (transport->spdy)
+                nd_spdy_reset(transport->spdy, stream, ND_SPDY_REFUSED_STREAM);
+}
+
+void cri_transport_attach(struct cri_transport *transport, uint32_t stream, void *attachment) {
+        if (transport->spdy)
+                nd_spdy_attach(transport->spdy, stream, attachment);
+        else if (stream > 0 && stream <= transport->count)
+                transport->attachments[stream - 1] = attachment;
+}
+
+size_t cri_transport_room(const struct cri_transport *transport) {
+        return transport->spdy ? nd_spdy_room(transport->spdy) : nd_channels_room(transport->channels);
+}
+
+void cri_transport_write(struct cri_transport *transport, uint32_t stream, const char *bytes, size_t length) {
+        if (transport->spdy)
+                (void) !nd_spdy_write(transport->spdy, stream, bytes, length);
+        else if (stream > 0 && stream <= transport->count)
+                nd_channels_write(transport->channels, stream - 1, bytes, length);
+}
+
+/* WebSocket has no word for it: the end of the connection is the end of all. */
+void cri_transport_end_stream(struct cri_transport *transport, uint32_t stream) {
+        if (transport->spdy)
+                nd_spdy_finish(transport->spdy, stream);
+}
+
+void cri_transport_goodbye(struct cri_transport *transport) {
+        if (transport->spdy)
+                nd_spdy_goaway(transport->spdy, ND_SPDY_GOODBYE);
+        else
+                nd_websocket_close(nd_channels_websocket(transport->channels), ND_WEBSOCKET_NORMAL);
+}
+
+size_t cri_transport_queued(const struct cri_transport *transport, const char **ret_bytes) {
+        return transport->spdy ? nd_spdy_output(transport->spdy, ret_bytes)
+                               : nd_websocket_queued(nd_channels_websocket(transport->channels), ret_bytes);
+}
+
+bool cri_transport_sent(struct cri_transport *transport, size_t length) {
+        return transport->spdy ? nd_spdy_sent(transport->spdy, length)
+                               : nd_websocket_sent(nd_channels_websocket(transport->channels), length);
+}
