@@ -4,12 +4,12 @@
 #include <string.h>
 
 struct nd_error {
-        enum nd_code code;
+        enum nd_error_code code;
         int error_number;
         char *text; /* the chain so far, joined; wrapping makes a new one, which costs little on a path that is rare */
 };
 
-struct nd_error *nd_error_new(enum nd_code code, int error_number, const char *format, ...) {
+struct nd_error *nd_error_new(enum nd_error_code code, int error_number, const char *format, ...) {
         struct nd_error *error = nd_new(struct nd_error);
         nd_autofree char *message = nullptr;
         va_list arguments;
@@ -27,7 +27,7 @@ struct nd_error *nd_error_new(enum nd_code code, int error_number, const char *f
         return error;
 }
 
-struct nd_error *nd_error_received(enum nd_code code, int error_number, const char *text) {
+struct nd_error *nd_error_received(enum nd_error_code code, int error_number, const char *text) {
         struct nd_error *error = nd_error_new(code, 0, "%s", text);
 
         error->error_number = error_number;
@@ -52,13 +52,13 @@ struct nd_error *nd_error_wrap(struct nd_error *cause, const char *format, ...) 
         return cause;
 }
 
-struct nd_error *nd_error_recode(struct nd_error *error, enum nd_code code) {
+struct nd_error *nd_error_recode(struct nd_error *error, enum nd_error_code code) {
         if (error)
                 error->code = code;
         return error;
 }
 
-enum nd_code nd_error_code(const struct nd_error *error) {
+enum nd_error_code nd_error_code(const struct nd_error *error) {
         return error ? error->code : ND_OK;
 }
 
@@ -77,7 +77,7 @@ void nd_error_free(struct nd_error *error) {
         free(error);
 }
 
-const char *nd_code_name(enum nd_code code) {
+const char *nd_error_code_name(enum nd_error_code code) {
         static const char *const names[] = {
                 [ND_OK] = "ok",
                 [ND_CANCELLED] = "cancelled",
@@ -102,7 +102,7 @@ const char *nd_code_name(enum nd_code code) {
         return (size_t) code < nd_count_of(names) ? names[code] : "unknown";
 }
 
-enum nd_code nd_code_of_errno(int error_number) {
+enum nd_error_code nd_error_code_of(int error_number) {
         switch (error_number) {
         case 0:
                 return ND_OK;

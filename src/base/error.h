@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 
-enum nd_code {
+enum nd_error_code {
         ND_OK = 0,
         ND_CANCELLED = 1,
         ND_UNKNOWN = 2,
@@ -32,26 +32,26 @@ struct nd_error;
 
 /* Makes an error. When error_number is not 0 its text is the last link of the chain: "open '/x': Permission denied". */
 [[nodiscard, gnu::format(printf, 3, 4), gnu::returns_nonnull]]
-struct nd_error *nd_error_new(enum nd_code code, int error_number, const char *format, ...);
+struct nd_error *nd_error_new(enum nd_error_code code, int error_number, const char *format, ...);
 
 /* An error that came from another process with its text complete: the errno is kept for decisions and not added to the text. */
 [[nodiscard, gnu::returns_nonnull]]
-struct nd_error *nd_error_received(enum nd_code code, int error_number, const char *text);
+struct nd_error *nd_error_received(enum nd_error_code code, int error_number, const char *text);
 
 /* Puts a fact in front of an error: "pod 'a': open '/x': Permission denied". Consumes the error and returns the new one; the
  * code and errno stay. A nullptr stays a nullptr, so `return nd_error_wrap(f(), "pod '%s'", uid);` reads as it should. */
 [[nodiscard, gnu::format(printf, 2, 3)]] struct nd_error *nd_error_wrap(struct nd_error *cause, const char *format, ...);
 
 /* Gives an error another code, for the caller who knows better what it means. Returns its argument. */
-[[nodiscard]] struct nd_error *nd_error_recode(struct nd_error *error, enum nd_code code);
+[[nodiscard]] struct nd_error *nd_error_recode(struct nd_error *error, enum nd_error_code code);
 
-enum nd_code nd_error_code(const struct nd_error *error); /* ND_OK for nullptr */
-int nd_error_errno(const struct nd_error *error);         /* 0 when no system call was to blame */
-const char *nd_error_text(const struct nd_error *error);  /* the whole chain, joined by ": "; lives as long as the error */
-const char *nd_code_name(enum nd_code code);
+enum nd_error_code nd_error_code(const struct nd_error *error); /* ND_OK for nullptr */
+int nd_error_errno(const struct nd_error *error);               /* 0 when no system call was to blame */
+const char *nd_error_text(const struct nd_error *error); /* the whole chain, joined by ": "; lives as long as the error */
+const char *nd_error_code_name(enum nd_error_code code);
 
 /* The code that fits an errno where the caller has no better idea. */
-enum nd_code nd_code_of_errno(int error_number);
+enum nd_error_code nd_error_code_of(int error_number);
 
 void nd_error_free(struct nd_error *error);
 static inline void nd_error_done(struct nd_error **error) {

@@ -31,8 +31,8 @@ static const struct nd_option options[] = {
          .help = "number"},
         {},
 };
-static const struct nd_command with = {.name = "c", .operands = "[X...]", .options = options},
-                               without = {.name = "c", .options = options};
+static const struct nd_option_command with = {.name = "c", .operands = "[X...]", .options = options},
+                                      without = {.name = "c", .options = options};
 
 enum { WORDS = 64 };
 
@@ -62,11 +62,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         char *argv[WORDS + 1], *before[WORDS + 1];
         nd_autoerror struct nd_error *error = nullptr, *stricter = nullptr;
         struct settings settings = {}, again = {};
-        enum nd_parsed parsed = ND_PARSED_HELP, parsed_again;
+        enum nd_option_parsed parsed = ND_PARSED_HELP, parsed_again;
         int argc = split(text, argv), operands = -1, none;
 
         memcpy(before, argv, sizeof argv[0] * (size_t) (argc + 1));
-        error = nd_options_parse(&with, argc, argv, &settings, &operands, &parsed);
+        error = nd_option_parse(&with, argc, argv, &settings, &operands, &parsed);
         fuzz_require(!error || nd_error_code(error) == ND_INVALID);
         if (error || parsed == ND_PARSED_HELP)
                 return 0;
@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
 
         /* A command that takes no operands refuses exactly those lines that have one. */
-        stricter = nd_options_parse(&without, argc, before, &again, &none, &parsed_again);
+        stricter = nd_option_parse(&without, argc, before, &again, &none, &parsed_again);
         fuzz_require((stricter != nullptr) == (operands > 0));
         if (!stricter)
                 fuzz_require(settings.flag == again.flag && settings.other == again.other && settings.text == again.text &&

@@ -53,7 +53,7 @@ static void check_quoting(const char *bytes, size_t size) {
         nd_text_add_quoted(&quoted, bytes, size);
         fuzz_require(!quoted.overflow);
         fuzz_require(quoted.length >= 2 && quoted.bytes[0] == '"' && quoted.bytes[quoted.length - 1] == '"');
-        fuzz_require(nd_utf8_valid(quoted.bytes, quoted.length));
+        fuzz_require(nd_text_utf8_valid(quoted.bytes, quoted.length));
         for (size_t i = 1; i < quoted.length - 1;) {
                 unsigned char c = (unsigned char) quoted.bytes[i];
 
@@ -69,17 +69,17 @@ static void check_quoting(const char *bytes, size_t size) {
 static void check_number(const char *text) {
         uint64_t value = 0;
         uint32_t small = 0;
-        int r = nd_parse_u64(text, UINT64_MAX, &value);
+        int r = nd_text_parse_u64(text, UINT64_MAX, &value);
 
         if (r == 0) {
                 nd_autofree char *printed = nd_format("%llu", (unsigned long long) value);
                 const char *digits = text + strspn(text, "0");
 
                 fuzz_require(nd_streq(printed, *digits ? digits : "0"));
-                fuzz_require((nd_parse_u32(text, &small) == 0) == (value <= UINT32_MAX));
+                fuzz_require((nd_text_parse_u32(text, &small) == 0) == (value <= UINT32_MAX));
         } else {
                 fuzz_require(r == -EINVAL || r == -ERANGE);
-                fuzz_require(nd_parse_u32(text, &small) < 0);
+                fuzz_require(nd_text_parse_u32(text, &small) < 0);
         }
 }
 
@@ -92,8 +92,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_text_add_quoted(&cut, (const char *) data, size);
         fuzz_require(cut.length <= size / 2 && cut.overflow);
         nd_text_add_utf8(&clean, (const char *) data, size);
-        fuzz_require(!clean.overflow && nd_utf8_valid(nd_text_get(&clean), clean.length));
-        if (nd_utf8_valid((const char *) data, size))
+        fuzz_require(!clean.overflow && nd_text_utf8_valid(nd_text_get(&clean), clean.length));
+        if (nd_text_utf8_valid((const char *) data, size))
                 fuzz_require(clean.length == size && (size == 0 || memcmp(clean.bytes, data, size) == 0));
         return 0;
 }

@@ -70,7 +70,7 @@ static void add_string(struct nd_text *text, const char *value) {
         for (size_t i = 0, n; i < length; i += n) {
                 unsigned char c = (unsigned char) value[i];
 
-                n = nd_utf8_length(value + i, length - i);
+                n = nd_text_utf8_length(value + i, length - i);
                 n = n > 0 ? n : 1;
                 if (c == '"' || c == '\\')
                         nd_text_addf(text, "\\%c", c);

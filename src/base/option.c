@@ -9,14 +9,14 @@
 #define ND_VERSION "0"
 #endif
 
-static const struct nd_option *find_by_name(const struct nd_command *command, const char *name, size_t length) {
+static const struct nd_option *find_by_name(const struct nd_option_command *command, const char *name, size_t length) {
         for (const struct nd_option *o = command->options; o && o->name; o++)
                 if (strlen(o->name) == length && strncmp(o->name, name, length) == 0)
                         return o;
         return nullptr;
 }
 
-static const struct nd_option *find_by_letter(const struct nd_command *command, char letter) {
+static const struct nd_option *find_by_letter(const struct nd_option_command *command, char letter) {
         for (const struct nd_option *o = command->options; o && o->name; o++)
                 if (o->letter == letter)
                         return o;
@@ -37,7 +37,7 @@ static struct nd_error *store(const struct nd_option *option, const char *value,
                 *(const char **) field = value;
                 return nullptr;
         case ND_OPTION_U32:
-                if (nd_parse_u32(value, field) < 0)
+                if (nd_text_parse_u32(value, field) < 0)
                         return nd_error_new(ND_INVALID, 0, "--%s needs a number from 0 to 4294967295, not '%s'", option->name,
                                             value);
                 return nullptr;
@@ -53,7 +53,8 @@ static struct nd_error *take_value(const struct nd_option *option, const char *v
         return store(option, value ?: argv[++*position], settings);
 }
 
-static struct nd_error *take_long(const struct nd_command *command, int argc, char **argv, int *position, void *settings) {
+static struct nd_error *take_long(const struct nd_option_command *command, int argc, char **argv, int *position,
+                                  void *settings) {
         const char *word = argv[*position] + 2;
         size_t length = strcspn(word, "=");
         const char *value = word[length] == '=' ? word + length + 1 : nullptr;
@@ -70,7 +71,8 @@ static struct nd_error *take_long(const struct nd_command *command, int argc, ch
 }
 
 /* Flags may share a word ("-it"); one with a value is the last in it. */
-static struct nd_error *take_letters(const struct nd_command *command, int argc, char **argv, int *position, void *settings) {
+static struct nd_error *take_letters(const struct nd_option_command *command, int argc, char **argv, int *position,
+                                     void *settings) {
         for (const char *letter = argv[*position] + 1; *letter; letter++) {
                 const struct nd_option *option = find_by_letter(command, *letter);
 
@@ -84,8 +86,8 @@ static struct nd_error *take_letters(const struct nd_command *command, int argc,
         return nullptr;
 }
 
-struct nd_error *nd_options_parse(const struct nd_command *command, int argc, char **argv, void *settings, int *ret_operands,
-                                  enum nd_parsed *ret) {
+struct nd_error *nd_option_parse(const struct nd_option_command *command, int argc, char **argv, void *settings,
+                                 int *ret_operands, enum nd_option_parsed *ret) {
         int operands = 0;
         bool options_end = false;
 
@@ -113,7 +115,7 @@ struct nd_error *nd_options_parse(const struct nd_command *command, int argc, ch
         return nullptr;
 }
 
-static int complain(const struct nd_program *program, const char *command, const char *text) {
+static int complain(const struct nd_option_program *program, const char *command, const char *text) {
         const char *blank = *command ? " " : "";
 
         fprintf(stderr, "%s%s%s: %s\nTry '%s%s%s --help'.\n", program->name, blank, command, text, program->name, blank,
@@ -121,36 +123,37 @@ static int complain(const struct nd_program *program, const char *command, const
         return ND_EXIT_USAGE;
 }
 
-static int run_command(const struct nd_program *program, const struct nd_command *command, int argc, char **argv) {
+static int run_command(const struct nd_option_program *program, const struct nd_option_command *command, int argc,
+                       char **argv) {
         nd_autofree void *settings = nd_calloc(1, command->settings_size);
         nd_autoerror struct nd_error *error = nullptr;
-        enum nd_parsed parsed = ND_PARSED_RUN;
+        enum nd_option_parsed parsed = ND_PARSED_RUN;
         int operands = 0;
 
-        error = nd_options_parse(command, argc, argv, settings, &operands, &parsed);
+        error = nd_option_parse(command, argc, argv, settings, &operands, &parsed);
         if (error)
                 return complain(program, command->name, nd_error_text(error));
         if (parsed == ND_PARSED_HELP) {
-                nd_usage_command(program, command, stdout);
+                nd_option_usage_command(program, command, stdout);
                 return EXIT_SUCCESS;
         }
         return command->run(settings, operands, argv + 1);
 }
 
-int nd_program_run(const struct nd_program *program, int argc, char **argv) {
+int nd_option_run(const struct nd_option_program *program, int argc, char **argv) {
         const char *word = argc > 1 ? argv[1] : "--help";
 
         if (!program->commands->name[0] && !nd_streq(word, "--version"))
                 return run_command(program, program->commands, argc, argv);
         if (nd_streq(word, "--help") || nd_streq(word, "-h") || nd_streq(word, "help")) {
-                nd_usage_program(program, stdout);
+                nd_option_usage_program(program, stdout);
                 return argc > 1 ? EXIT_SUCCESS : ND_EXIT_USAGE;
         }
         if (nd_streq(word, "--version")) {
                 printf("%s %s\n", program->name, ND_VERSION);
                 return EXIT_SUCCESS;
         }
-        for (const struct nd_command *c = program->commands; c->name; c++)
+        for (const struct nd_option_command *c = program->commands; c->name; c++)
                 if (nd_streq(c->name, word))
                         return run_command(program, c, argc - 1, argv + 1);
         {

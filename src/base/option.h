@@ -33,7 +33,7 @@ struct nd_option {
         const char *help; /* one sentence, without a full stop */
 };
 
-struct nd_command {
+struct nd_option_command {
         const char *name; /* nullptr ends a table; "" is the program itself, which then has no other command */
         const char *summary;
         const char *operands;   /* "[FILE...]", nullptr = none are taken */
@@ -43,33 +43,34 @@ struct nd_command {
         int (*run)(void *settings, int operand_count, char **operands);
 };
 
-struct nd_program {
+struct nd_option_program {
         const char *name;
         const char *summary;
-        const struct nd_command *commands;
+        const struct nd_option_command *commands;
 };
 
 /* Options every program and command has. */
-enum nd_parsed {
+enum nd_option_parsed {
         ND_PARSED_RUN,
         ND_PARSED_HELP,
 };
 
 /* Parses argv[1..] of a command into settings. Options and operands may be mixed; "--" ends the options. On success the
  * operands are moved to the front of argv[1..] and counted. */
-[[nodiscard]] struct nd_error *nd_options_parse(const struct nd_command *command, int argc, char **argv, void *settings,
-                                                int *ret_operands, enum nd_parsed *ret);
+[[nodiscard]] struct nd_error *nd_option_parse(const struct nd_option_command *command, int argc, char **argv, void *settings,
+                                               int *ret_operands, enum nd_option_parsed *ret);
 
 /* A whole program: picks the command, parses, runs. Returns the exit code; 64 for a wrong command line. */
-int nd_program_run(const struct nd_program *program, int argc, char **argv);
+int nd_option_run(const struct nd_option_program *program, int argc, char **argv);
 
 /* What the table gives besides (usage.c). */
-void nd_usage_program(const struct nd_program *program, FILE *to);
-void nd_usage_command(const struct nd_program *program, const struct nd_command *command, FILE *to);
-void nd_usage_scdoc(const struct nd_program *program, const struct nd_command *command, FILE *to); /* SYNOPSIS, OPTIONS */
-void nd_usage_bash(const struct nd_program *program, FILE *to);
-void nd_usage_zsh(const struct nd_program *program, FILE *to);
-void nd_usage_fish(const struct nd_program *program, FILE *to);
+void nd_option_usage_program(const struct nd_option_program *program, FILE *to);
+void nd_option_usage_command(const struct nd_option_program *program, const struct nd_option_command *command, FILE *to);
+void nd_option_usage_scdoc(const struct nd_option_program *program, const struct nd_option_command *command,
+                           FILE *to); /* SYNOPSIS, OPTIONS */
+void nd_option_usage_bash(const struct nd_option_program *program, FILE *to);
+void nd_option_usage_zsh(const struct nd_option_program *program, FILE *to);
+void nd_option_usage_fish(const struct nd_option_program *program, FILE *to);
 
 enum {
         ND_EXIT_USAGE = 64, /* sysexits' EX_USAGE */

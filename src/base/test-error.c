@@ -53,14 +53,15 @@ static void a_received_error_keeps_its_errno_out_of_the_text([[maybe_unused]] vo
 static void every_code_has_a_name_of_its_own([[maybe_unused]] void **state) {
         for (int a = ND_OK; a <= ND_DATA_LOSS; a++)
                 for (int b = ND_OK; b < a; b++)
-                        assert_string_not_equal(nd_code_name((enum nd_code) a), nd_code_name((enum nd_code) b));
-        assert_string_equal(nd_code_name((enum nd_code) 1000), "unknown");
+                        assert_string_not_equal(nd_error_code_name((enum nd_error_code) a),
+                                                nd_error_code_name((enum nd_error_code) b));
+        assert_string_equal(nd_error_code_name((enum nd_error_code) 1000), "unknown");
 }
 
 static void an_errno_becomes_the_code_that_fits([[maybe_unused]] void **state) {
         static const struct {
                 int error_number;
-                enum nd_code code;
+                enum nd_error_code code;
         } cases[] = {{0, ND_OK},
                      {ENOENT, ND_NOT_FOUND},
                      {EEXIST, ND_EXISTS},
@@ -72,7 +73,7 @@ static void an_errno_becomes_the_code_that_fits([[maybe_unused]] void **state) {
                      {EIO, ND_INTERNAL}};
 
         for (size_t i = 0; i < nd_count_of(cases); i++)
-                assert_int_equal(nd_code_of_errno(cases[i].error_number), cases[i].code);
+                assert_int_equal(nd_error_code_of(cases[i].error_number), cases[i].code);
 }
 
 static struct nd_error *tries(bool fails, bool *ret_went_on) {

@@ -47,7 +47,7 @@ static int run(void *settings, int operand_count, char **operands) {
         return 3;
 }
 
-static const struct nd_command commands[] = {
+static const struct nd_option_command commands[] = {
         {.name = "look", .summary = "look", .options = options, .settings_size = sizeof(struct settings), .run = run},
         {.name = "read",
          .summary = "read files",
@@ -65,13 +65,13 @@ static const struct nd_command commands[] = {
         {.name = "bare", .summary = "no options", .settings_size = 0, .run = run},
         {},
 };
-static const struct nd_program program = {.name = "prog", .summary = "a program", .commands = commands};
+static const struct nd_option_program program = {.name = "prog", .summary = "a program", .commands = commands};
 
 enum { WORDS = 10 };
 
-static struct nd_error *parse(const struct nd_command *command, const char *const *words, struct settings *settings,
+static struct nd_error *parse(const struct nd_option_command *command, const char *const *words, struct settings *settings,
                               int *ret_operands, char **argv) {
-        enum nd_parsed parsed;
+        enum nd_option_parsed parsed;
         int argc = 1;
 
         argv[0] = (char *) command->name;
@@ -79,7 +79,7 @@ static struct nd_error *parse(const struct nd_command *command, const char *cons
                 argv[argc] = (char *) words[argc - 1];
         argv[argc] = nullptr;
         *settings = (struct settings) {};
-        return nd_options_parse(command, argc, argv, settings, ret_operands, &parsed);
+        return nd_option_parse(command, argc, argv, settings, ret_operands, &parsed);
 }
 
 static void options_are_taken_in_every_spelling([[maybe_unused]] void **state) {
@@ -179,13 +179,13 @@ static void a_wrong_command_line_is_refused_with_what_is_wrong([[maybe_unused]] 
 static void help_wins_wherever_it_stands([[maybe_unused]] void **state) {
         char *argv[] = {(char *) "look", (char *) "--json", (char *) "--help", (char *) "--nope", nullptr};
         struct settings settings = {};
-        enum nd_parsed parsed;
+        enum nd_option_parsed parsed;
         int operands;
 
-        expect_ok(nd_options_parse(&commands[0], 4, argv, &settings, &operands, &parsed));
+        expect_ok(nd_option_parse(&commands[0], 4, argv, &settings, &operands, &parsed));
         assert_int_equal(parsed, ND_PARSED_HELP);
         argv[2] = (char *) "-h";
-        expect_ok(nd_options_parse(&commands[0], 3, argv, &settings, &operands, &parsed));
+        expect_ok(nd_option_parse(&commands[0], 3, argv, &settings, &operands, &parsed));
         assert_int_equal(parsed, ND_PARSED_HELP);
 }
 
@@ -201,7 +201,7 @@ static char *ran(int *ret_code, const char *const *words) {
         (void) fflush(stdout);
         (void) dup2(memory, STDOUT_FILENO);
         (void) dup2(memory, STDERR_FILENO);
-        *ret_code = nd_program_run(&program, argc, argv);
+        *ret_code = nd_option_run(&program, argc, argv);
         (void) fflush(stdout);
         (void) dup2(out, STDOUT_FILENO);
         (void) dup2(error, STDERR_FILENO);

@@ -59,11 +59,11 @@ static void numbers_are_decimal_digits_and_nothing_else([[maybe_unused]] void **
         uint32_t value = 7;
 
         for (size_t i = 0; i < nd_count_of(wrong); i++)
-                assert_int_equal(nd_parse_u32(wrong[i], &value), -EINVAL);
+                assert_int_equal(nd_text_parse_u32(wrong[i], &value), -EINVAL);
         assert_int_equal(value, 7); /* outputs are written on success only */
-        assert_int_equal(nd_parse_u32("007", &value), 0);
+        assert_int_equal(nd_text_parse_u32("007", &value), 0);
         assert_int_equal(value, 7);
-        assert_int_equal(nd_parse_u32("4294967295", &value), 0);
+        assert_int_equal(nd_text_parse_u32("4294967295", &value), 0);
         assert_int_equal(value, UINT32_MAX);
 }
 
@@ -71,13 +71,13 @@ static void a_number_above_its_ceiling_is_out_of_range([[maybe_unused]] void **s
         uint64_t big = 1;
         uint32_t value = 1;
 
-        assert_int_equal(nd_parse_u32("4294967296", &value), -ERANGE);
-        assert_int_equal(nd_parse_u64("18446744073709551615", UINT64_MAX, &big), 0);
+        assert_int_equal(nd_text_parse_u32("4294967296", &value), -ERANGE);
+        assert_int_equal(nd_text_parse_u64("18446744073709551615", UINT64_MAX, &big), 0);
         assert_true(big == UINT64_MAX);
-        assert_int_equal(nd_parse_u64("18446744073709551616", UINT64_MAX, &big), -ERANGE);
-        assert_int_equal(nd_parse_u64("99999999999999999999999", UINT64_MAX, &big), -ERANGE);
-        assert_int_equal(nd_parse_u64("101", 100, &big), -ERANGE);
-        assert_int_equal(nd_parse_u64("100", 100, &big), 0);
+        assert_int_equal(nd_text_parse_u64("18446744073709551616", UINT64_MAX, &big), -ERANGE);
+        assert_int_equal(nd_text_parse_u64("99999999999999999999999", UINT64_MAX, &big), -ERANGE);
+        assert_int_equal(nd_text_parse_u64("101", 100, &big), -ERANGE);
+        assert_int_equal(nd_text_parse_u64("100", 100, &big), 0);
 }
 
 /* The right column was printed by Go's %q. */
@@ -106,7 +106,7 @@ static void quoting_is_go_s([[maybe_unused]] void **state) {
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++)
-                expect_text(nd_quote(cases[i].text), cases[i].quoted);
+                expect_text(nd_text_quote(cases[i].text), cases[i].quoted);
 }
 
 static void a_null_byte_is_quoted_like_any_other([[maybe_unused]] void **state) {
@@ -117,16 +117,16 @@ static void a_null_byte_is_quoted_like_any_other([[maybe_unused]] void **state) 
 }
 
 static void only_shortest_forms_are_utf8([[maybe_unused]] void **state) {
-        assert_true(nd_utf8_valid("", 0));
-        assert_true(nd_utf8_valid("a\0b", 3));
-        assert_true(nd_utf8_valid("é€😀", strlen("é€😀")));
-        assert_false(nd_utf8_valid("\xc1\x81", 2));
-        assert_false(nd_utf8_valid("\xe0\x80\x80", 3));
-        assert_false(nd_utf8_valid("\xf0\x80\x80\x80", 4));
-        assert_false(nd_utf8_valid("\xf4\x90\x80\x80", 4)); /* above U+10FFFF */
-        assert_false(nd_utf8_valid("\xf8\x88\x80\x80\x80", 5));
-        assert_false(nd_utf8_valid("\xe2\x82", 2)); /* cut */
-        assert_false(nd_utf8_valid("\x80", 1));
+        assert_true(nd_text_utf8_valid("", 0));
+        assert_true(nd_text_utf8_valid("a\0b", 3));
+        assert_true(nd_text_utf8_valid("é€😀", strlen("é€😀")));
+        assert_false(nd_text_utf8_valid("\xc1\x81", 2));
+        assert_false(nd_text_utf8_valid("\xe0\x80\x80", 3));
+        assert_false(nd_text_utf8_valid("\xf0\x80\x80\x80", 4));
+        assert_false(nd_text_utf8_valid("\xf4\x90\x80\x80", 4)); /* above U+10FFFF */
+        assert_false(nd_text_utf8_valid("\xf8\x88\x80\x80\x80", 5));
+        assert_false(nd_text_utf8_valid("\xe2\x82", 2)); /* cut */
+        assert_false(nd_text_utf8_valid("\x80", 1));
 }
 
 static void a_prefix_is_at_the_beginning([[maybe_unused]] void **state) {

@@ -24,15 +24,15 @@ static const struct nd_option options[] = {
         {.name = "pods", .letter = 'p', .kind = ND_OPTION_U32, .argument = "N", .help = "how many"},
         {},
 };
-static const struct nd_command commands[] = {
+static const struct nd_option_command commands[] = {
         {.name = "check", .summary = NASTY, .options = options},
         {.name = "read", .summary = "read files", .operands = "[FILE...]", .options = options},
         {.name = "bare", .summary = "nothing"},
         {},
 };
-static const struct nd_program program = {.name = "prog", .summary = "a program", .commands = commands};
+static const struct nd_option_program program = {.name = "prog", .summary = "a program", .commands = commands};
 
-static char *printed(void (*print)(const struct nd_program *program, FILE *to)) {
+static char *printed(void (*print)(const struct nd_option_program *program, FILE *to)) {
         char *text = nullptr;
         size_t length;
         FILE *to = open_memstream(&text, &length);
@@ -43,8 +43,9 @@ static char *printed(void (*print)(const struct nd_program *program, FILE *to)) 
         return text;
 }
 
-static char *printed_command(void (*print)(const struct nd_program *program, const struct nd_command *command, FILE *to),
-                             const struct nd_command *command) {
+static char *printed_command(void (*print)(const struct nd_option_program *program, const struct nd_option_command *command,
+                                           FILE *to),
+                             const struct nd_option_command *command) {
         char *text = nullptr;
         size_t length;
         FILE *to = open_memstream(&text, &length);
@@ -56,7 +57,7 @@ static char *printed_command(void (*print)(const struct nd_program *program, con
 }
 
 static void the_program_s_help_lists_its_commands([[maybe_unused]] void **state) {
-        nd_autofree char *text = printed(nd_usage_program);
+        nd_autofree char *text = printed(nd_option_usage_program);
 
         expect_contains(text, "Usage: prog COMMAND [OPTION...]\n");
         expect_contains(text, "  read       read files\n");
@@ -64,22 +65,24 @@ static void the_program_s_help_lists_its_commands([[maybe_unused]] void **state)
 }
 
 static void a_command_s_help_lists_its_options_and_help_itself([[maybe_unused]] void **state) {
-        expect_text(printed_command(nd_usage_command, &commands[1]), "prog read - read files\n\n"
-                                                                     "Usage: prog read [OPTION...] [FILE...]\n\n"
-                                                                     "Options:\n"
-                                                                     "      --json                   print JSON\n"
-                                                                     "  -d, --dir PATH               " NASTY "\n"
-                                                                     "      --file FILE              read it\n"
-                                                                     "  -p, --pods N                 how many\n"
-                                                                     "  -h, --help                   print this help\n");
-        expect_text(printed_command(nd_usage_command, &commands[2]), "prog bare - nothing\n\n"
-                                                                     "Usage: prog bare [OPTION...]\n\n"
-                                                                     "Options:\n"
-                                                                     "  -h, --help                   print this help\n");
+        expect_text(printed_command(nd_option_usage_command, &commands[1]),
+                    "prog read - read files\n\n"
+                    "Usage: prog read [OPTION...] [FILE...]\n\n"
+                    "Options:\n"
+                    "      --json                   print JSON\n"
+                    "  -d, --dir PATH               " NASTY "\n"
+                    "      --file FILE              read it\n"
+                    "  -p, --pods N                 how many\n"
+                    "  -h, --help                   print this help\n");
+        expect_text(printed_command(nd_option_usage_command, &commands[2]),
+                    "prog bare - nothing\n\n"
+                    "Usage: prog bare [OPTION...]\n\n"
+                    "Options:\n"
+                    "  -h, --help                   print this help\n");
 }
 
 static void man_page_sections_escape_what_scdoc_would_take_for_markup([[maybe_unused]] void **state) {
-        nd_autofree char *text = printed_command(nd_usage_scdoc, &commands[1]);
+        nd_autofree char *text = printed_command(nd_option_usage_scdoc, &commands[1]);
 
         expect_contains(text, "*prog read* [_OPTION_...] \\[FILE...\\]\n");
         expect_contains(text, "*-d*, *--dir* _PATH_\n\tit's \\[a\\] \"b\" $c `d` \\\\e \\*f\\* \\_g\\_.\n");
@@ -113,7 +116,7 @@ static int shell(const char *const *argv, char **ret_output) {
 }
 
 /* Whether the shell takes the script as it is; `-n` reads it without running it. -1 when there is no such shell. */
-static int shell_complaints(const char *name, void (*print)(const struct nd_program *program, FILE *to)) {
+static int shell_complaints(const char *name, void (*print)(const struct nd_option_program *program, FILE *to)) {
         scratch_directory directory = scratch_make();
         nd_autofree char *script = printed(print), *path = nd_format("%s/completion", directory), *output = nullptr;
         int code;
@@ -125,7 +128,7 @@ static int shell_complaints(const char *name, void (*print)(const struct nd_prog
         return code;
 }
 
-static void shell_reads(const char *name, void (*print)(const struct nd_program *program, FILE *to)) {
+static void shell_reads(const char *name, void (*print)(const struct nd_option_program *program, FILE *to)) {
         int code = shell_complaints(name, print);
 
         if (code < 0)
@@ -134,21 +137,21 @@ static void shell_reads(const char *name, void (*print)(const struct nd_program 
 }
 
 static void bash_takes_the_completion([[maybe_unused]] void **state) {
-        shell_reads("bash", nd_usage_bash);
+        shell_reads("bash", nd_option_usage_bash);
 }
 
 static void zsh_takes_the_completion([[maybe_unused]] void **state) {
-        shell_reads("zsh", nd_usage_zsh);
+        shell_reads("zsh", nd_option_usage_zsh);
 }
 
 static void fish_takes_the_completion([[maybe_unused]] void **state) {
-        shell_reads("fish", nd_usage_fish);
+        shell_reads("fish", nd_option_usage_fish);
 }
 
 /* What bash offers after the words, one per line. */
 static char *bash_offers(const char *words, int position) {
         scratch_directory directory = scratch_make();
-        nd_autofree char *script = printed(nd_usage_bash), *command = nullptr;
+        nd_autofree char *script = printed(nd_option_usage_bash), *command = nullptr;
         char *output;
 
         scratch_text(directory, "completion", script);
@@ -177,7 +180,7 @@ static void bash_offers_commands_options_and_directories([[maybe_unused]] void *
 }
 
 static void completions_know_every_command_and_option([[maybe_unused]] void **state) {
-        nd_autofree char *zsh = printed(nd_usage_zsh), *fish = printed(nd_usage_fish);
+        nd_autofree char *zsh = printed(nd_option_usage_zsh), *fish = printed(nd_option_usage_fish);
 
         expect_contains(zsh, "#compdef prog\n");
         expect_contains(zsh, "'--dir[it'\\''s \\[a\\] ");

@@ -60,7 +60,7 @@ char *nd_text_steal(struct nd_text *text) {
         return bytes;
 }
 
-int nd_parse_u64(const char *text, uint64_t ceiling, uint64_t *ret) {
+int nd_text_parse_u64(const char *text, uint64_t ceiling, uint64_t *ret) {
         uint64_t value = 0;
 
         if (*text == '\0')
@@ -76,9 +76,9 @@ int nd_parse_u64(const char *text, uint64_t ceiling, uint64_t *ret) {
         return 0;
 }
 
-int nd_parse_u32(const char *text, uint32_t *ret) {
+int nd_text_parse_u32(const char *text, uint32_t *ret) {
         uint64_t value;
-        int r = nd_parse_u64(text, UINT32_MAX, &value);
+        int r = nd_text_parse_u64(text, UINT32_MAX, &value);
 
         if (r < 0)
                 return r;
@@ -107,7 +107,7 @@ static size_t utf8_next(const char *bytes, size_t length, uint32_t *ret) {
         return n;
 }
 
-size_t nd_utf8_length(const char *bytes, size_t length) {
+size_t nd_text_utf8_length(const char *bytes, size_t length) {
         uint32_t character;
 
         return length > 0 ? utf8_next(bytes, length, &character) : 0;
@@ -117,7 +117,7 @@ void nd_text_add_utf8(struct nd_text *text, const char *bytes, size_t length) {
         static const char replacement[] = "\xef\xbf\xbd";
 
         for (size_t i = 0, n; i < length; i += n > 0 ? n : 1) {
-                n = nd_utf8_length(bytes + i, length - i);
+                n = nd_text_utf8_length(bytes + i, length - i);
                 if (text->length + (n > 0 ? n : sizeof replacement - 1) > text->ceiling) {
                         text->overflow = true;
                         return;
@@ -129,7 +129,7 @@ void nd_text_add_utf8(struct nd_text *text, const char *bytes, size_t length) {
         }
 }
 
-bool nd_utf8_valid(const char *bytes, size_t length) {
+bool nd_text_utf8_valid(const char *bytes, size_t length) {
         uint32_t character;
 
         for (size_t i = 0, n; i < length; i += n) {
@@ -193,7 +193,7 @@ void nd_text_add_quoted(struct nd_text *text, const char *bytes, size_t length) 
         nd_text_add(text, "\"");
 }
 
-char *nd_quote(const char *string) {
+char *nd_text_quote(const char *string) {
         size_t length = strlen(string);
         nd_autotext text = ND_TEXT(length * 10 + 2);
 

@@ -29,22 +29,22 @@ const char *nd_text_get(const struct nd_text *text); /* "" while empty */
 #define nd_autotext nd_cleanup(nd_text_done) struct nd_text
 
 /* Decimal digits only: no sign, no space, no other base. Returns -EINVAL, or -ERANGE above the ceiling. */
-[[nodiscard]] int nd_parse_u64(const char *text, uint64_t ceiling, uint64_t *ret);
-[[nodiscard]] int nd_parse_u32(const char *text, uint32_t *ret);
+[[nodiscard]] int nd_text_parse_u64(const char *text, uint64_t ceiling, uint64_t *ret);
+[[nodiscard]] int nd_text_parse_u32(const char *text, uint32_t *ret);
 
 /* Appends a string as Go's %q prints it: double quotes, backslash escapes, \u for what is not printable, \x for bytes that
  * are not UTF-8. Error texts that must equal the kubelet's go through here. */
 void nd_text_add_quoted(struct nd_text *text, const char *bytes, size_t length);
-[[nodiscard]] char *nd_quote(const char *string);
+[[nodiscard]] char *nd_text_quote(const char *string);
 
 /* Appends text with every byte that is not part of valid UTF-8 replaced by U+FFFD; a character never is cut in two at the ceiling. */
 void nd_text_add_utf8(struct nd_text *text, const char *bytes, size_t length);
 
 /* The length of the UTF-8 character that the bytes begin with, 0 where they begin with none. */
-[[nodiscard]] size_t nd_utf8_length(const char *bytes, size_t length);
+[[nodiscard]] size_t nd_text_utf8_length(const char *bytes, size_t length);
 
 /* True for valid UTF-8 without surrogates or overlong forms. */
-[[nodiscard]] bool nd_utf8_valid(const char *bytes, size_t length);
+[[nodiscard]] bool nd_text_utf8_valid(const char *bytes, size_t length);
 
 static inline bool nd_streq(const char *a, const char *b) {
         return strcmp(a, b) == 0;

@@ -21,9 +21,9 @@ static char *spelling(const struct nd_option *option) {
         return nd_text_steal(&text);
 }
 
-void nd_usage_program(const struct nd_program *program, FILE *to) {
+void nd_option_usage_program(const struct nd_option_program *program, FILE *to) {
         fprintf(to, "%s - %s\n\nUsage: %s COMMAND [OPTION...]\n\nCommands:\n", program->name, program->summary, program->name);
-        for (const struct nd_command *c = program->commands; c->name; c++)
+        for (const struct nd_option_command *c = program->commands; c->name; c++)
                 fprintf(to, "  %-10s %s\n", c->name, c->summary);
         fprintf(to, "\n'%s COMMAND --help' tells a command's options, '%s --version' the version.\n", program->name,
                 program->name);
@@ -35,7 +35,7 @@ static void print_option(const struct nd_option *option, FILE *to) {
         fprintf(to, "  %-28s %s\n", left, option->help);
 }
 
-void nd_usage_command(const struct nd_program *program, const struct nd_command *command, FILE *to) {
+void nd_option_usage_command(const struct nd_option_program *program, const struct nd_option_command *command, FILE *to) {
         const char *blank = command->name[0] ? " " : "";
 
         fprintf(to, "%s%s%s - %s\n\nUsage: %s%s%s [OPTION...]%s%s\n\nOptions:\n", program->name, blank, command->name,
@@ -65,7 +65,7 @@ static void print_scdoc_option(const struct nd_option *option, FILE *to) {
         fputs(".\n\n", to);
 }
 
-void nd_usage_scdoc(const struct nd_program *program, const struct nd_command *command, FILE *to) {
+void nd_option_usage_scdoc(const struct nd_option_program *program, const struct nd_option_command *command, FILE *to) {
         fprintf(to, "# SYNOPSIS\n\n*%s%s%s* [_OPTION_...]", program->name, command->name[0] ? " " : "", command->name);
         if (command->operands) {
                 fputc(' ', to);
@@ -77,15 +77,16 @@ void nd_usage_scdoc(const struct nd_program *program, const struct nd_command *c
         print_scdoc_option(&help_option, to);
 }
 
-static void print_bash_words(const struct nd_command *command, FILE *to) {
+static void print_bash_words(const struct nd_option_command *command, FILE *to) {
         for (const struct nd_option *o = command->options; o && o->name; o++)
                 fprintf(to, "--%s ", o->name);
         fputs("--help", to);
 }
 
 /* Per command one case branch for the words after which a value of this kind follows: "check--dir|check-d) ..." */
-static void print_bash_values(const struct nd_program *program, enum nd_option_values values, const char *action, FILE *to) {
-        for (const struct nd_command *c = program->commands; c->name; c++) {
+static void print_bash_values(const struct nd_option_program *program, enum nd_option_values values, const char *action,
+                              FILE *to) {
+        for (const struct nd_option_command *c = program->commands; c->name; c++) {
                 nd_autotext pattern = ND_TEXT(4096);
 
                 for (const struct nd_option *o = c->options; o && o->name; o++) {
@@ -100,20 +101,20 @@ static void print_bash_values(const struct nd_program *program, enum nd_option_v
         }
 }
 
-void nd_usage_bash(const struct nd_program *program, FILE *to) {
+void nd_option_usage_bash(const struct nd_option_program *program, FILE *to) {
         fprintf(to, "# bash completion of %s, made from its option table\n_%s() {\n", program->name, program->name);
         fputs("    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} cmd=${COMP_WORDS[1]}\n"
               "    COMPREPLY=()\n"
               "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W '",
               to);
-        for (const struct nd_command *c = program->commands; c->name; c++)
+        for (const struct nd_option_command *c = program->commands; c->name; c++)
                 fprintf(to, "%s ", c->name);
         fputs("--help --version' -- \"$cur\"))\n        return\n    fi\n    case $cmd$prev in\n", to);
         print_bash_values(program, ND_VALUES_DIRECTORY, "COMPREPLY=($(compgen -d -- \"$cur\")); ", to);
         print_bash_values(program, ND_VALUES_FILE, "COMPREPLY=($(compgen -f -- \"$cur\")); ", to);
         print_bash_values(program, ND_VALUES_ANY, "", to);
         fputs("    esac\n    case $cmd in\n", to);
-        for (const struct nd_command *c = program->commands; c->name; c++) {
+        for (const struct nd_option_command *c = program->commands; c->name; c++) {
                 fprintf(to, "        %s) COMPREPLY=($(compgen -W '", c->name);
                 print_bash_words(c, to);
                 fputs("' -- \"$cur\"));;\n", to);
@@ -148,11 +149,11 @@ static void print_zsh_option(const struct nd_option *option, FILE *to) {
         fputs("' \\\n", to);
 }
 
-void nd_usage_zsh(const struct nd_program *program, FILE *to) {
+void nd_option_usage_zsh(const struct nd_option_program *program, FILE *to) {
         fprintf(to,
                 "#compdef %s\n# made from its option table\n_%s() {\n    if (( CURRENT == 2 )); then\n        local -a commands=(\n",
                 program->name, program->name);
-        for (const struct nd_command *c = program->commands; c->name; c++) {
+        for (const struct nd_option_command *c = program->commands; c->name; c++) {
                 fprintf(to, "            '%s:", c->name);
                 print_zsh_text(c->summary, to);
                 fputs("'\n", to);
@@ -160,7 +161,7 @@ void nd_usage_zsh(const struct nd_program *program, FILE *to) {
         fputs("        )\n        _describe command commands\n        return\n    fi\n    local command=$words[2]\n"
               "    shift words\n    (( CURRENT-- ))\n    case $command in\n",
               to);
-        for (const struct nd_command *c = program->commands; c->name; c++) {
+        for (const struct nd_option_command *c = program->commands; c->name; c++) {
                 fprintf(to, "        %s)\n            _arguments \\\n", c->name);
                 for (const struct nd_option *o = c->options; o && o->name; o++)
                         print_zsh_option(o, to);
@@ -180,9 +181,9 @@ static void print_fish_text(const char *text, FILE *to) {
         fputc('\'', to);
 }
 
-void nd_usage_fish(const struct nd_program *program, FILE *to) {
+void nd_option_usage_fish(const struct nd_option_program *program, FILE *to) {
         fprintf(to, "# fish completion of %s, made from its option table\ncomplete -c %s -f\n", program->name, program->name);
-        for (const struct nd_command *c = program->commands; c->name; c++) {
+        for (const struct nd_option_command *c = program->commands; c->name; c++) {
                 fprintf(to, "complete -c %s -n __fish_use_subcommand -a %s -d ", program->name, c->name);
                 print_fish_text(c->summary, to);
                 fputc('\n', to);

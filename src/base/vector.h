@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vector.h - growing arrays with their element's type
  *
- *      nd_vector(struct nd_extent) extents = {};
- *      nd_vector_push(&extents, ((struct nd_extent) {.host = 65536}));
+ *      nd_vector(struct nd_userns_extent) extents = {};
+ *      nd_vector_push(&extents, ((struct nd_userns_extent) {.host = 65536}));
  *      nd_vector_done(&extents);
  *
  * The owner frees what the elements own before nd_vector_done(). */

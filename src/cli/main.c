@@ -8,5 +8,5 @@
 int main(int argc, char **argv) {
         (void) setlocale(LC_ALL, ""); /* libsmartcols measures text in the user's encoding */
         nd_log_open();
-        return nd_program_run(&cli_program, argc, argv);
+        return nd_option_run(&cli_program, argc, argv);
 }

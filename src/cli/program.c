@@ -15,7 +15,7 @@
 #include "cli/command/stats.h"
 #include "cli/command/top.h"
 
-static const struct nd_command commands[] = {
+static const struct nd_option_command commands[] = {
         {.name = "check",
          .summary = "tell whether this node can run pods with user namespaces, and what to do if not",
          .options = cli_check_options,
@@ -93,7 +93,7 @@ static const struct nd_command commands[] = {
         {},
 };
 
-const struct nd_program cli_program = {
+const struct nd_option_program cli_program = {
         .name = "nodens",
         .summary = "pods without host root: checks and views of a node",
         .commands = commands,

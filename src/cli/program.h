@@ -4,4 +4,4 @@
 
 #include "base/option.h"
 
-extern const struct nd_program cli_program;
+extern const struct nd_option_program cli_program;

@@ -9,22 +9,22 @@
 #include "base/text.h"
 #include "cli/program.h"
 
-static const struct nd_command *find_command(const char *name) {
-        for (const struct nd_command *c = cli_program.commands; c->name; c++)
+static const struct nd_option_command *find_command(const char *name) {
+        for (const struct nd_option_command *c = cli_program.commands; c->name; c++)
                 if (nd_streq(c->name, name))
                         return c;
         return nullptr;
 }
 
 static int fill_page(const char *name) {
-        const struct nd_command *command = find_command(name);
+        const struct nd_option_command *command = find_command(name);
         char line[4096];
 
         if (!command)
                 return EXIT_FAILURE;
         while (fgets(line, sizeof line, stdin)) {
                 if (nd_streq(line, "@USAGE@\n"))
-                        nd_usage_scdoc(&cli_program, command, stdout);
+                        nd_option_usage_scdoc(&cli_program, command, stdout);
                 else
                         fputs(line, stdout);
         }
@@ -34,8 +34,8 @@ static int fill_page(const char *name) {
 int main(int argc, char **argv) {
         static const struct {
                 const char *name;
-                void (*print)(const struct nd_program *program, FILE *to);
-        } shells[] = {{"bash", nd_usage_bash}, {"zsh", nd_usage_zsh}, {"fish", nd_usage_fish}};
+                void (*print)(const struct nd_option_program *program, FILE *to);
+        } shells[] = {{"bash", nd_option_usage_bash}, {"zsh", nd_option_usage_zsh}, {"fish", nd_option_usage_fish}};
 
         if (argc == 3 && nd_streq(argv[1], "scdoc"))
                 return fill_page(argv[2]);

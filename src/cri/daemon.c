@@ -67,7 +67,7 @@ void cri_daemon_done(struct cri_daemon *daemon) {
         cri_record_store_free(parts->records);
         cri_puller_free(parts->puller);
         cri_image_gc_free(parts->image_gc);
-        nd_image_store_free(parts->images);
+        nd_oci_store_free(parts->images);
         sd_event_unref(parts->loop);
         cri_telemetry_free(parts->telemetry);
         cri_config_done(&parts->config);
@@ -103,7 +103,7 @@ static const char *method_of(const struct nd_grpc_call *call) {
 static void observe(const struct nd_grpc_call *call, uint64_t duration_us, void *userdata) {
         struct cri_parts *parts = userdata;
         nd_autofree char *duration = nd_format("%llu", (unsigned long long) duration_us), *message = nullptr;
-        enum nd_code code = nd_grpc_call_status(call);
+        enum nd_error_code code = nd_grpc_call_status(call);
         bool well = code == ND_OK || code == ND_NOT_FOUND || code == ND_CANCELLED;
 
         cri_telemetry_rpc(parts->telemetry, method_of(call), nd_grpc_method_find(tables, nd_grpc_call_path(call)),
@@ -111,11 +111,11 @@ static void observe(const struct nd_grpc_call *call, uint64_t duration_us, void 
         message = code == ND_OK ? nd_strdup(method_of(call))
                                 : nd_format("%s: %s", method_of(call), nd_grpc_call_status_text(call));
         nd_log(well ? ND_LOG_DEBUG : ND_LOG_NOTICE, message, nd_field("rpc", nd_grpc_call_path(call)),
-               nd_field("code", nd_code_name(code)), nd_field("us", duration));
+               nd_field("code", nd_error_code_name(code)), nd_field("us", duration));
 }
 
-static void report_problems(const struct nd_image_store *images) {
-        nd_vector_each (problem, nd_image_store_problems(images)) {
+static void report_problems(const struct nd_oci_store *images) {
+        nd_vector_each (problem, nd_oci_store_problems(images)) {
                 nd_log(ND_LOG_WARNING, *problem);
         }
 }
@@ -125,9 +125,9 @@ static struct nd_error *pin_configured(struct cri_parts *parts) {
         nd_vector_each (name, &parts->config.pinned) {
                 const struct nd_image *image = nullptr;
 
-                nd_try(nd_error_wrap(nd_image_store_find(parts->images, *name, &image), "pinnedImages: '%s'", *name));
+                nd_try(nd_error_wrap(nd_oci_store_find(parts->images, *name, &image), "pinnedImages: '%s'", *name));
                 if (image && !image->pinned)
-                        nd_try(nd_image_store_pin(parts->images, &image->id, true));
+                        nd_try(nd_oci_store_pin(parts->images, &image->id, true));
         }
         return nullptr;
 }
@@ -206,7 +206,7 @@ static struct nd_error *make_run_directories(const struct cri_config *config) {
 }
 
 static struct nd_error *start_images(struct cri_parts *parts) {
-        nd_try(nd_image_store_open(parts->config.images, &parts->images));
+        nd_try(nd_oci_store_open(parts->config.images, &parts->images));
         report_problems(parts->images);
         nd_try(pin_configured(parts));
         nd_try(cri_image_gc_new(parts->loop, parts->images, &parts->pods, &parts->image_gc));
@@ -220,7 +220,7 @@ static struct nd_error *start_pods(struct cri_parts *parts) {
         cri_apparmor_load(&parts->config);
         nd_try(cri_record_store_open(&parts->config, &parts->records));
         nd_try(cri_pins_open(&parts->config, &parts->pins));
-        layers = nd_format("%s/layers", nd_image_store_root(parts->images));
+        layers = nd_format("%s/layers", nd_oci_store_root(parts->images));
         nd_try(cri_build_mntns_open(&parts->config, layers, &parts->build_mntns));
         parts->network = cri_network_new(parts->loop, &parts->config);
         nd_try(cri_verify_new(parts->loop, &parts->config, &parts->pods, parts->records, &parts->verify));

@@ -89,14 +89,14 @@ static int run(void *settings_pointer, [[maybe_unused]] int operand_count, [[may
 }
 
 int main(int argc, char **argv) {
-        static const struct nd_command commands[] = {{.name = "",
-                                                      .summary = "a container runtime for the stock kubelet",
-                                                      .options = options,
-                                                      .settings_size = sizeof(struct settings),
-                                                      .run = run},
-                                                     {}};
-        static const struct nd_program program = {
+        static const struct nd_option_command commands[] = {{.name = "",
+                                                             .summary = "a container runtime for the stock kubelet",
+                                                             .options = options,
+                                                             .settings_size = sizeof(struct settings),
+                                                             .run = run},
+                                                            {}};
+        static const struct nd_option_program program = {
                 .name = "nodens-cri", .summary = "a container runtime for the stock kubelet", .commands = commands};
 
-        return nd_program_run(&program, argc, argv);
+        return nd_option_run(&program, argc, argv);
 }

@@ -6,5 +6,5 @@
 
 int main(int argc, char **argv) {
         nd_log_open();
-        return nd_program_run(&guard_program, argc, argv);
+        return nd_option_run(&guard_program, argc, argv);
 }

@@ -4,7 +4,7 @@
 #include "guard/manifest.h"
 #include "guard/serve.h"
 
-static const struct nd_command commands[] = {
+static const struct nd_option_command commands[] = {
         {.name = "serve",
          .summary = "answer the API server's admission reviews",
          .options = guard_serve_options,
@@ -19,5 +19,5 @@ static const struct nd_command commands[] = {
         {},
 };
 
-const struct nd_program guard_program = {
+const struct nd_option_program guard_program = {
         .name = "nodens-guard", .summary = "who may run what, as admission for any Kubernetes", .commands = commands};

@@ -4,4 +4,4 @@
 
 #include "base/option.h"
 
-extern const struct nd_program guard_program;
+extern const struct nd_option_program guard_program;

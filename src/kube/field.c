@@ -76,7 +76,7 @@ const char *nd_field_json(struct nd_arena *arena, const char *value) {
 
         nd_text_add(&text, "\"");
         for (size_t i = 0, n; i < length; i += n) {
-                n = nd_utf8_length(value + i, length - i);
+                n = nd_text_utf8_length(value + i, length - i);
                 n = n > 0 ? n : 1;
                 if (n == 3 && memcmp(value + i, "\u2028", 3) == 0)
                         nd_text_add(&text, "\\u2028");

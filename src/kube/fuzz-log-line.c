@@ -16,12 +16,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autotext text = ND_TEXT(size + 64);
         uint64_t time;
 
-        (void) !nd_log_time_parse(bytes, size, &time);
+        (void) !nd_log_line_time_parse(bytes, size, &time);
         if (!nd_log_line_parse(bytes, size, &line))
                 return 0;
         fuzz_require(line.stamp == bytes && line.stamp_length < size && line.text >= bytes &&
                      line.text + line.length == bytes + size);
-        fuzz_require(nd_log_time_parse(line.stamp, line.stamp_length, &time) && time == line.time);
+        fuzz_require(nd_log_line_time_parse(line.stamp, line.stamp_length, &time) && time == line.time);
         nd_text_append(&text, line.stamp, line.stamp_length);
         nd_text_addf(&text, " %s %c ", line.stream == ND_LOG_STDERR ? "stderr" : "stdout", line.whole ? 'F' : 'P');
         if (line.length > 0)

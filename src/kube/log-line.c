@@ -93,7 +93,7 @@ static bool take_time(struct reader *r, uint64_t *ret) {
         return true;
 }
 
-bool nd_log_time_parse(const char *bytes, size_t length, uint64_t *ret) {
+bool nd_log_line_time_parse(const char *bytes, size_t length, uint64_t *ret) {
         struct reader r = {bytes, bytes + length};
         uint64_t time;
 
@@ -103,11 +103,11 @@ bool nd_log_time_parse(const char *bytes, size_t length, uint64_t *ret) {
         return true;
 }
 
-static bool take_stream(struct reader *r, enum nd_log_stream *ret) {
+static bool take_stream(struct reader *r, enum nd_log_line_stream *ret) {
         static const char *const names[] = {[ND_LOG_STDOUT] = "stdout", [ND_LOG_STDERR] = "stderr"};
         static_assert(nd_count_of(names) == ND_LOG_STREAMS);
 
-        for (enum nd_log_stream i = 0; i < ND_LOG_STREAMS; i++) {
+        for (enum nd_log_line_stream i = 0; i < ND_LOG_STREAMS; i++) {
                 size_t length = strlen(names[i]);
 
                 if ((size_t) (r->end - r->at) >= length && memcmp(r->at, names[i], length) == 0) {

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum nd_log_stream {
+enum nd_log_line_stream {
         ND_LOG_STDOUT,
         ND_LOG_STDERR,
         ND_LOG_STREAMS,
@@ -21,7 +21,7 @@ struct nd_log_line {
         uint64_t time; /* nanoseconds since 1970 */
         const char *stamp;
         size_t stamp_length; /* the same, as it was written */
-        enum nd_log_stream stream;
+        enum nd_log_line_stream stream;
         bool whole; /* the line ends here */
         const char *text;
         size_t length;
@@ -31,4 +31,4 @@ struct nd_log_line {
 [[nodiscard]] bool nd_log_line_parse(const char *bytes, size_t length, struct nd_log_line *ret);
 
 /* A time as RFC 3339 writes it, all of the bytes; from 1970 to 2261. */
-[[nodiscard]] bool nd_log_time_parse(const char *bytes, size_t length, uint64_t *ret);
+[[nodiscard]] bool nd_log_line_time_parse(const char *bytes, size_t length, uint64_t *ret);

@@ -11,56 +11,56 @@
 #define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
 
 static const struct nd_shape_field selinux_fields[] = {
-        FIELD(nd_selinux, "user", user, TEXT),
-        FIELD(nd_selinux, "role", role, TEXT),
-        FIELD(nd_selinux, "type", type, TEXT),
-        FIELD(nd_selinux, "level", level, TEXT),
+        FIELD(nd_pod_selinux, "user", user, TEXT),
+        FIELD(nd_pod_selinux, "role", role, TEXT),
+        FIELD(nd_pod_selinux, "type", type, TEXT),
+        FIELD(nd_pod_selinux, "level", level, TEXT),
         {},
 };
-const struct nd_shape nd_selinux_shape = SHAPE(nd_selinux, selinux_fields);
+const struct nd_shape nd_pod_selinux_shape = SHAPE(nd_pod_selinux, selinux_fields);
 
 static const struct nd_shape_field profile_fields[] = {
-        FIELD(nd_profile, "type", type, TEXT),
-        FIELD(nd_profile, "localhostProfile", localhost, TEXT),
+        FIELD(nd_pod_profile, "type", type, TEXT),
+        FIELD(nd_pod_profile, "localhostProfile", localhost, TEXT),
         {},
 };
-static const struct nd_shape profile_shape = SHAPE(nd_profile, profile_fields);
+static const struct nd_shape profile_shape = SHAPE(nd_pod_profile, profile_fields);
 
 static const struct nd_shape_field capabilities_fields[] = {
-        FIELD(nd_capabilities, "add", add, TEXTS),
-        FIELD(nd_capabilities, "drop", drop, TEXTS),
+        FIELD(nd_pod_capabilities, "add", add, TEXTS),
+        FIELD(nd_pod_capabilities, "drop", drop, TEXTS),
         {},
 };
-static const struct nd_shape capabilities_shape = SHAPE(nd_capabilities, capabilities_fields);
+static const struct nd_shape capabilities_shape = SHAPE(nd_pod_capabilities, capabilities_fields);
 
 static const struct nd_shape_field windows_fields[] = {
-        FIELD(nd_windows, "hostProcess", host_process, SWITCH),
+        FIELD(nd_pod_windows, "hostProcess", host_process, SWITCH),
         {},
 };
-static const struct nd_shape windows_shape = SHAPE(nd_windows, windows_fields);
+static const struct nd_shape windows_shape = SHAPE(nd_pod_windows, windows_fields);
 
 static const struct nd_shape_field context_fields[] = {
-        FIELD(nd_security_context, "privileged", privileged, SWITCH),
-        FIELD(nd_security_context, "allowPrivilegeEscalation", allow_privilege_escalation, SWITCH),
-        FIELD(nd_security_context, "readOnlyRootFilesystem", read_only_root, SWITCH),
-        FIELD(nd_security_context, "runAsNonRoot", run_as_non_root, SWITCH),
-        FIELD(nd_security_context, "runAsUser", run_as_user, INT),
-        FIELD(nd_security_context, "runAsGroup", run_as_group, INT),
-        FIELD(nd_security_context, "procMount", proc_mount, TEXT),
-        NESTED(nd_security_context, "capabilities", capabilities, OBJECT, capabilities_shape),
-        NESTED(nd_security_context, "seLinuxOptions", selinux, OBJECT, nd_selinux_shape),
-        NESTED(nd_security_context, "seccompProfile", seccomp, OBJECT, profile_shape),
-        NESTED(nd_security_context, "appArmorProfile", apparmor, OBJECT, profile_shape),
-        NESTED(nd_security_context, "windowsOptions", windows, OBJECT, windows_shape),
+        FIELD(nd_pod_container_context, "privileged", privileged, SWITCH),
+        FIELD(nd_pod_container_context, "allowPrivilegeEscalation", allow_privilege_escalation, SWITCH),
+        FIELD(nd_pod_container_context, "readOnlyRootFilesystem", read_only_root, SWITCH),
+        FIELD(nd_pod_container_context, "runAsNonRoot", run_as_non_root, SWITCH),
+        FIELD(nd_pod_container_context, "runAsUser", run_as_user, INT),
+        FIELD(nd_pod_container_context, "runAsGroup", run_as_group, INT),
+        FIELD(nd_pod_container_context, "procMount", proc_mount, TEXT),
+        NESTED(nd_pod_container_context, "capabilities", capabilities, OBJECT, capabilities_shape),
+        NESTED(nd_pod_container_context, "seLinuxOptions", selinux, OBJECT, nd_pod_selinux_shape),
+        NESTED(nd_pod_container_context, "seccompProfile", seccomp, OBJECT, profile_shape),
+        NESTED(nd_pod_container_context, "appArmorProfile", apparmor, OBJECT, profile_shape),
+        NESTED(nd_pod_container_context, "windowsOptions", windows, OBJECT, windows_shape),
         {},
 };
-static const struct nd_shape context_shape = SHAPE(nd_security_context, context_fields);
+static const struct nd_shape context_shape = SHAPE(nd_pod_container_context, context_fields);
 
 static const struct nd_shape_field sysctl_fields[] = {
-        FIELD(nd_sysctl, "name", name, TEXT),
+        FIELD(nd_pod_sysctl, "name", name, TEXT),
         {},
 };
-static const struct nd_shape sysctl_shape = SHAPE(nd_sysctl, sysctl_fields);
+static const struct nd_shape sysctl_shape = SHAPE(nd_pod_sysctl, sysctl_fields);
 
 static const struct nd_shape_field pod_context_fields[] = {
         FIELD(nd_pod_context, "runAsNonRoot", run_as_non_root, SWITCH),
@@ -70,7 +70,7 @@ static const struct nd_shape_field pod_context_fields[] = {
         FIELD(nd_pod_context, "supplementalGroups", supplemental_groups, INTS),
         FIELD(nd_pod_context, "supplementalGroupsPolicy", supplemental_groups_policy, TEXT),
         NESTED(nd_pod_context, "sysctls", sysctls, LIST, sysctl_shape),
-        NESTED(nd_pod_context, "seLinuxOptions", selinux, OBJECT, nd_selinux_shape),
+        NESTED(nd_pod_context, "seLinuxOptions", selinux, OBJECT, nd_pod_selinux_shape),
         NESTED(nd_pod_context, "seccompProfile", seccomp, OBJECT, profile_shape),
         NESTED(nd_pod_context, "appArmorProfile", apparmor, OBJECT, profile_shape),
         NESTED(nd_pod_context, "windowsOptions", windows, OBJECT, windows_shape),
@@ -79,111 +79,111 @@ static const struct nd_shape_field pod_context_fields[] = {
 static const struct nd_shape pod_context_shape = SHAPE(nd_pod_context, pod_context_fields);
 
 static const struct nd_shape_field port_fields[] = {
-        FIELD(nd_port, "hostPort", host_port, INT32),
+        FIELD(nd_pod_port, "hostPort", host_port, INT32),
         {},
 };
-static const struct nd_shape port_shape = SHAPE(nd_port, port_fields);
+static const struct nd_shape port_shape = SHAPE(nd_pod_port, port_fields);
 
 static const struct nd_shape_field endpoint_fields[] = {
-        FIELD(nd_endpoint, "host", host, TEXT),
+        FIELD(nd_pod_endpoint, "host", host, TEXT),
         {},
 };
-static const struct nd_shape endpoint_shape = SHAPE(nd_endpoint, endpoint_fields);
+static const struct nd_shape endpoint_shape = SHAPE(nd_pod_endpoint, endpoint_fields);
 
 static const struct nd_shape_field handler_fields[] = {
-        NESTED(nd_handler, "httpGet", http, OBJECT, endpoint_shape),
-        NESTED(nd_handler, "tcpSocket", tcp, OBJECT, endpoint_shape),
+        NESTED(nd_pod_handler, "httpGet", http, OBJECT, endpoint_shape),
+        NESTED(nd_pod_handler, "tcpSocket", tcp, OBJECT, endpoint_shape),
         {},
 };
-static const struct nd_shape handler_shape = SHAPE(nd_handler, handler_fields);
+static const struct nd_shape handler_shape = SHAPE(nd_pod_handler, handler_fields);
 
 static const struct nd_shape_field lifecycle_fields[] = {
-        NESTED(nd_lifecycle, "postStart", post_start, OBJECT, handler_shape),
-        NESTED(nd_lifecycle, "preStop", pre_stop, OBJECT, handler_shape),
+        NESTED(nd_pod_lifecycle, "postStart", post_start, OBJECT, handler_shape),
+        NESTED(nd_pod_lifecycle, "preStop", pre_stop, OBJECT, handler_shape),
         {},
 };
-static const struct nd_shape lifecycle_shape = SHAPE(nd_lifecycle, lifecycle_fields);
+static const struct nd_shape lifecycle_shape = SHAPE(nd_pod_lifecycle, lifecycle_fields);
 
 static const struct nd_shape_field volume_device_fields[] = {
-        FIELD(nd_volume_device, "name", name, TEXT),
+        FIELD(nd_pod_volume_device, "name", name, TEXT),
         {},
 };
-static const struct nd_shape volume_device_shape = SHAPE(nd_volume_device, volume_device_fields);
+static const struct nd_shape volume_device_shape = SHAPE(nd_pod_volume_device, volume_device_fields);
 
 static const struct nd_shape_field container_fields[] = {
-        FIELD(nd_container, "name", name, TEXT),
-        FIELD(nd_container, "image", image, TEXT),
-        NESTED(nd_container, "ports", ports, LIST, port_shape),
-        NESTED(nd_container, "volumeDevices", volume_devices, LIST, volume_device_shape),
-        NESTED(nd_container, "livenessProbe", liveness, OBJECT, handler_shape),
-        NESTED(nd_container, "readinessProbe", readiness, OBJECT, handler_shape),
-        NESTED(nd_container, "startupProbe", startup, OBJECT, handler_shape),
-        NESTED(nd_container, "lifecycle", lifecycle, OBJECT, lifecycle_shape),
-        NESTED(nd_container, "securityContext", security, OBJECT, context_shape),
+        FIELD(nd_pod_container, "name", name, TEXT),
+        FIELD(nd_pod_container, "image", image, TEXT),
+        NESTED(nd_pod_container, "ports", ports, LIST, port_shape),
+        NESTED(nd_pod_container, "volumeDevices", volume_devices, LIST, volume_device_shape),
+        NESTED(nd_pod_container, "livenessProbe", liveness, OBJECT, handler_shape),
+        NESTED(nd_pod_container, "readinessProbe", readiness, OBJECT, handler_shape),
+        NESTED(nd_pod_container, "startupProbe", startup, OBJECT, handler_shape),
+        NESTED(nd_pod_container, "lifecycle", lifecycle, OBJECT, lifecycle_shape),
+        NESTED(nd_pod_container, "securityContext", security, OBJECT, context_shape),
         {},
 };
-static const struct nd_shape container_shape = SHAPE(nd_container, container_fields);
+static const struct nd_shape container_shape = SHAPE(nd_pod_container, container_fields);
 
 static const struct nd_shape_field flex_fields[] = {
-        FIELD(nd_flex_volume, "driver", driver, TEXT),
+        FIELD(nd_pod_flex_volume, "driver", driver, TEXT),
         {},
 };
-static const struct nd_shape flex_shape = SHAPE(nd_flex_volume, flex_fields);
+static const struct nd_shape flex_shape = SHAPE(nd_pod_flex_volume, flex_fields);
 
 static const struct nd_shape_field key_path_fields[] = {
-        FIELD(nd_key_path, "key", key, TEXT),
-        FIELD(nd_key_path, "path", path, TEXT),
+        FIELD(nd_pod_key_path, "key", key, TEXT),
+        FIELD(nd_pod_key_path, "path", path, TEXT),
         {},
 };
-static const struct nd_shape key_path_shape = SHAPE(nd_key_path, key_path_fields);
+static const struct nd_shape key_path_shape = SHAPE(nd_pod_key_path, key_path_fields);
 
 static const struct nd_shape_field field_ref_fields[] = {
-        FIELD(nd_field_ref, "apiVersion", api_version, TEXT),
-        FIELD(nd_field_ref, "fieldPath", field_path, TEXT),
+        FIELD(nd_pod_field_ref, "apiVersion", api_version, TEXT),
+        FIELD(nd_pod_field_ref, "fieldPath", field_path, TEXT),
         {},
 };
-static const struct nd_shape field_ref_shape = SHAPE(nd_field_ref, field_ref_fields);
+static const struct nd_shape field_ref_shape = SHAPE(nd_pod_field_ref, field_ref_fields);
 
 static const struct nd_shape_field downward_item_fields[] = {
-        FIELD(nd_downward_item, "path", path, TEXT),
-        NESTED(nd_downward_item, "fieldRef", field_ref, OBJECT, field_ref_shape),
+        FIELD(nd_pod_downward_item, "path", path, TEXT),
+        NESTED(nd_pod_downward_item, "fieldRef", field_ref, OBJECT, field_ref_shape),
         {},
 };
-static const struct nd_shape downward_item_shape = SHAPE(nd_downward_item, downward_item_fields);
+static const struct nd_shape downward_item_shape = SHAPE(nd_pod_downward_item, downward_item_fields);
 
 static const struct nd_shape_field token_fields[] = {
-        FIELD(nd_token_source, "path", path, TEXT),
-        FIELD(nd_token_source, "audience", audience, TEXT),
+        FIELD(nd_pod_token_source, "path", path, TEXT),
+        FIELD(nd_pod_token_source, "audience", audience, TEXT),
         {},
 };
-static const struct nd_shape token_shape = SHAPE(nd_token_source, token_fields);
+static const struct nd_shape token_shape = SHAPE(nd_pod_token_source, token_fields);
 
 static const struct nd_shape_field config_map_fields[] = {
-        FIELD(nd_config_map_source, "name", name, TEXT),
-        NESTED(nd_config_map_source, "items", items, LIST, key_path_shape),
+        FIELD(nd_pod_config_map_source, "name", name, TEXT),
+        NESTED(nd_pod_config_map_source, "items", items, LIST, key_path_shape),
         {},
 };
-static const struct nd_shape config_map_shape = SHAPE(nd_config_map_source, config_map_fields);
+static const struct nd_shape config_map_shape = SHAPE(nd_pod_config_map_source, config_map_fields);
 
 static const struct nd_shape_field downward_fields[] = {
-        NESTED(nd_downward_source, "items", items, LIST, downward_item_shape),
+        NESTED(nd_pod_downward_source, "items", items, LIST, downward_item_shape),
         {},
 };
-static const struct nd_shape downward_shape = SHAPE(nd_downward_source, downward_fields);
+static const struct nd_shape downward_shape = SHAPE(nd_pod_downward_source, downward_fields);
 
 static const struct nd_shape_field projected_source_fields[] = {
-        NESTED(nd_projected_source, "serviceAccountToken", token, OBJECT, token_shape),
-        NESTED(nd_projected_source, "configMap", config_map, OBJECT, config_map_shape),
-        NESTED(nd_projected_source, "downwardAPI", downward, OBJECT, downward_shape),
+        NESTED(nd_pod_projected_source, "serviceAccountToken", token, OBJECT, token_shape),
+        NESTED(nd_pod_projected_source, "configMap", config_map, OBJECT, config_map_shape),
+        NESTED(nd_pod_projected_source, "downwardAPI", downward, OBJECT, downward_shape),
         {},
 };
-static const struct nd_shape projected_source_shape = SHAPE(nd_projected_source, projected_source_fields);
+static const struct nd_shape projected_source_shape = SHAPE(nd_pod_projected_source, projected_source_fields);
 
 static const struct nd_shape_field projected_fields[] = {
-        NESTED(nd_projected, "sources", sources, LIST, projected_source_shape),
+        NESTED(nd_pod_projected, "sources", sources, LIST, projected_source_shape),
         {},
 };
-static const struct nd_shape projected_shape = SHAPE(nd_projected, projected_fields);
+static const struct nd_shape projected_shape = SHAPE(nd_pod_projected, projected_fields);
 
 #define SOURCES(entry)                                                                                                        \
         entry(AWS_ELASTIC_BLOCK_STORE, "awsElasticBlockStore") entry(AZURE_DISK, "azureDisk") entry(AZURE_FILE, "azureFile")  \
@@ -202,17 +202,20 @@ static const struct nd_shape projected_shape = SHAPE(nd_projected, projected_fie
                                                                                 entry(VSPHERE_VOLUME, "vsphereVolume")
 
 #define SOURCE_NAME(constant, json) [ND_VOLUME_##constant] = (json),
-const char *const nd_volume_source_names[ND_VOLUME_SOURCES] = {SOURCES(SOURCE_NAME)};
+const char *const nd_pod_volume_source_names[ND_VOLUME_SOURCES] = {SOURCES(SOURCE_NAME)};
 
 #define SOURCE_FIELD(constant, json)                                                                                          \
-        {.name = (json), .kind = ND_SHAPE_PRESENT, .offset = offsetof(struct nd_volume, sources), .bit = ND_VOLUME_##constant},
+        {.name = (json),                                                                                                      \
+         .kind = ND_SHAPE_PRESENT,                                                                                            \
+         .offset = offsetof(struct nd_pod_volume, sources),                                                                   \
+         .bit = ND_VOLUME_##constant},
 static const struct nd_shape_field volume_fields[] = {
-        FIELD(nd_volume, "name", name, TEXT),
-        SOURCES(SOURCE_FIELD) NESTED(nd_volume, "flexVolume", flex, OBJECT, flex_shape),
-        NESTED(nd_volume, "projected", projected, OBJECT, projected_shape),
+        FIELD(nd_pod_volume, "name", name, TEXT),
+        SOURCES(SOURCE_FIELD) NESTED(nd_pod_volume, "flexVolume", flex, OBJECT, flex_shape),
+        NESTED(nd_pod_volume, "projected", projected, OBJECT, projected_shape),
         {},
 };
-static const struct nd_shape volume_shape = SHAPE(nd_volume, volume_fields);
+static const struct nd_shape volume_shape = SHAPE(nd_pod_volume, volume_fields);
 
 static const struct nd_shape_field os_fields[] = {
         FIELD(nd_pod_os, "name", name, TEXT),
@@ -239,17 +242,17 @@ static const struct nd_shape_field spec_fields[] = {
 static const struct nd_shape spec_shape = SHAPE(nd_pod_spec, spec_fields);
 
 static const struct nd_shape_field metadata_fields[] = {
-        FIELD(nd_metadata, "name", name, TEXT),
-        FIELD(nd_metadata, "generateName", generate_name, TEXT),
-        FIELD(nd_metadata, "namespace", namespace, TEXT),
-        FIELD(nd_metadata, "labels", labels, PAIRS),
-        FIELD(nd_metadata, "annotations", annotations, PAIRS),
+        FIELD(nd_kube_metadata, "name", name, TEXT),
+        FIELD(nd_kube_metadata, "generateName", generate_name, TEXT),
+        FIELD(nd_kube_metadata, "namespace", namespace, TEXT),
+        FIELD(nd_kube_metadata, "labels", labels, PAIRS),
+        FIELD(nd_kube_metadata, "annotations", annotations, PAIRS),
         {},
 };
-const struct nd_shape nd_metadata_shape = SHAPE(nd_metadata, metadata_fields);
+const struct nd_shape nd_kube_metadata_shape = SHAPE(nd_kube_metadata, metadata_fields);
 
 static const struct nd_shape_field pod_fields[] = {
-        NESTED(nd_pod, "metadata", metadata, INLINE, nd_metadata_shape),
+        NESTED(nd_pod, "metadata", metadata, INLINE, nd_kube_metadata_shape),
         NESTED(nd_pod, "spec", spec, INLINE, spec_shape),
         {},
 };
@@ -276,7 +279,7 @@ const char *nd_pod_container_list(const struct nd_pod_spec *spec, size_t index, 
         return "ephemeralContainers";
 }
 
-struct nd_container *nd_pod_container(const struct nd_pod_spec *spec, size_t index) {
+struct nd_pod_container *nd_pod_container(const struct nd_pod_spec *spec, size_t index) {
         if (index < spec->init_containers.count)
                 return &spec->init_containers.items[index];
         index -= spec->init_containers.count;
@@ -299,7 +302,7 @@ static void *copy_of(struct nd_arena *arena, const void *memory, size_t count, s
 
 #define COPY_OF(arena, list) copy_of((arena), (list)->items, (list)->count, sizeof *(list)->items)
 
-static void own_contexts(struct nd_container *containers, size_t count, struct nd_arena *arena) {
+static void own_contexts(struct nd_pod_container *containers, size_t count, struct nd_arena *arena) {
         for (size_t i = 0; containers && i < count; i++)
                 containers[i].security = copy_of(arena, containers[i].security, 1, sizeof *containers[i].security);
 }
@@ -327,9 +330,9 @@ struct nd_pod_context *nd_pod_own_context(struct nd_pod *pod, struct nd_arena *a
         return pod->spec.security;
 }
 
-struct nd_security_context *nd_container_own_context(struct nd_container *container, struct nd_arena *arena) {
+struct nd_pod_container_context *nd_pod_container_own_context(struct nd_pod_container *container, struct nd_arena *arena) {
         if (!container->security)
-                container->security = nd_arena_new(arena, struct nd_security_context);
+                container->security = nd_arena_new(arena, struct nd_pod_container_context);
         return container->security;
 }
 

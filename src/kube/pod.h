@@ -11,7 +11,7 @@ enum {
         ND_POD_BYTES = 3 << 20, /* what the API server takes as one object */
 };
 
-struct nd_selinux {
+struct nd_pod_selinux {
         const char *user; /* nullptr and "" mean the same in all four */
         const char *role;
         const char *type;
@@ -19,90 +19,90 @@ struct nd_selinux {
 };
 
 /* Of seccomp and of AppArmor. */
-struct nd_profile {
+struct nd_pod_profile {
         const char *type;
         const char *localhost;
 };
 
-struct nd_capabilities {
-        struct nd_texts add;
-        struct nd_texts drop;
+struct nd_pod_capabilities {
+        struct nd_shape_texts add;
+        struct nd_shape_texts drop;
 };
 
-struct nd_windows {
-        enum nd_switch host_process;
+struct nd_pod_windows {
+        enum nd_shape_switch host_process;
 };
 
-struct nd_security_context {
-        enum nd_switch privileged;
-        enum nd_switch allow_privilege_escalation;
-        enum nd_switch read_only_root;
-        enum nd_switch run_as_non_root;
-        struct nd_int run_as_user;
-        struct nd_int run_as_group;
+struct nd_pod_container_context {
+        enum nd_shape_switch privileged;
+        enum nd_shape_switch allow_privilege_escalation;
+        enum nd_shape_switch read_only_root;
+        enum nd_shape_switch run_as_non_root;
+        struct nd_shape_int run_as_user;
+        struct nd_shape_int run_as_group;
         const char *proc_mount;
-        struct nd_capabilities *capabilities;
-        struct nd_selinux *selinux;
-        struct nd_profile *seccomp;
-        struct nd_profile *apparmor;
-        struct nd_windows *windows;
+        struct nd_pod_capabilities *capabilities;
+        struct nd_pod_selinux *selinux;
+        struct nd_pod_profile *seccomp;
+        struct nd_pod_profile *apparmor;
+        struct nd_pod_windows *windows;
 };
 
-struct nd_sysctl {
+struct nd_pod_sysctl {
         const char *name;
 };
 
 struct nd_pod_context {
-        enum nd_switch run_as_non_root;
-        struct nd_int run_as_user;
-        struct nd_int run_as_group;
-        struct nd_int fs_group;
-        struct nd_ints supplemental_groups;
+        enum nd_shape_switch run_as_non_root;
+        struct nd_shape_int run_as_user;
+        struct nd_shape_int run_as_group;
+        struct nd_shape_int fs_group;
+        struct nd_shape_ints supplemental_groups;
         const char *supplemental_groups_policy;
-        nd_list(struct nd_sysctl) sysctls;
-        struct nd_selinux *selinux;
-        struct nd_profile *seccomp;
-        struct nd_profile *apparmor;
-        struct nd_windows *windows;
+        nd_list(struct nd_pod_sysctl) sysctls;
+        struct nd_pod_selinux *selinux;
+        struct nd_pod_profile *seccomp;
+        struct nd_pod_profile *apparmor;
+        struct nd_pod_windows *windows;
 };
 
-struct nd_port {
-        struct nd_int host_port;
+struct nd_pod_port {
+        struct nd_shape_int host_port;
 };
 
 /* An address that a probe or a hook talks to. */
-struct nd_endpoint {
+struct nd_pod_endpoint {
         const char *host;
 };
 
-struct nd_handler { /* of a probe or of the lifecycle */
-        struct nd_endpoint *http;
-        struct nd_endpoint *tcp;
+struct nd_pod_handler { /* of a probe or of the lifecycle */
+        struct nd_pod_endpoint *http;
+        struct nd_pod_endpoint *tcp;
 };
 
-struct nd_lifecycle {
-        struct nd_handler *post_start;
-        struct nd_handler *pre_stop;
+struct nd_pod_lifecycle {
+        struct nd_pod_handler *post_start;
+        struct nd_pod_handler *pre_stop;
 };
 
-struct nd_volume_device {
+struct nd_pod_volume_device {
         const char *name;
 };
 
-struct nd_container {
+struct nd_pod_container {
         const char *name;
         const char *image;
-        nd_list(struct nd_port) ports;
-        nd_list(struct nd_volume_device) volume_devices;
-        struct nd_handler *liveness;
-        struct nd_handler *readiness;
-        struct nd_handler *startup;
-        struct nd_lifecycle *lifecycle;
-        struct nd_security_context *security;
+        nd_list(struct nd_pod_port) ports;
+        nd_list(struct nd_pod_volume_device) volume_devices;
+        struct nd_pod_handler *liveness;
+        struct nd_pod_handler *readiness;
+        struct nd_pod_handler *startup;
+        struct nd_pod_lifecycle *lifecycle;
+        struct nd_pod_container_context *security;
 };
 
-/* Sources of a volume, in the order of nd_volume_source_names. */
-enum nd_volume_source {
+/* Sources of a volume, in the order of nd_pod_volume_source_names. */
+enum nd_pod_volume_source {
         ND_VOLUME_AWS_ELASTIC_BLOCK_STORE,
         ND_VOLUME_AZURE_DISK,
         ND_VOLUME_AZURE_FILE,
@@ -136,61 +136,61 @@ enum nd_volume_source {
         ND_VOLUME_SOURCES,
 };
 
-extern const char *const nd_volume_source_names[ND_VOLUME_SOURCES]; /* as in the API: "hostPath" */
+extern const char *const nd_pod_volume_source_names[ND_VOLUME_SOURCES]; /* as in the API: "hostPath" */
 
-static inline uint64_t nd_volume_bit(enum nd_volume_source source) {
+static inline uint64_t nd_pod_volume_bit(enum nd_pod_volume_source source) {
         return UINT64_C(1) << source;
 }
 
-struct nd_flex_volume {
+struct nd_pod_flex_volume {
         const char *driver;
 };
 
 /* Projected volumes are read as far as telling the service account's own from others takes. */
-struct nd_key_path {
+struct nd_pod_key_path {
         const char *key;
         const char *path;
 };
 
-struct nd_field_ref {
+struct nd_pod_field_ref {
         const char *api_version;
         const char *field_path;
 };
 
-struct nd_downward_item {
+struct nd_pod_downward_item {
         const char *path;
-        struct nd_field_ref *field_ref;
+        struct nd_pod_field_ref *field_ref;
 };
 
-struct nd_token_source {
+struct nd_pod_token_source {
         const char *path;
         const char *audience;
 };
 
-struct nd_config_map_source {
+struct nd_pod_config_map_source {
         const char *name;
-        nd_list(struct nd_key_path) items;
+        nd_list(struct nd_pod_key_path) items;
 };
 
-struct nd_downward_source {
-        nd_list(struct nd_downward_item) items;
+struct nd_pod_downward_source {
+        nd_list(struct nd_pod_downward_item) items;
 };
 
-struct nd_projected_source {
-        struct nd_token_source *token;
-        struct nd_config_map_source *config_map;
-        struct nd_downward_source *downward;
+struct nd_pod_projected_source {
+        struct nd_pod_token_source *token;
+        struct nd_pod_config_map_source *config_map;
+        struct nd_pod_downward_source *downward;
 };
 
-struct nd_projected {
-        nd_list(struct nd_projected_source) sources;
+struct nd_pod_projected {
+        nd_list(struct nd_pod_projected_source) sources;
 };
 
-struct nd_volume {
+struct nd_pod_volume {
         const char *name;
         uint64_t sources; /* bits; more than one where the object is not valid */
-        struct nd_flex_volume *flex;
-        struct nd_projected *projected;
+        struct nd_pod_flex_volume *flex;
+        struct nd_pod_projected *projected;
 };
 
 struct nd_pod_os {
@@ -201,52 +201,52 @@ struct nd_pod_spec {
         bool host_network;
         bool host_pid;
         bool host_ipc;
-        enum nd_switch host_users;
+        enum nd_shape_switch host_users;
         const char *service_account;
         const char *runtime_class;
         const char *node_name;
         struct nd_pod_os *os;
         struct nd_pod_context *security;
-        nd_list(struct nd_container) init_containers;
-        nd_list(struct nd_container) containers;
-        nd_list(struct nd_container) ephemeral_containers;
-        nd_list(struct nd_volume) volumes;
+        nd_list(struct nd_pod_container) init_containers;
+        nd_list(struct nd_pod_container) containers;
+        nd_list(struct nd_pod_container) ephemeral_containers;
+        nd_list(struct nd_pod_volume) volumes;
 };
 
-struct nd_metadata {
+struct nd_kube_metadata {
         const char *name;
         const char *generate_name;
         const char *namespace;
-        struct nd_pairs labels;
-        struct nd_pairs annotations;
+        struct nd_shape_pairs labels;
+        struct nd_shape_pairs annotations;
 };
 
 struct nd_pod {
-        struct nd_metadata metadata;
+        struct nd_kube_metadata metadata;
         struct nd_pod_spec spec;
 };
 
 extern const struct nd_shape nd_pod_shape; /* for objects that hold a pod or a pod's template */
-extern const struct nd_shape nd_metadata_shape;
-extern const struct nd_shape nd_selinux_shape;
+extern const struct nd_shape nd_kube_metadata_shape;
+extern const struct nd_shape nd_pod_selinux_shape;
 
 /* Strict JSON, as the API server sends it. */
 [[nodiscard]] struct nd_error *nd_pod_decode(const char *bytes, size_t length, struct nd_arena *arena, struct nd_pod *ret);
 
 /* All containers as Kubernetes walks them: init, regular, ephemeral. nullptr after the last. */
-struct nd_container *nd_pod_container(const struct nd_pod_spec *spec, size_t index);
+struct nd_pod_container *nd_pod_container(const struct nd_pod_spec *spec, size_t index);
 /* The list and the number in it, for paths: "initContainers", 2. */
 const char *nd_pod_container_list(const struct nd_pod_spec *spec, size_t index, size_t *ret_number);
 
 /* A copy whose spec, containers, contexts and annotations can be changed without changing the original; the texts are shared. */
 struct nd_pod *nd_pod_copy(const struct nd_pod *pod, struct nd_arena *arena);
 struct nd_pod_context *nd_pod_own_context(struct nd_pod *pod, struct nd_arena *arena); /* makes one where there is none */
-struct nd_security_context *nd_container_own_context(struct nd_container *container, struct nd_arena *arena);
+struct nd_pod_container_context *nd_pod_container_own_context(struct nd_pod_container *container, struct nd_arena *arena);
 
 bool nd_pod_is_windows(const struct nd_pod *pod);
 static inline bool nd_pod_has_user_namespace(const struct nd_pod *pod) {
         return pod->spec.host_users == ND_OFF;
 }
-static inline const char *nd_or_empty(const char *text) {
+static inline const char *nd_kube_or_empty(const char *text) {
         return text ? text : "";
 }

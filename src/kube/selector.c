@@ -60,7 +60,7 @@ static bool is_subdomain(const char *text, size_t length) {
         return true;
 }
 
-bool nd_label_key_is_valid(const char *key) {
+bool nd_kube_label_key_is_valid(const char *key) {
         const char *slash = strchr(key, '/');
 
         if (!slash)
@@ -68,7 +68,7 @@ bool nd_label_key_is_valid(const char *key) {
         return is_subdomain(key, (size_t) (slash - key)) && is_name(slash + 1);
 }
 
-bool nd_label_value_is_valid(const char *value) {
+bool nd_kube_label_value_is_valid(const char *value) {
         return value[0] == '\0' || is_name(value);
 }
 
@@ -94,7 +94,7 @@ static struct nd_error *validate_term(const struct nd_selector_term *term) {
         enum operator operator= operator_of(term);
         bool takes_values = operator== OPERATOR_IN || operator== OPERATOR_NOT_IN;
 
-        if (!term->key || !nd_label_key_is_valid(term->key))
+        if (!term->key || !nd_kube_label_key_is_valid(term->key))
                 return nd_error_new(ND_INVALID, 0, "'%s' is no label key", term->key ? term->key : "");
         if (operator== OPERATOR_UNKNOWN)
                 return nd_error_new(ND_INVALID, 0, "\"%s\" is not a valid label selector operator",
@@ -104,18 +104,18 @@ static struct nd_error *validate_term(const struct nd_selector_term *term) {
         if (!takes_values && term->values.count > 0)
                 return nd_error_new(ND_INVALID, 0, "values set must be empty for exists and does not exist");
         for (size_t i = 0; i < term->values.count; i++)
-                if (!nd_label_value_is_valid(term->values.items[i]))
+                if (!nd_kube_label_value_is_valid(term->values.items[i]))
                         return nd_error_new(ND_INVALID, 0, "'%s' is no label value", term->values.items[i]);
         return nullptr;
 }
 
 struct nd_error *nd_selector_validate(const struct nd_selector *selector) {
         for (size_t i = 0; i < selector->labels.count; i++) {
-                const struct nd_pair *pair = &selector->labels.items[i];
+                const struct nd_shape_pair *pair = &selector->labels.items[i];
 
-                if (!nd_label_key_is_valid(pair->key))
+                if (!nd_kube_label_key_is_valid(pair->key))
                         return nd_error_new(ND_INVALID, 0, "matchLabels: '%s' is no label key", pair->key);
-                if (!nd_label_value_is_valid(pair->value))
+                if (!nd_kube_label_value_is_valid(pair->value))
                         return nd_error_new(ND_INVALID, 0, "matchLabels: '%s' is no label value", pair->value);
         }
         nd_list_each(term, &selector->terms)
@@ -123,14 +123,14 @@ struct nd_error *nd_selector_validate(const struct nd_selector *selector) {
         return nullptr;
 }
 
-static bool term_matches(const struct nd_selector_term *term, const struct nd_pairs *labels) {
-        const char *value = nd_pairs_get(labels, term->key);
+static bool term_matches(const struct nd_selector_term *term, const struct nd_shape_pairs *labels) {
+        const char *value = nd_shape_pairs_get(labels, term->key);
 
         switch (operator_of(term)) {
         case OPERATOR_IN:
-                return value && nd_texts_have(&term->values, value);
+                return value && nd_shape_texts_have(&term->values, value);
         case OPERATOR_NOT_IN:
-                return !value || !nd_texts_have(&term->values, value);
+                return !value || !nd_shape_texts_have(&term->values, value);
         case OPERATOR_EXISTS:
                 return value;
         case OPERATOR_DOES_NOT_EXIST:
@@ -140,13 +140,13 @@ static bool term_matches(const struct nd_selector_term *term, const struct nd_pa
         }
 }
 
-bool nd_selector_matches(const struct nd_selector *selector, const struct nd_pairs *labels) {
+bool nd_selector_matches(const struct nd_selector *selector, const struct nd_shape_pairs *labels) {
         nd_autoerror struct nd_error *error = selector ? nd_selector_validate(selector) : nullptr;
 
         if (!selector || error)
                 return false;
         for (size_t i = 0; i < selector->labels.count; i++) {
-                const char *value = nd_pairs_get(labels, selector->labels.items[i].key);
+                const char *value = nd_shape_pairs_get(labels, selector->labels.items[i].key);
 
                 if (!value || !nd_streq(value, selector->labels.items[i].value))
                         return false;

@@ -7,12 +7,12 @@
 struct nd_selector_term {
         const char *key;
         const char *operator;
-        struct nd_texts values;
+        struct nd_shape_texts values;
 };
 
 /* Empty selects everything; a selector that is not there (nullptr) selects nothing. */
 struct nd_selector {
-        struct nd_pairs labels;
+        struct nd_shape_pairs labels;
         nd_list(struct nd_selector_term) terms;
 };
 
@@ -22,7 +22,7 @@ extern const struct nd_shape nd_selector_shape;
 [[nodiscard]] struct nd_error *nd_selector_validate(const struct nd_selector *selector);
 
 /* A selector that is not valid matches nothing. */
-bool nd_selector_matches(const struct nd_selector *selector, const struct nd_pairs *labels);
+bool nd_selector_matches(const struct nd_selector *selector, const struct nd_shape_pairs *labels);
 
-bool nd_label_key_is_valid(const char *key);     /* "name" or "prefix.example/name" */
-bool nd_label_value_is_valid(const char *value); /* "" is valid */
+bool nd_kube_label_key_is_valid(const char *key);     /* "name" or "prefix.example/name" */
+bool nd_kube_label_value_is_valid(const char *value); /* "" is valid */

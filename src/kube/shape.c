@@ -94,9 +94,10 @@ static struct nd_error *read_list(struct reader *r, const struct place *place, c
         return nullptr;
 }
 
-static struct nd_error *read_texts(struct reader *r, const struct place *place, yyjson_val *value, struct nd_texts *target) {
+static struct nd_error *read_texts(struct reader *r, const struct place *place, yyjson_val *value,
+                                   struct nd_shape_texts *target) {
         yyjson_arr_iter items;
-        struct nd_texts list;
+        struct nd_shape_texts list;
 
         if (!yyjson_is_arr(value))
                 return refuse_type(place, "a list", value);
@@ -113,9 +114,10 @@ static struct nd_error *read_texts(struct reader *r, const struct place *place, 
         return nullptr;
 }
 
-static struct nd_error *read_ints(struct reader *r, const struct place *place, yyjson_val *value, struct nd_ints *target) {
+static struct nd_error *read_ints(struct reader *r, const struct place *place, yyjson_val *value,
+                                  struct nd_shape_ints *target) {
         yyjson_arr_iter items;
-        struct nd_ints list;
+        struct nd_shape_ints list;
 
         if (!yyjson_is_arr(value))
                 return refuse_type(place, "a list", value);
@@ -134,15 +136,16 @@ static struct nd_error *read_ints(struct reader *r, const struct place *place, y
 }
 
 static int compare_pairs(const void *a, const void *b) {
-        const struct nd_pair *x = a, *y = b;
+        const struct nd_shape_pair *x = a, *y = b;
 
         return strcmp(x->key, y->key);
 }
 
-static struct nd_error *read_pairs(struct reader *r, const struct place *place, yyjson_val *value, struct nd_pairs *target) {
+static struct nd_error *read_pairs(struct reader *r, const struct place *place, yyjson_val *value,
+                                   struct nd_shape_pairs *target) {
         yyjson_val *key, *member;
         yyjson_obj_iter members;
-        struct nd_pairs pairs;
+        struct nd_shape_pairs pairs;
         size_t count = 0;
 
         if (!yyjson_is_obj(value))
@@ -152,7 +155,7 @@ static struct nd_error *read_pairs(struct reader *r, const struct place *place, 
         yyjson_obj_iter_init(value, &members);
         while ((key = yyjson_obj_iter_next(&members))) {
                 struct place here = {.up = place};
-                struct nd_pair *pair = &pairs.items[count++];
+                struct nd_shape_pair *pair = &pairs.items[count++];
 
                 member = yyjson_obj_iter_get_val(key);
                 nd_try(read_text(r, place, key, &pair->key));
@@ -176,12 +179,12 @@ static struct nd_error *read_flag(const struct place *place, const struct nd_sha
         if (field->kind == ND_SHAPE_BOOL)
                 *(bool *) target = yyjson_get_bool(value);
         else
-                *(enum nd_switch *) target = yyjson_get_bool(value) ? ND_ON : ND_OFF;
+                *(enum nd_shape_switch *) target = yyjson_get_bool(value) ? ND_ON : ND_OFF;
         return nullptr;
 }
 
 static struct nd_error *read_number(const struct place *place, const struct nd_shape_field *field, yyjson_val *value,
-                                    struct nd_int *target) {
+                                    struct nd_shape_int *target) {
         bool narrow = field->kind == ND_SHAPE_INT32;
 
         nd_try(read_int(place, value, narrow ? INT32_MIN : INT64_MIN, narrow ? INT32_MAX : INT64_MAX, &target->value));
@@ -270,8 +273,8 @@ struct nd_error *nd_shape_decode(const struct nd_shape *shape, yyjson_val *value
         return read_object(&(struct reader) {.arena = arena}, nullptr, shape, value, target);
 }
 
-const char *nd_pairs_get(const struct nd_pairs *pairs, const char *key) {
-        const struct nd_pair wanted = {.key = key}, *found;
+const char *nd_shape_pairs_get(const struct nd_shape_pairs *pairs, const char *key) {
+        const struct nd_shape_pair wanted = {.key = key}, *found;
 
         if (pairs->count == 0)
                 return nullptr;
@@ -279,7 +282,7 @@ const char *nd_pairs_get(const struct nd_pairs *pairs, const char *key) {
         return found ? found->value : nullptr;
 }
 
-bool nd_texts_have(const struct nd_texts *texts, const char *text) {
+bool nd_shape_texts_have(const struct nd_shape_texts *texts, const char *text) {
         for (size_t i = 0; i < texts->count; i++)
                 if (nd_streq(texts->items[i], text))
                         return true;

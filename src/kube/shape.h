@@ -15,19 +15,19 @@
 #include "base/json.h"
 
 /* An optional boolean. */
-enum nd_switch {
+enum nd_shape_switch {
         ND_UNSET,
         ND_OFF,
         ND_ON,
 };
 
 /* An optional whole number. */
-struct nd_int {
+struct nd_shape_int {
         int64_t value;
         bool set;
 };
 
-#define ND_INT(number) ((struct nd_int) {.value = (number), .set = true})
+#define ND_INT(number) ((struct nd_shape_int) {.value = (number), .set = true})
 
 /* Lists. Items is nullptr where the object has none, which for some fields is not the same as an empty list. */
 #define nd_list(type)                                                                                                         \
@@ -37,40 +37,40 @@ struct nd_int {
         }
 #define nd_list_each(item, list) for (__auto_type item = (list)->items; item && item < (list)->items + (list)->count; item++)
 
-struct nd_texts {
+struct nd_shape_texts {
         const char **items;
         size_t count;
 };
 
-struct nd_ints {
+struct nd_shape_ints {
         int64_t *items;
         size_t count;
 };
 
-struct nd_pair {
+struct nd_shape_pair {
         const char *key;
         const char *value;
 };
 
 /* Labels and annotations, sorted by key. */
-struct nd_pairs {
-        struct nd_pair *items;
+struct nd_shape_pairs {
+        struct nd_shape_pair *items;
         size_t count;
 };
 
 enum nd_shape_kind {
         ND_SHAPE_TEXT,    /* const char *; nullptr = absent */
         ND_SHAPE_BOOL,    /* bool; absent = false */
-        ND_SHAPE_SWITCH,  /* enum nd_switch */
-        ND_SHAPE_INT,     /* struct nd_int of 64 bits */
-        ND_SHAPE_INT32,   /* struct nd_int of 32 bits */
+        ND_SHAPE_SWITCH,  /* enum nd_shape_switch */
+        ND_SHAPE_INT,     /* struct nd_shape_int of 64 bits */
+        ND_SHAPE_INT32,   /* struct nd_shape_int of 32 bits */
         ND_SHAPE_PRESENT, /* a bit of a uint64_t, set where an object stands */
         ND_SHAPE_INLINE,  /* an object in a struct that is part of ours */
         ND_SHAPE_OBJECT,  /* a pointer to a struct; nullptr = absent */
         ND_SHAPE_LIST,    /* nd_list() of structs */
-        ND_SHAPE_TEXTS,   /* struct nd_texts */
-        ND_SHAPE_INTS,    /* struct nd_ints */
-        ND_SHAPE_PAIRS,   /* struct nd_pairs */
+        ND_SHAPE_TEXTS,   /* struct nd_shape_texts */
+        ND_SHAPE_INTS,    /* struct nd_shape_ints */
+        ND_SHAPE_PAIRS,   /* struct nd_shape_pairs */
 };
 
 struct nd_shape;
@@ -93,5 +93,5 @@ struct nd_shape {
                                                void *target);
 
 /* The value of a label or annotation, nullptr where there is none. */
-const char *nd_pairs_get(const struct nd_pairs *pairs, const char *key);
-bool nd_texts_have(const struct nd_texts *texts, const char *text);
+const char *nd_shape_pairs_get(const struct nd_shape_pairs *pairs, const char *key);
+bool nd_shape_texts_have(const struct nd_shape_texts *texts, const char *text);

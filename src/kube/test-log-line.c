@@ -78,10 +78,10 @@ static void times_are_those_of_the_calendar([[maybe_unused]] void **state) {
         uint64_t time;
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
-                assert_true(nd_log_time_parse(cases[i].text, strlen(cases[i].text), &time));
+                assert_true(nd_log_line_time_parse(cases[i].text, strlen(cases[i].text), &time));
                 assert_int_equal(time, cases[i].seconds * 1000000000);
         }
-        assert_false(nd_log_time_parse("2026-11-15T13:08:00Z ", 21, &time));
+        assert_false(nd_log_line_time_parse("2026-11-15T13:08:00Z ", 21, &time));
 }
 
 int main(void) {

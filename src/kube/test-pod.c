@@ -12,7 +12,7 @@ static void decode(const char *json, struct nd_arena *arena, struct nd_pod *ret)
 static void containers_are_walked_as_kubernetes_does([[maybe_unused]] void **state) {
         nd_autoarena arena = {};
         struct nd_pod pod;
-        const struct nd_container *c;
+        const struct nd_pod_container *c;
         nd_autotext order = ND_TEXT(1000);
         size_t number;
 
@@ -31,7 +31,7 @@ static void containers_are_walked_as_kubernetes_does([[maybe_unused]] void **sta
 static void a_whole_pod_is_read([[maybe_unused]] void **state) {
         nd_autoarena arena = {};
         struct nd_pod pod;
-        const struct nd_security_context *security;
+        const struct nd_pod_container_context *security;
 
         decode("{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"p\", \"namespace\": \"n\","
                " \"annotations\": {\"k\": \"v\"}, \"labels\": {\"l\": \"w\"}},"
@@ -44,13 +44,13 @@ static void a_whole_pod_is_read([[maybe_unused]] void **state) {
                " \"livenessProbe\": {\"httpGet\": {\"host\": \"h\", \"port\": 1}}, \"volumeDevices\": [{\"name\": \"d\"}]}]}}",
                &arena, &pod);
         security = pod.spec.containers.items[0].security;
-        assert_string_equal(nd_pairs_get(&pod.metadata.annotations, "k"), "v");
+        assert_string_equal(nd_shape_pairs_get(&pod.metadata.annotations, "k"), "v");
         assert_true(nd_pod_has_user_namespace(&pod));
         assert_true(nd_pod_is_windows(&pod));
         assert_true(pod.spec.host_pid && !pod.spec.host_ipc);
         assert_int_equal(pod.spec.security->fs_group.value, 7);
-        assert_int_equal(pod.spec.volumes.items[0].sources, nd_volume_bit(ND_VOLUME_HOST_PATH));
-        assert_int_equal(pod.spec.volumes.items[1].sources, nd_volume_bit(ND_VOLUME_FLEX_VOLUME));
+        assert_int_equal(pod.spec.volumes.items[0].sources, nd_pod_volume_bit(ND_VOLUME_HOST_PATH));
+        assert_int_equal(pod.spec.volumes.items[1].sources, nd_pod_volume_bit(ND_VOLUME_FLEX_VOLUME));
         assert_string_equal(pod.spec.volumes.items[1].flex->driver, "d");
         assert_string_equal(pod.spec.volumes.items[2].projected->sources.items[0].token->path, "token");
         assert_int_equal(pod.spec.containers.items[0].ports.items[0].host_port.value, 80);
@@ -61,14 +61,14 @@ static void a_whole_pod_is_read([[maybe_unused]] void **state) {
 }
 
 static void every_volume_source_has_its_name([[maybe_unused]] void **state) {
-        for (enum nd_volume_source source = 0; source < ND_VOLUME_SOURCES; source++) {
+        for (enum nd_pod_volume_source source = 0; source < ND_VOLUME_SOURCES; source++) {
                 nd_autoarena arena = {};
                 nd_autofree char *json =
-                        nd_format("{\"spec\": {\"volumes\": [{\"%s\": {}}]}}", nd_volume_source_names[source]);
+                        nd_format("{\"spec\": {\"volumes\": [{\"%s\": {}}]}}", nd_pod_volume_source_names[source]);
                 struct nd_pod pod;
 
                 decode(json, &arena, &pod);
-                assert_int_equal(pod.spec.volumes.items[0].sources, nd_volume_bit(source));
+                assert_int_equal(pod.spec.volumes.items[0].sources, nd_pod_volume_bit(source));
         }
 }
 
@@ -81,15 +81,15 @@ static void a_copy_can_be_changed_alone([[maybe_unused]] void **state) {
         copy = nd_pod_copy(&pod, &arena);
         copy->spec.host_users = ND_OFF;
         copy->spec.containers.items[0].security->privileged = ND_ON;
-        nd_container_own_context(&copy->spec.containers.items[1], &arena)->privileged = ND_ON;
+        nd_pod_container_own_context(&copy->spec.containers.items[1], &arena)->privileged = ND_ON;
         nd_pod_own_context(copy, &arena)->fs_group = ND_INT(3);
         copy->metadata.annotations.items[0].value = "2";
         assert_int_equal(pod.spec.host_users, ND_UNSET);
         assert_int_equal(pod.spec.containers.items[0].security->privileged, ND_UNSET);
         assert_null(pod.spec.containers.items[1].security);
         assert_null(pod.spec.security);
-        assert_string_equal(nd_pairs_get(&pod.metadata.annotations, "b"), "1");
-        assert_string_equal(nd_pairs_get(&copy->metadata.annotations, "b"), "2");
+        assert_string_equal(nd_shape_pairs_get(&pod.metadata.annotations, "b"), "1");
+        assert_string_equal(nd_shape_pairs_get(&copy->metadata.annotations, "b"), "2");
 }
 
 static void a_pod_has_a_ceiling([[maybe_unused]] void **state) {

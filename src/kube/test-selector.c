@@ -8,8 +8,8 @@ static int ask(const char *selector_json, const char *value_of_a) {
         nd_autoarena arena = {};
         nd_autojson doc = nullptr;
         struct nd_selector selector = {};
-        struct nd_pair pair = {.key = "a", .value = value_of_a};
-        struct nd_pairs labels = {.items = &pair, .count = value_of_a ? 1 : 0};
+        struct nd_shape_pair pair = {.key = "a", .value = value_of_a};
+        struct nd_shape_pairs labels = {.items = &pair, .count = value_of_a ? 1 : 0};
         nd_autoerror struct nd_error *invalid = nullptr;
 
         expect_ok(nd_json_parse(selector_json, strlen(selector_json), 10000, &doc));
@@ -45,7 +45,7 @@ static void what_is_not_valid_matches_nothing([[maybe_unused]] void **state) {
         assert_int_equal(ask(TERM("In", "[\"-\"]"), "1"), -1);
         assert_int_equal(ask("{\"matchLabels\": {\"a b\": \"1\"}}", "1"), -1);
         assert_int_equal(ask("{\"matchLabels\": {\"a\": \"a b\"}}", "1"), -1);
-        assert_false(nd_selector_matches(nullptr, &(struct nd_pairs) {}));
+        assert_false(nd_selector_matches(nullptr, &(struct nd_shape_pairs) {}));
 }
 
 static void keys_have_a_name_and_perhaps_a_prefix([[maybe_unused]] void **state) {
@@ -54,11 +54,11 @@ static void keys_have_a_name_and_perhaps_a_prefix([[maybe_unused]] void **state)
                                           "a..b/c", "-a.b/c", "a-.b/c", ".a/c", "\u00e9"};
 
         for (size_t i = 0; i < nd_count_of(good); i++)
-                assert_true(nd_label_key_is_valid(good[i]));
+                assert_true(nd_kube_label_key_is_valid(good[i]));
         for (size_t i = 0; i < nd_count_of(bad); i++)
-                assert_false(nd_label_key_is_valid(bad[i]));
-        assert_true(nd_label_value_is_valid(""));
-        assert_false(nd_label_value_is_valid("."));
+                assert_false(nd_kube_label_key_is_valid(bad[i]));
+        assert_true(nd_kube_label_value_is_valid(""));
+        assert_false(nd_kube_label_value_is_valid("."));
 }
 
 int main(void) {

@@ -5,22 +5,22 @@
 
 struct leaf {
         const char *name;
-        struct nd_int number;
+        struct nd_shape_int number;
 };
 
 struct tree {
         const char *text;
         bool flag;
-        enum nd_switch maybe;
-        struct nd_int wide;
-        struct nd_int narrow;
+        enum nd_shape_switch maybe;
+        struct nd_shape_int wide;
+        struct nd_shape_int narrow;
         uint64_t present;
         struct leaf inside;
         struct leaf *pointer;
         nd_list(struct leaf) leaves;
-        struct nd_texts texts;
-        struct nd_ints ints;
-        struct nd_pairs pairs;
+        struct nd_shape_texts texts;
+        struct nd_shape_ints ints;
+        struct nd_shape_pairs pairs;
         struct leaf *again;
 };
 
@@ -82,10 +82,10 @@ static void every_kind_finds_its_place([[maybe_unused]] void **state) {
         assert_string_equal(t.leaves.items[2].name, "b");
         assert_string_equal(t.texts.items[1], "");
         assert_int_equal(t.ints.items[0], 3);
-        assert_string_equal(nd_pairs_get(&t.pairs, "a"), "2");
-        assert_string_equal(nd_pairs_get(&t.pairs, "n"), "");
-        assert_null(nd_pairs_get(&t.pairs, "b"));
-        assert_true(nd_texts_have(&t.texts, "p"));
+        assert_string_equal(nd_shape_pairs_get(&t.pairs, "a"), "2");
+        assert_string_equal(nd_shape_pairs_get(&t.pairs, "n"), "");
+        assert_null(nd_shape_pairs_get(&t.pairs, "b"));
+        assert_true(nd_shape_texts_have(&t.texts, "p"));
 }
 
 static void null_is_absence([[maybe_unused]] void **state) {

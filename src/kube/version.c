@@ -7,7 +7,7 @@
 
 static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-";
 
-int nd_policy_version_parse(const char *text, struct nd_policy_version *ret) {
+int nd_kube_version_parse(const char *text, struct nd_kube_version *ret) {
         uint64_t minor;
 
         if (nd_streq(text, "latest")) {
@@ -19,13 +19,13 @@ int nd_policy_version_parse(const char *text, struct nd_policy_version *ret) {
         text += strlen("v1.");
         if (text[0] == '0' && text[1] != '\0')
                 return -EINVAL;
-        if (nd_parse_u64(text, INT64_MAX, &minor) < 0)
+        if (nd_text_parse_u64(text, INT64_MAX, &minor) < 0)
                 return -EINVAL;
-        *ret = (struct nd_policy_version) {.minor = minor};
+        *ret = (struct nd_kube_version) {.minor = minor};
         return 0;
 }
 
-char *nd_policy_version_text(struct nd_policy_version version) {
+char *nd_kube_version_text(struct nd_kube_version version) {
         return version.latest ? nd_strdup("latest") : nd_format("v1.%llu", (unsigned long long) version.minor);
 }
 
@@ -38,7 +38,7 @@ static int take_number(const char **at, uint32_t *ret) {
                 return -EINVAL;
         digits = nd_strndup(*at, length);
         *at += length;
-        return nd_parse_u32(digits, ret);
+        return nd_text_parse_u32(digits, ret);
 }
 
 /* Identifiers of a pre-release or a build: not empty, joined by dots. A pre-release's numbers have no leading zeros. */

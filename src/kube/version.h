@@ -7,16 +7,16 @@
 #include "base/error.h"
 
 /* A policy version: "latest" or "v1.N". */
-struct nd_policy_version {
+struct nd_kube_version {
         uint64_t minor;
         bool latest;
 };
 
-#define ND_POLICY_LATEST ((struct nd_policy_version) {.latest = true})
+#define ND_POLICY_LATEST ((struct nd_kube_version) {.latest = true})
 
 /* Like Kubernetes it takes any minor, of which those beyond the newest known mean the newest. Returns -EINVAL. */
-[[nodiscard]] int nd_policy_version_parse(const char *text, struct nd_policy_version *ret);
-[[nodiscard]] char *nd_policy_version_text(struct nd_policy_version version);
+[[nodiscard]] int nd_kube_version_parse(const char *text, struct nd_kube_version *ret);
+[[nodiscard]] char *nd_kube_version_text(struct nd_kube_version version);
 
 /* A version of a component: "v1.36.3", "1.29.8-20+15d27f9ba1c119". Pre-release and build do not count. */
 struct nd_version {

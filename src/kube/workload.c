@@ -27,12 +27,15 @@ static const struct {
 
 struct head {
         const char *kind;
-        struct nd_metadata metadata;
+        struct nd_kube_metadata metadata;
 };
 
 static const struct nd_shape_field head_fields[] = {
         {.name = "kind", .kind = ND_SHAPE_TEXT, .offset = offsetof(struct head, kind)},
-        {.name = "metadata", .kind = ND_SHAPE_INLINE, .offset = offsetof(struct head, metadata), .of = &nd_metadata_shape},
+        {.name = "metadata",
+         .kind = ND_SHAPE_INLINE,
+         .offset = offsetof(struct head, metadata),
+         .of = &nd_kube_metadata_shape},
         {},
 };
 static const struct nd_shape head_shape = {.size = sizeof(struct head), .fields = head_fields};
@@ -53,7 +56,7 @@ struct nd_error *nd_workload_decode(yyjson_val *object, struct nd_arena *arena, 
         for (size_t i = 0; i < nd_count_of(kinds); i++) {
                 yyjson_val *template = object;
 
-                if (!nd_streq(nd_or_empty(head.kind), kinds[i].kind))
+                if (!nd_streq(nd_kube_or_empty(head.kind), kinds[i].kind))
                         continue;
                 for (const char *const *step = kinds[i].steps; *step; step++)
                         template = yyjson_obj_get(template, *step);
@@ -63,8 +66,8 @@ struct nd_error *nd_workload_decode(yyjson_val *object, struct nd_arena *arena, 
                 if (template)
                         nd_try(decode_pod(template, kinds[i].prefix, arena, &workload.pod));
         }
-        workload.name = head.metadata.name ? head.metadata.name : nd_or_empty(head.metadata.generate_name);
-        workload.namespace = nd_or_empty(head.metadata.namespace);
+        workload.name = head.metadata.name ? head.metadata.name : nd_kube_or_empty(head.metadata.generate_name);
+        workload.namespace = nd_kube_or_empty(head.metadata.namespace);
         *ret = workload;
         return nullptr;
 }

@@ -35,7 +35,7 @@ struct nd_error *mon_create_start(char *const *argv, const struct mon_create_str
         pid_t pid = nd_sys->clone3(&arguments, sizeof arguments);
 
         if (pid < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "start '%s'", argv[0]);
+                return nd_error_new(nd_error_code_of(errno), errno, "start '%s'", argv[0]);
         if (pid == 0)
                 run(argv, streams);
         *ret = pid;
@@ -79,7 +79,7 @@ pid_t mon_create_read_pid(int directory, const char *name) {
         if (n <= 0)
                 return 0;
         text[strcspn(text, "\n")] = '\0';
-        return nd_parse_u64(text, INT_MAX, &pid) < 0 ? 0 : (pid_t) pid;
+        return nd_text_parse_u64(text, INT_MAX, &pid) < 0 ? 0 : (pid_t) pid;
 }
 
 uint64_t mon_create_parse_start_time(const char *text) {
@@ -101,7 +101,7 @@ uint64_t mon_create_parse_start_time(const char *text) {
                 return 0;
         memcpy(word, at, length);
         word[length] = '\0';
-        return nd_parse_u64(word, UINT64_MAX, &birth) < 0 ? 0 : birth;
+        return nd_text_parse_u64(word, UINT64_MAX, &birth) < 0 ? 0 : birth;
 }
 
 uint64_t mon_create_start_time(pid_t pid) {

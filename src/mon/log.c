@@ -43,10 +43,10 @@ struct nd_error *mon_log_open(const char *directory, const char *path, struct mo
         }
         directory_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (directory_fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open the log directory '%s'", directory);
+                return nd_error_new(nd_error_code_of(errno), errno, "open the log directory '%s'", directory);
         fd = open_file(directory_fd, path);
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(-fd), -fd, "open the log '%s/%s'", directory, path);
+                return nd_error_new(nd_error_code_of(-fd), -fd, "open the log '%s/%s'", directory, path);
         *ret = (struct mon_log) {.directory = nd_take_fd(directory_fd), .path = path, .fd = fd};
         return nullptr;
 }

@@ -75,7 +75,7 @@ static struct nd_error *go_to_background(void) {
         pid_t pid = nd_sys->clone3(&arguments, sizeof arguments);
 
         if (pid < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "start the monitor");
+                return nd_error_new(nd_error_code_of(errno), errno, "start the monitor");
         if (pid > 0)
                 _exit(EXIT_SUCCESS);
         (void) setsid();
@@ -112,7 +112,7 @@ static int run(void *argument, int count, char **operands) {
         return EXIT_SUCCESS;
 }
 
-static const struct nd_command commands[] = {
+static const struct nd_option_command commands[] = {
         {.name = "",
          .summary = "keeps one container's log and learns of its end",
          .operands = "-- ENGINE ARGUMENT...",
@@ -123,8 +123,8 @@ static const struct nd_command commands[] = {
 };
 
 int main(int argc, char **argv) {
-        static const struct nd_program program = {
+        static const struct nd_option_program program = {
                 .name = "nodens-mon", .summary = "nodens' container monitor; started by nodens-cri", .commands = commands};
 
-        return nd_program_run(&program, argc, argv);
+        return nd_option_run(&program, argc, argv);
 }

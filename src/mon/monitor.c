@@ -76,10 +76,10 @@ struct nd_error *mon_monitor_prepare(const struct mon_settings *settings, int fi
         (void) sigaddset(&children, SIGCHLD);
         monitor->signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
         if (monitor->signals < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "listen for children");
+                return nd_error_new(nd_error_code_of(errno), errno, "listen for children");
         monitor->directory = open(settings->directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (monitor->directory < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s'", settings->directory);
+                return nd_error_new(nd_error_code_of(errno), errno, "open '%s'", settings->directory);
         mon_attach_init(&monitor->attach, &monitor->control);
         nd_try(mon_record_create(monitor->directory, &monitor->record));
         return mon_control_open(monitor->directory, first, &monitor->control);
@@ -94,14 +94,14 @@ static struct nd_error *make_streams(struct mon_monitor *monitor, struct mon_cre
                 nd_try(mon_stream_pipe_out(0, 0, &monitor->stderr_fd, &theirs->errors));
                 theirs->in = open("/dev/null", O_RDWR | O_CLOEXEC);
                 theirs->out = fcntl(theirs->in, F_DUPFD_CLOEXEC, 0);
-                return theirs->out < 0 ? nd_error_new(nd_code_of_errno(errno), errno, "open '/dev/null'") : nullptr;
+                return theirs->out < 0 ? nd_error_new(nd_error_code_of(errno), errno, "open '/dev/null'") : nullptr;
         }
         nd_try(mon_stream_pipe_out(settings->uid, settings->gid, &monitor->out.fd, &theirs->out));
         nd_try(mon_stream_pipe_out(settings->uid, settings->gid, &monitor->errors.fd, &theirs->errors));
         if (settings->stdin_open)
                 return mon_stream_pipe_in(settings->uid, settings->gid, &monitor->in, &theirs->in);
         theirs->in = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        return theirs->in < 0 ? nd_error_new(nd_code_of_errno(errno), errno, "open '/dev/null'") : nullptr;
+        return theirs->in < 0 ? nd_error_new(nd_error_code_of(errno), errno, "open '/dev/null'") : nullptr;
 }
 
 static struct nd_error *begin(struct mon_monitor *monitor) {

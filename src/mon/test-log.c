@@ -120,10 +120,10 @@ static void a_link_at_the_logs_place_is_not_followed([[maybe_unused]] void **sta
         nd_cleanup(log_close) struct mon_log log = LOG_NONE;
 
         assert_int_equal(symlink(victim, path), 0);
-        expect_error(mon_log_open(d, "0.log", &log), nd_code_of_errno(ELOOP), "0.log");
+        expect_error(mon_log_open(d, "0.log", &log), nd_error_code_of(ELOOP), "0.log");
         assert_int_equal(symlink(d, link), 0);
-        expect_error(mon_log_open(d, "link/1.log", &log), nd_code_of_errno(ELOOP), "1.log");
-        expect_error(mon_log_open(d, "../1.log", &log), nd_code_of_errno(EXDEV), "1.log");
+        expect_error(mon_log_open(d, "link/1.log", &log), nd_error_code_of(ELOOP), "1.log");
+        expect_error(mon_log_open(d, "../1.log", &log), nd_error_code_of(EXDEV), "1.log");
         assert_int_equal(unlink(path), 0);
 
         expect_ok(mon_log_open(d, "0.log", &log));

@@ -23,7 +23,7 @@ enum step {
         ENDING,
 };
 
-struct nd_channels {
+struct nd_channel_mux {
         struct nd_websocket *websocket;
         bool base64, ends; /* what the protocol has */
         enum step step;
@@ -31,8 +31,8 @@ struct nd_channels {
         struct base64_decode_ctx decoder; /* of the message */
 };
 
-struct nd_channels *nd_channels_new(enum nd_websocket_side side, const char *protocol, size_t output) {
-        struct nd_channels *channels = nd_new(struct nd_channels);
+struct nd_channel_mux *nd_channel_mux_new(enum nd_websocket_side side, const char *protocol, size_t output) {
+        struct nd_channel_mux *channels = nd_new(struct nd_channel_mux);
 
         channels->websocket = nd_websocket_new(side, output);
         channels->base64 = nd_streq(protocol, "base64.channel.k8s.io") || nd_streq(protocol, "v4.base64.channel.k8s.io");
@@ -40,25 +40,25 @@ struct nd_channels *nd_channels_new(enum nd_websocket_side side, const char *pro
         return channels;
 }
 
-void nd_channels_free(struct nd_channels *channels) {
+void nd_channel_mux_free(struct nd_channel_mux *channels) {
         if (!channels)
                 return;
         nd_websocket_free(channels->websocket);
         free(channels);
 }
 
-struct nd_websocket *nd_channels_websocket(const struct nd_channels *channels) {
+struct nd_websocket *nd_channel_mux_websocket(const struct nd_channel_mux *channels) {
         return channels->websocket;
 }
 
 /* ---- input ---- */
 
-static struct nd_error *fail(const struct nd_channels *channels, const char *words) {
+static struct nd_error *fail(const struct nd_channel_mux *channels, const char *words) {
         nd_websocket_close(channels->websocket, ND_WEBSOCKET_PROTOCOL_ERROR);
         return nd_error_new(ND_INVALID, 0, "%s", words);
 }
 
-static struct nd_error *take_number(struct nd_channels *channels, unsigned char byte) {
+static struct nd_error *take_number(struct nd_channel_mux *channels, unsigned char byte) {
         if (channels->base64 && (byte < '0' || byte > '9'))
                 return fail(channels, "the peer's message does not begin with a channel's digit");
         channels->channel = channels->base64 ? byte - '0' : byte;
@@ -67,7 +67,7 @@ static struct nd_error *take_number(struct nd_channels *channels, unsigned char 
         return nullptr;
 }
 
-static struct nd_error *decode(struct nd_channels *channels, char *bytes, size_t length, size_t *ret_length) {
+static struct nd_error *decode(struct nd_channel_mux *channels, char *bytes, size_t length, size_t *ret_length) {
         uint8_t plain[BASE64_DECODE_LENGTH(DECODED_AT_ONCE)];
         size_t done = 0;
 
@@ -85,7 +85,7 @@ static struct nd_error *decode(struct nd_channels *channels, char *bytes, size_t
 }
 
 /* A piece of a message, which may be nothing but the number. */
-static struct nd_error *take_piece(struct nd_channels *channels, const struct nd_websocket_event *piece, char *bytes,
+static struct nd_error *take_piece(struct nd_channel_mux *channels, const struct nd_websocket_event *piece, char *bytes,
                                    struct nd_channel_event *ret) {
         size_t length = piece->length;
 
@@ -112,8 +112,8 @@ static struct nd_error *take_piece(struct nd_channels *channels, const struct nd
         return nullptr;
 }
 
-struct nd_error *nd_channels_receive(struct nd_channels *channels, char *bytes, size_t length, size_t *ret_used,
-                                     struct nd_channel_event *ret) {
+struct nd_error *nd_channel_mux_receive(struct nd_channel_mux *channels, char *bytes, size_t length, size_t *ret_used,
+                                        struct nd_channel_event *ret) {
         *ret = (struct nd_channel_event) {};
         *ret_used = 0;
         while (ret->kind == ND_CHANNEL_NOTHING) {
@@ -134,7 +134,7 @@ struct nd_error *nd_channels_receive(struct nd_channels *channels, char *bytes, 
 
 /* ---- output ---- */
 
-size_t nd_channels_room(const struct nd_channels *channels) {
+size_t nd_channel_mux_room(const struct nd_channel_mux *channels) {
         size_t room = nd_websocket_room(channels->websocket);
 
         if (room < 8)
@@ -142,7 +142,7 @@ size_t nd_channels_room(const struct nd_channels *channels) {
         return channels->base64 ? (room - 1) / 4 * 3 : room - 1;
 }
 
-static void write_message(struct nd_channels *channels, unsigned channel, const char *bytes, size_t length) {
+static void write_message(struct nd_channel_mux *channels, unsigned channel, const char *bytes, size_t length) {
         char message[MESSAGE + 8];
 
         message[0] = (char) (channels->base64 ? '0' + channel : channel);
@@ -154,7 +154,7 @@ static void write_message(struct nd_channels *channels, unsigned channel, const 
                           1 + (channels->base64 ? BASE64_ENCODE_RAW_LENGTH(length) : length));
 }
 
-void nd_channels_write(struct nd_channels *channels, unsigned channel, const char *bytes, size_t length) {
+void nd_channel_mux_write(struct nd_channel_mux *channels, unsigned channel, const char *bytes, size_t length) {
         size_t most = channels->base64 ? (MESSAGE - 1) / 4 * 3 : MESSAGE - 1, n;
 
         do {
@@ -165,7 +165,7 @@ void nd_channels_write(struct nd_channels *channels, unsigned channel, const cha
         } while (length > 0);
 }
 
-void nd_channels_end(struct nd_channels *channels, unsigned channel) {
+void nd_channel_mux_end(struct nd_channel_mux *channels, unsigned channel) {
         const char message[] = {(char) END, (char) channel};
 
         nd_websocket_send(channels->websocket, false, message, sizeof message);

@@ -23,25 +23,25 @@ struct nd_channel_event {
         size_t length;
 };
 
-struct nd_channels;
+struct nd_channel_mux;
 
 /* The protocol is one of the above; output as in nd_websocket_new(). */
-struct nd_channels *nd_channels_new(enum nd_websocket_side side, const char *protocol, size_t output);
-void nd_channels_free(struct nd_channels *channels);
-static inline void nd_channels_done(struct nd_channels **channels) {
-        nd_channels_free(*channels);
+struct nd_channel_mux *nd_channel_mux_new(enum nd_websocket_side side, const char *protocol, size_t output);
+void nd_channel_mux_free(struct nd_channel_mux *channels);
+static inline void nd_channel_mux_done(struct nd_channel_mux **channels) {
+        nd_channel_mux_free(*channels);
         *channels = nullptr;
 }
 
 /* As nd_websocket_receive(): the bytes are changed where they are. */
-[[nodiscard]] struct nd_error *nd_channels_receive(struct nd_channels *channels, char *bytes, size_t length, size_t *ret_used,
-                                                   struct nd_channel_event *ret);
+[[nodiscard]] struct nd_error *nd_channel_mux_receive(struct nd_channel_mux *channels, char *bytes, size_t length,
+                                                      size_t *ret_used, struct nd_channel_event *ret);
 
-size_t nd_channels_room(const struct nd_channels *channels); /* bytes that nd_channels_write() takes now */
-void nd_channels_write(struct nd_channels *channels, unsigned channel, const char *bytes, size_t length);
+size_t nd_channel_mux_room(const struct nd_channel_mux *channels); /* bytes that nd_channel_mux_write() takes now */
+void nd_channel_mux_write(struct nd_channel_mux *channels, unsigned channel, const char *bytes, size_t length);
 
 /* Nothing more will be written to this channel: for a client that speaks v5. */
-void nd_channels_end(struct nd_channels *channels, unsigned channel);
+void nd_channel_mux_end(struct nd_channel_mux *channels, unsigned channel);
 
 /* For what concerns the whole connection: nd_websocket_close(), nd_websocket_queued(), nd_websocket_sent(). */
-struct nd_websocket *nd_channels_websocket(const struct nd_channels *channels);
+struct nd_websocket *nd_channel_mux_websocket(const struct nd_channel_mux *channels);

@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autoerror struct nd_error *error = nullptr;
         uint64_t timeout = 0, same = 0;
 
-        assert(nd_utf8_valid(again, strlen(again)));
+        assert(nd_text_utf8_valid(again, strlen(again)));
         assert(nd_streq(canonical, encoded)); /* what was cleaned once stays as it is */
         assert(read_in_steps(bytes, size, 1) == read_in_steps(bytes, size, size > 0 ? size : 1));
         assert(read_in_steps(bytes, size, 7) == read_in_steps(bytes, size, 4096));

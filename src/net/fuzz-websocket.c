@@ -15,21 +15,21 @@ enum { OUTPUT = 8 << 10 };
 
 static const char *const protocols[] = {"", "v4.channel.k8s.io", "v5.channel.k8s.io", "base64.channel.k8s.io"};
 
-static void require_bounds(const struct nd_channels *channels) {
+static void require_bounds(const struct nd_channel_mux *channels) {
         const char *bytes;
-        size_t queued = nd_websocket_queued(nd_channels_websocket(channels), &bytes);
+        size_t queued = nd_websocket_queued(nd_channel_mux_websocket(channels), &bytes);
 
         fuzz_require(queued <= OUTPUT + ND_WEBSOCKET_ANSWERS && (queued == 0) == (bytes == nullptr));
-        fuzz_require(nd_channels_room(channels) <= OUTPUT);
+        fuzz_require(nd_channel_mux_room(channels) <= OUTPUT);
 }
 
-static bool receive(struct nd_channels *channels, char *bytes, size_t length) {
+static bool receive(struct nd_channel_mux *channels, char *bytes, size_t length) {
         for (size_t done = 0;;) {
                 nd_autoerror struct nd_error *error = nullptr;
                 struct nd_channel_event event;
                 size_t used;
 
-                error = nd_channels_receive(channels, bytes + done, length - done, &used, &event);
+                error = nd_channel_mux_receive(channels, bytes + done, length - done, &used, &event);
                 require_bounds(channels);
                 if (error)
                         return false;
@@ -47,7 +47,7 @@ static bool receive(struct nd_channels *channels, char *bytes, size_t length) {
         }
 }
 
-static bool receive_message(struct nd_channels *channels, const uint8_t *data, size_t size) {
+static bool receive_message(struct nd_channel_mux *channels, const uint8_t *data, size_t size) {
         nd_autofree char *frame = nd_calloc(1, size + 16);
         size_t at = 0;
 
@@ -65,9 +65,9 @@ static bool receive_message(struct nd_channels *channels, const uint8_t *data, s
         return receive(channels, frame, at + size);
 }
 
-static bool move(struct nd_channels *channels, char letter, const uint8_t *data, size_t size) {
+static bool move(struct nd_channel_mux *channels, char letter, const uint8_t *data, size_t size) {
         static char zeros[65536];
-        struct nd_websocket *websocket = nd_channels_websocket(channels);
+        struct nd_websocket *websocket = nd_channel_mux_websocket(channels);
         nd_autofree char *copy = nullptr;
         const char *bytes;
         size_t amount = size > 1 ? (size_t) data[0] << 8 | data[1] : size, most;
@@ -76,9 +76,9 @@ static bool move(struct nd_channels *channels, char letter, const uint8_t *data,
         case 'm':
                 return receive_message(channels, data, size);
         case 'w':
-                most = nd_channels_room(channels);
+                most = nd_channel_mux_room(channels);
                 if (most > 0)
-                        nd_channels_write(channels, 1, zeros, amount < most ? amount : most);
+                        nd_channel_mux_write(channels, 1, zeros, amount < most ? amount : most);
                 require_bounds(channels);
                 return true;
         case 'd':
@@ -95,13 +95,13 @@ static bool move(struct nd_channels *channels, char letter, const uint8_t *data,
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        nd_cleanup(nd_channels_done) struct nd_channels *channels = nullptr;
+        nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *channels = nullptr;
         size_t length;
 
         if (size < 1)
                 return 0;
-        channels = nd_channels_new(data[0] & 0x80 ? ND_WEBSOCKET_CLIENT : ND_WEBSOCKET_SERVER,
-                                   protocols[data[0] % nd_count_of(protocols)], OUTPUT);
+        channels = nd_channel_mux_new(data[0] & 0x80 ? ND_WEBSOCKET_CLIENT : ND_WEBSOCKET_SERVER,
+                                      protocols[data[0] % nd_count_of(protocols)], OUTPUT);
         for (data++, size--; size >= 3; data += 3 + length, size -= 3 + length) {
                 length = (size_t) data[1] << 8 | data[2];
                 length = length < size - 3 ? length : size - 3;

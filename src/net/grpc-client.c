@@ -67,7 +67,7 @@ static void call_end(struct call *call, struct nd_error *error) {
 
 /* The error that the peer's status means; nullptr for OK. */
 static struct nd_error *call_verdict(struct call *call) {
-        enum nd_code code = call->status <= ND_UNAUTHENTICATED ? (enum nd_code) call->status : ND_UNKNOWN;
+        enum nd_error_code code = call->status <= ND_UNAUTHENTICATED ? (enum nd_error_code) call->status : ND_UNKNOWN;
 
         if (call->failure)
                 return nd_take_ptr(call->failure);
@@ -75,7 +75,7 @@ static struct nd_error *call_verdict(struct call *call) {
                 return nd_error_new(ND_UNAVAILABLE, 0, "%s: the server closed the call without a status", call->path);
         if (code == ND_OK)
                 return nullptr;
-        return nd_error_new(code, 0, "%s", call->status_text ? call->status_text : nd_code_name(code));
+        return nd_error_new(code, 0, "%s", call->status_text ? call->status_text : nd_error_code_name(code));
 }
 
 /* ---- nghttp2 ---- */
@@ -106,7 +106,7 @@ static int on_header(nghttp2_session *http, const nghttp2_frame *frame, const ui
                 return 0;
         if (name_length == 11 && memcmp(name, "grpc-status", 11) == 0) {
                 number = nd_strndup((const char *) value, value_length);
-                call->has_status = nd_parse_u64(number, UINT32_MAX, &call->status) == 0;
+                call->has_status = nd_text_parse_u64(number, UINT32_MAX, &call->status) == 0;
         } else if (name_length == 12 && memcmp(name, "grpc-message", 12) == 0 && !call->status_text) {
                 call->status_text = nd_grpc_decode_text((const char *) value, value_length);
         }
@@ -146,7 +146,7 @@ static int on_close(nghttp2_session *http, int32_t stream, [[maybe_unused]] uint
 
 /* ---- the connection ---- */
 
-static void end_all(struct nd_grpc_client *client, enum nd_code code, const char *why) {
+static void end_all(struct nd_grpc_client *client, enum nd_error_code code, const char *why) {
         while (client->calls) /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the first call has none before it, and call_end() moves the list on */
                 call_end(client->calls, nd_error_new(code, 0, "%s: %s", client->socket_path, why));
 }
@@ -241,7 +241,7 @@ static struct nd_error *connect_socket(const char *path, int *ret_fd) {
         nd_try(nd_unix_address(path, &address));
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a socket");
         if (connect(fd, (struct sockaddr *) &address, sizeof address) < 0)
                 return nd_error_new(ND_UNAVAILABLE, errno, "connect to '%s'", path);
         *ret_fd = nd_take_fd(fd);
@@ -279,7 +279,7 @@ void nd_grpc_client_free(struct nd_grpc_client *client) {
         free(client);
 }
 
-static void cancel(struct call *call, enum nd_code code, const char *why) {
+static void cancel(struct call *call, enum nd_error_code code, const char *why) {
         struct nd_grpc_client *client = call->client;
         nd_autofree char *path = nd_strdup(call->path);
 

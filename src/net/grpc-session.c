@@ -38,7 +38,7 @@ struct nd_grpc_call {
         size_t request_length;
         struct nd_text answer;
         size_t answered; /* bytes of it that nghttp2 has taken */
-        enum nd_code status;
+        enum nd_error_code status;
         char *status_text;
         void (*on_cancel)(void *userdata);
         void *on_cancel_userdata;
@@ -270,7 +270,7 @@ bool nd_grpc_call_cancelled(const struct nd_grpc_call *call) {
         return call->cancelled;
 }
 
-enum nd_code nd_grpc_call_status(const struct nd_grpc_call *call) {
+enum nd_error_code nd_grpc_call_status(const struct nd_grpc_call *call) {
         return call->finished ? call->status : ND_CANCELLED;
 }
 

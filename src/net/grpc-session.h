@@ -53,7 +53,8 @@ uint64_t nd_grpc_call_timeout_us(const struct nd_grpc_call *call); /* from when 
 void nd_grpc_call_on_cancel(struct nd_grpc_call *call, void (*function)(void *userdata), void *userdata);
 bool nd_grpc_call_cancelled(const struct nd_grpc_call *call);
 
-enum nd_code nd_grpc_call_status(const struct nd_grpc_call *call); /* how it ended; ND_CANCELLED when the peer left before */
+enum nd_error_code nd_grpc_call_status(
+        const struct nd_grpc_call *call); /* how it ended; ND_CANCELLED when the peer left before */
 const char *nd_grpc_call_status_text(const struct nd_grpc_call *call); /* the error's text, "" when it ended well */
 
 /* One message of the answer: one for a unary call, any number for a stream. Too large a message, or a peer that does not read while more

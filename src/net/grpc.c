@@ -72,7 +72,7 @@ struct nd_error *nd_grpc_parse_timeout(const char *text, size_t length, uint64_t
         if (length < 2 || length > sizeof digits)
                 return nd_error_new(ND_INVALID, 0, "grpc-timeout is not up to 8 digits and a unit");
         memcpy(digits, text, length - 1);
-        if (nd_parse_u64(digits, 99999999, &value) < 0)
+        if (nd_text_parse_u64(digits, 99999999, &value) < 0)
                 return nd_error_new(ND_INVALID, 0, "grpc-timeout is not up to 8 digits and a unit");
         for (size_t i = 0; i < nd_count_of(units); i++)
                 if (units[i].unit == text[length - 1]) {

@@ -117,7 +117,7 @@ static struct nd_error *body_length(const struct nd_http_head *head, size_t most
                         return nd_error_new(ND_INVALID, 0, "'%s' is not understood here; send the body's length", field->name);
                 if (strcasecmp(field->name, "Content-Length") != 0)
                         continue;
-                if (seen || nd_parse_u64(field->value, SIZE_MAX, &announced) < 0)
+                if (seen || nd_text_parse_u64(field->value, SIZE_MAX, &announced) < 0)
                         return nd_error_new(ND_INVALID, 0, "the request's Content-Length is no number, or there are two");
                 seen = true;
         }

@@ -69,8 +69,8 @@ static bool read_created(const char *const *words, size_t count, struct nd_monit
                 record->phase = ND_MONITOR_FAILED;
                 return true;
         }
-        if (count < 3 || !nd_streq(words[0], "created") || nd_parse_u64(words[1], INT_MAX, &pid) < 0 || pid == 0 ||
-            nd_parse_u64(words[2], UINT64_MAX, &record->birth) < 0)
+        if (count < 3 || !nd_streq(words[0], "created") || nd_text_parse_u64(words[1], INT_MAX, &pid) < 0 || pid == 0 ||
+            nd_text_parse_u64(words[2], UINT64_MAX, &record->birth) < 0)
                 return false;
         record->pid = (pid_t) pid;
         record->phase = ND_MONITOR_CREATED;
@@ -80,10 +80,10 @@ static bool read_created(const char *const *words, size_t count, struct nd_monit
 static bool read_exited(const char *const *words, size_t count, struct nd_monitor_record *record) {
         uint64_t code, at, oom = 0, lost;
 
-        if (count < 5 || !nd_streq(words[0], "exited") || nd_parse_u64(words[1], CODE_MOST, &code) < 0 ||
-            nd_parse_u64(words[2], UINT64_MAX, &at) < 0 || nd_parse_u64(words[4], UINT64_MAX, &lost) < 0)
+        if (count < 5 || !nd_streq(words[0], "exited") || nd_text_parse_u64(words[1], CODE_MOST, &code) < 0 ||
+            nd_text_parse_u64(words[2], UINT64_MAX, &at) < 0 || nd_text_parse_u64(words[4], UINT64_MAX, &lost) < 0)
                 return false;
-        if (!nd_streq(words[3], "-") && nd_parse_u64(words[3], INT64_MAX, &oom) < 0)
+        if (!nd_streq(words[3], "-") && nd_text_parse_u64(words[3], INT64_MAX, &oom) < 0)
                 return false;
         record->code = (int) code;
         record->at = at;

@@ -85,7 +85,7 @@ static struct nd_error *walk_message(const struct walk *walk, ProtobufCMessage *
 /* ---- in ---- */
 
 static struct nd_error *refuse_dirty(char **string, [[maybe_unused]] void *userdata) {
-        if (nd_utf8_valid(*string, strlen(*string)))
+        if (nd_text_utf8_valid(*string, strlen(*string)))
                 return nullptr;
         return nd_error_new(ND_INVALID, 0, "a string is not UTF-8");
 }
@@ -129,7 +129,7 @@ static struct nd_error *replace_dirty(char **string, void *userdata) {
         size_t length = strlen(*string);
         nd_autotext clean = ND_TEXT(3 * length);
 
-        if (nd_utf8_valid(*string, length))
+        if (nd_text_utf8_valid(*string, length))
                 return nullptr;
         nd_text_add_utf8(&clean, *string, length);
         nd_vector_push(&cleaning->list, ((struct replaced) {.place = string, .original = *string}));

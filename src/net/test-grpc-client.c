@@ -18,7 +18,7 @@ struct scene {
         unsigned held_cancelled;
         unsigned messages, ends, drained;
         size_t bytes;
-        enum nd_code code;
+        enum nd_error_code code;
         char text[256];
 };
 

@@ -27,7 +27,7 @@ static void a_message_in_single_bytes_is_read_whole([[maybe_unused]] void **stat
 static void compressed_and_oversized_messages_are_refused([[maybe_unused]] void **state) {
         static const struct {
                 const char *prefix;
-                enum nd_code code;
+                enum nd_error_code code;
         } cases[] = {{"\1\0\0\0\1", ND_UNIMPLEMENTED}, {"\0\1\0\0\1", ND_EXHAUSTED}};
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {

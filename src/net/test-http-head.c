@@ -15,7 +15,7 @@ static const char exec_head[] = "POST /exec/aB3_-x9Z?command=ls&stdout=true HTTP
                                 "X-Stream-Protocol-Version: channel.k8s.io\t\r\n"
                                 "\r\n";
 
-static void expect_refusal(const char *text, enum nd_code code, const char *words) {
+static void expect_refusal(const char *text, enum nd_error_code code, const char *words) {
         nd_autohead head = {};
         size_t used = 1;
 
@@ -134,7 +134,8 @@ static void an_upgrade_is_answered_with_its_fields_only([[maybe_unused]] void **
 
 static void a_refusal_is_answered_with_words_and_ends_the_connection([[maybe_unused]] void **state) {
         static const unsigned statuses[] = {400, 403, 404, 431, 503, 500};
-        static const enum nd_code codes[] = {ND_INVALID, ND_DENIED, ND_NOT_FOUND, ND_EXHAUSTED, ND_UNAVAILABLE, ND_INTERNAL};
+        static const enum nd_error_code codes[] = {ND_INVALID,   ND_DENIED,      ND_NOT_FOUND,
+                                                   ND_EXHAUSTED, ND_UNAVAILABLE, ND_INTERNAL};
         nd_autotext out = ND_TEXT(ND_HTTP_ANSWER);
 
         nd_http_answer(&out, 404, nullptr, nullptr);

@@ -215,7 +215,7 @@ static void expect_reply(struct client *c, uint32_t stream) {
 }
 
 /* What a server says last to one who breaks the rules, and nothing more is taken. */
-static void expect_failure(struct client *c, enum nd_code code, const char *words) {
+static void expect_failure(struct client *c, enum nd_error_code code, const char *words) {
         struct nd_spdy_event event;
         struct frame frame = {};
 
@@ -571,7 +571,7 @@ static void too_many_headers_end_the_connection([[maybe_unused]] void **state) {
 static void frames_against_the_protocol_end_the_connection([[maybe_unused]] void **state) {
         static const struct {
                 const char *hex;
-                enum nd_code code;
+                enum nd_error_code code;
                 const char *words;
         } cases[] = {
                 {"8002000600000004"

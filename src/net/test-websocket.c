@@ -19,7 +19,7 @@ static void add_frame(struct nd_text *out, unsigned first, const char *bytes, si
 }
 
 /* What a client's bytes say, as words; pieces of the given size. */
-static char *told(struct nd_channels *channels, const struct nd_text *sent, size_t piece) {
+static char *told(struct nd_channel_mux *channels, const struct nd_text *sent, size_t piece) {
         struct nd_text text = ND_TEXT(1 << 20);
 
         for (size_t at = 0; at < sent->length; at += piece) {
@@ -29,7 +29,7 @@ static char *told(struct nd_channels *channels, const struct nd_text *sent, size
 
                 memcpy(copy, sent->bytes + at, length);
                 do {
-                        struct nd_error *error = nd_channels_receive(channels, copy + done, length - done, &used, &event);
+                        struct nd_error *error = nd_channel_mux_receive(channels, copy + done, length - done, &used, &event);
 
                         if (error) {
                                 nd_error_free(error);
@@ -50,8 +50,8 @@ static char *told(struct nd_channels *channels, const struct nd_text *sent, size
         return text.bytes ? nd_text_steal(&text) : nd_strdup("");
 }
 
-static size_t queued(const struct nd_channels *channels, const char **ret) {
-        return nd_websocket_queued(nd_channels_websocket(channels), ret);
+static size_t queued(const struct nd_channel_mux *channels, const char **ret) {
+        return nd_websocket_queued(nd_channel_mux_websocket(channels), ret);
 }
 
 static void the_key_of_the_standard_is_answered_as_the_standard_says([[maybe_unused]] void **state) {
@@ -75,8 +75,8 @@ static void messages_say_their_channel_however_they_are_cut([[maybe_unused]] voi
                 add_frame(&sent, 0x82, cases[i].first, strlen(cases[i].first));
                 add_frame(&sent, 0x82, cases[i].second, strlen(cases[i].second));
                 for (size_t piece = 1; piece <= sent.length; piece++) {
-                        nd_cleanup(nd_channels_done) struct nd_channels *channels =
-                                nd_channels_new(ND_WEBSOCKET_SERVER, cases[i].protocol, 0);
+                        nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *channels =
+                                nd_channel_mux_new(ND_WEBSOCKET_SERVER, cases[i].protocol, 0);
                         nd_autofree char *got = told(channels, &sent, piece);
                         nd_autotext first = ND_TEXT(100), second = ND_TEXT(100);
 
@@ -89,8 +89,8 @@ static void messages_say_their_channel_however_they_are_cut([[maybe_unused]] voi
 }
 
 static void a_message_may_be_several_frames_with_a_ping_between_them([[maybe_unused]] void **state) {
-        nd_cleanup(nd_channels_done) struct nd_channels *channels =
-                nd_channels_new(ND_WEBSOCKET_SERVER, "v4.channel.k8s.io", 0);
+        nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *channels =
+                nd_channel_mux_new(ND_WEBSOCKET_SERVER, "v4.channel.k8s.io", 0);
         nd_autotext sent = ND_TEXT(1 << 16);
         const char *bytes;
 
@@ -104,8 +104,10 @@ static void a_message_may_be_several_frames_with_a_ping_between_them([[maybe_unu
 }
 
 static void the_fifth_protocol_ends_channels_and_the_others_do_not([[maybe_unused]] void **state) {
-        nd_cleanup(nd_channels_done) struct nd_channels *five = nd_channels_new(ND_WEBSOCKET_SERVER, "v5.channel.k8s.io", 0),
-                                                        *four = nd_channels_new(ND_WEBSOCKET_SERVER, "v4.channel.k8s.io", 0);
+        nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *five = nd_channel_mux_new(ND_WEBSOCKET_SERVER,
+                                                                                         "v5.channel.k8s.io", 0),
+                                                              *four = nd_channel_mux_new(ND_WEBSOCKET_SERVER,
+                                                                                         "v4.channel.k8s.io", 0);
         nd_autotext sent = ND_TEXT(1 << 16);
 
         add_frame(&sent, 0x82, "\xff\0", 2);
@@ -116,7 +118,7 @@ static void the_fifth_protocol_ends_channels_and_the_others_do_not([[maybe_unuse
 }
 
 static void a_goodbye_is_answered_and_ends_everything([[maybe_unused]] void **state) {
-        nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new(ND_WEBSOCKET_SERVER, "", 0);
+        nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *channels = nd_channel_mux_new(ND_WEBSOCKET_SERVER, "", 0);
         nd_autotext sent = ND_TEXT(1 << 16);
         const char *bytes;
 
@@ -125,7 +127,7 @@ static void a_goodbye_is_answered_and_ends_everything([[maybe_unused]] void **st
         expect_text(told(channels, &sent, sent.length), "over0 ");
         assert_int_equal(queued(channels, &bytes), 4);
         assert_memory_equal(bytes, "\x88\2\x03\xe8", 4);
-        nd_channels_write(channels, 1, "x", 1);
+        nd_channel_mux_write(channels, 1, "x", 1);
         assert_int_equal(queued(channels, &bytes), 4);
 }
 
@@ -144,15 +146,16 @@ static void what_breaks_the_protocol_is_an_error([[maybe_unused]] void **state) 
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
-                nd_cleanup(nd_channels_done) struct nd_channels *channels =
-                        nd_channels_new(ND_WEBSOCKET_SERVER, cases[i].protocol, 0);
+                nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *channels =
+                        nd_channel_mux_new(ND_WEBSOCKET_SERVER, cases[i].protocol, 0);
                 nd_autotext sent = ND_TEXT(1 << 16);
 
                 add_frame(&sent, cases[i].first, cases[i].bytes, strlen(cases[i].bytes));
                 expect_text(told(channels, &sent, sent.length), "(error)");
         }
         {
-                nd_cleanup(nd_channels_done) struct nd_channels *channels = nd_channels_new(ND_WEBSOCKET_SERVER, "", 0);
+                nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *channels =
+                        nd_channel_mux_new(ND_WEBSOCKET_SERVER, "", 0);
                 nd_autotext sent = ND_TEXT(100);
 
                 nd_text_append(&sent, "\x82\2\1x", 4); /* without a mask */
@@ -161,15 +164,15 @@ static void what_breaks_the_protocol_is_an_error([[maybe_unused]] void **state) 
 }
 
 static void what_waits_is_bounded_and_who_only_asks_is_cut_off([[maybe_unused]] void **state) {
-        nd_cleanup(nd_channels_done) struct nd_channels *channels =
-                nd_channels_new(ND_WEBSOCKET_SERVER, "base64.channel.k8s.io", 0);
+        nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *channels =
+                nd_channel_mux_new(ND_WEBSOCKET_SERVER, "base64.channel.k8s.io", 0);
         nd_autofree char *zeros = nd_calloc(1, 1 << 16), *got = nullptr;
         nd_autotext sent = ND_TEXT(1 << 24);
         const char *bytes;
         size_t room;
 
-        while ((room = nd_channels_room(channels)) > 0)
-                nd_channels_write(channels, 1, zeros, room);
+        while ((room = nd_channel_mux_room(channels)) > 0)
+                nd_channel_mux_write(channels, 1, zeros, room);
         assert_true(queued(channels, &bytes) <= ND_WEBSOCKET_OUTPUT);
         assert_true(queued(channels, &bytes) > ND_WEBSOCKET_OUTPUT - 64);
         for (size_t i = 0; i < 1000; i++)
@@ -180,33 +183,33 @@ static void what_waits_is_bounded_and_who_only_asks_is_cut_off([[maybe_unused]] 
 }
 
 static void a_message_of_ours_has_its_length_before_it([[maybe_unused]] void **state) {
-        nd_cleanup(nd_channels_done) struct nd_channels *channels =
-                nd_channels_new(ND_WEBSOCKET_SERVER, "v4.channel.k8s.io", 0);
-        struct nd_websocket *websocket = nd_channels_websocket(channels);
+        nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *channels =
+                nd_channel_mux_new(ND_WEBSOCKET_SERVER, "v4.channel.k8s.io", 0);
+        struct nd_websocket *websocket = nd_channel_mux_websocket(channels);
         nd_autofree char *zeros = nd_calloc(1, 1000);
         const char *bytes;
 
-        nd_channels_write(channels, 3, "hi", 2);
+        nd_channel_mux_write(channels, 3, "hi", 2);
         assert_int_equal(queued(channels, &bytes), 5);
         assert_memory_equal(bytes, "\x82\3\3hi", 5);
         assert_false(nd_websocket_sent(websocket, 5));
-        nd_channels_write(channels, 1, zeros, 999);
+        nd_channel_mux_write(channels, 1, zeros, 999);
         assert_int_equal(queued(channels, &bytes), 1004);
         assert_memory_equal(bytes, "\x82\x7e\x03\xe8\1", 5);
         assert_false(nd_websocket_sent(websocket, 1004));
-        nd_channels_write(channels, 1, nullptr, 0);
+        nd_channel_mux_write(channels, 1, nullptr, 0);
         assert_int_equal(queued(channels, &bytes), 3);
 }
 
 /* All that one side has queued, given to the other in pieces; what that makes of it, as words. */
-static char *carried(const struct nd_channels *from, struct nd_channels *to, size_t piece) {
+static char *carried(const struct nd_channel_mux *from, struct nd_channel_mux *to, size_t piece) {
         nd_autotext sent = ND_TEXT(1 << 20);
         const char *bytes;
         size_t length = queued(from, &bytes);
 
         if (length > 0)
                 nd_text_append(&sent, bytes, length);
-        (void) !nd_websocket_sent(nd_channels_websocket(from), length);
+        (void) !nd_websocket_sent(nd_channel_mux_websocket(from), length);
         return told(to, &sent, piece);
 }
 
@@ -214,45 +217,45 @@ static void a_client_and_a_server_understand_each_other([[maybe_unused]] void **
         static const size_t pieces[] = {1, 2, 3, 7, 1 << 20};
 
         for (size_t i = 0; i < nd_count_of(pieces); i++) {
-                nd_cleanup(nd_channels_done) struct nd_channels *client = nd_channels_new(ND_WEBSOCKET_CLIENT,
-                                                                                          "v5.channel.k8s.io", 0),
-                                                                *server = nd_channels_new(ND_WEBSOCKET_SERVER,
-                                                                                          "v5.channel.k8s.io", 0);
+                nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *client = nd_channel_mux_new(ND_WEBSOCKET_CLIENT,
+                                                                                                   "v5.channel.k8s.io", 0),
+                                                                      *server = nd_channel_mux_new(ND_WEBSOCKET_SERVER,
+                                                                                                   "v5.channel.k8s.io", 0);
                 nd_autofree char *input = nullptr, *output = nullptr;
 
-                nd_channels_write(client, 0, "x", 1);
-                nd_channels_end(client, 0);
-                nd_channels_write(server, 1, "y", 1);
-                nd_channels_write(server, 3, "z", 1);
-                nd_websocket_close(nd_channels_websocket(server), ND_WEBSOCKET_NORMAL);
+                nd_channel_mux_write(client, 0, "x", 1);
+                nd_channel_mux_end(client, 0);
+                nd_channel_mux_write(server, 1, "y", 1);
+                nd_channel_mux_write(server, 3, "z", 1);
+                nd_websocket_close(nd_channel_mux_websocket(server), ND_WEBSOCKET_NORMAL);
                 input = carried(client, server, pieces[i]);
                 assert_string_equal(input, ""); /* it has said goodbye */
                 output = carried(server, client, pieces[i]);
                 assert_string_equal(output, "1:y 3:z over0 ");
         }
         {
-                nd_cleanup(nd_channels_done) struct nd_channels *client = nd_channels_new(ND_WEBSOCKET_CLIENT,
-                                                                                          "v5.channel.k8s.io", 0),
-                                                                *server = nd_channels_new(ND_WEBSOCKET_SERVER,
-                                                                                          "v5.channel.k8s.io", 0);
+                nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *client = nd_channel_mux_new(ND_WEBSOCKET_CLIENT,
+                                                                                                   "v5.channel.k8s.io", 0),
+                                                                      *server = nd_channel_mux_new(ND_WEBSOCKET_SERVER,
+                                                                                                   "v5.channel.k8s.io", 0);
                 nd_autofree char *zeros = nd_calloc(1, 1000), *got = nullptr;
 
-                nd_channels_write(client, 0, "abc", 3);
-                nd_channels_end(client, 0);
+                nd_channel_mux_write(client, 0, "abc", 3);
+                nd_channel_mux_end(client, 0);
                 expect_text(carried(client, server, 1 << 20), "0:abc end0 ");
-                nd_channels_write(client, 0, zeros, 1000);
+                nd_channel_mux_write(client, 0, zeros, 1000);
                 got = carried(client, server, 1 << 20);
                 assert_int_equal(got[0], '0');
         }
 }
 
 static void a_client_masks_every_frame_anew_and_takes_none_that_is_masked([[maybe_unused]] void **state) {
-        nd_cleanup(nd_channels_done) struct nd_channels *client = nd_channels_new(ND_WEBSOCKET_CLIENT, "", 0);
+        nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *client = nd_channel_mux_new(ND_WEBSOCKET_CLIENT, "", 0);
         nd_autotext sent = ND_TEXT(100);
         const char *bytes;
 
-        nd_channels_write(client, 0, "same", 4);
-        nd_channels_write(client, 0, "same", 4);
+        nd_channel_mux_write(client, 0, "same", 4);
+        nd_channel_mux_write(client, 0, "same", 4);
         assert_int_equal(queued(client, &bytes), 22);
         assert_int_equal((unsigned char) bytes[1], 0x80 | 5);
         assert_memory_not_equal(bytes + 2, bytes + 13, 4); /* once in four thousand million times it is the same */

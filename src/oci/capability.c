@@ -47,11 +47,11 @@ static const char *const names[] = {
         "CAP_CHECKPOINT_RESTORE",
 };
 
-const char *nd_capability_name(unsigned number) {
+const char *nd_spec_capability_name(unsigned number) {
         return number < nd_count_of(names) ? names[number] : nullptr;
 }
 
-int nd_capability_parse(const char *name) {
+int nd_spec_capability_parse(const char *name) {
         const char *bare = strncasecmp(name, "CAP_", 4) == 0 ? name + 4 : name;
 
         for (unsigned i = 0; i < nd_count_of(names); i++)

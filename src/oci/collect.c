@@ -22,8 +22,8 @@ enum {
         TRIES = 100,
 };
 
-struct nd_error *nd_store_make_staging(struct nd_image_store *store, const char *prefix, char ret_name[static ND_STORE_ID],
-                                       int *ret_fd) {
+struct nd_error *nd_oci_store_make_staging(struct nd_oci_store *store, const char *prefix, char ret_name[static ND_STORE_ID],
+                                           int *ret_fd) {
         nd_autoerror struct nd_error *error = nullptr;
 
         for (int i = 0; i < TRIES; i++) {
@@ -39,25 +39,25 @@ struct nd_error *nd_store_make_staging(struct nd_image_store *store, const char 
                         return nd_take_ptr(error);
                 }
                 if (errno != EEXIST)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "make directory '%s/staging/%s'", store->root,
+                        return nd_error_new(nd_error_code_of(errno), errno, "make directory '%s/staging/%s'", store->root,
                                             ret_name);
         }
         return nd_error_new(ND_INTERNAL, EEXIST, "make directory '%s/staging/%s'", store->root, ret_name);
 }
 
-struct nd_error *nd_image_store_stage(struct nd_image_store *store, char **ret_id, int *ret_fd) {
+struct nd_error *nd_oci_store_stage(struct nd_oci_store *store, char **ret_id, int *ret_fd) {
         char name[ND_STORE_ID];
 
-        nd_try(nd_store_make_staging(store, ND_STORE_PULL, name, ret_fd));
+        nd_try(nd_oci_store_make_staging(store, ND_STORE_PULL, name, ret_fd));
         nd_strings_add(&store->stages, name);
         *ret_id = nd_strdup(name);
         return nullptr;
 }
 
-void nd_image_store_unstage(struct nd_image_store *store, const char *id) {
+void nd_oci_store_unstage(struct nd_oci_store *store, const char *id) {
         for (size_t i = 0; i < store->stages.count; i++)
                 if (nd_streq(store->stages.items[i], id)) {
-                        nd_store_add_trash(store, id, 0, 0);
+                        nd_oci_store_add_trash(store, id, 0, 0);
                         free(store->stages.items[i]);
                         store->stages.items[i] = store->stages.items[--store->stages.count];
                         return;
@@ -67,35 +67,35 @@ void nd_image_store_unstage(struct nd_image_store *store, const char *id) {
 /* Layers */
 
 struct collection {
-        struct nd_image_store *store;
+        struct nd_oci_store *store;
         uint64_t before; /* layers that are idle since then or earlier go */
-        nd_image_store_used used;
+        nd_oci_store_used used;
         void *userdata;
-        struct nd_image_store_collected *result;
+        struct nd_oci_store_collected *result;
         char trash[ND_STORE_ID]; /* "" until there is something to move */
         int trash_fd;
         uint64_t inodes;
 };
 
-static bool is_garbage(const struct collection *c, const struct nd_layer_entry *entry) {
+static bool is_garbage(const struct collection *c, const struct nd_layers_entry *entry) {
         struct nd_digest chain;
 
-        if (!nd_layer_entry_idle(entry) || entry->idle_since > c->before)
+        if (!nd_layers_entry_idle(entry) || entry->idle_since > c->before)
                 return false;
-        chain = nd_layer_entry_chain(entry);
+        chain = nd_layers_entry_chain(entry);
         return !c->used || !c->used(&chain, c->userdata);
 }
 
 /* Moves one layer out; the entry is gone then, and the layer below is returned. */
-static struct nd_error *discard(struct collection *c, struct nd_layer_entry *entry, struct nd_layer_entry **ret_below) {
-        struct nd_digest chain = nd_layer_entry_chain(entry);
-        struct nd_image_store *store = c->store;
+static struct nd_error *discard(struct collection *c, struct nd_layers_entry *entry, struct nd_layers_entry **ret_below) {
+        struct nd_digest chain = nd_layers_entry_chain(entry);
+        struct nd_oci_store *store = c->store;
         char hex[ND_DIGEST_HEX];
 
         if (c->trash[0] == '\0') {
                 char name[ND_STORE_ID];
 
-                nd_try(nd_store_make_staging(store, ND_STORE_TRASH, name, &c->trash_fd));
+                nd_try(nd_oci_store_make_staging(store, ND_STORE_TRASH, name, &c->trash_fd));
                 memcpy(c->trash, name, sizeof c->trash);
         }
         (void) nd_digest_hex(&chain, hex);
@@ -110,7 +110,7 @@ static struct nd_error *discard(struct collection *c, struct nd_layer_entry *ent
 
 /* Removing changes the table, so those to begin with are gathered first: they are tops, and one never lies below another. */
 static struct nd_error *discard_layers(struct collection *c) {
-        struct nd_layer_entry *tops[ND_COLLECT_LAYERS], *entry;
+        struct nd_layers_entry *tops[ND_COLLECT_LAYERS], *entry;
         size_t count = 0;
 
         for (size_t at = 0; count < nd_count_of(tops) && (entry = nd_layers_next(&c->store->layers, &at));)
@@ -128,11 +128,11 @@ static struct nd_error *discard_layers(struct collection *c) {
 }
 
 /* A layer of which nobody knows what lies below it, and which is used: whatever lies below may not go. */
-static struct nd_error *check_orphans(const struct nd_image_store *store, nd_image_store_used used, void *userdata) {
-        const struct nd_layer_entry *entry;
+static struct nd_error *check_orphans(const struct nd_oci_store *store, nd_oci_store_used used, void *userdata) {
+        const struct nd_layers_entry *entry;
 
         for (size_t at = 0; (entry = nd_layers_next(&store->layers, &at));) {
-                struct nd_digest chain = nd_layer_entry_chain(entry);
+                struct nd_digest chain = nd_layers_entry_chain(entry);
                 char hex[ND_DIGEST_HEX];
 
                 if (entry->orphan && used && used(&chain, userdata))
@@ -160,7 +160,7 @@ static void digests_done(struct digests *list) {
         nd_vector_done(list);
 }
 
-static void needed_blobs(const struct nd_image_store *store, struct digests *ret) {
+static void needed_blobs(const struct nd_oci_store *store, struct digests *ret) {
         nd_vector_each (image, &store->images) {
                 nd_vector_push(ret, (*image)->id);
                 nd_vector_push(ret, (*image)->manifest);
@@ -180,7 +180,7 @@ static bool blob_is_needed(const struct collection *c, const struct digests *nee
 }
 
 static struct nd_error *remove_blob(struct collection *c, int fd, const char *name) {
-        struct nd_image_store *store = c->store;
+        struct nd_oci_store *store = c->store;
         struct stat st;
 
         if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -194,12 +194,12 @@ static struct nd_error *remove_blob(struct collection *c, int fd, const char *na
 
 static struct nd_error *remove_blobs(struct collection *c) {
         nd_cleanup(digests_done) struct digests needed = {};
-        struct nd_image_store *store = c->store;
+        struct nd_oci_store *store = c->store;
 
         if (!store->blob_garbage)
                 return nullptr;
         needed_blobs(store, &needed);
-        for (enum nd_hash_kind kind = ND_HASH_SHA256; kind < nd_count_of(store->blob_fds); kind++) {
+        for (enum nd_digest_kind kind = ND_HASH_SHA256; kind < nd_count_of(store->blob_fds); kind++) {
                 nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
                 nd_try(nd_dir_list_files(store->blob_fds[kind], ".", ND_STORE_RECORDS, &names));
@@ -213,13 +213,13 @@ static struct nd_error *remove_blobs(struct collection *c) {
 }
 
 /* Throws all partial downloads away. No pull runs now: the next one gets the new directory. */
-static struct nd_error *discard_partial(struct nd_image_store *store) {
+static struct nd_error *discard_partial(struct nd_oci_store *store) {
         nd_autoclose int trash = -EBADF;
         char name[ND_STORE_ID];
         int fd;
 
-        nd_try(nd_store_make_staging(store, ND_STORE_TRASH, name, &trash));
-        nd_store_add_trash(store, name, 0, 0);
+        nd_try(nd_oci_store_make_staging(store, ND_STORE_TRASH, name, &trash));
+        nd_oci_store_add_trash(store, name, 0, 0);
         nd_try(nd_file_rename(store->staging_fd, ND_STORE_PARTIAL, trash, ND_STORE_PARTIAL));
         nd_try(nd_dir_make(store->staging_fd, ND_STORE_PARTIAL, ND_STORE_DIRECTORY_MODE));
         nd_try(nd_dir_open(store->staging_fd, ND_STORE_PARTIAL, &fd));
@@ -230,7 +230,7 @@ static struct nd_error *discard_partial(struct nd_image_store *store) {
 
 /* The directory is the one place that fetchers of all pulls can write. One that was taken over may leave there what no pull does: then
  * all of it goes, by the child that removes trash. */
-static struct nd_error *remove_partial(struct nd_image_store *store) {
+static struct nd_error *remove_partial(struct nd_oci_store *store) {
         nd_cleanup(nd_strings_done) struct nd_strings names = {}, odd = {};
         nd_autoerror struct nd_error *error = nullptr;
         time_t now = time(nullptr);
@@ -252,8 +252,8 @@ static struct nd_error *remove_partial(struct nd_image_store *store) {
         return nullptr;
 }
 
-struct nd_error *nd_image_store_collect(struct nd_image_store *store, uint64_t grace_us, nd_image_store_used used,
-                                        void *userdata, struct nd_image_store_collected *ret) {
+struct nd_error *nd_oci_store_collect(struct nd_oci_store *store, uint64_t grace_us, nd_oci_store_used used, void *userdata,
+                                      struct nd_oci_store_collected *ret) {
         uint64_t now = nd_clock_us();
         struct collection c = {.store = store,
                                .before = now > grace_us ? now - grace_us : 0,
@@ -263,10 +263,10 @@ struct nd_error *nd_image_store_collect(struct nd_image_store *store, uint64_t g
                                .trash_fd = -EBADF};
         struct nd_error *error;
 
-        *ret = (struct nd_image_store_collected) {.deferred = store->stages.count > 0};
+        *ret = (struct nd_oci_store_collected) {.deferred = store->stages.count > 0};
         if (ret->deferred)
                 return nullptr;
-        nd_store_settle(store);
+        nd_oci_store_settle(store);
         if (store->unreadable)
                 return nd_error_new(ND_PRECONDITION, 0,
                                     "nothing is collected while the image record '%s/images/%s' cannot be read", store->root,
@@ -276,7 +276,7 @@ struct nd_error *nd_image_store_collect(struct nd_image_store *store, uint64_t g
         error = discard_layers(&c);
         nd_close_fd(&c.trash_fd);
         if (c.trash[0] != '\0')
-                nd_store_add_trash(store, c.trash, ret->bytes, c.inodes);
+                nd_oci_store_add_trash(store, c.trash, ret->bytes, c.inodes);
         if (error)
                 return error;
         nd_try(remove_blobs(&c));
@@ -285,7 +285,7 @@ struct nd_error *nd_image_store_collect(struct nd_image_store *store, uint64_t g
 
 /* Trash */
 
-struct nd_error *nd_image_store_trash_take(struct nd_image_store *store, char **ret_path) {
+struct nd_error *nd_oci_store_trash_take(struct nd_oci_store *store, char **ret_path) {
         *ret_path = nullptr;
         if (store->moved_layers && store->trash.count > 0) {
                 nd_try(nd_dir_sync(store->layers_fd, "layers"));
@@ -302,12 +302,12 @@ struct nd_error *nd_image_store_trash_take(struct nd_image_store *store, char **
         return nullptr;
 }
 
-void nd_image_store_trash_done(struct nd_image_store *store, const char *path, bool removed) {
+void nd_oci_store_trash_done(struct nd_oci_store *store, const char *path, bool removed) {
         const char *slash = strrchr(path, '/');
         const char *name = slash ? slash + 1 : path;
 
         for (size_t i = 0; i < store->trash.count; i++) {
-                struct nd_store_trash *trash = &store->trash.items[i];
+                struct nd_oci_store_trash *trash = &store->trash.items[i];
 
                 if (!nd_streq(trash->name, name))
                         continue;

@@ -24,13 +24,13 @@ struct blob {
 
 /* An offer with all that was read and found for it. */
 struct commit {
-        struct nd_image_store *store;
-        const struct nd_image_offer *offer;
+        struct nd_oci_store *store;
+        const struct nd_oci_store_offer *offer;
         int stage_fd;
         int blobs_fd; /* the staging directory's */
         struct blob manifest_blob, index_blob, config_blob;
         struct nd_manifest manifest;
-        struct nd_image_config config;
+        struct nd_oci_config config;
         struct nd_image_layers layers; /* lowest first; sizes of the new ones only */
         struct nd_strings names;       /* canonical */
 };
@@ -42,7 +42,7 @@ static void commit_done(struct commit *c) {
         free(c->index_blob.bytes);
         free(c->config_blob.bytes);
         nd_manifest_done(&c->manifest);
-        nd_image_config_done(&c->config);
+        nd_oci_config_done(&c->config);
         nd_vector_done(&c->layers);
         nd_strings_done(&c->names);
 }
@@ -57,7 +57,7 @@ static struct nd_error *read_blob(struct commit *c, const struct nd_digest *dige
         error = nd_file_read(c->blobs_fd, nd_digest_hex(digest, hex), ND_MANIFEST_CEILING, &bytes, &length);
         if (nd_error_errno(error) == ENOENT) {
                 nd_error_done(&error);
-                error = nd_store_read_blob(c->store, digest, &bytes, &length);
+                error = nd_oci_store_read_blob(c->store, digest, &bytes, &length);
         }
         if (error)
                 return nd_take_ptr(error);
@@ -67,7 +67,7 @@ static struct nd_error *read_blob(struct commit *c, const struct nd_digest *dige
 }
 
 static struct nd_error *read_documents(struct commit *c) {
-        const struct nd_image_offer *offer = c->offer;
+        const struct nd_oci_store_offer *offer = c->offer;
 
         nd_try(nd_error_wrap(read_blob(c, &offer->manifest, &c->manifest_blob), "manifest"));
         nd_try(nd_error_wrap(nd_manifest_parse(c->manifest_blob.bytes, c->manifest_blob.length, nullptr, &c->manifest),
@@ -77,7 +77,7 @@ static struct nd_error *read_documents(struct commit *c) {
         if (!nd_digest_equal(&c->manifest.config.digest, &offer->config))
                 return nd_error_new(ND_INVALID, 0, "the manifest names another config than was offered");
         nd_try(nd_error_wrap(read_blob(c, &offer->config, &c->config_blob), "config"));
-        nd_try(nd_image_config_parse(c->config_blob.bytes, c->config_blob.length, &c->config));
+        nd_try(nd_oci_config_parse(c->config_blob.bytes, c->config_blob.length, &c->config));
         if (c->config.diff_ids.count != c->manifest.entries.count)
                 return nd_error_new(ND_INVALID, 0, "the manifest has %zu layers and the config %zu", c->manifest.entries.count,
                                     c->config.diff_ids.count);
@@ -134,8 +134,8 @@ static struct nd_error *check_names(struct commit *c) {
         return nullptr;
 }
 
-static const struct nd_unpacked_layer *find_unpacked(const struct nd_unpacked_layers *unpacked,
-                                                     const struct nd_digest *chain) {
+static const struct nd_oci_unpacked_layer *find_unpacked(const struct nd_oci_unpacked_layers *unpacked,
+                                                         const struct nd_digest *chain) {
         for (size_t i = 0; unpacked && i < unpacked->count; i++)
                 if (nd_digest_equal(&unpacked->items[i].chain, chain))
                         return &unpacked->items[i];
@@ -152,7 +152,7 @@ static struct nd_error *open_new_layer(struct commit *c, const struct nd_digest 
                                        struct nd_image_layer *layer, int *ret_fd) {
         nd_autoclose int fd = -EBADF, tree = -EBADF;
         nd_autofree char *path = nullptr, *bytes = nullptr;
-        const struct nd_unpacked_layer *said;
+        const struct nd_oci_unpacked_layer *said;
         struct nd_layer described;
         char hex[ND_DIGEST_HEX];
         size_t length;
@@ -178,7 +178,7 @@ static struct nd_error *check_layers(struct commit *c) {
 
         nd_vector_each (diff_id, &c->config.diff_ids) {
                 const struct nd_digest *parent = c->layers.count > 0 ? &below : nullptr;
-                struct nd_image_layer layer = {.chain = nd_chain_of(parent, diff_id)};
+                struct nd_image_layer layer = {.chain = nd_layer_chain_of(parent, diff_id)};
                 nd_autoclose int fd = -EBADF;
 
                 if (!nd_layers_find(&c->store->layers, &layer.chain))
@@ -189,7 +189,7 @@ static struct nd_error *check_layers(struct commit *c) {
         return nullptr;
 }
 
-static struct nd_error *write_blob(struct nd_image_store *store, const struct blob *blob) {
+static struct nd_error *write_blob(struct nd_oci_store *store, const struct blob *blob) {
         int fd = store->blob_fds[blob->digest.kind];
         char hex[ND_DIGEST_HEX];
         struct stat st;
@@ -229,12 +229,12 @@ static struct nd_error *take_layer(struct commit *c, size_t index, const struct 
 
 /* Takes the new layers over, each as a whole; from then on they are in the store, whatever becomes of the image. */
 static struct nd_error *take_layers(struct commit *c) {
-        struct nd_image_store *store = c->store;
-        struct nd_layer_entry *below = nullptr;
+        struct nd_oci_store *store = c->store;
+        struct nd_layers_entry *below = nullptr;
 
         for (size_t i = 0; i < c->layers.count; i++) {
                 const struct nd_image_layer *layer = &c->layers.items[i];
-                struct nd_layer_entry *entry = nd_layers_find(&store->layers, &layer->chain);
+                struct nd_layers_entry *entry = nd_layers_find(&store->layers, &layer->chain);
 
                 if (!entry) {
                         nd_try(nd_error_wrap(take_layer(c, i, i > 0 ? &c->layers.items[i - 1].chain : nullptr),
@@ -250,16 +250,16 @@ static struct nd_error *take_layers(struct commit *c) {
 }
 
 /* A record may be on disk only when all that it names is; also what an attempt that failed, or a process that was killed, brought in. */
-static struct nd_error *sync_parts(struct nd_image_store *store) {
+static struct nd_error *sync_parts(struct nd_oci_store *store) {
         nd_try(nd_dir_sync(store->layers_fd, "layers"));
-        for (enum nd_hash_kind kind = ND_HASH_SHA256; kind < nd_count_of(store->blob_fds); kind++)
+        for (enum nd_digest_kind kind = ND_HASH_SHA256; kind < nd_count_of(store->blob_fds); kind++)
                 nd_try(nd_dir_sync(store->blob_fds[kind], "blobs"));
         return nullptr;
 }
 
 /* The image as it shall be: what there was under this id, and the offer. */
 static struct nd_error *make_image(const struct commit *c, struct nd_image **ret) {
-        const struct nd_image *former = nd_store_image(c->store, &c->offer->config);
+        const struct nd_image *former = nd_oci_store_image(c->store, &c->offer->config);
         nd_cleanup(nd_image_done) struct nd_image *image = nullptr;
 
         if (former) {
@@ -271,58 +271,58 @@ static struct nd_error *make_image(const struct commit *c, struct nd_image **ret
                 image->layer_count = c->layers.count;
                 if (c->layers.count > 0)
                         image->top = nd_layers_find(&c->store->layers, &c->layers.items[c->layers.count - 1].chain);
-                nd_layer_entry_hold(image->top);
+                nd_layers_entry_hold(image->top);
         }
         image->manifest = c->offer->manifest;
         image->index = c->offer->index;
         image->pinned |= c->offer->pinned;
         image->pulled_at = c->offer->pulled_at;
         image->size = c->config_blob.length + c->manifest_blob.length + c->index_blob.length;
-        for (const struct nd_layer_entry *entry = image->top; entry; entry = entry->parent)
+        for (const struct nd_layers_entry *entry = image->top; entry; entry = entry->parent)
                 image->size += entry->size;
         nd_vector_each (name, &c->names) {
-                nd_try(nd_store_add_name(image, *name));
+                nd_try(nd_oci_store_add_name(image, *name));
         }
         *ret = nd_take_ptr(image);
         return nullptr;
 }
 
 /* A record that could not be written may be there all the same: a new image's is removed, an old one's settled later. */
-static struct nd_error *undo_record(struct nd_image_store *store, const struct nd_image *image, struct nd_error *error) {
-        struct nd_image *former = nd_store_image(store, &image->id);
+static struct nd_error *undo_record(struct nd_oci_store *store, const struct nd_image *image, struct nd_error *error) {
+        struct nd_image *former = nd_oci_store_image(store, &image->id);
         char name[ND_STORE_RECORD_NAME];
 
         if (former)
                 former->stale = true;
         else
-                nd_ignore(nd_file_remove(store->images_fd, nd_store_record_name(&image->id, name)));
+                nd_ignore(nd_file_remove(store->images_fd, nd_oci_store_record_name(&image->id, name)));
         return error;
 }
 
 static struct nd_error *bring_in(struct commit *c, const struct nd_image **ret) {
         nd_cleanup(nd_image_done) struct nd_image *image = nullptr;
-        struct nd_image_store *store = c->store;
+        struct nd_oci_store *store = c->store;
         struct nd_error *error;
 
-        nd_store_settle(store);
+        nd_oci_store_settle(store);
         nd_try(write_blob(store, &c->config_blob));
         nd_try(write_blob(store, &c->manifest_blob));
         nd_try(write_blob(store, &c->index_blob));
         nd_try(take_layers(c));
         nd_try(sync_parts(store));
         nd_try(make_image(c, &image));
-        error = nd_store_write_record(store, image);
+        error = nd_oci_store_write_record(store, image);
         if (error)
                 return undo_record(store, image, error);
         image->stale = false;
         *ret = image;
-        nd_store_adopt(store, nd_take_ptr(image));
-        nd_store_settle(store); /* those that lost a name */
+        nd_oci_store_adopt(store, nd_take_ptr(image));
+        nd_oci_store_settle(store); /* those that lost a name */
         return nullptr;
 }
 
-struct nd_error *nd_image_store_commit(struct nd_image_store *store, const char *stage_id, const struct nd_image_offer *offer,
-                                       const struct nd_image **ret) {
+struct nd_error *nd_oci_store_commit(struct nd_oci_store *store, const char *stage_id, const struct nd_oci_store_offer *offer,
+                                     const struct nd_image **ret) {
         nd_cleanup(commit_done) struct commit c = {.store = store, .offer = offer, .stage_fd = -EBADF, .blobs_fd = -EBADF};
 
         if (!nd_strings_have(&store->stages, stage_id))

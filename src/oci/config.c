@@ -11,7 +11,7 @@ enum {
         PORT_CEILING = 64,
 };
 
-void nd_image_config_done(struct nd_image_config *config) {
+void nd_oci_config_done(struct nd_oci_config *config) {
         nd_vector_done(&config->diff_ids);
         free(config->user);
         nd_strings_done(&config->environment);
@@ -26,7 +26,7 @@ void nd_image_config_done(struct nd_image_config *config) {
                 free(label->value);
         }
         nd_vector_done(&config->labels);
-        *config = (struct nd_image_config) {};
+        *config = (struct nd_oci_config) {};
 }
 
 static struct nd_error *parse_platform(yyjson_val *root, struct nd_platform *ret) {
@@ -40,7 +40,7 @@ static struct nd_error *parse_platform(yyjson_val *root, struct nd_platform *ret
         return nullptr;
 }
 
-static struct nd_error *parse_diff_ids(yyjson_val *root, struct nd_image_config *ret) {
+static struct nd_error *parse_diff_ids(yyjson_val *root, struct nd_oci_config *ret) {
         yyjson_val *rootfs, *array, *value;
         yyjson_arr_iter iterator;
         struct nd_digest digest;
@@ -81,7 +81,7 @@ static struct nd_error *parse_set(yyjson_val *object, const char *key, size_t ce
         return nullptr;
 }
 
-static struct nd_error *parse_labels(yyjson_val *object, struct nd_image_config *ret) {
+static struct nd_error *parse_labels(yyjson_val *object, struct nd_oci_config *ret) {
         yyjson_obj_iter iterator;
         yyjson_val *labels, *name;
         const char *key, *value;
@@ -93,12 +93,12 @@ static struct nd_error *parse_labels(yyjson_val *object, struct nd_image_config 
         while ((name = yyjson_obj_iter_next(&iterator))) {
                 nd_try(nd_json_value_text(name, "Labels", ND_CONFIG_CEILING, &key));
                 nd_try(nd_json_value_text(yyjson_obj_iter_get_val(name), "Labels", ND_CONFIG_CEILING, &value));
-                nd_vector_push(&ret->labels, ((struct nd_label) {.key = nd_strdup(key), .value = nd_strdup(value)}));
+                nd_vector_push(&ret->labels, ((struct nd_oci_label) {.key = nd_strdup(key), .value = nd_strdup(value)}));
         }
         return nullptr;
 }
 
-static struct nd_error *parse_environment(yyjson_val *object, struct nd_image_config *ret) {
+static struct nd_error *parse_environment(yyjson_val *object, struct nd_oci_config *ret) {
         nd_cleanup(nd_strings_done) struct nd_strings all = {};
 
         nd_try(nd_json_member_strings(object, "Env", ND_CONFIG_STRINGS, ND_CONFIG_STRING, &all));
@@ -128,7 +128,7 @@ static struct nd_error *parse_plain(yyjson_val *object, const char *key, size_t 
         return nullptr;
 }
 
-static struct nd_error *parse_process(yyjson_val *object, struct nd_image_config *ret) {
+static struct nd_error *parse_process(yyjson_val *object, struct nd_oci_config *ret) {
         nd_try(parse_plain(object, "User", ND_CONFIG_USER, &ret->user));
         nd_try(parse_plain(object, "WorkingDir", ND_CONFIG_PATH, &ret->working_directory));
         nd_try(parse_plain(object, "StopSignal", STOP_SIGNAL_CEILING, &ret->stop_signal));
@@ -142,7 +142,7 @@ static struct nd_error *parse_process(yyjson_val *object, struct nd_image_config
         return parse_labels(object, ret);
 }
 
-static struct nd_error *parse(const char *bytes, size_t length, struct nd_image_config *ret) {
+static struct nd_error *parse(const char *bytes, size_t length, struct nd_oci_config *ret) {
         nd_autojson doc = nullptr;
         yyjson_val *root, *process;
 
@@ -156,18 +156,18 @@ static struct nd_error *parse(const char *bytes, size_t length, struct nd_image_
         return nd_error_wrap(parse_process(process, ret), "'config'");
 }
 
-struct nd_error *nd_image_config_parse(const char *bytes, size_t length, struct nd_image_config *ret) {
-        nd_cleanup(nd_image_config_done) struct nd_image_config config = {};
+struct nd_error *nd_oci_config_parse(const char *bytes, size_t length, struct nd_oci_config *ret) {
+        nd_cleanup(nd_oci_config_done) struct nd_oci_config config = {};
 
         nd_try(nd_error_wrap(parse(bytes, length, &config), "image config"));
-        *ret = nd_take(config, (struct nd_image_config) {});
+        *ret = nd_take(config, (struct nd_oci_config) {});
         return nullptr;
 }
 
-void nd_image_user_done(struct nd_image_user *user) {
+void nd_oci_user_done(struct nd_oci_user *user) {
         free(user->user);
         free(user->group);
-        *user = (struct nd_image_user) {};
+        *user = (struct nd_oci_user) {};
 }
 
 static bool all_digits(const char *text) {
@@ -181,12 +181,12 @@ static struct nd_error *parse_half(const char *what, const char *text, bool *ret
 
         if (text[0] == '\0')
                 return nullptr;
-        if (all_digits(text) && nd_parse_u64(text, INT32_MAX, &number) == 0) {
+        if (all_digits(text) && nd_text_parse_u64(text, INT32_MAX, &number) == 0) {
                 *ret_has_id = true;
                 *ret_id = (uint32_t) number;
                 return nullptr;
         }
-        quoted = nd_quote(text);
+        quoted = nd_text_quote(text);
         if (all_digits(text))
                 return nd_error_new(ND_INVALID, ERANGE, "the image's %s %s is not below 2147483648", what, quoted);
         if (text[0] == '-' || text[0] == '+' || strpbrk(text, "/:") || has_control(text))
@@ -195,8 +195,8 @@ static struct nd_error *parse_half(const char *what, const char *text, bool *ret
         return nullptr;
 }
 
-struct nd_error *nd_image_user_parse(const char *text, struct nd_image_user *ret) {
-        nd_cleanup(nd_image_user_done) struct nd_image_user user = {};
+struct nd_error *nd_oci_user_parse(const char *text, struct nd_oci_user *ret) {
+        nd_cleanup(nd_oci_user_done) struct nd_oci_user user = {};
         nd_autofree char *half = nullptr;
         const char *colon = strchr(text, ':');
 
@@ -206,6 +206,6 @@ struct nd_error *nd_image_user_parse(const char *text, struct nd_image_user *ret
         nd_try(parse_half("user", half, &user.has_uid, &user.uid, &user.user));
         if (colon)
                 nd_try(parse_half("group", colon + 1, &user.has_gid, &user.gid, &user.group));
-        *ret = nd_take(user, (struct nd_image_user) {});
+        *ret = nd_take(user, (struct nd_oci_user) {});
         return nullptr;
 }

@@ -17,16 +17,16 @@ enum {
         ND_CONFIG_USER = 256,         /* bytes of "user:group" */
 };
 
-struct nd_label {
+struct nd_oci_label {
         char *key;
         char *value;
 };
 
 /* Owns everything in it. */
-struct nd_image_config {
+struct nd_oci_config {
         struct nd_platform platform;
         nd_vector(struct nd_digest) diff_ids; /* lowest first, sha256 */
-        char *user;                           /* as the image says, "" = none; nd_image_user_parse() reads it */
+        char *user;                           /* as the image says, "" = none; nd_oci_user_parse() reads it */
         struct nd_strings environment; /* "NAME=value"; entries without '=' are dropped, as containerd does not set them */
         struct nd_strings entrypoint;
         struct nd_strings command;
@@ -34,14 +34,14 @@ struct nd_image_config {
         char *stop_signal;         /* "" = none */
         struct nd_strings volumes; /* paths */
         struct nd_strings ports;   /* "80/tcp" */
-        nd_vector(struct nd_label) labels;
+        nd_vector(struct nd_oci_label) labels;
 };
 
-void nd_image_config_done(struct nd_image_config *config);
-[[nodiscard]] struct nd_error *nd_image_config_parse(const char *bytes, size_t length, struct nd_image_config *ret);
+void nd_oci_config_done(struct nd_oci_config *config);
+[[nodiscard]] struct nd_error *nd_oci_config_parse(const char *bytes, size_t length, struct nd_oci_config *ret);
 
 /* "user", "user:group", either a name or a number. Owns its strings. */
-struct nd_image_user {
+struct nd_oci_user {
         bool has_uid; /* the user is a number */
         uint32_t uid;
         bool has_gid;
@@ -50,8 +50,8 @@ struct nd_image_user {
         char *group; /* likewise */
 };
 
-void nd_image_user_done(struct nd_image_user *user);
+void nd_oci_user_done(struct nd_oci_user *user);
 
 /* A number must be below 2^31: what is above wraps to a negative one, in the end to 0, in some program or other on the way. A name
  * has no control characters, no slash, and does not begin with a sign. Empty text gives neither number nor name: root. */
-[[nodiscard]] struct nd_error *nd_image_user_parse(const char *text, struct nd_image_user *ret);
+[[nodiscard]] struct nd_error *nd_oci_user_parse(const char *text, struct nd_oci_user *ret);

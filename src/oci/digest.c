@@ -15,7 +15,7 @@ static const struct {
 };
 static_assert(nd_count_of(kinds) == ND_HASH_SHA512 + 1);
 
-const char *nd_hash_name(enum nd_hash_kind kind) {
+const char *nd_digest_kind_name(enum nd_digest_kind kind) {
         return kinds[kind].name;
 }
 
@@ -26,7 +26,7 @@ static int nibble(char c) {
         return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static bool parse_hex(enum nd_hash_kind kind, const char *hex, struct nd_digest *ret) {
+static bool parse_hex(enum nd_digest_kind kind, const char *hex, struct nd_digest *ret) {
         struct nd_digest digest = {.kind = kind};
 
         if (strlen(hex) != 2 * kinds[kind].size)
@@ -50,12 +50,12 @@ struct nd_error *nd_digest_parse(const char *text, struct nd_digest *ret) {
         nd_autofree char *quoted = nullptr, *shown = nullptr;
         const char *colon = strchr(text, ':');
 
-        for (enum nd_hash_kind kind = ND_HASH_SHA256; colon && kind < nd_count_of(kinds); kind++)
+        for (enum nd_digest_kind kind = ND_HASH_SHA256; colon && kind < nd_count_of(kinds); kind++)
                 if ((size_t) (colon - text) == strlen(kinds[kind].name) &&
                     strncmp(text, kinds[kind].name, (size_t) (colon - text)) == 0 && parse_hex(kind, colon + 1, ret))
                         return nullptr;
         shown = nd_strndup(text, ND_DIGEST_TEXT);
-        quoted = nd_quote(shown);
+        quoted = nd_text_quote(shown);
         return nd_error_new(ND_INVALID, 0,
                             "invalid digest %s: it is \"sha256:\" and 64 or \"sha512:\" and 128 digits of lower case hex",
                             quoted);
@@ -94,22 +94,22 @@ bool nd_digest_equal(const struct nd_digest *a, const struct nd_digest *b) {
         return nd_digest_compare(a, b) == 0;
 }
 
-void nd_hash_start(enum nd_hash_kind kind, struct nd_hash *ret) {
-        *ret = (struct nd_hash) {.kind = kind};
+void nd_digest_hash_start(enum nd_digest_kind kind, struct nd_digest_hash *ret) {
+        *ret = (struct nd_digest_hash) {.kind = kind};
         if (kind == ND_HASH_SHA256)
                 sha256_init(&ret->sha256);
         else if (kind == ND_HASH_SHA512)
                 sha512_init(&ret->sha512);
 }
 
-void nd_hash_add(struct nd_hash *hash, const void *bytes, size_t length) {
+void nd_digest_hash_add(struct nd_digest_hash *hash, const void *bytes, size_t length) {
         if (hash->kind == ND_HASH_SHA256)
                 sha256_update(&hash->sha256, length, bytes);
         else if (hash->kind == ND_HASH_SHA512)
                 sha512_update(&hash->sha512, length, bytes);
 }
 
-struct nd_digest nd_hash_finish(struct nd_hash *hash) {
+struct nd_digest nd_digest_hash_finish(struct nd_digest_hash *hash) {
         struct nd_digest digest = {.kind = hash->kind};
 
         if (hash->kind == ND_HASH_SHA256)
@@ -119,12 +119,12 @@ struct nd_digest nd_hash_finish(struct nd_hash *hash) {
         return digest;
 }
 
-struct nd_digest nd_digest_of(enum nd_hash_kind kind, const void *bytes, size_t length) {
-        struct nd_hash hash;
+struct nd_digest nd_digest_of(enum nd_digest_kind kind, const void *bytes, size_t length) {
+        struct nd_digest_hash hash;
 
-        nd_hash_start(kind, &hash);
-        nd_hash_add(&hash, bytes, length);
-        return nd_hash_finish(&hash);
+        nd_digest_hash_start(kind, &hash);
+        nd_digest_hash_add(&hash, bytes, length);
+        return nd_digest_hash_finish(&hash);
 }
 
 struct nd_error *nd_digest_check(const struct nd_digest *expected, const void *bytes, size_t length) {

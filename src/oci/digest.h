@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-enum nd_hash_kind {
+enum nd_digest_kind {
         ND_HASH_NONE,
         ND_HASH_SHA256,
         ND_HASH_SHA512,
@@ -23,7 +23,7 @@ enum {
 };
 
 struct nd_digest {
-        enum nd_hash_kind kind;
+        enum nd_digest_kind kind;
         uint8_t bytes[ND_DIGEST_BYTES]; /* the rest is zero */
 };
 
@@ -36,7 +36,7 @@ struct nd_digest {
 
 const char *nd_digest_hex(const struct nd_digest *digest, char ret[static ND_DIGEST_HEX]);
 const char *nd_digest_text(const struct nd_digest *digest, char ret[static ND_DIGEST_TEXT]); /* "" for none */
-const char *nd_hash_name(enum nd_hash_kind kind);                                            /* "sha256" */
+const char *nd_digest_kind_name(enum nd_digest_kind kind);                                   /* "sha256" */
 
 static inline bool nd_digest_is_set(const struct nd_digest *digest) {
         return digest->kind != ND_HASH_NONE;
@@ -45,19 +45,19 @@ static inline bool nd_digest_is_set(const struct nd_digest *digest) {
 [[nodiscard]] int nd_digest_compare(const struct nd_digest *a, const struct nd_digest *b); /* an order, as memcmp() */
 
 /* A hash under way. Owns nothing. */
-struct nd_hash {
-        enum nd_hash_kind kind;
+struct nd_digest_hash {
+        enum nd_digest_kind kind;
         union {
                 struct sha256_ctx sha256;
                 struct sha512_ctx sha512;
         };
 };
 
-void nd_hash_start(enum nd_hash_kind kind, struct nd_hash *ret);
-void nd_hash_add(struct nd_hash *hash, const void *bytes, size_t length);
-struct nd_digest nd_hash_finish(struct nd_hash *hash); /* the hash starts afresh */
+void nd_digest_hash_start(enum nd_digest_kind kind, struct nd_digest_hash *ret);
+void nd_digest_hash_add(struct nd_digest_hash *hash, const void *bytes, size_t length);
+struct nd_digest nd_digest_hash_finish(struct nd_digest_hash *hash); /* the hash starts afresh */
 
-struct nd_digest nd_digest_of(enum nd_hash_kind kind, const void *bytes, size_t length);
+struct nd_digest nd_digest_of(enum nd_digest_kind kind, const void *bytes, size_t length);
 
 /* Whether bytes are what a digest names. The error says what was expected and what came. */
 [[nodiscard]] struct nd_error *nd_digest_check(const struct nd_digest *expected, const void *bytes, size_t length);

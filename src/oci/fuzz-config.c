@@ -9,12 +9,12 @@
 #include "oci/manifest.h"
 
 static void is_clean(const char *text, size_t ceiling) {
-        fuzz_require(text && strlen(text) <= ceiling && nd_utf8_valid(text, strlen(text)));
+        fuzz_require(text && strlen(text) <= ceiling && nd_text_utf8_valid(text, strlen(text)));
 }
 
 static void user_is_safe(const char *text) {
-        nd_cleanup(nd_image_user_done) struct nd_image_user user = {};
-        nd_autoerror struct nd_error *error = nd_image_user_parse(text, &user);
+        nd_cleanup(nd_oci_user_done) struct nd_oci_user user = {};
+        nd_autoerror struct nd_error *error = nd_oci_user_parse(text, &user);
 
         if (error)
                 return;
@@ -25,8 +25,8 @@ static void user_is_safe(const char *text) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        nd_cleanup(nd_image_config_done) struct nd_image_config config = {};
-        nd_autoerror struct nd_error *error = nd_image_config_parse((const char *) data, size, &config);
+        nd_cleanup(nd_oci_config_done) struct nd_oci_config config = {};
+        nd_autoerror struct nd_error *error = nd_oci_config_parse((const char *) data, size, &config);
         nd_autofree char *text = fuzz_text(data, size < ND_CONFIG_USER ? size : ND_CONFIG_USER);
 
         user_is_safe(text);

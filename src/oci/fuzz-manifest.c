@@ -22,7 +22,7 @@ static void keeps_to_the_bounds(const struct nd_manifest *manifest) {
         fuzz_require(nd_manifest_size(manifest) <= ND_DESCRIPTOR_SIZE * (ND_MANIFEST_DESCRIPTORS + 1));
         for (size_t i = 0; i < nd_count_of(architectures); i++) {
                 nd_autoerror struct nd_error *error = nullptr;
-                const struct nd_descriptor *entry = nullptr;
+                const struct nd_oci_descriptor *entry = nullptr;
                 struct nd_platform wanted;
 
                 (void) nd_platform_make("linux", architectures[i], "", &wanted);

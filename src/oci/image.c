@@ -10,7 +10,7 @@
 void nd_image_free(struct nd_image *image) {
         if (!image)
                 return;
-        nd_layer_entry_release(image->top);
+        nd_layers_entry_release(image->top);
         nd_strings_done(&image->tags);
         nd_strings_done(&image->digests);
         free(image->user);
@@ -31,15 +31,15 @@ struct nd_image *nd_image_copy(const struct nd_image *image) {
         copy_strings(&image->tags, &copy->tags);
         copy_strings(&image->digests, &copy->digests);
         copy->user = nd_strdup(image->user);
-        nd_layer_entry_hold(copy->top);
+        nd_layers_entry_hold(copy->top);
         return copy;
 }
 
 void nd_image_chains(const struct nd_image *image, struct nd_digest *ret) {
         size_t at = image->layer_count;
 
-        for (const struct nd_layer_entry *entry = image->top; entry && at > 0; entry = entry->parent)
-                ret[--at] = nd_layer_entry_chain(entry);
+        for (const struct nd_layers_entry *entry = image->top; entry && at > 0; entry = entry->parent)
+                ret[--at] = nd_layers_entry_chain(entry);
 }
 
 static void format_strings(struct nd_json_out *out, const char *key, const struct nd_strings *strings) {
@@ -52,15 +52,15 @@ static void format_strings(struct nd_json_out *out, const char *key, const struc
 
 /* Lowest first, hence by way of an array. */
 static void format_layers(struct nd_json_out *out, const struct nd_image *image) {
-        nd_autofree const struct nd_layer_entry **entries = nd_calloc(image->layer_count + 1, sizeof(*entries));
+        nd_autofree const struct nd_layers_entry **entries = nd_calloc(image->layer_count + 1, sizeof(*entries));
         size_t count = 0;
 
-        for (const struct nd_layer_entry *entry = image->top; entry && count < image->layer_count; entry = entry->parent)
+        for (const struct nd_layers_entry *entry = image->top; entry && count < image->layer_count; entry = entry->parent)
                 entries[count++] = entry;
         nd_json_open(out, "layers", '[');
         while (count > 0) {
-                const struct nd_layer_entry *entry = entries[--count];
-                struct nd_digest chain = nd_layer_entry_chain(entry);
+                const struct nd_layers_entry *entry = entries[--count];
+                struct nd_digest chain = nd_layers_entry_chain(entry);
                 char hex[ND_DIGEST_HEX];
 
                 nd_json_open(out, nullptr, '{');

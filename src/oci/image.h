@@ -21,14 +21,14 @@ struct nd_image {
         struct nd_digest index;    /* where the manifest was chosen from; may be none */
         struct nd_strings tags;    /* "docker.io/library/busybox:1.37" */
         struct nd_strings digests; /* "docker.io/library/busybox@sha256:..." */
-        char *user;                /* as the config has it; nd_image_user_parse() reads it */
+        char *user;                /* as the config has it; nd_oci_user_parse() reads it */
         uint64_t size;      /* bytes on disk: layers, config and manifests; layers are counted for every image that has them */
         uint64_t pulled_at; /* nanoseconds since 1970 */
         bool pinned;        /* not to be removed by the kubelet's garbage collection */
 
         /* The store's own. */
         uint64_t serial;
-        struct nd_layer_entry *top; /* topmost layer, held; nullptr for an image without layers */
+        struct nd_layers_entry *top; /* topmost layer, held; nullptr for an image without layers */
         size_t layer_count;
         bool stale; /* its file says something else */
 };

@@ -5,19 +5,19 @@
 
 #include "base/json-member.h"
 
-struct nd_digest nd_chain_of(const struct nd_digest *below, const struct nd_digest *diff_id) {
+struct nd_digest nd_layer_chain_of(const struct nd_digest *below, const struct nd_digest *diff_id) {
         char text[ND_DIGEST_TEXT];
-        struct nd_hash hash;
+        struct nd_digest_hash hash;
 
         if (!below)
                 return *diff_id;
-        nd_hash_start(ND_HASH_SHA256, &hash);
+        nd_digest_hash_start(ND_HASH_SHA256, &hash);
         (void) nd_digest_text(below, text);
-        nd_hash_add(&hash, text, strlen(text));
-        nd_hash_add(&hash, " ", 1);
+        nd_digest_hash_add(&hash, text, strlen(text));
+        nd_digest_hash_add(&hash, " ", 1);
         (void) nd_digest_text(diff_id, text);
-        nd_hash_add(&hash, text, strlen(text));
-        return nd_hash_finish(&hash);
+        nd_digest_hash_add(&hash, text, strlen(text));
+        return nd_digest_hash_finish(&hash);
 }
 
 char *nd_layer_format(const struct nd_layer *layer) {

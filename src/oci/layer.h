@@ -8,7 +8,7 @@
 #include "oci/digest.h"
 
 /* below is nullptr for the lowest layer. */
-struct nd_digest nd_chain_of(const struct nd_digest *below, const struct nd_digest *diff_id);
+struct nd_digest nd_layer_chain_of(const struct nd_digest *below, const struct nd_digest *diff_id);
 
 /* What layer.json says. Written and synced before a layer becomes visible; read back when nobody remembers the layer. */
 struct nd_layer {

@@ -39,7 +39,7 @@ static size_t slot_of(const struct nd_layers *layers, const uint8_t chain[static
         return at;
 }
 
-struct nd_layer_entry *nd_layers_find(const struct nd_layers *layers, const struct nd_digest *chain) {
+struct nd_layers_entry *nd_layers_find(const struct nd_layers *layers, const struct nd_digest *chain) {
         if (layers->count == 0 || chain->kind != ND_HASH_SHA256)
                 return nullptr;
         return layers->slots[slot_of(layers, chain->bytes)];
@@ -59,14 +59,14 @@ static void grow(struct nd_layers *layers) {
         *layers = larger;
 }
 
-struct nd_layer_entry *nd_layers_add(struct nd_layers *layers, const struct nd_digest *chain) {
-        struct nd_layer_entry *entry = nd_layers_find(layers, chain);
+struct nd_layers_entry *nd_layers_add(struct nd_layers *layers, const struct nd_digest *chain) {
+        struct nd_layers_entry *entry = nd_layers_find(layers, chain);
 
         if (entry)
                 return entry;
         if (layers->count * 2 >= layers->capacity)
                 grow(layers);
-        entry = nd_new(struct nd_layer_entry);
+        entry = nd_new(struct nd_layers_entry);
         memcpy(entry->chain, chain->bytes, sizeof entry->chain);
         entry->orphan = true;
         entry->idle_since = nd_clock_us();
@@ -75,7 +75,7 @@ struct nd_layer_entry *nd_layers_add(struct nd_layers *layers, const struct nd_d
         return entry;
 }
 
-void nd_layers_describe(struct nd_layers *layers, struct nd_layer_entry *entry, struct nd_layer_entry *parent, uint64_t size,
+void nd_layers_describe(struct nd_layers *layers, struct nd_layers_entry *entry, struct nd_layers_entry *parent, uint64_t size,
                         uint64_t inodes) {
         uint32_t held = inodes < UINT32_MAX ? (uint32_t) inodes : UINT32_MAX;
 
@@ -91,12 +91,12 @@ void nd_layers_describe(struct nd_layers *layers, struct nd_layer_entry *entry, 
                 parent->children++;
 }
 
-void nd_layer_entry_hold(struct nd_layer_entry *entry) {
+void nd_layers_entry_hold(struct nd_layers_entry *entry) {
         if (entry)
                 entry->images++;
 }
 
-void nd_layer_entry_release(struct nd_layer_entry *entry) {
+void nd_layers_entry_release(struct nd_layers_entry *entry) {
         uint64_t now = nd_clock_us();
 
         if (!entry || --entry->images > 0)
@@ -120,8 +120,8 @@ static void vacate(struct nd_layers *layers, size_t hole) {
         layers->slots[hole] = nullptr;
 }
 
-struct nd_layer_entry *nd_layers_remove(struct nd_layers *layers, struct nd_layer_entry *entry) {
-        struct nd_layer_entry *parent = entry->parent;
+struct nd_layers_entry *nd_layers_remove(struct nd_layers *layers, struct nd_layers_entry *entry) {
+        struct nd_layers_entry *parent = entry->parent;
 
         layers->size -= entry->size;
         layers->inodes -= entry->inodes;
@@ -136,16 +136,16 @@ struct nd_layer_entry *nd_layers_remove(struct nd_layers *layers, struct nd_laye
         return parent;
 }
 
-struct nd_digest nd_layer_entry_chain(const struct nd_layer_entry *entry) {
+struct nd_digest nd_layers_entry_chain(const struct nd_layers_entry *entry) {
         struct nd_digest chain = {.kind = ND_HASH_SHA256};
 
         memcpy(chain.bytes, entry->chain, sizeof entry->chain);
         return chain;
 }
 
-struct nd_layer_entry *nd_layers_next(const struct nd_layers *layers, size_t *position) {
+struct nd_layers_entry *nd_layers_next(const struct nd_layers *layers, size_t *position) {
         while (*position < layers->capacity) {
-                struct nd_layer_entry *entry = layers->slots[(*position)++];
+                struct nd_layers_entry *entry = layers->slots[(*position)++];
 
                 if (entry)
                         return entry;

@@ -18,8 +18,8 @@ enum {
 /* Docker's types without a suffix may hide a compressed layer: old tools pushed such. */
 static const struct media_type {
         const char *name;
-        enum nd_media media;
-        enum nd_compression compression;
+        enum nd_oci_media media;
+        enum nd_oci_compression compression;
         bool foreign;
 } media_types[] = {
         {OCI "index.v1+json", ND_MEDIA_INDEX, 0, false},
@@ -54,27 +54,27 @@ static const struct media_type *media_type_of(const char *name) {
         return &other;
 }
 
-enum nd_media nd_media_of(const char *name) {
+enum nd_oci_media nd_oci_media_of(const char *name) {
         return media_type_of(name)->media;
 }
 
-void nd_descriptor_done(struct nd_descriptor *descriptor) {
+void nd_oci_descriptor_done(struct nd_oci_descriptor *descriptor) {
         free(descriptor->media_type);
         free(descriptor->ref_name);
         free(descriptor->image_name);
-        *descriptor = (struct nd_descriptor) {};
+        *descriptor = (struct nd_oci_descriptor) {};
 }
 
 void nd_manifest_done(struct nd_manifest *manifest) {
-        nd_descriptor_done(&manifest->config);
+        nd_oci_descriptor_done(&manifest->config);
         nd_vector_each (entry, &manifest->entries) {
-                nd_descriptor_done(entry);
+                nd_oci_descriptor_done(entry);
         }
         nd_vector_done(&manifest->entries);
 }
 
 /* A platform that is not plain text suits nobody, and is no reason to refuse the others in the index. */
-static struct nd_error *parse_platform(yyjson_val *object, struct nd_descriptor *ret) {
+static struct nd_error *parse_platform(yyjson_val *object, struct nd_oci_descriptor *ret) {
         const char *os, *architecture, *variant;
         yyjson_val *features;
 
@@ -92,7 +92,7 @@ static char *copy_or_null(const char *text) {
         return text ? nd_strdup(text) : nullptr;
 }
 
-static struct nd_error *parse_annotations(yyjson_val *object, struct nd_descriptor *ret) {
+static struct nd_error *parse_annotations(yyjson_val *object, struct nd_oci_descriptor *ret) {
         const char *ref_name, *image_name;
 
         nd_try(nd_json_member_text(object, "org.opencontainers.image.ref.name", ANNOTATION_CEILING, &ref_name));
@@ -102,8 +102,8 @@ static struct nd_error *parse_annotations(yyjson_val *object, struct nd_descript
         return nullptr;
 }
 
-static struct nd_error *parse_descriptor(yyjson_val *object, struct nd_descriptor *ret) {
-        nd_cleanup(nd_descriptor_done) struct nd_descriptor descriptor = {};
+static struct nd_error *parse_descriptor(yyjson_val *object, struct nd_oci_descriptor *ret) {
+        nd_cleanup(nd_oci_descriptor_done) struct nd_oci_descriptor descriptor = {};
         const char *media_type, *digest;
         const struct media_type *known;
         yyjson_val *platform, *annotations;
@@ -128,16 +128,16 @@ static struct nd_error *parse_descriptor(yyjson_val *object, struct nd_descripto
         descriptor.compression = known->compression;
         descriptor.foreign = known->foreign;
         descriptor.media_type = nd_strdup(media_type ? media_type : "");
-        *ret = nd_take(descriptor, (struct nd_descriptor) {});
+        *ret = nd_take(descriptor, (struct nd_oci_descriptor) {});
         return nullptr;
 }
 
-static struct nd_error *parse_entries(yyjson_val *array, struct nd_descriptors *entries) {
+static struct nd_error *parse_entries(yyjson_val *array, struct nd_oci_descriptors *entries) {
         yyjson_arr_iter iterator = yyjson_arr_iter_with(array);
         yyjson_val *value;
 
         while ((value = yyjson_arr_iter_next(&iterator))) {
-                struct nd_descriptor entry = {};
+                struct nd_oci_descriptor entry = {};
 
                 nd_try(nd_error_wrap(parse_descriptor(value, &entry), "entry %zu", entries->count));
                 nd_vector_push(entries, entry);
@@ -146,7 +146,7 @@ static struct nd_error *parse_entries(yyjson_val *array, struct nd_descriptors *
 }
 
 static struct nd_error *not_an_image(const char *what, const char *media_type) {
-        nd_autofree char *quoted = nd_quote(media_type);
+        nd_autofree char *quoted = nd_text_quote(media_type);
 
         return nd_error_new(ND_INVALID, 0, "this is no container image that can be run: %s has the media type %s", what,
                             quoted);
@@ -181,17 +181,17 @@ static bool has(yyjson_val *root, const char *key) {
         return yyjson_obj_get(root, key) != nullptr;
 }
 
-static const char *media_name(enum nd_media media) {
+static const char *media_name(enum nd_oci_media media) {
         return media == ND_MEDIA_INDEX ? "an index" : "a manifest";
 }
 
 /* What a document is, from what others call it, what it calls itself and what it holds; all must agree. */
-static struct nd_error *find_media(yyjson_val *root, const char *media_type, enum nd_media *ret) {
-        enum nd_media called = nd_media_of(media_type), calls_itself, holds = ND_MEDIA_OTHER;
+static struct nd_error *find_media(yyjson_val *root, const char *media_type, enum nd_oci_media *ret) {
+        enum nd_oci_media called = nd_oci_media_of(media_type), calls_itself, holds = ND_MEDIA_OTHER;
         const char *own;
 
         nd_try(nd_json_member_text(root, "mediaType", ND_MEDIA_TYPE, &own));
-        calls_itself = nd_media_of(own);
+        calls_itself = nd_oci_media_of(own);
         if (called == ND_MEDIA_SCHEMA1 || calls_itself == ND_MEDIA_SCHEMA1 || has(root, "fsLayers"))
                 return nd_error_new(ND_INVALID, 0,
                                     "the image has a Docker schema 1 manifest, a format that was withdrawn for its lack of "
@@ -242,8 +242,8 @@ static struct nd_error *none_suits(const struct nd_manifest *index, const struct
 }
 
 struct nd_error *nd_manifest_select(const struct nd_manifest *index, const struct nd_platform *wanted,
-                                    const struct nd_descriptor **ret) {
-        const struct nd_descriptor *best = nullptr, *unspecified = nullptr;
+                                    const struct nd_oci_descriptor **ret) {
+        const struct nd_oci_descriptor *best = nullptr, *unspecified = nullptr;
         int best_rank = -1;
 
         nd_vector_each (entry, &index->entries) {

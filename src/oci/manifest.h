@@ -19,7 +19,7 @@ enum {
 };
 #define ND_DESCRIPTOR_SIZE (UINT64_C(1) << 50) /* no blob is larger; sums of 1000 cannot overflow */
 
-enum nd_media {
+enum nd_oci_media {
         ND_MEDIA_OTHER, /* nothing that we know */
         ND_MEDIA_INDEX,
         ND_MEDIA_MANIFEST,
@@ -28,7 +28,7 @@ enum nd_media {
         ND_MEDIA_LAYER,
 };
 
-enum nd_compression {
+enum nd_oci_compression {
         ND_COMPRESSION_DETECT, /* the type leaves it open: the first bytes tell */
         ND_COMPRESSION_NONE,
         ND_COMPRESSION_GZIP,
@@ -36,7 +36,7 @@ enum nd_compression {
 };
 
 /* What a media type's name means; parameters ("; charset=utf-8") are not looked at. nullptr is ND_MEDIA_OTHER. */
-enum nd_media nd_media_of(const char *name);
+enum nd_oci_media nd_oci_media_of(const char *name);
 
 /* The Accept header of a request for a manifest. */
 #define ND_MANIFEST_ACCEPT                                                                                                    \
@@ -44,9 +44,9 @@ enum nd_media nd_media_of(const char *name);
         "application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.docker.distribution.manifest.v2+json"
 
 /* Owns its strings. */
-struct nd_descriptor {
-        enum nd_media media;
-        enum nd_compression compression; /* of a layer */
+struct nd_oci_descriptor {
+        enum nd_oci_media media;
+        enum nd_oci_compression compression; /* of a layer */
         bool foreign; /* a layer that its maker asks not to push; fetched from the registry like any other */
         bool has_platform;
         struct nd_platform platform; /* of an index's entry */
@@ -56,18 +56,18 @@ struct nd_descriptor {
         char *ref_name;   /* annotation org.opencontainers.image.ref.name: a tag or a name, unchecked; nullptr = none */
         char *image_name; /* annotation io.containerd.image.name: a name, unchecked; nullptr = none */
 };
-struct nd_descriptors {
-        struct nd_descriptor *items;
+struct nd_oci_descriptors {
+        struct nd_oci_descriptor *items;
         size_t count;
         size_t capacity;
 };
 
-void nd_descriptor_done(struct nd_descriptor *descriptor);
+void nd_oci_descriptor_done(struct nd_oci_descriptor *descriptor);
 
 struct nd_manifest {
-        enum nd_media media;           /* ND_MEDIA_MANIFEST or ND_MEDIA_INDEX */
-        struct nd_descriptor config;   /* of a manifest */
-        struct nd_descriptors entries; /* a manifest's layers, lowest first; or an index's manifests */
+        enum nd_oci_media media;           /* ND_MEDIA_MANIFEST or ND_MEDIA_INDEX */
+        struct nd_oci_descriptor config;   /* of a manifest */
+        struct nd_oci_descriptors entries; /* a manifest's layers, lowest first; or an index's manifests */
 };
 
 void nd_manifest_done(struct nd_manifest *manifest);
@@ -80,7 +80,7 @@ void nd_manifest_done(struct nd_manifest *manifest);
 /* The entry of an index that suits a machine best. Entries without a platform come last, and whoever takes one must look at the
  * config's platform. Where none suits, ND_NOT_FOUND says which there are. */
 [[nodiscard]] struct nd_error *nd_manifest_select(const struct nd_manifest *index, const struct nd_platform *wanted,
-                                                  const struct nd_descriptor **ret);
+                                                  const struct nd_oci_descriptor **ret);
 
 /* The bytes of config and layers as the registry keeps them. */
 uint64_t nd_manifest_size(const struct nd_manifest *manifest);

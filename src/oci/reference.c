@@ -95,7 +95,7 @@ bool nd_reference_valid_path(const char *path) {
 static bool valid_port(const char *port) {
         uint64_t number;
 
-        return strlen(port) <= 5 && nd_parse_u64(port, PORT_MOST, &number) == 0 && number > 0;
+        return strlen(port) <= 5 && nd_text_parse_u64(port, PORT_MOST, &number) == 0 && number > 0;
 }
 
 /* A host name up to end; an IPv4 address looks like one. */
@@ -178,7 +178,7 @@ static void split_domain(const char *name, struct nd_reference *ret) {
 }
 
 static struct nd_error *invalid(const char *text, const char *why) {
-        nd_autofree char *quoted = nd_quote(text);
+        nd_autofree char *quoted = nd_text_quote(text);
 
         return nd_error_new(ND_INVALID, 0, "invalid image reference %s: %s", quoted, why);
 }

@@ -89,7 +89,7 @@ static struct nd_error *kernel_reached(const char *text, const struct nd_seccomp
 }
 
 static bool has_capability(const struct nd_seccomp_host *host, const char *name) {
-        int number = nd_capability_parse(name);
+        int number = nd_spec_capability_parse(name);
 
         return number >= 0 && host->capabilities & UINT64_C(1) << number;
 }

@@ -95,9 +95,9 @@ static void put_strings(struct nd_json_out *out, const char *key, const struct n
 
 static void put_capabilities(struct nd_json_out *out, const char *key, uint64_t bits) {
         nd_json_open(out, key, '[');
-        for (unsigned i = 0; nd_capability_name(i); i++)
+        for (unsigned i = 0; nd_spec_capability_name(i); i++)
                 if (bits & UINT64_C(1) << i)
-                        nd_json_string(out, nullptr, nd_capability_name(i));
+                        nd_json_string(out, nullptr, nd_spec_capability_name(i));
         nd_json_close(out, ']');
 }
 
@@ -154,7 +154,7 @@ static void put_process(struct nd_json_out *out, const char *key, const struct n
         nd_json_close(out, '}');
 }
 
-static void put_map(struct nd_json_out *out, const char *key, const struct nd_id_map *map) {
+static void put_map(struct nd_json_out *out, const char *key, const struct nd_userns_map *map) {
         nd_json_open(out, key, '[');
         nd_json_open(out, nullptr, '{');
         nd_json_number(out, "containerID", map->inside);

@@ -53,7 +53,7 @@ struct nd_spec_mount {
         char *source;
         struct nd_strings options;
         bool idmapped;
-        struct nd_id_map uids, gids;
+        struct nd_userns_map uids, gids;
 };
 
 struct nd_spec_namespace {
@@ -114,7 +114,7 @@ struct nd_spec {
         nd_vector(struct nd_spec_mount) mounts;
         nd_vector(struct nd_spec_namespace) namespaces;
         bool user_namespace; /* then uids and gids are its maps, whether it is joined or made */
-        struct nd_id_map uids, gids;
+        struct nd_userns_map uids, gids;
         nd_vector(struct nd_spec_device) devices;
         struct nd_spec_resources resources;
         nd_vector(struct nd_spec_hook) hooks;
@@ -137,7 +137,7 @@ void nd_spec_mount_option(struct nd_spec_mount *mount, const char *option);
 void nd_spec_add_namespace(struct nd_spec *spec, const char *type, const char *path); /* path nullptr = a new one */
 
 /* "CAP_CHOWN" of 0; nullptr for a number that has no name yet. */
-const char *nd_capability_name(unsigned number);
+const char *nd_spec_capability_name(unsigned number);
 
 /* The number of a name, with or without "CAP_", in any case; -1 when there is none. */
-int nd_capability_parse(const char *name);
+int nd_spec_capability_parse(const char *name);

@@ -18,14 +18,14 @@ enum {
         ND_STORE_ID = 32,          /* bytes of a name in staging/ */
 };
 
-struct nd_store_trash {
+struct nd_oci_store_trash {
         char *name; /* in staging/ */
         uint64_t size;
         uint64_t inodes;
         bool taken;
 };
 
-struct nd_image_store {
+struct nd_oci_store {
         char *root;
         int root_fd;
         int lock_fd;
@@ -33,7 +33,7 @@ struct nd_image_store {
         int layers_fd;
         int staging_fd;
         int partial_fd;
-        int blob_fds[ND_HASH_SHA512 + 1]; /* by enum nd_hash_kind; [ND_HASH_NONE] is never open */
+        int blob_fds[ND_HASH_SHA512 + 1]; /* by enum nd_digest_kind; [ND_HASH_NONE] is never open */
         struct nd_layers layers;
         nd_vector(struct nd_image *) images;
         struct nd_map names; /* canonical name -> struct nd_image */
@@ -44,33 +44,33 @@ struct nd_image_store {
         bool moved_layers; /* the moving of layers into the trash may not be on disk yet */
         char *unreadable;  /* a record that could not be read: what it holds is unknown, so nothing is collected */
         struct nd_strings stages;
-        nd_vector(struct nd_store_trash) trash;
+        nd_vector(struct nd_oci_store_trash) trash;
         struct nd_strings problems;
 };
 
-struct nd_image *nd_store_image(const struct nd_image_store *store, const struct nd_digest *id);
+struct nd_image *nd_oci_store_image(const struct nd_oci_store *store, const struct nd_digest *id);
 
 /* Puts an image into the index in place of the one with its id, if any, and takes its names from all others. Those whose
  * file says otherwise now are stale. The image is the store's. */
-void nd_store_adopt(struct nd_image_store *store, struct nd_image *image);
+void nd_oci_store_adopt(struct nd_oci_store *store, struct nd_image *image);
 
 /* Writes an image's record under the next serial. With an error the file may have the old or the new contents. */
-[[nodiscard]] struct nd_error *nd_store_write_record(struct nd_image_store *store, struct nd_image *image);
+[[nodiscard]] struct nd_error *nd_oci_store_write_record(struct nd_oci_store *store, struct nd_image *image);
 
 /* Brings files up to date that an earlier error left behind. What fails again stays stale. */
-void nd_store_settle(struct nd_image_store *store);
+void nd_oci_store_settle(struct nd_oci_store *store);
 
 /* Adds a canonical name to an image's tags or digests, unless it is there. */
-[[nodiscard]] struct nd_error *nd_store_add_name(struct nd_image *image, const char *name);
+[[nodiscard]] struct nd_error *nd_oci_store_add_name(struct nd_image *image, const char *name);
 
-[[nodiscard]] struct nd_error *nd_store_read_blob(const struct nd_image_store *store, const struct nd_digest *digest,
-                                                  char **ret, size_t *ret_length);
-void nd_store_add_trash(struct nd_image_store *store, const char *name, uint64_t size, uint64_t inodes);
-[[nodiscard]] struct nd_error *nd_store_make_staging(struct nd_image_store *store, const char *prefix,
-                                                     char ret_name[static ND_STORE_ID], int *ret_fd);
-[[gnu::format(printf, 2, 3)]] void nd_store_problem(struct nd_image_store *store, const char *format, ...);
+[[nodiscard]] struct nd_error *nd_oci_store_read_blob(const struct nd_oci_store *store, const struct nd_digest *digest,
+                                                      char **ret, size_t *ret_length);
+void nd_oci_store_add_trash(struct nd_oci_store *store, const char *name, uint64_t size, uint64_t inodes);
+[[nodiscard]] struct nd_error *nd_oci_store_make_staging(struct nd_oci_store *store, const char *prefix,
+                                                         char ret_name[static ND_STORE_ID], int *ret_fd);
+[[gnu::format(printf, 2, 3)]] void nd_oci_store_problem(struct nd_oci_store *store, const char *format, ...);
 
 enum {
         ND_STORE_RECORD_NAME = ND_DIGEST_HEX + sizeof ".json",
 };
-const char *nd_store_record_name(const struct nd_digest *id, char ret[static ND_STORE_RECORD_NAME]); /* "<hex>.json" */
+const char *nd_oci_store_record_name(const struct nd_digest *id, char ret[static ND_STORE_RECORD_NAME]); /* "<hex>.json" */

@@ -30,7 +30,7 @@ enum {
         PROBLEMS_KEPT = 100,
 };
 
-void nd_image_store_free(struct nd_image_store *store) {
+void nd_oci_store_free(struct nd_oci_store *store) {
         if (!store)
                 return;
         nd_vector_each (image, &store->images) {
@@ -58,7 +58,7 @@ void nd_image_store_free(struct nd_image_store *store) {
         free(store);
 }
 
-void nd_store_problem(struct nd_image_store *store, const char *format, ...) {
+void nd_oci_store_problem(struct nd_oci_store *store, const char *format, ...) {
         nd_autofree char *text = nullptr;
         va_list arguments;
 
@@ -70,18 +70,18 @@ void nd_store_problem(struct nd_image_store *store, const char *format, ...) {
         nd_strings_add(&store->problems, text);
 }
 
-const struct nd_strings *nd_image_store_problems(const struct nd_image_store *store) {
+const struct nd_strings *nd_oci_store_problems(const struct nd_oci_store *store) {
         return &store->problems;
 }
 
-const char *nd_store_record_name(const struct nd_digest *id, char ret[static ND_STORE_RECORD_NAME]) {
+const char *nd_oci_store_record_name(const struct nd_digest *id, char ret[static ND_STORE_RECORD_NAME]) {
         char hex[ND_DIGEST_HEX];
 
         (void) snprintf(ret, ND_STORE_RECORD_NAME, "%s.json", nd_digest_hex(id, hex));
         return ret;
 }
 
-struct nd_image *nd_store_image(const struct nd_image_store *store, const struct nd_digest *id) {
+struct nd_image *nd_oci_store_image(const struct nd_oci_store *store, const struct nd_digest *id) {
         nd_vector_each (image, &store->images) {
                 if (nd_digest_equal(&(*image)->id, id))
                         return *image;
@@ -104,7 +104,7 @@ static void drop_name(struct nd_strings *names, const char *name) {
                 }
 }
 
-struct nd_error *nd_store_add_name(struct nd_image *image, const char *name) {
+struct nd_error *nd_oci_store_add_name(struct nd_image *image, const char *name) {
         struct nd_strings *names = is_digest_name(name) ? &image->digests : &image->tags;
 
         if (nd_strings_have(names, name))
@@ -116,7 +116,7 @@ struct nd_error *nd_store_add_name(struct nd_image *image, const char *name) {
         return nullptr;
 }
 
-static void index_names(struct nd_image_store *store, struct nd_image *image, const struct nd_strings *names) {
+static void index_names(struct nd_oci_store *store, struct nd_image *image, const struct nd_strings *names) {
         nd_vector_each (name, names) {
                 struct nd_image *former = nd_map_put(&store->names, *name, image);
 
@@ -127,14 +127,14 @@ static void index_names(struct nd_image_store *store, struct nd_image *image, co
         }
 }
 
-static void forget_names(struct nd_image_store *store, const struct nd_strings *names) {
+static void forget_names(struct nd_oci_store *store, const struct nd_strings *names) {
         nd_vector_each (name, names) {
                 (void) nd_map_remove(&store->names, *name);
         }
 }
 
 /* Takes an image out of the index and frees it. */
-static void forget(struct nd_image_store *store, struct nd_image *image) {
+static void forget(struct nd_oci_store *store, struct nd_image *image) {
         for (size_t i = 0; i < store->images.count; i++)
                 if (store->images.items[i] == image) {
                         store->images.items[i] = store->images.items[--store->images.count];
@@ -145,8 +145,8 @@ static void forget(struct nd_image_store *store, struct nd_image *image) {
         nd_image_free(image);
 }
 
-void nd_store_adopt(struct nd_image_store *store, struct nd_image *image) {
-        struct nd_image *former = nd_store_image(store, &image->id);
+void nd_oci_store_adopt(struct nd_oci_store *store, struct nd_image *image) {
+        struct nd_image *former = nd_oci_store_image(store, &image->id);
 
         if (former)
                 forget(store, former);
@@ -157,24 +157,24 @@ void nd_store_adopt(struct nd_image_store *store, struct nd_image *image) {
 
 /* Records */
 
-struct nd_error *nd_store_write_record(struct nd_image_store *store, struct nd_image *image) {
+struct nd_error *nd_oci_store_write_record(struct nd_oci_store *store, struct nd_image *image) {
         char name[ND_STORE_RECORD_NAME];
         nd_autotext text = {};
 
         image->serial = ++store->serial;
         nd_try(nd_image_format(image, &text));
-        return nd_error_wrap(nd_file_replace(store->images_fd, nd_store_record_name(&image->id, name), text.bytes, text.length,
-                                             ND_STORE_FILE_MODE),
+        return nd_error_wrap(nd_file_replace(store->images_fd, nd_oci_store_record_name(&image->id, name), text.bytes,
+                                             text.length, ND_STORE_FILE_MODE),
                              "image record");
 }
 
-void nd_store_settle(struct nd_image_store *store) {
+void nd_oci_store_settle(struct nd_oci_store *store) {
         nd_vector_each (image, &store->images) {
                 nd_autoerror struct nd_error *error = nullptr;
 
                 if (!(*image)->stale)
                         continue;
-                error = nd_store_write_record(store, *image);
+                error = nd_oci_store_write_record(store, *image);
                 (*image)->stale = error != nullptr;
         }
 }
@@ -187,12 +187,12 @@ static struct nd_error *open_directory(int base, const char *name, int *ret_fd) 
 }
 
 /* A lock of the process, not of the open file, which its children would share: a worker of a daemon that was killed must not keep the next one out. */
-static struct nd_error *take_lock(struct nd_image_store *store) {
+static struct nd_error *take_lock(struct nd_oci_store *store) {
         struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
         store->lock_fd = nd_sys->openat(store->root_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, ND_STORE_FILE_MODE);
         if (store->lock_fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s/lock'", store->root);
+                return nd_error_new(nd_error_code_of(errno), errno, "open '%s/lock'", store->root);
         if (fcntl(store->lock_fd, F_SETLK, &whole) < 0)
                 return errno == EAGAIN || errno == EACCES
                                ? nd_error_new(ND_PRECONDITION, 0, "another process uses the image store '%s'", store->root)
@@ -201,17 +201,17 @@ static struct nd_error *take_lock(struct nd_image_store *store) {
 }
 
 /* Image trees are as their makers wanted them, setuid files included: nobody but root may get in. */
-static struct nd_error *close_to_others(struct nd_image_store *store) {
+static struct nd_error *close_to_others(struct nd_oci_store *store) {
         struct stat st;
 
         if (fstat(store->root_fd, &st) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "stat '%s'", store->root);
         if ((st.st_mode & 077) != 0 && nd_sys->fchmod(store->root_fd, ND_STORE_DIRECTORY_MODE) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "close '%s' to other users", store->root);
+                return nd_error_new(nd_error_code_of(errno), errno, "close '%s' to other users", store->root);
         return nullptr;
 }
 
-static struct nd_error *open_directories(struct nd_image_store *store) {
+static struct nd_error *open_directories(struct nd_oci_store *store) {
         nd_autoclose int blobs = -EBADF;
 
         nd_try(open_directory(AT_FDCWD, store->root, &store->root_fd));
@@ -222,31 +222,31 @@ static struct nd_error *open_directories(struct nd_image_store *store) {
         nd_try(open_directory(store->root_fd, "staging", &store->staging_fd));
         nd_try(open_directory(store->staging_fd, ND_STORE_PARTIAL, &store->partial_fd));
         nd_try(open_directory(store->root_fd, "blobs", &blobs));
-        for (enum nd_hash_kind kind = ND_HASH_SHA256; kind < nd_count_of(store->blob_fds); kind++)
-                nd_try(open_directory(blobs, nd_hash_name(kind), &store->blob_fds[kind]));
+        for (enum nd_digest_kind kind = ND_HASH_SHA256; kind < nd_count_of(store->blob_fds); kind++)
+                nd_try(open_directory(blobs, nd_digest_kind_name(kind), &store->blob_fds[kind]));
         nd_try(nd_dir_sync(blobs, "blobs"));
         return nd_dir_sync(store->root_fd, store->root);
 }
 
-void nd_store_add_trash(struct nd_image_store *store, const char *name, uint64_t size, uint64_t inodes) {
-        nd_vector_push(&store->trash, ((struct nd_store_trash) {.name = nd_strdup(name), .size = size, .inodes = inodes}));
+void nd_oci_store_add_trash(struct nd_oci_store *store, const char *name, uint64_t size, uint64_t inodes) {
+        nd_vector_push(&store->trash, ((struct nd_oci_store_trash) {.name = nd_strdup(name), .size = size, .inodes = inodes}));
 }
 
 /* Whatever an earlier process left in staging/ is trash, but for the partial downloads. */
-static struct nd_error *sweep_staging(struct nd_image_store *store) {
+static struct nd_error *sweep_staging(struct nd_oci_store *store) {
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
         nd_try(nd_dir_list(store->staging_fd, ".", ND_STORE_LAYERS, &names));
         nd_vector_each (name, &names) {
                 if (!nd_streq(*name, ND_STORE_PARTIAL))
-                        nd_store_add_trash(store, *name, 0, 0);
+                        nd_oci_store_add_trash(store, *name, 0, 0);
         }
         store->moved_layers = names.count > 1; /* a layer may have been moved there just before the crash */
         return nullptr;
 }
 
 /* The layers that there are, as yet without a size. A name that is no chain id is not ours. */
-static struct nd_error *list_layers(struct nd_image_store *store) {
+static struct nd_error *list_layers(struct nd_oci_store *store) {
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
         nd_try(nd_dir_list(store->layers_fd, ".", ND_STORE_LAYERS, &names));
@@ -256,12 +256,12 @@ static struct nd_error *list_layers(struct nd_image_store *store) {
                 if (nd_digest_parse_hex(*name, &chain) && chain.kind == ND_HASH_SHA256)
                         (void) nd_layers_add(&store->layers, &chain);
                 else
-                        nd_store_problem(store, "'%s/layers/%s' is no layer; remove it", store->root, *name);
+                        nd_oci_store_problem(store, "'%s/layers/%s' is no layer; remove it", store->root, *name);
         }
         return nullptr;
 }
 
-static bool blob_exists(const struct nd_image_store *store, const struct nd_digest *digest) {
+static bool blob_exists(const struct nd_oci_store *store, const struct nd_digest *digest) {
         char hex[ND_DIGEST_HEX];
         struct stat st;
 
@@ -270,7 +270,7 @@ static bool blob_exists(const struct nd_image_store *store, const struct nd_dige
 }
 
 /* Whether all that a record names is there. */
-static struct nd_error *check_parts(const struct nd_image_store *store, const struct nd_image *image,
+static struct nd_error *check_parts(const struct nd_oci_store *store, const struct nd_image *image,
                                     const struct nd_image_layers *layers) {
         const struct nd_digest *blobs[] = {&image->id, &image->manifest, &image->index};
         char text[ND_DIGEST_TEXT];
@@ -285,17 +285,17 @@ static struct nd_error *check_parts(const struct nd_image_store *store, const st
         return nullptr;
 }
 
-static void link_layers(struct nd_image_store *store, struct nd_image *image, const struct nd_image_layers *layers) {
-        struct nd_layer_entry *below = nullptr;
+static void link_layers(struct nd_oci_store *store, struct nd_image *image, const struct nd_image_layers *layers) {
+        struct nd_layers_entry *below = nullptr;
 
         nd_vector_each (layer, layers) {
-                struct nd_layer_entry *entry = nd_layers_find(&store->layers, &layer->chain);
+                struct nd_layers_entry *entry = nd_layers_find(&store->layers, &layer->chain);
 
                 nd_layers_describe(&store->layers, entry, below, layer->size, layer->inodes);
                 below = entry;
         }
         image->top = below;
-        nd_layer_entry_hold(below);
+        nd_layers_entry_hold(below);
 }
 
 static void layers_done(struct nd_image_layers *layers) {
@@ -303,13 +303,13 @@ static void layers_done(struct nd_image_layers *layers) {
 }
 
 /* A record's image, put into the vector; its names are for later. */
-static struct nd_error *parse_record(struct nd_image_store *store, const char *name, const char *bytes, size_t length) {
+static struct nd_error *parse_record(struct nd_oci_store *store, const char *name, const char *bytes, size_t length) {
         nd_cleanup(nd_image_done) struct nd_image *image = nullptr;
         nd_cleanup(layers_done) struct nd_image_layers layers = {};
         char expected[ND_STORE_RECORD_NAME];
 
         nd_try(nd_image_parse(bytes, length, &image, &layers));
-        if (!nd_streq(nd_store_record_name(&image->id, expected), name))
+        if (!nd_streq(nd_oci_store_record_name(&image->id, expected), name))
                 return nd_error_new(ND_INVALID, 0, "it is the record of another image");
         nd_try(check_parts(store, image, &layers));
         link_layers(store, image, &layers);
@@ -320,14 +320,14 @@ static struct nd_error *parse_record(struct nd_image_store *store, const char *n
 }
 
 /* Nothing may be collected from now on. */
-static void unreadable(struct nd_image_store *store, const char *name, const struct nd_error *error) {
-        nd_store_problem(store, "image record '%s/images/%s' cannot be read, and nothing will be collected: %s", store->root,
-                         name, nd_error_text(error));
+static void unreadable(struct nd_oci_store *store, const char *name, const struct nd_error *error) {
+        nd_oci_store_problem(store, "image record '%s/images/%s' cannot be read, and nothing will be collected: %s",
+                             store->root, name, nd_error_text(error));
         if (!store->unreadable)
                 store->unreadable = nd_strdup(name);
 }
 
-static void load_record(struct nd_image_store *store, const char *name) {
+static void load_record(struct nd_oci_store *store, const char *name) {
         nd_autoerror struct nd_error *error = nullptr;
         nd_autofree char *bytes = nullptr;
         size_t length;
@@ -343,8 +343,8 @@ static void load_record(struct nd_image_store *store, const char *name) {
                 return;
         if (nd_error_code(error) == ND_UNIMPLEMENTED)
                 return unreadable(store, name, error);
-        nd_store_problem(store, "image record '%s/images/%s' is removed, the image must be pulled again: %s", store->root,
-                         name, nd_error_text(error));
+        nd_oci_store_problem(store, "image record '%s/images/%s' is removed, the image must be pulled again: %s", store->root,
+                             name, nd_error_text(error));
         nd_ignore(nd_file_remove(store->images_fd, name)); /* if that fails, the next start finds it again */
         store->blob_garbage = true;
 }
@@ -361,7 +361,7 @@ static bool ends_with(const char *text, const char *end) {
         return length >= end_length && nd_streq(text + length - end_length, end);
 }
 
-static struct nd_error *load_records(struct nd_image_store *store) {
+static struct nd_error *load_records(struct nd_oci_store *store) {
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
         nd_try(nd_dir_list_files(store->images_fd, ".", ND_STORE_RECORDS, &names));
@@ -383,9 +383,9 @@ static struct nd_error *load_records(struct nd_image_store *store) {
 }
 
 /* What layer.json says of a layer that no record knows. */
-static struct nd_error *describe_layer(struct nd_image_store *store, struct nd_layer_entry *entry) {
-        struct nd_digest chain = nd_layer_entry_chain(entry);
-        struct nd_layer_entry *parent = nullptr;
+static struct nd_error *describe_layer(struct nd_oci_store *store, struct nd_layers_entry *entry) {
+        struct nd_digest chain = nd_layers_entry_chain(entry);
+        struct nd_layers_entry *parent = nullptr;
         nd_autofree char *bytes = nullptr;
         struct nd_layer layer;
         char path[ND_DIGEST_HEX + sizeof "/" ND_LAYER_FILE], hex[ND_DIGEST_HEX];
@@ -403,20 +403,21 @@ static struct nd_error *describe_layer(struct nd_image_store *store, struct nd_l
         return nullptr;
 }
 
-static void describe_orphans(struct nd_image_store *store) {
-        struct nd_layer_entry *entry;
+static void describe_orphans(struct nd_oci_store *store) {
+        struct nd_layers_entry *entry;
 
         for (size_t at = 0; (entry = nd_layers_next(&store->layers, &at));) {
                 nd_autoerror struct nd_error *error = entry->orphan ? describe_layer(store, entry) : nullptr;
 
                 if (error)
-                        nd_store_problem(store, "a layer in '%s/layers' that no image needs has no readable description: %s",
-                                         store->root, nd_error_text(error));
+                        nd_oci_store_problem(store,
+                                             "a layer in '%s/layers' that no image needs has no readable description: %s",
+                                             store->root, nd_error_text(error));
         }
 }
 
-static struct nd_error *count_blobs(struct nd_image_store *store) {
-        for (enum nd_hash_kind kind = ND_HASH_SHA256; kind < nd_count_of(store->blob_fds); kind++) {
+static struct nd_error *count_blobs(struct nd_oci_store *store) {
+        for (enum nd_digest_kind kind = ND_HASH_SHA256; kind < nd_count_of(store->blob_fds); kind++) {
                 nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
                 nd_try(nd_dir_list_files(store->blob_fds[kind], ".", ND_STORE_RECORDS, &names));
@@ -433,8 +434,8 @@ static struct nd_error *count_blobs(struct nd_image_store *store) {
         return nullptr;
 }
 
-struct nd_error *nd_image_store_open(const char *root, struct nd_image_store **ret) {
-        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nd_new(struct nd_image_store);
+struct nd_error *nd_oci_store_open(const char *root, struct nd_oci_store **ret) {
+        nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nd_new(struct nd_oci_store);
 
         store->root_fd = store->lock_fd = store->images_fd = store->layers_fd = -EBADF;
         store->staging_fd = store->partial_fd = -EBADF;
@@ -448,22 +449,22 @@ struct nd_error *nd_image_store_open(const char *root, struct nd_image_store **r
         nd_try(nd_error_wrap(load_records(store), "image store '%s'", root));
         nd_try(nd_error_wrap(count_blobs(store), "image store '%s'", root));
         describe_orphans(store);
-        nd_store_settle(store);
+        nd_oci_store_settle(store);
         *ret = nd_take_ptr(store);
         return nullptr;
 }
 
 /* Looking */
 
-const struct nd_image *nd_image_store_next(const struct nd_image_store *store, size_t *position) {
+const struct nd_image *nd_oci_store_next(const struct nd_oci_store *store, size_t *position) {
         return *position < store->images.count ? store->images.items[(*position)++] : nullptr;
 }
 
-const struct nd_image *nd_image_store_get(const struct nd_image_store *store, const struct nd_digest *id) {
-        return nd_store_image(store, id);
+const struct nd_image *nd_oci_store_get(const struct nd_oci_store *store, const struct nd_digest *id) {
+        return nd_oci_store_image(store, id);
 }
 
-static struct nd_error *find_by_hex(const struct nd_image_store *store, const char *text, const char *hex,
+static struct nd_error *find_by_hex(const struct nd_oci_store *store, const char *text, const char *hex,
                                     const struct nd_image **ret) {
         const struct nd_image *found = nullptr;
 
@@ -480,7 +481,7 @@ static struct nd_error *find_by_hex(const struct nd_image_store *store, const ch
         return nullptr;
 }
 
-struct nd_error *nd_image_store_find(const struct nd_image_store *store, const char *text, const struct nd_image **ret) {
+struct nd_error *nd_oci_store_find(const struct nd_oci_store *store, const char *text, const struct nd_image **ret) {
         nd_cleanup(nd_reference_done) struct nd_reference reference = {};
         nd_autoerror struct nd_error *no_digest = nullptr, *no_name = nullptr;
         nd_autofree char *name = nullptr;
@@ -490,7 +491,7 @@ struct nd_error *nd_image_store_find(const struct nd_image_store *store, const c
         *ret = nullptr;
         no_digest = nd_digest_parse(text, &id);
         if (!no_digest) {
-                *ret = nd_store_image(store, &id);
+                *ret = nd_oci_store_image(store, &id);
                 return nullptr;
         }
         no_name = nd_reference_parse(text, &reference);
@@ -503,8 +504,8 @@ struct nd_error *nd_image_store_find(const struct nd_image_store *store, const c
         return nullptr;
 }
 
-struct nd_error *nd_store_read_blob(const struct nd_image_store *store, const struct nd_digest *digest, char **ret,
-                                    size_t *ret_length) {
+struct nd_error *nd_oci_store_read_blob(const struct nd_oci_store *store, const struct nd_digest *digest, char **ret,
+                                        size_t *ret_length) {
         nd_autofree char *bytes = nullptr;
         char hex[ND_DIGEST_HEX];
         size_t length;
@@ -518,22 +519,22 @@ struct nd_error *nd_store_read_blob(const struct nd_image_store *store, const st
         return nullptr;
 }
 
-struct nd_error *nd_image_store_config_bytes(const struct nd_image_store *store, const struct nd_image *image, char **ret,
-                                             size_t *ret_length) {
-        return nd_store_read_blob(store, &image->id, ret, ret_length);
+struct nd_error *nd_oci_store_config_bytes(const struct nd_oci_store *store, const struct nd_image *image, char **ret,
+                                           size_t *ret_length) {
+        return nd_oci_store_read_blob(store, &image->id, ret, ret_length);
 }
 
-struct nd_error *nd_image_store_config(const struct nd_image_store *store, const struct nd_image *image,
-                                       struct nd_image_config *ret) {
+struct nd_error *nd_oci_store_config(const struct nd_oci_store *store, const struct nd_image *image,
+                                     struct nd_oci_config *ret) {
         nd_autofree char *bytes = nullptr;
         size_t length;
 
-        nd_try(nd_store_read_blob(store, &image->id, &bytes, &length));
-        return nd_image_config_parse(bytes, length, ret);
+        nd_try(nd_oci_store_read_blob(store, &image->id, &bytes, &length));
+        return nd_oci_config_parse(bytes, length, ret);
 }
 
-struct nd_image_store_usage nd_image_store_usage(const struct nd_image_store *store) {
-        struct nd_image_store_usage usage = {
+struct nd_oci_store_usage nd_oci_store_usage(const struct nd_oci_store *store) {
+        struct nd_oci_store_usage usage = {
                 .bytes = store->layers.size + store->blob_bytes,
                 .inodes = store->layers.inodes + store->blob_count,
         };
@@ -545,20 +546,20 @@ struct nd_image_store_usage nd_image_store_usage(const struct nd_image_store *st
         return usage;
 }
 
-const char *nd_image_store_root(const struct nd_image_store *store) {
+const char *nd_oci_store_root(const struct nd_oci_store *store) {
         return store->root;
 }
-int nd_image_store_layers_fd(const struct nd_image_store *store) {
+int nd_oci_store_layers_fd(const struct nd_oci_store *store) {
         return store->layers_fd;
 }
-int nd_image_store_partial_fd(const struct nd_image_store *store) {
+int nd_oci_store_partial_fd(const struct nd_oci_store *store) {
         return store->partial_fd;
 }
 
 /* Changing */
 
 static struct nd_error *not_found(const char *text) {
-        nd_autofree char *quoted = nd_quote(text);
+        nd_autofree char *quoted = nd_text_quote(text);
 
         return nd_error_new(ND_NOT_FOUND, 0, "there is no image %s", quoted);
 }
@@ -571,8 +572,8 @@ static struct nd_error *no_such_id(const struct nd_digest *id) {
 
 /* Writes a changed copy of an image and puts it in the image's place; with an error the image stays, and its file is settled
  * later, since nobody knows which of the two it has. */
-static struct nd_error *replace(struct nd_image_store *store, struct nd_image *image, struct nd_image *changed) {
-        struct nd_error *error = nd_store_write_record(store, changed);
+static struct nd_error *replace(struct nd_oci_store *store, struct nd_image *image, struct nd_image *changed) {
+        struct nd_error *error = nd_oci_store_write_record(store, changed);
 
         if (error) {
                 image->stale = true;
@@ -580,8 +581,8 @@ static struct nd_error *replace(struct nd_image_store *store, struct nd_image *i
                 return error;
         }
         changed->stale = false;
-        nd_store_adopt(store, changed);
-        nd_store_settle(store);
+        nd_oci_store_adopt(store, changed);
+        nd_oci_store_settle(store);
         return nullptr;
 }
 
@@ -593,26 +594,26 @@ static struct nd_error *canonical(const char *name, char **ret) {
         return nullptr;
 }
 
-struct nd_error *nd_image_store_tag(struct nd_image_store *store, const struct nd_digest *id, const char *name) {
+struct nd_error *nd_oci_store_tag(struct nd_oci_store *store, const struct nd_digest *id, const char *name) {
         nd_cleanup(nd_image_done) struct nd_image *changed = nullptr;
         nd_autofree char *text = nullptr;
         struct nd_image *image;
 
-        nd_store_settle(store);
-        image = nd_store_image(store, id);
+        nd_oci_store_settle(store);
+        image = nd_oci_store_image(store, id);
         if (!image)
                 return no_such_id(id);
         nd_try(canonical(name, &text));
         changed = nd_image_copy(image);
-        nd_try(nd_store_add_name(changed, text));
+        nd_try(nd_oci_store_add_name(changed, text));
         return replace(store, image, nd_take_ptr(changed));
 }
 
-struct nd_error *nd_image_store_pin(struct nd_image_store *store, const struct nd_digest *id, bool pinned) {
+struct nd_error *nd_oci_store_pin(struct nd_oci_store *store, const struct nd_digest *id, bool pinned) {
         struct nd_image *image, *changed;
 
-        nd_store_settle(store);
-        image = nd_store_image(store, id);
+        nd_oci_store_settle(store);
+        image = nd_oci_store_image(store, id);
         if (!image)
                 return no_such_id(id);
         if (image->pinned == pinned)
@@ -623,24 +624,24 @@ struct nd_error *nd_image_store_pin(struct nd_image_store *store, const struct n
 }
 
 /* With an error the record may be gone all the same; then so is the image. */
-static struct nd_error *remove_image(struct nd_image_store *store, struct nd_image *image) {
+static struct nd_error *remove_image(struct nd_oci_store *store, struct nd_image *image) {
         char name[ND_STORE_RECORD_NAME];
-        struct nd_error *error = nd_file_remove(store->images_fd, nd_store_record_name(&image->id, name));
+        struct nd_error *error = nd_file_remove(store->images_fd, nd_oci_store_record_name(&image->id, name));
         struct stat st;
 
         if (error && fstatat(store->images_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
                 return nd_error_wrap(error, "image record");
         forget(store, image);
         store->blob_garbage = true;
-        nd_store_settle(store); /* perhaps there is room now */
+        nd_oci_store_settle(store); /* perhaps there is room now */
         return nd_error_wrap(error, "image record");
 }
 
-struct nd_error *nd_image_store_untag(struct nd_image_store *store, const char *name) {
+struct nd_error *nd_oci_store_untag(struct nd_oci_store *store, const char *name) {
         nd_autofree char *text = nullptr;
         struct nd_image *image, *changed;
 
-        nd_store_settle(store);
+        nd_oci_store_settle(store);
         nd_try(canonical(name, &text));
         image = nd_map_get(&store->names, text);
         if (!image)
@@ -652,11 +653,11 @@ struct nd_error *nd_image_store_untag(struct nd_image_store *store, const char *
         return replace(store, image, changed);
 }
 
-struct nd_error *nd_image_store_remove(struct nd_image_store *store, const struct nd_digest *id) {
+struct nd_error *nd_oci_store_remove(struct nd_oci_store *store, const struct nd_digest *id) {
         struct nd_image *image;
 
-        nd_store_settle(store);
-        image = nd_store_image(store, id);
+        nd_oci_store_settle(store);
+        image = nd_oci_store_image(store, id);
         if (!image)
                 return no_such_id(id);
         return remove_image(store, image);

@@ -20,23 +20,23 @@ static const struct offer_plan pear = {.number = 2, .shared = 2, .own = 1, .name
 
 static void removed_images_leave_only_what_others_share([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
-        struct nd_image_store_usage usage;
+        struct nd_oci_store_usage usage;
         {
-                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
                 struct nd_digest id = offer_id(&apple);
 
-                expect_ok(nd_image_store_open(root, &store));
+                expect_ok(nd_oci_store_open(root, &store));
                 expect_ok(offer_commit(store, &apple));
                 expect_ok(offer_commit(store, &pear));
                 assert_int_equal(scratch_entries(root, "layers"), 5);
                 assert_int_equal(offers_collect(store, nullptr, nullptr), 0);
-                expect_ok(nd_image_store_remove(store, &id));
+                expect_ok(nd_oci_store_remove(store, &id));
                 assert_int_equal(scratch_entries(root, "layers"), 5);
                 assert_int_equal(offers_collect(store, nullptr, nullptr), 2);
                 assert_int_equal(scratch_entries(root, "layers"), 3);
                 assert_int_equal(scratch_entries(root, "blobs/sha256"), 2);
                 offers_empty_trash(store);
-                usage = nd_image_store_usage(store);
+                usage = nd_oci_store_usage(store);
                 assert_true(usage.bytes > 3 * 1000 && usage.bytes < 4 * 1000 + 2000);
         }
         assert_int_equal(offers_check(root), 1);
@@ -60,14 +60,14 @@ static void what_a_container_uses_stays_with_all_that_lies_below([[maybe_unused]
         struct user user = {};
 
         for (int restart = 0; restart < 2; restart++) {
-                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
 
-                expect_ok(nd_image_store_open(root, &store));
+                expect_ok(nd_oci_store_open(root, &store));
                 if (restart == 0) {
                         expect_ok(offer_commit(store, &apple));
-                        nd_image_chains(nd_image_store_get(store, &id), chains);
+                        nd_image_chains(nd_oci_store_get(store, &id), chains);
                         user.chain = chains[2];
-                        expect_ok(nd_image_store_remove(store, &id));
+                        expect_ok(nd_oci_store_remove(store, &id));
                 }
                 assert_int_equal(offers_collect(store, is_used, &user), restart == 0 ? 1 : 0);
                 assert_true(user.asked > 0);
@@ -79,60 +79,60 @@ static void what_a_container_uses_stays_with_all_that_lies_below([[maybe_unused]
 
 static void nothing_is_collected_while_a_helper_may_count_on_it([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
-        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
-        struct nd_image_store_collected collected;
+        nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
+        struct nd_oci_store_collected collected;
         struct nd_digest id = offer_id(&apple);
         nd_autofree char *stage = nullptr;
         nd_autoclose int fd = -EBADF;
 
-        expect_ok(nd_image_store_open(root, &store));
+        expect_ok(nd_oci_store_open(root, &store));
         expect_ok(offer_commit(store, &apple));
-        expect_ok(nd_image_store_stage(store, &stage, &fd));
-        expect_ok(nd_image_store_remove(store, &id));
-        expect_ok(nd_image_store_collect(store, 0, nullptr, nullptr, &collected));
+        expect_ok(nd_oci_store_stage(store, &stage, &fd));
+        expect_ok(nd_oci_store_remove(store, &id));
+        expect_ok(nd_oci_store_collect(store, 0, nullptr, nullptr, &collected));
         assert_true(collected.deferred);
         assert_int_equal(scratch_entries(root, "layers"), 4);
-        nd_image_store_unstage(store, stage);
+        nd_oci_store_unstage(store, stage);
         assert_int_equal(offers_collect(store, nullptr, nullptr), 4);
 }
 
 static void garbage_younger_than_the_grace_stays([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
-        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
-        struct nd_image_store_collected collected;
+        nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
+        struct nd_oci_store_collected collected;
         struct nd_digest id = offer_id(&apple);
 
-        expect_ok(nd_image_store_open(root, &store));
+        expect_ok(nd_oci_store_open(root, &store));
         expect_ok(offer_commit(store, &apple));
-        expect_ok(nd_image_store_remove(store, &id));
-        expect_ok(nd_image_store_collect(store, 3600 * ND_SECOND_US, nullptr, nullptr, &collected));
+        expect_ok(nd_oci_store_remove(store, &id));
+        expect_ok(nd_oci_store_collect(store, 3600 * ND_SECOND_US, nullptr, nullptr, &collected));
         assert_int_equal(collected.layers, 0);
         assert_int_equal(offers_collect(store, nullptr, nullptr), 4);
 }
 
 static void trash_is_counted_until_it_is_gone_and_given_to_one_at_a_time([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
-        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+        nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
         nd_autofree char *path = nullptr, *none = nullptr, *again = nullptr;
         struct nd_digest id = offer_id(&pear);
         uint64_t before;
 
-        expect_ok(nd_image_store_open(root, &store));
+        expect_ok(nd_oci_store_open(root, &store));
         expect_ok(offer_commit(store, &pear));
         offers_empty_trash(store);
-        expect_ok(nd_image_store_remove(store, &id));
+        expect_ok(nd_oci_store_remove(store, &id));
         assert_int_equal(offers_collect(store, nullptr, nullptr), 3);
-        before = nd_image_store_usage(store).bytes;
+        before = nd_oci_store_usage(store).bytes;
         assert_true(before >= 3000);
-        expect_ok(nd_image_store_trash_take(store, &path));
+        expect_ok(nd_oci_store_trash_take(store, &path));
         assert_non_null(path);
-        expect_ok(nd_image_store_trash_take(store, &none));
+        expect_ok(nd_oci_store_trash_take(store, &none));
         assert_null(none);
-        nd_image_store_trash_done(store, path, false);
-        expect_ok(nd_image_store_trash_take(store, &again));
+        nd_oci_store_trash_done(store, path, false);
+        expect_ok(nd_oci_store_trash_take(store, &again));
         assert_string_equal(path, again);
-        nd_image_store_trash_done(store, again, true);
-        assert_int_equal(nd_image_store_usage(store).bytes, 0);
+        nd_oci_store_trash_done(store, again, true);
+        assert_int_equal(nd_oci_store_usage(store).bytes, 0);
 }
 
 /* As a fetcher that was taken over may leave it. */
@@ -141,11 +141,11 @@ static void partial_downloads_that_no_pull_leaves_are_collected([[maybe_unused]]
 
         for (int trick = 0; trick < 3; trick++) {
                 scratch_directory root = scratch_make();
-                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
                 nd_autofree char *partial = nd_format("%s/staging/partial", root), *future = nd_format("%s/future", partial);
                 struct stat named, held;
 
-                expect_ok(nd_image_store_open(root, &store));
+                expect_ok(nd_oci_store_open(root, &store));
                 for (int i = 0; trick == 0 && i < 5000; i++) {
                         nd_autofree char *name = nd_format("staging/partial/%d", i);
 
@@ -161,14 +161,14 @@ static void partial_downloads_that_no_pull_leaves_are_collected([[maybe_unused]]
                 offers_empty_trash(store);
                 assert_int_equal(scratch_entries(root, "staging/partial"), 0);
                 assert_int_equal(fstatat(AT_FDCWD, partial, &named, 0), 0);
-                assert_int_equal(fstat(nd_image_store_partial_fd(store), &held), 0);
+                assert_int_equal(fstat(nd_oci_store_partial_fd(store), &held), 0);
                 assert_int_equal(named.st_ino, held.st_ino);
         }
 }
 
 static void what_a_dead_process_staged_is_trash_but_partial_downloads_stay([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
-        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+        nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
         struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
         nd_autofree char *partial = nd_format("%s/staging/partial/old", root);
 
@@ -177,7 +177,7 @@ static void what_a_dead_process_staged_is_trash_but_partial_downloads_stay([[may
         scratch_text(root, "staging/partial/new", "half");
         scratch_text(root, "staging/partial/old", "half");
         assert_int_equal(utimensat(AT_FDCWD, partial, old, 0), 0);
-        expect_ok(nd_image_store_open(root, &store));
+        expect_ok(nd_oci_store_open(root, &store));
         offers_empty_trash(store);
         assert_int_equal(scratch_entries(root, "staging"), 1);
         assert_true(scratch_has(root, "staging/partial/old"));

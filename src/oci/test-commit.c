@@ -16,7 +16,7 @@ static const struct offer_plan apple = {
         .number = 1, .shared = 2, .own = 2, .index = true, .names = {"apple:1", "docker.io/library/apple:latest"}};
 
 /* A commit of an offer that somebody has tampered with. */
-static struct nd_error *commit_tampered(const char *root, struct nd_image_store *store,
+static struct nd_error *commit_tampered(const char *root, struct nd_oci_store *store,
                                         void (*tamper)(const char *stage, struct offer *offer)) {
         nd_cleanup(offer_done) struct offer offer = {};
         nd_autofree char *id = nullptr, *directory = nullptr;
@@ -24,14 +24,14 @@ static struct nd_error *commit_tampered(const char *root, struct nd_image_store 
         const struct nd_image *image;
         struct nd_error *error;
 
-        expect_ok(nd_image_store_stage(store, &id, &fd));
+        expect_ok(nd_oci_store_stage(store, &id, &fd));
         offer_make(store, fd, &apple, &offer);
         offer.offer.names = &offer.names;
         offer.offer.unpacked = &offer.unpacked;
         directory = nd_format("%s/staging/%s", root, id);
         tamper(directory, &offer);
-        error = nd_image_store_commit(store, id, &offer.offer, &image);
-        nd_image_store_unstage(store, id);
+        error = nd_oci_store_commit(store, id, &offer.offer, &image);
+        nd_oci_store_unstage(store, id);
         return error;
 }
 
@@ -151,7 +151,7 @@ static void link_the_blobs(const char *stage, [[maybe_unused]] struct offer *off
 static void an_offer_that_lies_is_refused_and_changes_nothing([[maybe_unused]] void **state) {
         static const struct {
                 void (*tamper)(const char *stage, struct offer *offer);
-                enum nd_code code;
+                enum nd_error_code code;
                 const char *words;
         } cases[] = {
                 {change_config, ND_DATA_LOSS, "config: contents with digest"},
@@ -177,10 +177,10 @@ static void an_offer_that_lies_is_refused_and_changes_nothing([[maybe_unused]] v
         for (size_t i = 0; i < nd_count_of(cases); i++) {
                 scratch_directory root = scratch_make();
                 {
-                        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                        nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
                         struct nd_error *error;
 
-                        expect_ok(nd_image_store_open(root, &store));
+                        expect_ok(nd_oci_store_open(root, &store));
                         error = commit_tampered(root, store, cases[i].tamper);
                         if (cases[i].code == ND_INTERNAL && error) /* whatever O_NOFOLLOW's errno is taken for */
                                 error = nd_error_recode(error, ND_INTERNAL);
@@ -196,27 +196,27 @@ static void an_offer_that_lies_is_refused_and_changes_nothing([[maybe_unused]] v
 static void a_repository_digest_is_a_name_too([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         {
-                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
                 nd_cleanup(offer_done) struct offer offer = {};
                 nd_autofree char *id = nullptr, *name = nullptr;
                 nd_autoclose int fd = -EBADF;
                 const struct nd_image *image, *found;
                 char text[ND_DIGEST_TEXT];
 
-                expect_ok(nd_image_store_open(root, &store));
-                expect_ok(nd_image_store_stage(store, &id, &fd));
+                expect_ok(nd_oci_store_open(root, &store));
+                expect_ok(nd_oci_store_stage(store, &id, &fd));
                 offer_make(store, fd, &apple, &offer);
                 name = nd_format("apple@%s", nd_digest_text(&offer.offer.index, text));
                 nd_strings_add(&offer.names, name);
                 offer.offer.names = &offer.names;
                 offer.offer.unpacked = &offer.unpacked;
-                expect_ok(nd_image_store_commit(store, id, &offer.offer, &image));
+                expect_ok(nd_oci_store_commit(store, id, &offer.offer, &image));
                 assert_int_equal(image->digests.count, 1);
                 assert_int_equal(image->tags.count, 2);
-                expect_ok(nd_image_store_find(store, name, &found));
+                expect_ok(nd_oci_store_find(store, name, &found));
                 assert_ptr_equal(found, image);
-                nd_image_store_unstage(store, id);
-                expect_error(nd_image_store_commit(store, id, &offer.offer, &image), ND_PRECONDITION, "no staging directory");
+                nd_oci_store_unstage(store, id);
+                expect_error(nd_oci_store_commit(store, id, &offer.offer, &image), ND_PRECONDITION, "no staging directory");
         }
         assert_int_equal(offers_check(root), 1);
 }

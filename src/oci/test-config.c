@@ -9,18 +9,18 @@
 #define ROOTFS "\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[\"" DIFF "\"]}"
 #define CONFIG(members) "{\"os\":\"linux\",\"architecture\":\"amd64\"," ROOTFS ",\"config\":{" members "}}"
 
-static struct nd_error *parse(const char *text, struct nd_image_config *ret) {
-        return nd_image_config_parse(text, strlen(text), ret);
+static struct nd_error *parse(const char *text, struct nd_oci_config *ret) {
+        return nd_oci_config_parse(text, strlen(text), ret);
 }
 
 static void refused(const char *text, const char *words) {
-        struct nd_image_config config = {};
+        struct nd_oci_config config = {};
 
         expect_error(parse(text, &config), ND_INVALID, words);
 }
 
 static void a_config_gives_what_there_is_to_run([[maybe_unused]] void **state) {
-        nd_cleanup(nd_image_config_done) struct nd_image_config config = {};
+        nd_cleanup(nd_oci_config_done) struct nd_oci_config config = {};
 
         expect_ok(parse(CONFIG("\"User\":\"1000:app\",\"Env\":[\"PATH=/bin\",\"odd\",\"=x\",\"EMPTY=\"],"
                                "\"Entrypoint\":[\"/init\"],\"Cmd\":[\"a\",\"b c\"],\"WorkingDir\":\"/srv\","
@@ -43,7 +43,7 @@ static void a_config_gives_what_there_is_to_run([[maybe_unused]] void **state) {
 }
 
 static void a_config_may_be_nearly_empty([[maybe_unused]] void **state) {
-        nd_cleanup(nd_image_config_done) struct nd_image_config config = {}, nulls = {};
+        nd_cleanup(nd_oci_config_done) struct nd_oci_config config = {}, nulls = {};
 
         expect_ok(parse("{" ROOTFS "}", &config));
         assert_string_equal(config.user, "");
@@ -87,30 +87,30 @@ static void hostile_members_are_refused([[maybe_unused]] void **state) {
 }
 
 static void a_layer_known_by_another_hash_is_not_ours([[maybe_unused]] void **state) {
-        struct nd_image_config config = {};
+        struct nd_oci_config config = {};
         nd_autofree char *text = nd_format("{\"rootfs\":{\"diff_ids\":[\"sha512:%0128d\"]}}", 0);
 
         expect_error(parse(text, &config), ND_UNIMPLEMENTED, "sha256 only");
 }
 
 static void users_are_numbers_below_2_31_or_names([[maybe_unused]] void **state) {
-        nd_cleanup(nd_image_user_done) struct nd_image_user a = {}, b = {}, c = {}, d = {}, e = {};
+        nd_cleanup(nd_oci_user_done) struct nd_oci_user a = {}, b = {}, c = {}, d = {}, e = {};
 
-        expect_ok(nd_image_user_parse("", &a));
+        expect_ok(nd_oci_user_parse("", &a));
         assert_false(a.has_uid);
         assert_null(a.user);
-        expect_ok(nd_image_user_parse("1000", &b));
+        expect_ok(nd_oci_user_parse("1000", &b));
         assert_true(b.has_uid);
         assert_int_equal(b.uid, 1000);
         assert_false(b.has_gid);
-        expect_ok(nd_image_user_parse("2147483647:0", &c));
+        expect_ok(nd_oci_user_parse("2147483647:0", &c));
         assert_int_equal(c.uid, 2147483647);
         assert_true(c.has_gid);
-        expect_ok(nd_image_user_parse("app:staff", &d));
+        expect_ok(nd_oci_user_parse("app:staff", &d));
         assert_string_equal(d.user, "app");
         assert_string_equal(d.group, "staff");
         assert_false(d.has_uid);
-        expect_ok(nd_image_user_parse("0000:", &e));
+        expect_ok(nd_oci_user_parse("0000:", &e));
         assert_true(e.has_uid);
         assert_int_equal(e.uid, 0);
         assert_null(e.group);
@@ -122,9 +122,9 @@ static void users_that_would_wrap_or_forge_are_refused([[maybe_unused]] void **s
                 "a\nb", "0:-1", "1:4294967296", "a/b",        "a:b:c",      "99999999999999999999999"};
 
         for (size_t i = 0; i < nd_count_of(bad); i++) {
-                struct nd_image_user user = {};
+                struct nd_oci_user user = {};
 
-                expect_error(nd_image_user_parse(bad[i], &user), ND_INVALID, "the image's");
+                expect_error(nd_oci_user_parse(bad[i], &user), ND_INVALID, "the image's");
         }
 }
 

@@ -54,16 +54,16 @@ static void what_is_no_digest_is_refused([[maybe_unused]] void **state) {
 static void pieces_hash_as_the_whole_does([[maybe_unused]] void **state) {
         char text[ND_DIGEST_TEXT];
         struct nd_digest digest;
-        struct nd_hash hash;
+        struct nd_digest_hash hash;
 
-        nd_hash_start(ND_HASH_SHA256, &hash);
-        nd_hash_add(&hash, "a", 1);
-        nd_hash_add(&hash, "", 0);
-        nd_hash_add(&hash, "bc", 2);
-        digest = nd_hash_finish(&hash);
+        nd_digest_hash_start(ND_HASH_SHA256, &hash);
+        nd_digest_hash_add(&hash, "a", 1);
+        nd_digest_hash_add(&hash, "", 0);
+        nd_digest_hash_add(&hash, "bc", 2);
+        digest = nd_digest_hash_finish(&hash);
         assert_string_equal(nd_digest_text(&digest, text), "sha256:" HEX_ABC);
-        nd_hash_add(&hash, "abc", 3);
-        digest = nd_hash_finish(&hash);
+        nd_digest_hash_add(&hash, "abc", 3);
+        digest = nd_digest_hash_finish(&hash);
         assert_string_equal(nd_digest_text(&digest, text), "sha256:" HEX_ABC);
         digest = nd_digest_of(ND_HASH_SHA512, "abc", 3);
         assert_string_equal(nd_digest_text(&digest, text), "sha512:" HEX_ABC_512);

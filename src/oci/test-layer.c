@@ -10,9 +10,9 @@ static void a_chain_is_the_hash_of_what_lies_below_and_the_layer([[maybe_unused]
         char text[ND_DIGEST_TEXT];
 
         expect_ok(nd_digest_parse(A, &a));
-        chain = nd_chain_of(nullptr, &a);
+        chain = nd_layer_chain_of(nullptr, &a);
         assert_string_equal(nd_digest_text(&chain, text), A);
-        two = nd_chain_of(&chain, &a);
+        two = nd_layer_chain_of(&chain, &a);
         expected = nd_digest_of(ND_HASH_SHA256, A " " A, strlen(A " " A));
         assert_true(nd_digest_equal(&two, &expected));
 }

@@ -13,7 +13,7 @@ static void layers_are_found_while_others_come_and_go([[maybe_unused]] void **st
 
         for (int i = 0; i < LAYERS; i++) {
                 struct nd_digest key = chain(i);
-                struct nd_layer_entry *entry = nd_layers_add(&layers, &key);
+                struct nd_layers_entry *entry = nd_layers_add(&layers, &key);
 
                 assert_ptr_equal(nd_layers_add(&layers, &key), entry);
                 nd_layers_describe(&layers, entry, nullptr, (uint64_t) i, 1);
@@ -26,14 +26,14 @@ static void layers_are_found_while_others_come_and_go([[maybe_unused]] void **st
         }
         for (int i = 0; i < LAYERS; i++) {
                 struct nd_digest key = chain(i), back;
-                struct nd_layer_entry *entry = nd_layers_find(&layers, &key);
+                struct nd_layers_entry *entry = nd_layers_find(&layers, &key);
 
                 if (i % 3 == 0) {
                         assert_null(entry);
                         continue;
                 }
                 assert_non_null(entry);
-                back = nd_layer_entry_chain(entry);
+                back = nd_layers_entry_chain(entry);
                 assert_true(nd_digest_equal(&key, &back));
                 assert_int_equal(entry->size, i);
         }
@@ -52,27 +52,27 @@ static void a_chain_of_another_hash_is_no_layer([[maybe_unused]] void **state) {
 static void what_lies_below_is_held_until_what_lies_above_goes([[maybe_unused]] void **state) {
         nd_cleanup(nd_layers_done) struct nd_layers layers = {};
         struct nd_digest low = chain(1), high = chain(2);
-        struct nd_layer_entry *below = nd_layers_add(&layers, &low), *above = nd_layers_add(&layers, &high);
+        struct nd_layers_entry *below = nd_layers_add(&layers, &low), *above = nd_layers_add(&layers, &high);
 
         nd_layers_describe(&layers, below, nullptr, 10, 1);
         nd_layers_describe(&layers, above, below, 20, 2);
         nd_layers_describe(&layers, above, below, 25, 2); /* again: still one child */
         assert_int_equal(layers.size, 35);
         assert_int_equal(below->children, 1);
-        nd_layer_entry_hold(above);
-        nd_layer_entry_hold(above);
-        nd_layer_entry_release(above);
-        assert_false(nd_layer_entry_idle(above));
-        nd_layer_entry_release(above);
-        assert_true(nd_layer_entry_idle(above));
-        assert_false(nd_layer_entry_idle(below));
+        nd_layers_entry_hold(above);
+        nd_layers_entry_hold(above);
+        nd_layers_entry_release(above);
+        assert_false(nd_layers_entry_idle(above));
+        nd_layers_entry_release(above);
+        assert_true(nd_layers_entry_idle(above));
+        assert_false(nd_layers_entry_idle(below));
         assert_ptr_equal(nd_layers_remove(&layers, above), below);
-        assert_true(nd_layer_entry_idle(below));
+        assert_true(nd_layers_entry_idle(below));
         assert_int_equal(layers.size, 10);
         assert_null(nd_layers_remove(&layers, below));
         assert_int_equal(layers.count, 0);
-        nd_layer_entry_hold(nullptr);
-        nd_layer_entry_release(nullptr);
+        nd_layers_entry_hold(nullptr);
+        nd_layers_entry_release(nullptr);
 }
 
 int main(void) {

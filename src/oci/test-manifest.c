@@ -27,7 +27,7 @@ static void refused(const char *text, const char *media_type, const char *words)
 static void a_manifest_gives_its_config_and_layers_in_order([[maybe_unused]] void **state) {
         static const struct {
                 const char *type;
-                enum nd_compression compression;
+                enum nd_oci_compression compression;
                 bool foreign;
         } cases[] = {
                 {OCI "layer.v1.tar", ND_COMPRESSION_NONE, false},
@@ -139,7 +139,7 @@ static void counts_and_sizes_are_bounded([[maybe_unused]] void **state) {
 static const char *selected(const char *text, const char *architecture) {
         static char chosen[ND_PLATFORM_FIELD];
         nd_cleanup(nd_manifest_done) struct nd_manifest index = {};
-        const struct nd_descriptor *entry;
+        const struct nd_oci_descriptor *entry;
         struct nd_platform wanted;
 
         assert_true(nd_platform_make("linux", architecture, "", &wanted));
@@ -159,7 +159,7 @@ static void the_best_entry_of_an_index_is_taken([[maybe_unused]] void **state) {
 
 static void an_index_without_a_match_says_what_it_has([[maybe_unused]] void **state) {
         nd_cleanup(nd_manifest_done) struct nd_manifest index = {};
-        const struct nd_descriptor *entry;
+        const struct nd_oci_descriptor *entry;
         struct nd_platform wanted;
 
         assert_true(nd_platform_make("linux", "s390x", "", &wanted));

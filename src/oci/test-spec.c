@@ -40,7 +40,7 @@ static void a_spec_reads_back_as_it_was_filled([[maybe_unused]] void **state) {
         mount = nd_spec_add_mount(&spec, "/data", nullptr, "/host");
         nd_spec_mount_option(mount, "rbind");
         mount->idmapped = true;
-        mount->uids = mount->gids = (struct nd_id_map) {.outside = 65536, .count = 65536};
+        mount->uids = mount->gids = (struct nd_userns_map) {.outside = 65536, .count = 65536};
         nd_spec_add_namespace(&spec, "pid", nullptr);
         nd_spec_add_namespace(&spec, "user", "/pin");
         spec.user_namespace = true;
@@ -115,15 +115,15 @@ static void a_spec_that_is_too_long_is_an_error([[maybe_unused]] void **state) {
 }
 
 static void capabilities_are_known_by_any_of_their_names([[maybe_unused]] void **state) {
-        assert_int_equal(nd_capability_parse("CAP_CHOWN"), 0);
-        assert_int_equal(nd_capability_parse("net_admin"), 12);
-        assert_int_equal(nd_capability_parse("cap_checkpoint_restore"), 40);
-        assert_int_equal(nd_capability_parse(""), -1);
-        assert_int_equal(nd_capability_parse("CAP_"), -1);
-        assert_int_equal(nd_capability_parse("CAP_CAP_CHOWN"), -1);
-        for (unsigned i = 0; nd_capability_name(i); i++)
-                assert_int_equal(nd_capability_parse(nd_capability_name(i)), i);
-        assert_null(nd_capability_name(64));
+        assert_int_equal(nd_spec_capability_parse("CAP_CHOWN"), 0);
+        assert_int_equal(nd_spec_capability_parse("net_admin"), 12);
+        assert_int_equal(nd_spec_capability_parse("cap_checkpoint_restore"), 40);
+        assert_int_equal(nd_spec_capability_parse(""), -1);
+        assert_int_equal(nd_spec_capability_parse("CAP_"), -1);
+        assert_int_equal(nd_spec_capability_parse("CAP_CAP_CHOWN"), -1);
+        for (unsigned i = 0; nd_spec_capability_name(i); i++)
+                assert_int_equal(nd_spec_capability_parse(nd_spec_capability_name(i)), i);
+        assert_null(nd_spec_capability_name(64));
 }
 
 int main(void) {

@@ -73,15 +73,15 @@ static void settle(const char *root) {
 }
 
 /* In steps that are short enough for a daemon's loop. */
-static void collect_all(struct nd_image_store *store, size_t expected) {
-        struct nd_image_store_collected collected = {.more = true};
+static void collect_all(struct nd_oci_store *store, size_t expected) {
+        struct nd_oci_store_collected collected = {.more = true};
         uint64_t longest = 0;
         size_t layers = 0;
 
         while (collected.more) {
                 uint64_t start = nd_clock_us(), taken;
 
-                expect_ok(nd_image_store_collect(store, 0, nullptr, nullptr, &collected));
+                expect_ok(nd_oci_store_collect(store, 0, nullptr, nullptr, &collected));
                 taken = nd_clock_us() - start;
                 longest = taken > longest ? taken : longest;
                 layers += collected.layers;
@@ -93,7 +93,7 @@ static void collect_all(struct nd_image_store *store, size_t expected) {
 
 static void five_hundred_images_of_a_hundred_layers_open_at_once_and_stay_small([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
-        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+        nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
         const struct nd_image *image;
         uint64_t start, taken, busy;
         size_t before, kept;
@@ -109,14 +109,14 @@ static void five_hundred_images_of_a_hundred_layers_open_at_once_and_stay_small(
         before = mallinfo2().uordblks;
         start = nd_clock_us();
         busy = busy_us();
-        expect_ok(nd_image_store_open(root, &store));
+        expect_ok(nd_oci_store_open(root, &store));
         busy = busy_us() - busy;
         taken = nd_clock_us() - start;
         kept = mallinfo2().uordblks - before;
         print_message("# opened in %llu ms, %llu ms of them busy; keeps %zu kB\n", (unsigned long long) taken / 1000,
                       (unsigned long long) busy / 1000, kept >> 10);
-        assert_int_equal(nd_image_store_problems(store)->count, 0);
-        assert_int_equal(nd_image_store_usage(store).bytes, IMAGES * LAYERS * 1000 + 2 * 2 * IMAGES);
+        assert_int_equal(nd_oci_store_problems(store)->count, 0);
+        assert_int_equal(nd_oci_store_usage(store).bytes, IMAGES * LAYERS * 1000 + 2 * 2 * IMAGES);
         /* What others do on the machine is not the store's fault. A sanitizer's allocator tells nothing of what is kept, and
          * takes its time. */
         expect_figure(busy < (kept > 0 ? most_us : 10 * most_us));
@@ -126,7 +126,7 @@ static void five_hundred_images_of_a_hundred_layers_open_at_once_and_stay_small(
         for (int i = 0; i < IMAGES; i++) {
                 nd_autofree char *name = nd_format("registry.example/team/app-%d:v1", i);
 
-                expect_ok(nd_image_store_find(store, name, &image));
+                expect_ok(nd_oci_store_find(store, name, &image));
                 assert_non_null(image);
                 assert_int_equal(image->layer_count, LAYERS);
         }
@@ -139,7 +139,7 @@ static void five_hundred_images_of_a_hundred_layers_open_at_once_and_stay_small(
                 nd_autoerror struct nd_error *error = nullptr;
 
                 offers_hurry(true);
-                error = nd_image_store_remove(store, &id);
+                error = nd_oci_store_remove(store, &id);
                 offers_hurry(false);
                 assert_null(error);
         }

@@ -25,14 +25,14 @@ static const struct offer_plan coming = {.number = 3, .shared = 1, .own = 2, .in
 
 struct world {
         char *root;
-        struct nd_image_store *store; /* open during run(), unless the operation is the opening */
+        struct nd_oci_store *store; /* open during run(), unless the operation is the opening */
         char *stage;
         struct offer offer;
         bool removed; /* the second image was removed before, hence there is garbage */
 };
 
 static void world_done(struct world *w) {
-        nd_image_store_done(&w->store);
+        nd_oci_store_done(&w->store);
         offer_done(&w->offer);
         w->offer = (struct offer) {};
         free(w->stage);
@@ -46,7 +46,7 @@ static void prepare_store(void *world) {
         world_done(w);
         w->root = scratch_make();
         offers_hurry(true);
-        expect_ok(nd_image_store_open(w->root, &w->store));
+        expect_ok(nd_oci_store_open(w->root, &w->store));
         expect_ok(offer_commit(w->store, &first));
         expect_ok(offer_commit(w->store, &second));
         offers_empty_trash(w->store);
@@ -58,7 +58,7 @@ static void prepare_commit(void *world) {
         nd_autoclose int fd = -EBADF;
 
         prepare_store(world);
-        expect_ok(nd_image_store_stage(w->store, &w->stage, &fd));
+        expect_ok(nd_oci_store_stage(w->store, &w->stage, &fd));
         offer_make(w->store, fd, &coming, &w->offer);
         w->offer.offer.names = &w->offer.names;
         w->offer.offer.unpacked = &w->offer.unpacked;
@@ -70,7 +70,7 @@ static void prepare_garbage(void *world) {
 
         prepare_store(world);
         offers_hurry(true);
-        expect_ok(nd_image_store_remove(w->store, &id));
+        expect_ok(nd_oci_store_remove(w->store, &id));
         offers_hurry(false);
 }
 
@@ -78,46 +78,46 @@ static void prepare_closed(void *world) {
         struct world *w = world;
 
         prepare_garbage(world);
-        nd_image_store_done(&w->store);
+        nd_oci_store_done(&w->store);
 }
 
 static struct nd_error *run_commit(void *world) {
         const struct nd_image *image;
         struct world *w = world;
 
-        return nd_image_store_commit(w->store, w->stage, &w->offer.offer, &image);
+        return nd_oci_store_commit(w->store, w->stage, &w->offer.offer, &image);
 }
 
 static struct nd_error *run_remove(void *world) {
         struct nd_digest id = offer_id(&second);
 
-        return nd_image_store_remove(((struct world *) world)->store, &id);
+        return nd_oci_store_remove(((struct world *) world)->store, &id);
 }
 
 static struct nd_error *run_untag(void *world) {
-        return nd_image_store_untag(((struct world *) world)->store, "app:1");
+        return nd_oci_store_untag(((struct world *) world)->store, "app:1");
 }
 
 static struct nd_error *run_tag(void *world) {
         struct nd_digest id = offer_id(&second);
 
-        return nd_image_store_tag(((struct world *) world)->store, &id, "app:1");
+        return nd_oci_store_tag(((struct world *) world)->store, &id, "app:1");
 }
 
 static struct nd_error *run_collect(void *world) {
-        struct nd_image_store_collected collected;
+        struct nd_oci_store_collected collected;
         struct world *w = world;
         nd_autofree char *path = nullptr;
 
-        nd_try(nd_image_store_collect(w->store, 0, nullptr, nullptr, &collected));
-        return nd_image_store_trash_take(w->store, &path);
+        nd_try(nd_oci_store_collect(w->store, 0, nullptr, nullptr, &collected));
+        return nd_oci_store_trash_take(w->store, &path);
 }
 
 /* What the opening swallows is a problem, and then nothing is collected; the files must not suffer. */
 static struct nd_error *run_open(void *world) {
-        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+        nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
 
-        return nd_image_store_open(((struct world *) world)->root, &store);
+        return nd_oci_store_open(((struct world *) world)->root, &store);
 }
 
 static struct nd_error *run_stage(void *world) {
@@ -125,20 +125,20 @@ static struct nd_error *run_stage(void *world) {
         struct world *w = world;
         nd_autoclose int fd = -EBADF;
 
-        nd_try(nd_image_store_stage(w->store, &id, &fd));
-        nd_image_store_unstage(w->store, id);
+        nd_try(nd_oci_store_stage(w->store, &id, &fd));
+        nd_oci_store_unstage(w->store, id);
         return nullptr;
 }
 
 /* Whose image has a name after a restart; 0 = nobody's. */
 static unsigned owner(const char *root, const char *name) {
-        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+        nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
         const struct offer_plan *const plans[] = {&first, &second, &coming};
         const struct nd_image *image;
 
-        expect_ok(nd_image_store_open(root, &store));
-        assert_int_equal(nd_image_store_problems(store)->count, 0);
-        expect_ok(nd_image_store_find(store, name, &image));
+        expect_ok(nd_oci_store_open(root, &store));
+        assert_int_equal(nd_oci_store_problems(store)->count, 0);
+        expect_ok(nd_oci_store_find(store, name, &image));
         for (size_t i = 0; image && i < nd_count_of(plans); i++) {
                 struct nd_digest id = offer_id(plans[i]);
 
@@ -153,14 +153,14 @@ static unsigned owner_in_memory(const struct world *w, const char *name) {
         const struct nd_image *image;
         unsigned uid = 1000;
 
-        expect_ok(nd_image_store_find(w->store, name, &image));
+        expect_ok(nd_oci_store_find(w->store, name, &image));
         if (image)
                 assert_int_equal(sscanf(image->user, "%u", &uid), 1);
         return uid - 1000;
 }
 
 static void close_store(struct world *w) {
-        nd_image_store_done(&w->store);
+        nd_oci_store_done(&w->store);
 }
 
 static void check_commit(void *world, bool failed) {
@@ -169,10 +169,10 @@ static void check_commit(void *world, bool failed) {
 
         assert_int_equal(in_memory, failed ? 1 : 3);
         if (failed) { /* what nobody has is collected; no record may be left that counts on it */
-                struct nd_image_store_collected collected;
+                struct nd_oci_store_collected collected;
 
-                nd_image_store_unstage(w->store, w->stage);
-                expect_ok(nd_image_store_collect(w->store, 0, nullptr, nullptr, &collected));
+                nd_oci_store_unstage(w->store, w->stage);
+                expect_ok(nd_oci_store_collect(w->store, 0, nullptr, nullptr, &collected));
                 assert_false(collected.deferred);
         }
         close_store(w);
@@ -188,7 +188,7 @@ static void check_commit(void *world, bool failed) {
 static void check_remove(void *world, bool failed) {
         struct nd_digest id = offer_id(&second);
         struct world *w = world;
-        bool in_memory = nd_image_store_get(w->store, &id) != nullptr;
+        bool in_memory = nd_oci_store_get(w->store, &id) != nullptr;
         size_t count;
 
         close_store(w);
@@ -350,7 +350,7 @@ static void a_disk_that_stays_full_loses_nothing_and_images_can_be_removed([[may
                 prepare_commit(&world);
                 faults_arm(FAULT_WRITE, nth, ENOSPC, true);
                 error = run_commit(&world);
-                removed = nd_image_store_remove(world.store, &id);
+                removed = nd_oci_store_remove(world.store, &id);
                 (void) faults_disarm();
                 assert_null(removed);
                 close_store(&world);
@@ -391,7 +391,7 @@ static void a_real_disk_that_is_full_at_any_point_of_a_commit_loses_nothing([[ma
         mount_small(mountpoint);
         base = nd_format("%s/filler", mountpoint);
         for (unsigned pages = 0; passed == 0; pages++) {
-                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
                 nd_cleanup(offer_done) struct offer offer = {};
                 nd_autofree char *stage = nullptr;
                 char *root = nd_format("%s/store", mountpoint);
@@ -400,23 +400,23 @@ static void a_real_disk_that_is_full_at_any_point_of_a_commit_loses_nothing([[ma
                 const struct nd_image *image;
                 nd_autoclose int fd = -EBADF;
 
-                expect_ok(nd_image_store_open(root, &store));
+                expect_ok(nd_oci_store_open(root, &store));
                 expect_ok(offer_commit(store, &first));
                 expect_ok(offer_commit(store, &second));
-                expect_ok(nd_image_store_stage(store, &stage, &fd));
+                expect_ok(nd_oci_store_stage(store, &stage, &fd));
                 offer_make(store, fd, &coming, &offer);
                 offer.offer.names = &offer.names;
                 offer.offer.unpacked = &offer.unpacked;
                 fill(base, pages);
-                error = nd_image_store_commit(store, stage, &offer.offer, &image);
-                removed = nd_image_store_remove(store, &id); /* makes room, and needs none */
+                error = nd_oci_store_commit(store, stage, &offer.offer, &image);
+                removed = nd_oci_store_remove(store, &id); /* makes room, and needs none */
                 if (error)
                         assert_int_equal(nd_error_errno(error), ENOSPC);
                 assert_null(removed);
                 failed += error != nullptr;
                 passed += error == nullptr;
                 assert_int_equal(unlink(base), 0);
-                nd_image_store_done(&store);
+                nd_oci_store_done(&store);
                 assert_int_equal(offers_check(root), error ? 1 : 2);
                 scratch_remove(&root);
         }
@@ -428,10 +428,10 @@ static void a_real_disk_that_is_full_at_any_point_of_a_commit_loses_nothing([[ma
 /* A process that does this and that, without end. */
 [[noreturn]] static void live(const char *root, unsigned seed) {
         static const char *const names[] = {"app:1", "app:2", "app:latest", "tool:1", "other.example/x:1"};
-        struct nd_image_store *store;
+        struct nd_oci_store *store;
 
         srand(seed);
-        if (nd_image_store_open(root, &store))
+        if (nd_oci_store_open(root, &store))
                 _exit(1);
         for (;;) {
                 unsigned number = (unsigned) rand() % 6 + 1;
@@ -440,7 +440,7 @@ static void a_real_disk_that_is_full_at_any_point_of_a_commit_loses_nothing([[ma
                                           .own = number % 4,
                                           .index = number % 2 == 0,
                                           .names = {names[rand() % (int) nd_count_of(names)]}};
-                struct nd_image_store_collected collected;
+                struct nd_oci_store_collected collected;
                 struct nd_digest id = offer_id(&plan);
                 struct nd_error *error = nullptr;
 
@@ -451,13 +451,13 @@ static void a_real_disk_that_is_full_at_any_point_of_a_commit_loses_nothing([[ma
                         error = offer_commit(store, &plan);
                         break;
                 case 3:
-                        error = nd_image_store_remove(store, &id);
+                        error = nd_oci_store_remove(store, &id);
                         break;
                 case 4:
-                        error = nd_image_store_untag(store, plan.names[0]);
+                        error = nd_oci_store_untag(store, plan.names[0]);
                         break;
                 case 5:
-                        error = nd_image_store_collect(store, 0, nullptr, nullptr, &collected);
+                        error = nd_oci_store_collect(store, 0, nullptr, nullptr, &collected);
                         offers_empty_trash(store);
                         break;
                 }

@@ -22,26 +22,26 @@ static const struct offer_plan apple = {
 static const struct offer_plan pear = {.number = 2, .shared = 2, .own = 1, .names = {"pear:1"}};
 static const struct offer_plan other_apple = {.number = 3, .shared = 2, .own = 1, .names = {"apple:1", "apple:2"}};
 
-static const struct nd_image *find(const struct nd_image_store *store, const char *text) {
+static const struct nd_image *find(const struct nd_oci_store *store, const char *text) {
         const struct nd_image *image;
 
-        expect_ok(nd_image_store_find(store, text, &image));
+        expect_ok(nd_oci_store_find(store, text, &image));
         return image;
 }
 
-static const struct nd_image *image_of(const struct nd_image_store *store, const struct offer_plan *plan) {
+static const struct nd_image *image_of(const struct nd_oci_store *store, const struct offer_plan *plan) {
         struct nd_digest id = offer_id(plan);
 
-        return nd_image_store_get(store, &id);
+        return nd_oci_store_get(store, &id);
 }
 
 static void an_image_is_found_by_all_its_names_and_ids([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
-        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+        nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
         char text[ND_DIGEST_TEXT], part[ND_DIGEST_TEXT];
         const struct nd_image *image;
 
-        expect_ok(nd_image_store_open(root, &store));
+        expect_ok(nd_oci_store_open(root, &store));
         assert_null(find(store, "apple:1"));
         expect_ok(offer_commit(store, &apple));
         expect_ok(offer_commit(store, &pear));
@@ -70,24 +70,24 @@ static void an_image_is_found_by_all_its_names_and_ids([[maybe_unused]] void **s
 
 static void an_image_is_there_after_a_restart([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
-        struct nd_image_store_usage before, after;
+        struct nd_oci_store_usage before, after;
         const struct nd_image *image;
 
         for (int i = 0; i < 2; i++) {
-                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
 
-                expect_ok(nd_image_store_open(root, &store));
+                expect_ok(nd_oci_store_open(root, &store));
                 if (i == 0) {
                         struct nd_digest id = offer_id(&apple);
 
                         expect_ok(offer_commit(store, &apple));
                         expect_ok(offer_commit(store, &pear));
-                        expect_ok(nd_image_store_pin(store, &id, true));
+                        expect_ok(nd_oci_store_pin(store, &id, true));
                         offers_empty_trash(store);
-                        before = nd_image_store_usage(store);
+                        before = nd_oci_store_usage(store);
                         continue;
                 }
-                after = nd_image_store_usage(store);
+                after = nd_oci_store_usage(store);
                 assert_int_equal(before.bytes, after.bytes);
                 assert_int_equal(before.inodes, after.inodes);
                 image = find(store, "apple:1");
@@ -104,9 +104,9 @@ static void an_image_is_there_after_a_restart([[maybe_unused]] void **state) {
 static void a_tag_moves_to_the_image_that_has_it_now([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         {
-                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
 
-                expect_ok(nd_image_store_open(root, &store));
+                expect_ok(nd_oci_store_open(root, &store));
                 expect_ok(offer_commit(store, &apple));
                 expect_ok(offer_commit(store, &other_apple));
                 assert_ptr_equal(find(store, "apple:1"), image_of(store, &other_apple));
@@ -120,9 +120,9 @@ static void an_image_that_lost_its_last_tag_to_another_stays([[maybe_unused]] vo
         static const struct offer_plan thief = {.number = 9, .own = 1, .names = {"pear:1"}};
         scratch_directory root = scratch_make();
         {
-                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
 
-                expect_ok(nd_image_store_open(root, &store));
+                expect_ok(nd_oci_store_open(root, &store));
                 expect_ok(offer_commit(store, &pear));
                 expect_ok(offer_commit(store, &thief));
                 assert_non_null(image_of(store, &pear));
@@ -135,14 +135,14 @@ static void a_name_that_moved_does_not_come_back_when_its_new_owner_goes([[maybe
         scratch_directory root = scratch_make();
 
         for (int restart = 0; restart < 2; restart++) {
-                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
                 struct nd_digest id = offer_id(&other_apple);
 
-                expect_ok(nd_image_store_open(root, &store));
+                expect_ok(nd_oci_store_open(root, &store));
                 if (restart == 0) {
                         expect_ok(offer_commit(store, &apple));
                         expect_ok(offer_commit(store, &other_apple));
-                        expect_ok(nd_image_store_remove(store, &id));
+                        expect_ok(nd_oci_store_remove(store, &id));
                 }
                 assert_null(find(store, "apple:1"));
                 assert_non_null(find(store, "apple:latest"));
@@ -152,11 +152,11 @@ static void a_name_that_moved_does_not_come_back_when_its_new_owner_goes([[maybe
 static void the_same_image_under_another_name_is_one_image([[maybe_unused]] void **state) {
         struct offer_plan again = apple;
         scratch_directory root = scratch_make();
-        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+        nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
 
         again.names[0] = "registry.example:5000/team/apple:7";
         again.names[1] = nullptr;
-        expect_ok(nd_image_store_open(root, &store));
+        expect_ok(nd_oci_store_open(root, &store));
         expect_ok(offer_commit(store, &apple));
         expect_ok(offer_commit(store, &again));
         assert_ptr_equal(find(store, "registry.example:5000/team/apple:7"), find(store, "apple:1"));
@@ -166,28 +166,28 @@ static void the_same_image_under_another_name_is_one_image([[maybe_unused]] void
 static void the_last_name_takes_the_image_with_it([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         {
-                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
                 struct nd_digest id = offer_id(&pear);
 
-                expect_ok(nd_image_store_open(root, &store));
+                expect_ok(nd_oci_store_open(root, &store));
                 expect_ok(offer_commit(store, &pear));
-                expect_ok(nd_image_store_tag(store, &id, "pear:2"));
-                expect_error(nd_image_store_tag(store, &id, "Pear:2"), ND_INVALID, "lower case");
-                expect_ok(nd_image_store_untag(store, "pear:1"));
+                expect_ok(nd_oci_store_tag(store, &id, "pear:2"));
+                expect_error(nd_oci_store_tag(store, &id, "Pear:2"), ND_INVALID, "lower case");
+                expect_ok(nd_oci_store_untag(store, "pear:1"));
                 assert_null(find(store, "pear:1"));
                 assert_non_null(find(store, "pear:2"));
-                expect_error(nd_image_store_untag(store, "pear:1"), ND_NOT_FOUND, "pear:1");
-                expect_ok(nd_image_store_untag(store, "docker.io/library/pear:2"));
-                assert_null(nd_image_store_get(store, &id));
-                expect_error(nd_image_store_remove(store, &id), ND_NOT_FOUND, "sha256:");
+                expect_error(nd_oci_store_untag(store, "pear:1"), ND_NOT_FOUND, "pear:1");
+                expect_ok(nd_oci_store_untag(store, "docker.io/library/pear:2"));
+                assert_null(nd_oci_store_get(store, &id));
+                expect_error(nd_oci_store_remove(store, &id), ND_NOT_FOUND, "sha256:");
         }
         assert_int_equal(offers_check(root), 0);
 }
 
 static struct nd_error *open_second(void *root, [[maybe_unused]] int *ret_fd) {
-        struct nd_image_store *second = nullptr;
+        struct nd_oci_store *second = nullptr;
 
-        return nd_image_store_open(root, &second);
+        return nd_oci_store_open(root, &second);
 }
 
 static struct nd_error *lives_on(void *argument, [[maybe_unused]] int *ret_fd) {
@@ -203,29 +203,29 @@ static void on_lived([[maybe_unused]] struct nd_error *error, [[maybe_unused]] i
 /* A copy of the process that has the store does not have it. */
 static void a_child_keeps_nobody_out([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
-        struct nd_image_store *store = nullptr;
+        struct nd_oci_store *store = nullptr;
         struct nd_worker *worker;
         bool over = false;
         sd_event *loop;
 
         assert_true(sd_event_new(&loop) >= 0);
-        expect_ok(nd_image_store_open(root, &store));
+        expect_ok(nd_oci_store_open(root, &store));
         expect_ok(nd_worker_start(loop, "live on", lives_on, nullptr, 60 * ND_SECOND_US, on_lived, &over, &worker));
-        nd_image_store_free(store);
-        expect_ok(nd_image_store_open(root, &store));
+        nd_oci_store_free(store);
+        expect_ok(nd_oci_store_open(root, &store));
         while (!over)
                 assert_true(sd_event_run(loop, ND_SECOND_US) >= 0);
-        nd_image_store_free(store);
+        nd_oci_store_free(store);
         sd_event_unref(loop);
 }
 
 static void only_one_process_has_a_store([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
-        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+        nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
         struct stat st;
 
         assert_int_equal(chmod(root, 0755), 0);
-        expect_ok(nd_image_store_open(root, &store));
+        expect_ok(nd_oci_store_open(root, &store));
         expect_error(nd_worker_run("open", open_second, root, 60 * ND_SECOND_US, nullptr), ND_PRECONDITION,
                      "another process uses");
         assert_int_equal(stat(root, &st), 0);
@@ -239,19 +239,19 @@ static void a_damaged_record_costs_one_image([[maybe_unused]] void **state) {
 
         (void) snprintf(file, sizeof file, "images/%s.json", nd_digest_hex(&id, hex));
         {
-                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
 
-                expect_ok(nd_image_store_open(root, &store));
+                expect_ok(nd_oci_store_open(root, &store));
                 expect_ok(offer_commit(store, &apple));
                 expect_ok(offer_commit(store, &pear));
         }
         scratch_text(root, file, "{\"version\":1,");
         {
-                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
 
-                expect_ok(nd_image_store_open(root, &store));
-                assert_int_equal(nd_image_store_problems(store)->count, 1);
-                expect_contains(nd_image_store_problems(store)->items[0], "must be pulled again");
+                expect_ok(nd_oci_store_open(root, &store));
+                assert_int_equal(nd_oci_store_problems(store)->count, 1);
+                expect_contains(nd_oci_store_problems(store)->items[0], "must be pulled again");
                 assert_null(find(store, "apple:1"));
                 assert_non_null(find(store, "pear:1"));
         }
@@ -263,9 +263,9 @@ static void a_record_without_its_layer_is_removed([[maybe_unused]] void **state)
         struct nd_digest chains[3];
         char *layer, hex[ND_DIGEST_HEX];
         {
-                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
 
-                expect_ok(nd_image_store_open(root, &store));
+                expect_ok(nd_oci_store_open(root, &store));
                 expect_ok(offer_commit(store, &apple));
                 expect_ok(offer_commit(store, &pear));
                 nd_image_chains(image_of(store, &pear), chains);
@@ -273,25 +273,25 @@ static void a_record_without_its_layer_is_removed([[maybe_unused]] void **state)
         layer = nd_format("%s/layers/%s", root, nd_digest_hex(&chains[2], hex));
         scratch_remove(&layer);
         {
-                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
 
-                expect_ok(nd_image_store_open(root, &store));
-                assert_int_equal(nd_image_store_problems(store)->count, 1);
-                expect_contains(nd_image_store_problems(store)->items[0], "is missing");
+                expect_ok(nd_oci_store_open(root, &store));
+                assert_int_equal(nd_oci_store_problems(store)->count, 1);
+                expect_contains(nd_oci_store_problems(store)->items[0], "is missing");
         }
         assert_int_equal(offers_check(root), 1);
 }
 
 static void a_newer_versions_record_is_left_alone_and_stops_collection([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
-        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
-        struct nd_image_store_collected collected;
+        nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
+        struct nd_oci_store_collected collected;
 
         scratch_mkdir(root, "images");
         scratch_text(root, "images/ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad.json", "{\"version\":2}");
-        expect_ok(nd_image_store_open(root, &store));
-        assert_int_equal(nd_image_store_problems(store)->count, 1);
-        expect_error(nd_image_store_collect(store, 0, nullptr, nullptr, &collected), ND_PRECONDITION, "nothing is collected");
+        expect_ok(nd_oci_store_open(root, &store));
+        assert_int_equal(nd_oci_store_problems(store)->count, 1);
+        expect_error(nd_oci_store_collect(store, 0, nullptr, nullptr, &collected), ND_PRECONDITION, "nothing is collected");
         assert_int_equal(scratch_entries(root, "images"), 1);
 }
 
@@ -303,18 +303,18 @@ static void a_name_in_two_records_belongs_to_the_younger([[maybe_unused]] void *
 
         (void) snprintf(file, sizeof file, "images/%s.json", nd_digest_hex(&id, hex));
         {
-                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
 
-                expect_ok(nd_image_store_open(root, &store));
+                expect_ok(nd_oci_store_open(root, &store));
                 expect_ok(offer_commit(store, &apple));
                 before = scratch_read(root, file);
                 expect_ok(offer_commit(store, &other_apple));
         }
         scratch_text(root, file, before); /* as if the process had been killed between the two writes */
         {
-                nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
 
-                expect_ok(nd_image_store_open(root, &store));
+                expect_ok(nd_oci_store_open(root, &store));
                 assert_ptr_equal(find(store, "apple:1"), image_of(store, &other_apple));
                 assert_int_equal(image_of(store, &apple)->tags.count, 1);
         }
@@ -324,7 +324,7 @@ static void a_name_in_two_records_belongs_to_the_younger([[maybe_unused]] void *
 static void a_short_id_of_several_images_is_ambiguous([[maybe_unused]] void **state) {
         enum { IMAGES = 700 }; /* of 65,536 beginnings: two agree, as birthdays do */
         scratch_directory root = scratch_make();
-        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+        nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
         struct offer_plan plan = {}, pair[2] = {};
         static unsigned char seen[1 << 16];
         const struct nd_image *image;
@@ -346,11 +346,11 @@ static void a_short_id_of_several_images_is_ambiguous([[maybe_unused]] void **st
                 }
         }
         assert_int_not_equal(pair[0].number, 0);
-        expect_ok(nd_image_store_open(root, &store));
+        expect_ok(nd_oci_store_open(root, &store));
         expect_ok(offer_commit(store, &pair[0]));
         assert_non_null(find(store, part));
         expect_ok(offer_commit(store, &pair[1]));
-        expect_error(nd_image_store_find(store, part, &image), ND_INVALID, "several images");
+        expect_error(nd_oci_store_find(store, part, &image), ND_INVALID, "several images");
 }
 
 /* What a power cut may undo is only what was not synced: so the order of syncs and renames is looked at. An event is a letter for
@@ -394,14 +394,14 @@ static const char *last(const char *event) {
 
 static void what_a_record_names_is_on_disk_before_it_and_trash_before_it_is_emptied([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
-        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
+        nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
         struct nd_calls table = nd_calls_real;
         struct nd_digest id = offer_id(&apple);
         nd_autofree char *path = nullptr, *staged = nullptr;
 
         table.fsync = noting_fsync;
         table.renameat = noting_renameat;
-        expect_ok(nd_image_store_open(root, &store));
+        expect_ok(nd_oci_store_open(root, &store));
         events = ND_TEXT(1 << 16);
         nd_sys = &table;
         expect_ok(offer_commit(store, &apple));
@@ -413,11 +413,11 @@ static void what_a_record_names_is_on_disk_before_it_and_trash_before_it_is_empt
         nd_text_done(&events);
 
         events = ND_TEXT(1 << 16);
-        expect_ok(nd_image_store_remove(store, &id));
+        expect_ok(nd_oci_store_remove(store, &id));
         (void) last("s/images");
         assert_int_equal(offers_collect(store, nullptr, nullptr), 4);
-        expect_ok(nd_image_store_trash_take(store, &staged));
-        expect_ok(nd_image_store_trash_take(store, &path));
+        expect_ok(nd_oci_store_trash_take(store, &staged));
+        expect_ok(nd_oci_store_trash_take(store, &path));
         nd_sys = &nd_calls_real;
         assert_non_null(path);
         assert_true(last("r/trash-") < last("s/layers"));

@@ -38,7 +38,7 @@ void nd_advice_done(struct nd_advice *advice) {
 
 /* A container with its place, for loops over all of them. */
 struct place {
-        struct nd_container *container;
+        struct nd_pod_container *container;
         const char *list;
         size_t number;
 };
@@ -60,7 +60,7 @@ static void fix_escalation(struct way *way) {
         struct place p;
 
         for (size_t i = 0; next_container(way, i, &p); i++) {
-                struct nd_security_context *context = nd_container_own_context(p.container, way->arena);
+                struct nd_pod_container_context *context = nd_pod_container_own_context(p.container, way->arena);
 
                 if (context->allow_privilege_escalation == ND_OFF)
                         continue;
@@ -81,9 +81,9 @@ static bool is_default_capability(const char *name, bool restricted) {
 }
 
 static void remove_added(struct way *way, const struct place *p, bool restricted) {
-        struct nd_capabilities *capabilities = p->container->security ? p->container->security->capabilities : nullptr;
+        struct nd_pod_capabilities *capabilities = p->container->security ? p->container->security->capabilities : nullptr;
         nd_autotext left = ND_TEXT(4096);
-        struct nd_texts kept = {};
+        struct nd_shape_texts kept = {};
 
         if (!capabilities)
                 return;
@@ -114,15 +114,15 @@ static void fix_capabilities_restricted(struct way *way) {
         struct place p;
 
         for (size_t i = 0; next_container(way, i, &p); i++) {
-                struct nd_security_context *context = nd_container_own_context(p.container, way->arena);
+                struct nd_pod_container_context *context = nd_pod_container_own_context(p.container, way->arena);
 
                 remove_added(way, &p, true);
-                if (context->capabilities && nd_texts_have(&context->capabilities->drop, "ALL"))
+                if (context->capabilities && nd_shape_texts_have(&context->capabilities->drop, "ALL"))
                         continue;
                 context->capabilities = context->capabilities
                                                 ? fresh(way, context->capabilities, sizeof *context->capabilities)
-                                                : nd_arena_new(way->arena, struct nd_capabilities);
-                context->capabilities->drop = (struct nd_texts) {.items = all, .count = 1};
+                                                : nd_arena_new(way->arena, struct nd_pod_capabilities);
+                context->capabilities->drop = (struct nd_shape_texts) {.items = all, .count = 1};
                 note(way, "[\"ALL\"]", AT "capabilities.drop", p.list, p.number);
         }
 }
@@ -140,18 +140,18 @@ static void fix_host_namespaces(struct way *way) {
 }
 
 static bool is_plain_volume(uint64_t sources) {
-        static const enum nd_volume_source plain[] = {ND_VOLUME_CONFIG_MAP,
-                                                      ND_VOLUME_CSI,
-                                                      ND_VOLUME_DOWNWARD_API,
-                                                      ND_VOLUME_EMPTY_DIR,
-                                                      ND_VOLUME_EPHEMERAL,
-                                                      ND_VOLUME_IMAGE,
-                                                      ND_VOLUME_PERSISTENT_VOLUME_CLAIM,
-                                                      ND_VOLUME_PROJECTED,
-                                                      ND_VOLUME_SECRET};
+        static const enum nd_pod_volume_source plain[] = {ND_VOLUME_CONFIG_MAP,
+                                                          ND_VOLUME_CSI,
+                                                          ND_VOLUME_DOWNWARD_API,
+                                                          ND_VOLUME_EMPTY_DIR,
+                                                          ND_VOLUME_EPHEMERAL,
+                                                          ND_VOLUME_IMAGE,
+                                                          ND_VOLUME_PERSISTENT_VOLUME_CLAIM,
+                                                          ND_VOLUME_PROJECTED,
+                                                          ND_VOLUME_SECRET};
 
         for (size_t i = 0; i < nd_count_of(plain); i++)
-                if (sources & nd_volume_bit(plain[i]))
+                if (sources & nd_pod_volume_bit(plain[i]))
                         return true;
         return false;
 }
@@ -159,13 +159,13 @@ static bool is_plain_volume(uint64_t sources) {
 /* No value can be offered in its place: what the pod wants there, only its author knows. The copy keeps a harmless one, so that the
  * others' numbers stay. */
 static void remove_volume(struct way *way, size_t number) {
-        way->pod->spec.volumes.items[number].sources = nd_volume_bit(ND_VOLUME_EMPTY_DIR);
+        way->pod->spec.volumes.items[number].sources = nd_pod_volume_bit(ND_VOLUME_EMPTY_DIR);
         note(way, nullptr, "spec.volumes[%zu]", number);
 }
 
 static void fix_host_paths(struct way *way) {
         for (size_t i = 0; i < way->pod->spec.volumes.count; i++)
-                if (way->pod->spec.volumes.items[i].sources & nd_volume_bit(ND_VOLUME_HOST_PATH))
+                if (way->pod->spec.volumes.items[i].sources & nd_pod_volume_bit(ND_VOLUME_HOST_PATH))
                         remove_volume(way, i);
 }
 
@@ -179,7 +179,7 @@ static void fix_host_ports(struct way *way) {
         struct place p;
 
         for (size_t i = 0; next_container(way, i, &p); i++) {
-                struct nd_port *ports = nd_arena_alloc(way->arena, p.container->ports.count, sizeof *ports);
+                struct nd_pod_port *ports = nd_arena_alloc(way->arena, p.container->ports.count, sizeof *ports);
 
                 for (size_t j = 0; j < p.container->ports.count; j++)
                         if (p.container->ports.items[j].host_port.value != 0)
@@ -188,14 +188,14 @@ static void fix_host_ports(struct way *way) {
         }
 }
 
-static void remove_host(struct way *way, const struct place *p, struct nd_endpoint **endpoint, const char *path) {
-        if (!*endpoint || nd_or_empty((*endpoint)->host)[0] == '\0')
+static void remove_host(struct way *way, const struct place *p, struct nd_pod_endpoint **endpoint, const char *path) {
+        if (!*endpoint || nd_kube_or_empty((*endpoint)->host)[0] == '\0')
                 return;
-        *endpoint = nd_arena_new(way->arena, struct nd_endpoint);
+        *endpoint = nd_arena_new(way->arena, struct nd_pod_endpoint);
         note(way, nullptr, "spec.%s[%zu].%s.host", p->list, p->number, path);
 }
 
-static void fix_handler(struct way *way, const struct place *p, struct nd_handler **handler, const char *name) {
+static void fix_handler(struct way *way, const struct place *p, struct nd_pod_handler **handler, const char *name) {
         if (!*handler)
                 return;
         *handler = fresh(way, *handler, sizeof **handler);
@@ -251,22 +251,25 @@ static bool is_forbidden(struct way *way, const char *check, struct nd_pod_conte
         return false;
 }
 
-static void fix_selinux_part(struct way *way, struct nd_selinux only, const char **part, const char *path) {
+static void fix_selinux_part(struct way *way, struct nd_pod_selinux only, const char **part, const char *path) {
         if (!is_forbidden(way, "seLinuxOptions", &(struct nd_pod_context) {.selinux = &only}))
                 return;
         *part = nullptr;
         note(way, nullptr, "%s", path);
 }
 
-static void fix_selinux_options(struct way *way, struct nd_selinux **options, const char *path) {
-        struct nd_selinux *o;
+static void fix_selinux_options(struct way *way, struct nd_pod_selinux **options, const char *path) {
+        struct nd_pod_selinux *o;
 
         if (!*options)
                 return;
         o = *options = fresh(way, *options, sizeof **options);
-        fix_selinux_part(way, (struct nd_selinux) {.type = o->type}, &o->type, nd_arena_format(way->arena, "%s.type", path));
-        fix_selinux_part(way, (struct nd_selinux) {.user = o->user}, &o->user, nd_arena_format(way->arena, "%s.user", path));
-        fix_selinux_part(way, (struct nd_selinux) {.role = o->role}, &o->role, nd_arena_format(way->arena, "%s.role", path));
+        fix_selinux_part(way, (struct nd_pod_selinux) {.type = o->type}, &o->type,
+                         nd_arena_format(way->arena, "%s.type", path));
+        fix_selinux_part(way, (struct nd_pod_selinux) {.user = o->user}, &o->user,
+                         nd_arena_format(way->arena, "%s.user", path));
+        fix_selinux_part(way, (struct nd_pod_selinux) {.role = o->role}, &o->role,
+                         nd_arena_format(way->arena, "%s.role", path));
 }
 
 static void fix_selinux(struct way *way) {
@@ -280,12 +283,13 @@ static void fix_selinux(struct way *way) {
                                             nd_arena_format(way->arena, AT "seLinuxOptions", p.list, p.number));
 }
 
-static bool profile_is_good(const struct nd_profile *profile) {
-        return nd_streq(nd_or_empty(profile->type), "RuntimeDefault") || nd_streq(nd_or_empty(profile->type), "Localhost");
+static bool profile_is_good(const struct nd_pod_profile *profile) {
+        return nd_streq(nd_kube_or_empty(profile->type), "RuntimeDefault") ||
+               nd_streq(nd_kube_or_empty(profile->type), "Localhost");
 }
 
 static void remove_annotations(struct way *way, const char *part) {
-        struct nd_pairs *pairs = &way->pod->metadata.annotations;
+        struct nd_shape_pairs *pairs = &way->pod->metadata.annotations;
         size_t kept = 0;
 
         for (size_t i = 0; i < pairs->count; i++) {
@@ -342,14 +346,14 @@ static void fix_seccomp_restricted(struct way *way) {
         remove_bad_seccomp(way);
         if (context->seccomp && profile_is_good(context->seccomp))
                 return;
-        context->seccomp = nd_arena_new(way->arena, struct nd_profile);
+        context->seccomp = nd_arena_new(way->arena, struct nd_pod_profile);
         context->seccomp->type = "RuntimeDefault";
         note(way, "\"RuntimeDefault\"", "spec.securityContext.seccompProfile.type");
 }
 
 static void fix_sysctls(struct way *way) {
         struct nd_pod_context *context = way->pod->spec.security;
-        struct nd_sysctl *kept;
+        struct nd_pod_sysctl *kept;
         size_t count = 0;
 
         if (!context)
@@ -403,15 +407,15 @@ static void fix_user(struct way *way) {
         struct place p;
 
         if (context && context->run_as_user.set && context->run_as_user.value == 0) {
-                context->run_as_user = (struct nd_int) {};
+                context->run_as_user = (struct nd_shape_int) {};
                 note(way, nullptr, "spec.securityContext.runAsUser");
         }
         for (size_t i = 0; next_container(way, i, &p); i++) {
-                struct nd_security_context *own = p.container->security;
+                struct nd_pod_container_context *own = p.container->security;
 
                 if (!own || !own->run_as_user.set || own->run_as_user.value != 0)
                         continue;
-                own->run_as_user = (struct nd_int) {};
+                own->run_as_user = (struct nd_shape_int) {};
                 note(way, nullptr, AT "runAsUser", p.list, p.number);
         }
 }

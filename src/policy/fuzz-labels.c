@@ -10,17 +10,17 @@
 #include "policy/scc.h"
 
 static const struct nd_shape_field metadata_fields[] = {
-        {.name = "labels", .kind = ND_SHAPE_PAIRS, .offset = offsetof(struct nd_metadata, labels)},
-        {.name = "annotations", .kind = ND_SHAPE_PAIRS, .offset = offsetof(struct nd_metadata, annotations)},
+        {.name = "labels", .kind = ND_SHAPE_PAIRS, .offset = offsetof(struct nd_kube_metadata, labels)},
+        {.name = "annotations", .kind = ND_SHAPE_PAIRS, .offset = offsetof(struct nd_kube_metadata, annotations)},
         {},
 };
-static const struct nd_shape metadata_shape = {.size = sizeof(struct nd_metadata), .fields = metadata_fields};
+static const struct nd_shape metadata_shape = {.size = sizeof(struct nd_kube_metadata), .fields = metadata_fields};
 
-static void try_labels(const struct nd_pairs *labels, struct nd_arena *arena) {
+static void try_labels(const struct nd_shape_pairs *labels, struct nd_arena *arena) {
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena};
         const struct nd_podsecurity_rule lax = {.version = ND_POLICY_LATEST};
         struct nd_podsecurity_policy policy;
-        const char *enforce = nd_pairs_get(labels, ND_PODSECURITY_PREFIX "enforce");
+        const char *enforce = nd_shape_pairs_get(labels, ND_PODSECURITY_PREFIX "enforce");
 
         nd_podsecurity_of_labels(labels, ND_PODSECURITY_PREFIX, &(struct nd_podsecurity_policy) {lax, lax, lax}, &policy,
                                  &errors);
@@ -29,7 +29,7 @@ static void try_labels(const struct nd_pairs *labels, struct nd_arena *arena) {
         fuzz_require(errors.items.count <= 6);
 }
 
-static void try_annotations(const struct nd_pairs *annotations, struct nd_arena *arena) {
+static void try_annotations(const struct nd_shape_pairs *annotations, struct nd_arena *arena) {
         struct nd_scc_namespace namespace = nd_scc_namespace_of(annotations);
 
         for (size_t i = 0; i < nd_scc_default_count; i++) {
@@ -49,7 +49,7 @@ static void try_annotations(const struct nd_pairs *annotations, struct nd_arena 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autoarena arena = {};
         nd_autojson doc = nullptr;
-        struct nd_metadata metadata = {};
+        struct nd_kube_metadata metadata = {};
         struct nd_selector selector = {};
         nd_autoerror struct nd_error *error = nd_json_parse((const char *) data, size, 1 << 16, &doc);
 

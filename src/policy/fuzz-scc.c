@@ -13,7 +13,7 @@ enum {
 };
 
 static void is_kept(const struct nd_scc *scc, const struct nd_pod *pod) {
-        const struct nd_container *c;
+        const struct nd_pod_container *c;
 
         fuzz_require(scc->allow_host_network || !pod->spec.host_network);
         fuzz_require(scc->allow_host_pid || !pod->spec.host_pid);
@@ -63,7 +63,7 @@ static void try_glance(const struct nd_scc *scc, const struct nd_pod *pod, const
 
 /* Whatever a pod is like, there is a way to every level. */
 static void try_advice(const struct nd_pod *pod, struct nd_arena *arena) {
-        for (enum nd_level level = ND_LEVEL_PRIVILEGED; level <= ND_LEVEL_RESTRICTED; level++) {
+        for (enum nd_podsecurity_level level = ND_LEVEL_PRIVILEGED; level <= ND_LEVEL_RESTRICTED; level++) {
                 const struct nd_podsecurity_rule rule = {.level = level, .version = ND_POLICY_LATEST};
                 nd_cleanup(nd_advice_done) struct nd_advice advice = {};
                 struct nd_podsecurity_findings findings;
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autoarena arena = {};
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &arena};
         nd_autojson doc = nullptr;
-        struct nd_metadata namespace = {};
+        struct nd_kube_metadata namespace = {};
         struct nd_scc_namespace annotations;
         struct nd_pod pod = {};
         struct nd_scc scc;
@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (!error)
                 error = nd_shape_decode(&nd_pod_shape, yyjson_obj_get(root, "pod"), &arena, &pod);
         if (!error && yyjson_obj_get(root, "namespace"))
-                error = nd_shape_decode(&nd_metadata_shape, yyjson_obj_get(root, "namespace"), &arena, &namespace);
+                error = nd_shape_decode(&nd_kube_metadata_shape, yyjson_obj_get(root, "namespace"), &arena, &namespace);
         if (error)
                 return 0;
         nd_scc_validate(&scc, &errors);

@@ -2,7 +2,7 @@
 #include "policy/hostusers.h"
 
 static bool has_volume_devices(const struct nd_pod *pod) {
-        const struct nd_container *c;
+        const struct nd_pod_container *c;
 
         for (size_t i = 0; (c = nd_pod_container(&pod->spec, i)); i++)
                 if (c->volume_devices.count > 0)
@@ -10,7 +10,7 @@ static bool has_volume_devices(const struct nd_pod *pod) {
         return false;
 }
 
-static void validate_proc_mount(const struct nd_container *c, const char *list, size_t number, bool user_namespace,
+static void validate_proc_mount(const struct nd_pod_container *c, const char *list, size_t number, bool user_namespace,
                                 struct nd_field_errors *errors) {
         const char *type = c->security ? c->security->proc_mount : nullptr, *value;
 
@@ -39,7 +39,7 @@ static void validate_proc_mounts(const struct nd_pod *pod, struct nd_field_error
 }
 
 static void validate_devices(const struct nd_pod *pod, struct nd_field_errors *errors) {
-        const struct nd_container *c;
+        const struct nd_pod_container *c;
 
         for (size_t i = 0, number; (c = nd_pod_container(&pod->spec, i)); i++) {
                 const char *list = nd_pod_container_list(&pod->spec, i, &number);
@@ -51,7 +51,7 @@ static void validate_devices(const struct nd_pod *pod, struct nd_field_errors *e
 }
 
 static void validate_windows(const struct nd_pod *pod, struct nd_field_errors *errors) {
-        const struct nd_container *c;
+        const struct nd_pod_container *c;
 
         if (pod->spec.host_users != ND_UNSET)
                 nd_field_add(errors, ND_FIELD_FORBIDDEN, nullptr, "cannot be set for a windows pod", "spec.hostUsers");

@@ -30,7 +30,7 @@ struct revision {
 
 struct check {
         const char *id; /* nullptr ends the table */
-        enum nd_level level;
+        enum nd_podsecurity_level level;
         const char *overrides; /* a baseline check that need not run at the restricted level */
         struct revision revisions[REVISIONS];
 };
@@ -38,7 +38,7 @@ struct check {
 /* ---- capabilities ---- */
 
 /* Adds what is not allowed to the set, and says whether anything was. */
-static bool collect_forbidden(const struct nd_texts *added, const char *const *allowed, struct nd_arena *arena,
+static bool collect_forbidden(const struct nd_shape_texts *added, const char *const *allowed, struct nd_arena *arena,
                               struct nd_podsecurity_names *forbidden) {
         size_t before = forbidden->count;
 
@@ -78,9 +78,9 @@ static void capabilities_restricted(const struct nd_pod *pod, const char *const 
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_podsecurity_each_container(c, pod) {
-                const struct nd_capabilities *caps = c->security ? c->security->capabilities : nullptr;
+                const struct nd_pod_capabilities *caps = c->security ? c->security->capabilities : nullptr;
 
-                if (!caps || !nd_texts_have(&caps->drop, "ALL"))
+                if (!caps || !nd_shape_texts_have(&caps->drop, "ALL"))
                         nd_podsecurity_names_add(&not_dropping, arena, c->name);
                 if (caps && collect_forbidden(&caps->add, allowed, arena, &forbidden))
                         nd_podsecurity_names_add(&adding, arena, c->name);
@@ -122,7 +122,7 @@ static void host_path_volumes(const struct nd_pod *pod, [[maybe_unused]] const c
         struct nd_podsecurity_names volumes = {};
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
-        nd_list_each(volume, &pod->spec.volumes) if (volume->sources & nd_volume_bit(ND_VOLUME_HOST_PATH))
+        nd_list_each(volume, &pod->spec.volumes) if (volume->sources & nd_pod_volume_bit(ND_VOLUME_HOST_PATH))
                 nd_podsecurity_names_add(&volumes, arena, volume->name);
         if (volumes.count == 0)
                 return;
@@ -154,12 +154,12 @@ static void host_ports(const struct nd_pod *pod, [[maybe_unused]] const char *co
         nd_podsecurity_conclude(finding, "hostPort", &detail, arena);
 }
 
-static bool collect_hosts(const struct nd_handler *handler, struct nd_arena *arena, struct nd_podsecurity_names *hosts) {
+static bool collect_hosts(const struct nd_pod_handler *handler, struct nd_arena *arena, struct nd_podsecurity_names *hosts) {
         size_t before = hosts->count;
 
-        if (handler && handler->http && nd_or_empty(handler->http->host)[0] != '\0')
+        if (handler && handler->http && nd_kube_or_empty(handler->http->host)[0] != '\0')
                 nd_podsecurity_names_add(hosts, arena, handler->http->host);
-        if (handler && handler->tcp && nd_or_empty(handler->tcp->host)[0] != '\0')
+        if (handler && handler->tcp && nd_kube_or_empty(handler->tcp->host)[0] != '\0')
                 nd_podsecurity_names_add(hosts, arena, handler->tcp->host);
         return hosts->count > before;
 }
@@ -192,7 +192,7 @@ static void host_probes(const struct nd_pod *pod, [[maybe_unused]] const char *c
 
 /* A volume with several sources is not valid, but can be asked about; then the first of these is
  * named. */
-static const enum nd_volume_source forbidden_types[] = {
+static const enum nd_pod_volume_source forbidden_types[] = {
         ND_VOLUME_HOST_PATH,
         ND_VOLUME_GCE_PERSISTENT_DISK,
         ND_VOLUME_AWS_ELASTIC_BLOCK_STORE,
@@ -226,13 +226,14 @@ static void restricted_volumes(const struct nd_pod *pod, const char *const *allo
                 bool good = false;
 
                 for (size_t i = 0; i < ND_VOLUME_SOURCES; i++)
-                        if (volume->sources & nd_volume_bit(i) && nd_podsecurity_is_in(allowed, nd_volume_source_names[i]))
+                        if (volume->sources & nd_pod_volume_bit(i) &&
+                            nd_podsecurity_is_in(allowed, nd_pod_volume_source_names[i]))
                                 good = true;
                 if (good)
                         continue;
                 for (size_t i = nd_count_of(forbidden_types); i-- > 0;)
-                        if (volume->sources & nd_volume_bit(forbidden_types[i]))
-                                type = nd_volume_source_names[forbidden_types[i]];
+                        if (volume->sources & nd_pod_volume_bit(forbidden_types[i]))
+                                type = nd_pod_volume_source_names[forbidden_types[i]];
                 nd_podsecurity_names_add(&volumes, arena, volume->name);
                 nd_podsecurity_names_add(&types, arena, type);
         }
@@ -301,12 +302,12 @@ static void proc_mount(const struct nd_pod *pod, [[maybe_unused]] const char *co
 
 static void run_as_non_root(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                             struct nd_podsecurity_finding *finding) {
-        enum nd_switch of_pod = pod->spec.security ? pod->spec.security->run_as_non_root : ND_UNSET;
+        enum nd_shape_switch of_pod = pod->spec.security ? pod->spec.security->run_as_non_root : ND_UNSET;
         struct nd_podsecurity_names explicit = {}, implicit = {};
         nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_podsecurity_each_container(c, pod) {
-                enum nd_switch own = c->security ? c->security->run_as_non_root : ND_UNSET;
+                enum nd_shape_switch own = c->security ? c->security->run_as_non_root : ND_UNSET;
 
                 if (own == ND_OFF)
                         nd_podsecurity_names_add(&explicit, arena, c->name);
@@ -326,7 +327,7 @@ static void run_as_non_root(const struct nd_pod *pod, [[maybe_unused]] const cha
         nd_podsecurity_conclude(finding, "runAsNonRoot != true", &detail, arena);
 }
 
-static bool is_root(struct nd_int user) {
+static bool is_root(struct nd_shape_int user) {
         return user.set && user.value == 0;
 }
 

@@ -5,13 +5,14 @@
 
 /* ---- AppArmor ---- */
 
-static bool apparmor_type_is_good(const struct nd_profile *profile) {
-        return nd_streq(nd_or_empty(profile->type), "RuntimeDefault") || nd_streq(nd_or_empty(profile->type), "Localhost");
+static bool apparmor_type_is_good(const struct nd_pod_profile *profile) {
+        return nd_streq(nd_kube_or_empty(profile->type), "RuntimeDefault") ||
+               nd_streq(nd_kube_or_empty(profile->type), "Localhost");
 }
 
 static void apparmor_annotations(const struct nd_pod *pod, struct nd_arena *arena, struct nd_podsecurity_names *ret) {
         static const char prefix[] = "container.apparmor.security.beta.kubernetes.io/";
-        const struct nd_pairs *annotations = &pod->metadata.annotations;
+        const struct nd_shape_pairs *annotations = &pod->metadata.annotations;
 
         for (size_t i = 0; i < annotations->count; i++) {
                 const char *key = annotations->items[i].key, *value = annotations->items[i].value;
@@ -19,7 +20,7 @@ static void apparmor_annotations(const struct nd_pod *pod, struct nd_arena *aren
                 if (!nd_has_prefix(key, prefix) || value[0] == '\0' || nd_streq(value, "runtime/default") ||
                     nd_has_prefix(value, "localhost/"))
                         continue;
-                nd_autofree char *quoted = nd_quote(value);
+                nd_autofree char *quoted = nd_text_quote(value);
 
                 nd_podsecurity_names_add(ret, arena, nd_arena_format(arena, "%s=%s", key, quoted));
         }
@@ -67,15 +68,15 @@ struct selinux_sins {
         bool role;
 };
 
-static bool collect_selinux(const struct nd_selinux *options, const char *const *allowed, struct nd_arena *arena,
+static bool collect_selinux(const struct nd_pod_selinux *options, const char *const *allowed, struct nd_arena *arena,
                             struct selinux_sins *sins) {
         bool bad_type, user, role;
 
         if (!options)
                 return false;
         bad_type = !nd_podsecurity_is_in(allowed, options->type);
-        user = nd_or_empty(options->user)[0] != '\0';
-        role = nd_or_empty(options->role)[0] != '\0';
+        user = nd_kube_or_empty(options->user)[0] != '\0';
+        role = nd_kube_or_empty(options->role)[0] != '\0';
         if (bad_type)
                 nd_podsecurity_names_add(&sins->types, arena, options->type);
         sins->user |= user;
@@ -116,11 +117,11 @@ static bool seccomp_annotation_is_good(const char *value) {
 
 static void collect_annotation(const struct nd_pod *pod, const char *key, struct nd_arena *arena,
                                struct nd_podsecurity_names *forbidden) {
-        const char *value = nd_pairs_get(&pod->metadata.annotations, key);
+        const char *value = nd_shape_pairs_get(&pod->metadata.annotations, key);
 
         if (!value || seccomp_annotation_is_good(value))
                 return;
-        nd_autofree char *quoted = nd_quote(value);
+        nd_autofree char *quoted = nd_text_quote(value);
 
         nd_podsecurity_names_add(forbidden, arena, nd_arena_format(arena, "%s=%s", key, quoted));
 }
@@ -132,8 +133,8 @@ void nd_podsecurity_check_seccomp_annotations(const struct nd_pod *pod, [[maybe_
 
         collect_annotation(pod, "seccomp.security.alpha.kubernetes.io/pod", arena, &forbidden);
         nd_podsecurity_each_container(c, pod) collect_annotation(
-                pod, nd_arena_format(arena, "container.seccomp.security.alpha.kubernetes.io/%s", nd_or_empty(c->name)), arena,
-                &forbidden);
+                pod, nd_arena_format(arena, "container.seccomp.security.alpha.kubernetes.io/%s", nd_kube_or_empty(c->name)),
+                arena, &forbidden);
         if (forbidden.count == 0)
                 return;
         nd_podsecurity_names_unite(&forbidden);
@@ -142,8 +143,9 @@ void nd_podsecurity_check_seccomp_annotations(const struct nd_pod *pod, [[maybe_
         nd_podsecurity_conclude(finding, "seccompProfile", &detail, arena);
 }
 
-static bool seccomp_is_good(const struct nd_profile *profile) {
-        return nd_streq(nd_or_empty(profile->type), "Localhost") || nd_streq(nd_or_empty(profile->type), "RuntimeDefault");
+static bool seccomp_is_good(const struct nd_pod_profile *profile) {
+        return nd_streq(nd_kube_or_empty(profile->type), "Localhost") ||
+               nd_streq(nd_kube_or_empty(profile->type), "RuntimeDefault");
 }
 
 /* Who sets a bad profile, and who is left with none. */
@@ -155,13 +157,13 @@ struct seccomp_sins {
 };
 
 static void collect_seccomp(const struct nd_pod *pod, struct nd_arena *arena, struct seccomp_sins *sins) {
-        const struct nd_profile *of_pod = pod->spec.security ? pod->spec.security->seccomp : nullptr;
+        const struct nd_pod_profile *of_pod = pod->spec.security ? pod->spec.security->seccomp : nullptr;
 
         sins->pod = of_pod && !seccomp_is_good(of_pod);
         if (sins->pod)
                 nd_podsecurity_names_add(&sins->values, arena, of_pod->type);
         nd_podsecurity_each_container(c, pod) {
-                const struct nd_profile *profile = c->security ? c->security->seccomp : nullptr;
+                const struct nd_pod_profile *profile = c->security ? c->security->seccomp : nullptr;
 
                 if (profile && !seccomp_is_good(profile)) {
                         nd_podsecurity_names_add(&sins->containers, arena, c->name);

@@ -13,7 +13,7 @@ void nd_podsecurity_names_add(struct nd_podsecurity_names *names, struct nd_aren
                 names->items = items;
                 names->capacity = capacity;
         }
-        names->items[names->count++] = nd_or_empty(name);
+        names->items[names->count++] = nd_kube_or_empty(name);
 }
 
 static int compare_names(const void *a, const void *b) {
@@ -72,7 +72,7 @@ void nd_podsecurity_conclude(struct nd_podsecurity_finding *finding, const char 
 
 bool nd_podsecurity_is_in(const char *const *allowed, const char *value) {
         for (; *allowed; allowed++)
-                if (nd_streq(*allowed, nd_or_empty(value)))
+                if (nd_streq(*allowed, nd_kube_or_empty(value)))
                         return true;
         return false;
 }

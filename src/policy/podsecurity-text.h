@@ -32,5 +32,5 @@ void nd_podsecurity_conclude(struct nd_podsecurity_finding *finding, const char 
                              struct nd_arena *arena);
 
 #define nd_podsecurity_each_container(c, pod)                                                                                 \
-        const struct nd_container *c;                                                                                         \
+        const struct nd_pod_container *c;                                                                                     \
         for (size_t c##_index = 0; (c = nd_pod_container(&(pod)->spec, c##_index)); c##_index++)

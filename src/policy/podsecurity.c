@@ -21,8 +21,9 @@ void nd_podsecurity_reasons(const struct nd_podsecurity_findings *findings, stru
                 nd_text_addf(text, "%s%s", i > 0 ? ", " : "", findings->items[i].reason);
 }
 
-enum nd_level nd_podsecurity_level(const struct nd_pod *pod, struct nd_policy_version version, struct nd_arena *arena) {
-        for (enum nd_level level = ND_LEVEL_RESTRICTED; level > ND_LEVEL_PRIVILEGED; level--) {
+enum nd_podsecurity_level nd_podsecurity_level(const struct nd_pod *pod, struct nd_kube_version version,
+                                               struct nd_arena *arena) {
+        for (enum nd_podsecurity_level level = ND_LEVEL_RESTRICTED; level > ND_LEVEL_PRIVILEGED; level--) {
                 struct nd_podsecurity_findings findings;
 
                 nd_podsecurity_evaluate(&(struct nd_podsecurity_rule) {.level = level, .version = version}, pod, arena,
@@ -36,14 +37,14 @@ enum nd_level nd_podsecurity_level(const struct nd_pod *pod, struct nd_policy_ve
 static const char *const level_names[] = {"privileged", "baseline", "restricted"};
 static_assert(nd_count_of(level_names) == ND_LEVEL_RESTRICTED + 1);
 
-const char *nd_level_name(enum nd_level level) {
+const char *nd_podsecurity_level_name(enum nd_podsecurity_level level) {
         return level_names[level];
 }
 
-int nd_level_parse(const char *text, enum nd_level *ret) {
+int nd_podsecurity_level_parse(const char *text, enum nd_podsecurity_level *ret) {
         for (size_t i = 0; i < nd_count_of(level_names); i++)
                 if (nd_streq(text, level_names[i])) {
-                        *ret = (enum nd_level) i;
+                        *ret = (enum nd_podsecurity_level) i;
                         return 0;
                 }
         return -EINVAL;
@@ -52,36 +53,39 @@ int nd_level_parse(const char *text, enum nd_level *ret) {
 /* One of the three modes while its two labels are read. */
 struct mode {
         const char *name;
-        enum nd_level when_bad; /* what a level that cannot be read becomes: enforcing fails closed, telling fails open */
+        enum nd_podsecurity_level
+                when_bad; /* what a level that cannot be read becomes: enforcing fails closed, telling fails open */
         struct nd_podsecurity_rule *rule;
         bool has_level;   /* the label is there */
         bool level_valid; /* and could be read */
         bool has_version;
 };
 
-static void read_mode(const struct nd_pairs *labels, const char *prefix, struct mode *mode, struct nd_field_errors *errors) {
+static void read_mode(const struct nd_shape_pairs *labels, const char *prefix, struct mode *mode,
+                      struct nd_field_errors *errors) {
         const char *level_key = nd_arena_format(errors->arena, "%s%s", prefix, mode->name);
         const char *version_key = nd_arena_format(errors->arena, "%s%s-version", prefix, mode->name);
-        const char *level = nd_pairs_get(labels, level_key), *version = nd_pairs_get(labels, version_key);
+        const char *level = nd_shape_pairs_get(labels, level_key), *version = nd_shape_pairs_get(labels, version_key);
 
         mode->has_level = level;
         mode->has_version = version;
-        if (level && nd_level_parse(level, &mode->rule->level) < 0) {
+        if (level && nd_podsecurity_level_parse(level, &mode->rule->level) < 0) {
                 mode->rule->level = mode->when_bad;
                 nd_field_add(errors, ND_FIELD_INVALID, nd_field_text(errors->arena, level),
                              "must be one of privileged, baseline, restricted", "metadata.labels[%s]", level_key);
         } else {
                 mode->level_valid = level;
         }
-        if (version && nd_policy_version_parse(version, &mode->rule->version) < 0) {
+        if (version && nd_kube_version_parse(version, &mode->rule->version) < 0) {
                 mode->rule->version = ND_POLICY_LATEST;
                 nd_field_add(errors, ND_FIELD_INVALID, nd_field_text(errors->arena, version), "must be \"latest\" or \"v1.x\"",
                              "metadata.labels[%s]", version_key);
         }
 }
 
-void nd_podsecurity_of_labels(const struct nd_pairs *labels, const char *prefix, const struct nd_podsecurity_policy *defaults,
-                              struct nd_podsecurity_policy *ret, struct nd_field_errors *errors) {
+void nd_podsecurity_of_labels(const struct nd_shape_pairs *labels, const char *prefix,
+                              const struct nd_podsecurity_policy *defaults, struct nd_podsecurity_policy *ret,
+                              struct nd_field_errors *errors) {
         struct nd_podsecurity_policy policy = *defaults;
         struct mode enforce = {.name = "enforce", .when_bad = ND_LEVEL_RESTRICTED, .rule = &policy.enforce};
         struct mode audit = {.name = "audit", .rule = &policy.audit}, warn = {.name = "warn", .rule = &policy.warn};

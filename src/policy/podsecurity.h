@@ -10,10 +10,10 @@
 #include "kube/pod.h"
 #include "kube/version.h"
 
-enum nd_level { /* laxest first */
-                ND_LEVEL_PRIVILEGED,
-                ND_LEVEL_BASELINE,
-                ND_LEVEL_RESTRICTED,
+enum nd_podsecurity_level { /* laxest first */
+                            ND_LEVEL_PRIVILEGED,
+                            ND_LEVEL_BASELINE,
+                            ND_LEVEL_RESTRICTED,
 };
 
 enum {
@@ -36,8 +36,8 @@ struct nd_podsecurity_findings {
 
 /* A level and the version of its rules. */
 struct nd_podsecurity_rule {
-        enum nd_level level;
-        struct nd_policy_version version;
+        enum nd_podsecurity_level level;
+        struct nd_kube_version version;
 };
 
 void nd_podsecurity_evaluate(const struct nd_podsecurity_rule *rule, const struct nd_pod *pod, struct nd_arena *arena,
@@ -48,10 +48,11 @@ void nd_podsecurity_details(const struct nd_podsecurity_findings *findings, stru
 void nd_podsecurity_reasons(const struct nd_podsecurity_findings *findings, struct nd_text *text);
 
 /* The strictest level that a pod meets. */
-enum nd_level nd_podsecurity_level(const struct nd_pod *pod, struct nd_policy_version version, struct nd_arena *arena);
+enum nd_podsecurity_level nd_podsecurity_level(const struct nd_pod *pod, struct nd_kube_version version,
+                                               struct nd_arena *arena);
 
-const char *nd_level_name(enum nd_level level);
-[[nodiscard]] int nd_level_parse(const char *text, enum nd_level *ret); /* -EINVAL */
+const char *nd_podsecurity_level_name(enum nd_podsecurity_level level);
+[[nodiscard]] int nd_podsecurity_level_parse(const char *text, enum nd_podsecurity_level *ret); /* -EINVAL */
 
 /* What a namespace's labels ask for. */
 struct nd_podsecurity_policy {
@@ -64,5 +65,6 @@ struct nd_podsecurity_policy {
 
 /* Labels below a prefix, over defaults. There always is a policy: what cannot be read is enforced as restricted and not warned
  * about, and an error says so. */
-void nd_podsecurity_of_labels(const struct nd_pairs *labels, const char *prefix, const struct nd_podsecurity_policy *defaults,
-                              struct nd_podsecurity_policy *ret, struct nd_field_errors *errors);
+void nd_podsecurity_of_labels(const struct nd_shape_pairs *labels, const char *prefix,
+                              const struct nd_podsecurity_policy *defaults, struct nd_podsecurity_policy *ret,
+                              struct nd_field_errors *errors);

@@ -22,14 +22,14 @@ void nd_scc_choice_done(struct nd_scc_choice *choice) {
 }
 
 static bool same_text(const char *a, const char *b) {
-        return nd_streq(nd_or_empty(a), nd_or_empty(b));
+        return nd_streq(nd_kube_or_empty(a), nd_kube_or_empty(b));
 }
 
-static bool same_int(struct nd_int a, struct nd_int b) {
+static bool same_int(struct nd_shape_int a, struct nd_shape_int b) {
         return a.set == b.set && a.value == b.value;
 }
 
-static bool same_texts(const struct nd_texts *a, const struct nd_texts *b) {
+static bool same_texts(const struct nd_shape_texts *a, const struct nd_shape_texts *b) {
         if (a->count != b->count)
                 return false;
         for (size_t i = 0; i < a->count; i++)
@@ -38,28 +38,28 @@ static bool same_texts(const struct nd_texts *a, const struct nd_texts *b) {
         return true;
 }
 
-static bool same_selinux(const struct nd_selinux *a, const struct nd_selinux *b) {
+static bool same_selinux(const struct nd_pod_selinux *a, const struct nd_pod_selinux *b) {
         if (!a || !b)
                 return a == b;
         return same_text(a->user, b->user) && same_text(a->role, b->role) && same_text(a->type, b->type) &&
                same_text(a->level, b->level);
 }
 
-static bool same_profile(const struct nd_profile *a, const struct nd_profile *b) {
+static bool same_profile(const struct nd_pod_profile *a, const struct nd_pod_profile *b) {
         if (!a || !b)
                 return a == b;
         return same_text(a->type, b->type) && same_text(a->localhost, b->localhost);
 }
 
-static bool same_capabilities(const struct nd_capabilities *a, const struct nd_capabilities *b) {
+static bool same_capabilities(const struct nd_pod_capabilities *a, const struct nd_pod_capabilities *b) {
         if (!a || !b)
                 return a == b;
         return same_texts(&a->add, &b->add) && same_texts(&a->drop, &b->drop);
 }
 
 /* What a constraint may change in a container. No context is the same as an empty one. */
-static bool same_context(const struct nd_security_context *a, const struct nd_security_context *b) {
-        static const struct nd_security_context none = {};
+static bool same_context(const struct nd_pod_container_context *a, const struct nd_pod_container_context *b) {
+        static const struct nd_pod_container_context none = {};
 
         a = a ? a : &none;
         b = b ? b : &none;
@@ -82,7 +82,7 @@ static bool same_pod_context(const struct nd_pod_context *a, const struct nd_pod
 /* Whether a constraint left the pod as it was. */
 static bool is_unchanged(const struct nd_pod *before, const struct nd_pod *after, bool ephemeral) {
         size_t checked = before->spec.init_containers.count + before->spec.containers.count;
-        const struct nd_container *a, *b;
+        const struct nd_pod_container *a, *b;
 
         if (before->spec.host_users != after->spec.host_users ||
             !same_pod_context(before->spec.security, after->spec.security))
@@ -104,7 +104,7 @@ static const char *errors_text(const struct nd_scc *scc, const struct nd_field_e
 
         nd_vector_each (error, &errors->items) {
                 nd_text_addf(&text, "%sprovider %s: ", error == errors->items.items ? "" : ", ",
-                             nd_or_empty(scc->metadata.name));
+                             nd_kube_or_empty(scc->metadata.name));
                 nd_field_error_print(error, &text);
         }
         return nd_arena_strdup(errors->arena, nd_text_get(&text));
@@ -114,7 +114,7 @@ static const char *errors_text(const struct nd_scc *scc, const struct nd_field_e
 static bool try_one(const struct nd_scc_request *request, const struct nd_scc *scc, const struct nd_pod *pod,
                     struct nd_arena *arena, struct nd_scc_choice *choice, bool words) {
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena, .quiet = !words};
-        const char *name = nd_or_empty(scc->metadata.name), *why;
+        const char *name = nd_kube_or_empty(scc->metadata.name), *why;
         struct nd_scc bound;
         nd_autoerror struct nd_error *error = nd_scc_bind(scc, &request->namespace, arena, &bound);
         struct nd_pod *changed = nullptr;

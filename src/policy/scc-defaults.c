@@ -8,7 +8,8 @@
 #define TEXTS(...)                                                                                                            \
         {.items = (const char *[]) {__VA_ARGS__}, .count = sizeof((const char *[]) {__VA_ARGS__}) / sizeof(const char *)}
 #define RANGE(first, last)                                                                                                    \
-        {.items = (struct nd_id_pair[]) {{.min = {.value = (first), .set = true}, .max = {.value = (last), .set = true}}},    \
+        {.items =                                                                                                             \
+                 (struct nd_scc_id_pair[]) {{.min = {.value = (first), .set = true}, .max = {.value = (last), .set = true}}}, \
          .count = 1}
 #define USERS(first, last)                                                                                                    \
         {                                                                                                                     \
@@ -53,7 +54,7 @@ const struct nd_scc_default nd_scc_defaults[] = {
          .scc = {NAME("nested-container"), COMMON, .user_namespace_level = "RequirePodLevel",
                  .allow_privilege_escalation = ND_ON, .allowed_capabilities = TEXTS("SETUID", "SETGID"),
                  .seccomp_profiles = TEXTS("*"),
-                 .selinux = {.type = "MustRunAs", .options = &(struct nd_selinux) {.type = "container_engine_t"}},
+                 .selinux = {.type = "MustRunAs", .options = &(struct nd_pod_selinux) {.type = "container_engine_t"}},
                  .user = USERS(0, 65534), .fs_group = {.type = "MustRunAs", .ranges = RANGE(0, 65534)},
                  .supplemental_groups = {.type = "MustRunAs", .ranges = RANGE(0, 65534)}}},
         {.description = "root of a user namespace of the pod's own, without being trusted: the capabilities of pod security's "

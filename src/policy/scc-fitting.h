@@ -26,23 +26,23 @@ void nd_scc_fitting_error(struct nd_scc_fitting *f, const struct nd_scc_spot *sp
 
 /* nullptr is "". */
 static inline bool nd_scc_is(const char *text, const char *other) {
-        return nd_streq(nd_or_empty(text), nd_or_empty(other));
+        return nd_streq(nd_kube_or_empty(text), nd_kube_or_empty(other));
 }
 
 /* A name against patterns; a trailing * matches any rest. */
-bool nd_scc_matches_pattern(const struct nd_texts *patterns, const char *name);
+bool nd_scc_matches_pattern(const struct nd_shape_texts *patterns, const char *name);
 
 /* ---- profiles (scc-profiles.c) ---- */
 
-void nd_scc_validate_selinux(struct nd_scc_fitting *f, const struct nd_selinux *actual, const struct nd_scc_spot *spot);
+void nd_scc_validate_selinux(struct nd_scc_fitting *f, const struct nd_pod_selinux *actual, const struct nd_scc_spot *spot);
 void nd_scc_generate_seccomp(struct nd_scc_fitting *f, struct nd_pod_context *context);
-void nd_scc_validate_seccomp(struct nd_scc_fitting *f, const struct nd_profile *set, const struct nd_scc_spot *spot);
-void nd_scc_validate_apparmor(struct nd_scc_fitting *f, const struct nd_profile *profile, const struct nd_scc_spot *spot);
+void nd_scc_validate_seccomp(struct nd_scc_fitting *f, const struct nd_pod_profile *set, const struct nd_scc_spot *spot);
+void nd_scc_validate_apparmor(struct nd_scc_fitting *f, const struct nd_pod_profile *profile, const struct nd_scc_spot *spot);
 void nd_scc_validate_apparmor_annotations(struct nd_scc_fitting *f);
-void nd_scc_validate_container_apparmor(struct nd_scc_fitting *f, const struct nd_container *c,
+void nd_scc_validate_container_apparmor(struct nd_scc_fitting *f, const struct nd_pod_container *c,
                                         const struct nd_scc_spot *spot);
 
 /* ---- volumes (scc-volumes.c) ---- */
 
-bool nd_scc_allows_source(const struct nd_scc *scc, const struct nd_volume *volume, enum nd_volume_source source);
+bool nd_scc_allows_source(const struct nd_scc *scc, const struct nd_pod_volume *volume, enum nd_pod_volume_source source);
 void nd_scc_validate_volumes(struct nd_scc_fitting *f);

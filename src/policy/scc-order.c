@@ -43,12 +43,12 @@ static uint32_t run_as_points(const char *type) {
         static const char *const types[] = {"MustRunAs", "MustRunAsRange", "MustRunAsNonRoot", "RunAsAny"};
 
         for (uint32_t i = 0; i < nd_count_of(types); i++)
-                if (nd_streq(nd_or_empty(type), types[i]))
+                if (nd_streq(nd_kube_or_empty(type), types[i]))
                         return (i + 1) * POINTS_RUN_AS;
         return 0;
 }
 
-static bool names_all(const struct nd_texts *capabilities) {
+static bool names_all(const struct nd_shape_texts *capabilities) {
         for (size_t i = 0; i < capabilities->count; i++)
                 if (strcasecmp(capabilities->items[i], "ALL") == 0)
                         return true;
@@ -56,7 +56,7 @@ static bool names_all(const struct nd_texts *capabilities) {
 }
 
 static uint32_t capability_points(const struct nd_scc *scc) {
-        bool allows_all = nd_texts_have(&scc->allowed_capabilities, "*") || names_all(&scc->allowed_capabilities);
+        bool allows_all = nd_shape_texts_have(&scc->allowed_capabilities, "*") || names_all(&scc->allowed_capabilities);
         int64_t points = POINTS_CAPABILITIES;
 
         points += POINTS_ADD_ONE * (int64_t) scc->default_add.count;
@@ -84,7 +84,7 @@ int nd_scc_compare(const struct nd_scc *a, const struct nd_scc *b, bool user_nam
                 order = compare_numbers(nd_scc_requires_user_namespace(b), nd_scc_requires_user_namespace(a));
         if (order == 0)
                 order = compare_numbers(nd_scc_points(a), nd_scc_points(b));
-        return order != 0 ? order : strcmp(nd_or_empty(a->metadata.name), nd_or_empty(b->metadata.name));
+        return order != 0 ? order : strcmp(nd_kube_or_empty(a->metadata.name), nd_kube_or_empty(b->metadata.name));
 }
 
 static int compare_plain(const void *a, const void *b) {

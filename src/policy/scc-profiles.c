@@ -12,8 +12,8 @@ static int compare_texts(const void *a, const void *b) {
         return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-static struct nd_texts categories(struct nd_arena *arena, const char *text) {
-        struct nd_texts list = {};
+static struct nd_shape_texts categories(struct nd_arena *arena, const char *text) {
+        struct nd_shape_texts list = {};
         char *rest = nd_arena_strdup(arena, text);
 
         for (const char *c = text - 1; c; c = strchr(c + 1, ','))
@@ -28,7 +28,7 @@ static struct nd_texts categories(struct nd_arena *arena, const char *text) {
 /* The same sensitivity and the same set of categories, in any order. */
 static bool levels_are_equal(struct nd_arena *arena, const char *expected, const char *actual) {
         const char *a = strchr(expected, ':'), *b = strchr(actual, ':');
-        struct nd_texts x, y;
+        struct nd_shape_texts x, y;
 
         if (nd_streq(expected, actual))
                 return true;
@@ -47,12 +47,12 @@ static bool levels_are_equal(struct nd_arena *arena, const char *expected, const
 static void validate_selinux_part(struct nd_scc_fitting *f, const char *expected, const char *actual,
                                   const struct nd_scc_spot *spot, const char *field) {
         if (!nd_scc_is(expected, actual))
-                nd_scc_fitting_error(f, spot, field, ND_FIELD_INVALID, nd_field_text(f->arena, nd_or_empty(actual)),
-                                     nd_arena_format(f->arena, "must be %s", nd_or_empty(expected)));
+                nd_scc_fitting_error(f, spot, field, ND_FIELD_INVALID, nd_field_text(f->arena, nd_kube_or_empty(actual)),
+                                     nd_arena_format(f->arena, "must be %s", nd_kube_or_empty(expected)));
 }
 
-void nd_scc_validate_selinux(struct nd_scc_fitting *f, const struct nd_selinux *actual, const struct nd_scc_spot *spot) {
-        const struct nd_selinux *expected = f->scc->selinux.options;
+void nd_scc_validate_selinux(struct nd_scc_fitting *f, const struct nd_pod_selinux *actual, const struct nd_scc_spot *spot) {
+        const struct nd_pod_selinux *expected = f->scc->selinux.options;
 
         if (!nd_scc_is(f->scc->selinux.type, "MustRunAs") || !expected || actual == expected)
                 return;
@@ -60,7 +60,7 @@ void nd_scc_validate_selinux(struct nd_scc_fitting *f, const struct nd_selinux *
                 nd_scc_fitting_error(f, spot, "seLinuxOptions", ND_FIELD_REQUIRED, nullptr, "");
                 return;
         }
-        if (!levels_are_equal(f->arena, nd_or_empty(expected->level), nd_or_empty(actual->level)))
+        if (!levels_are_equal(f->arena, nd_kube_or_empty(expected->level), nd_kube_or_empty(actual->level)))
                 validate_selinux_part(f, expected->level, actual->level, spot, "seLinuxOptions.level");
         validate_selinux_part(f, expected->role, actual->role, spot, "seLinuxOptions.role");
         validate_selinux_part(f, expected->type, actual->type, spot, "seLinuxOptions.type");
@@ -76,7 +76,7 @@ static bool is_runtime_default(const char *profile) {
 /* A field in the syntax in which constraints are written; "" where it says nothing. The annotations
  * that this syntax comes from are dead: no kubelet reads them any more, so they say nothing about
  * how a container runs. */
-static const char *seccomp_text(struct nd_arena *arena, const struct nd_profile *profile) {
+static const char *seccomp_text(struct nd_arena *arena, const struct nd_pod_profile *profile) {
         if (!profile)
                 return "";
         if (nd_scc_is(profile->type, "Unconfined"))
@@ -88,15 +88,15 @@ static const char *seccomp_text(struct nd_arena *arena, const struct nd_profile 
         return "";
 }
 
-static struct nd_profile *seccomp_field(struct nd_arena *arena, const char *text) {
-        struct nd_profile *profile = nd_arena_new(arena, struct nd_profile);
+static struct nd_pod_profile *seccomp_field(struct nd_arena *arena, const char *text) {
+        struct nd_pod_profile *profile = nd_arena_new(arena, struct nd_pod_profile);
 
         if (nd_streq(text, "unconfined"))
                 profile->type = "Unconfined";
         else if (is_runtime_default(text))
                 profile->type = "RuntimeDefault";
         else if (nd_has_prefix(text, "localhost/") && text[strlen("localhost/")] != '\0')
-                *profile = (struct nd_profile) {.type = "Localhost", .localhost = text + strlen("localhost/")};
+                *profile = (struct nd_pod_profile) {.type = "Localhost", .localhost = text + strlen("localhost/")};
         else
                 return nullptr;
         return profile;
@@ -117,7 +117,7 @@ void nd_scc_generate_seccomp(struct nd_scc_fitting *f, struct nd_pod_context *co
                 context->seccomp = seccomp_field(f->arena, profile);
 }
 
-static const char *profiles_text(struct nd_arena *arena, const struct nd_texts *profiles) {
+static const char *profiles_text(struct nd_arena *arena, const struct nd_shape_texts *profiles) {
         nd_autotext text = ND_TEXT(4096);
 
         for (size_t i = 0; i < profiles->count; i++)
@@ -126,10 +126,10 @@ static const char *profiles_text(struct nd_arena *arena, const struct nd_texts *
         return nd_arena_strdup(arena, nd_text_get(&text));
 }
 
-void nd_scc_validate_seccomp(struct nd_scc_fitting *f, const struct nd_profile *set, const struct nd_scc_spot *spot) {
-        const struct nd_texts *allowed = &f->scc->seccomp_profiles;
+void nd_scc_validate_seccomp(struct nd_scc_fitting *f, const struct nd_pod_profile *set, const struct nd_scc_spot *spot) {
+        const struct nd_shape_texts *allowed = &f->scc->seccomp_profiles;
         const char *profile = seccomp_text(f->arena, set);
-        bool any = nd_texts_have(allowed, "*");
+        bool any = nd_shape_texts_have(allowed, "*");
 
         if (any)
                 return;
@@ -138,17 +138,17 @@ void nd_scc_validate_seccomp(struct nd_scc_fitting *f, const struct nd_profile *
                         nd_scc_fitting_error(f, spot, "seccompProfile", ND_FIELD_FORBIDDEN, nullptr, "seccomp may not be set");
                 return;
         }
-        if (nd_texts_have(allowed, profile))
+        if (nd_shape_texts_have(allowed, profile))
                 return;
         if (is_runtime_default(profile) &&
-            (nd_texts_have(allowed, "runtime/default") || nd_texts_have(allowed, "docker/default")))
+            (nd_shape_texts_have(allowed, "runtime/default") || nd_shape_texts_have(allowed, "docker/default")))
                 return;
         nd_scc_fitting_error(f, spot, "seccompProfile", ND_FIELD_FORBIDDEN, nullptr,
                              nd_arena_format(f->arena, "%s is not an allowed seccomp profile. Valid values are [%s]", profile,
                                              profiles_text(f->arena, allowed)));
 }
 
-bool nd_scc_matches_pattern(const struct nd_texts *patterns, const char *name) {
+bool nd_scc_matches_pattern(const struct nd_shape_texts *patterns, const char *name) {
         for (size_t i = 0; i < patterns->count; i++) {
                 size_t length = strlen(patterns->items[i]);
 
@@ -167,7 +167,7 @@ bool nd_scc_matches_pattern(const struct nd_texts *patterns, const char *name) {
  * Nothing is filled in: where a pod says nothing, the kubelet means the runtime's default. Every field and annotation that is there is
  * compared, as pod security does it: kubelets read the field, those before 1.30 the annotation. A privileged container has no profile. */
 
-static const char *apparmor_text(struct nd_arena *arena, const struct nd_profile *profile) {
+static const char *apparmor_text(struct nd_arena *arena, const struct nd_pod_profile *profile) {
         if (!profile)
                 return "runtime/default";
         if (nd_scc_is(profile->type, "Unconfined"))
@@ -175,12 +175,12 @@ static const char *apparmor_text(struct nd_arena *arena, const struct nd_profile
         if (nd_scc_is(profile->type, "RuntimeDefault"))
                 return "runtime/default";
         if (nd_scc_is(profile->type, "Localhost"))
-                return nd_arena_format(arena, "localhost/%s", nd_or_empty(profile->localhost));
-        return nd_arena_format(arena, "'%s'", nd_or_empty(profile->type)); /* of a later Kubernetes: in no list */
+                return nd_arena_format(arena, "localhost/%s", nd_kube_or_empty(profile->localhost));
+        return nd_arena_format(arena, "'%s'", nd_kube_or_empty(profile->type)); /* of a later Kubernetes: in no list */
 }
 
 static const char *apparmor_refusal(struct nd_scc_fitting *f, const char *profile) {
-        const struct nd_texts *allowed = &f->scc->allowed_apparmor;
+        const struct nd_shape_texts *allowed = &f->scc->allowed_apparmor;
 
         if (!allowed->items || nd_scc_matches_pattern(allowed, profile))
                 return nullptr;
@@ -195,15 +195,15 @@ static void validate_apparmor_text(struct nd_scc_fitting *f, const char *profile
                 nd_scc_fitting_error(f, spot, "appArmorProfile", ND_FIELD_FORBIDDEN, nullptr, refusal);
 }
 
-void nd_scc_validate_apparmor(struct nd_scc_fitting *f, const struct nd_profile *profile, const struct nd_scc_spot *spot) {
+void nd_scc_validate_apparmor(struct nd_scc_fitting *f, const struct nd_pod_profile *profile, const struct nd_scc_spot *spot) {
         validate_apparmor_text(f, apparmor_text(f->arena, profile), spot);
 }
 
 void nd_scc_validate_apparmor_annotations(struct nd_scc_fitting *f) {
-        const struct nd_pairs *annotations = &f->pod->metadata.annotations;
+        const struct nd_shape_pairs *annotations = &f->pod->metadata.annotations;
 
         for (size_t i = 0; i < annotations->count; i++) {
-                const struct nd_pair *one = &annotations->items[i];
+                const struct nd_shape_pair *one = &annotations->items[i];
                 const char *refusal = nd_has_prefix(one->key, APPARMOR_CONTAINER) && one->value[0] != '\0'
                                               ? apparmor_refusal(f, one->value)
                                               : nullptr;
@@ -213,9 +213,9 @@ void nd_scc_validate_apparmor_annotations(struct nd_scc_fitting *f) {
         }
 }
 
-void nd_scc_validate_container_apparmor(struct nd_scc_fitting *f, const struct nd_container *c,
+void nd_scc_validate_container_apparmor(struct nd_scc_fitting *f, const struct nd_pod_container *c,
                                         const struct nd_scc_spot *spot) {
-        const struct nd_profile *profile = c->security->apparmor ? c->security->apparmor : f->pod->spec.security->apparmor;
+        const struct nd_pod_profile *profile = c->security->apparmor ? c->security->apparmor : f->pod->spec.security->apparmor;
 
         validate_apparmor_text(f, c->security->privileged == ND_ON ? "unconfined" : apparmor_text(f->arena, profile), spot);
 }

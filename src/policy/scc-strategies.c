@@ -24,11 +24,12 @@ void nd_scc_fitting_error(struct nd_scc_fitting *f, const struct nd_scc_spot *sp
 /* ---- IDs ---- */
 
 /* The first ID of a range that the pod can have. */
-static struct nd_int first_usable(const struct nd_scc_fitting *f, struct nd_int min) {
-        return f->window > 0 && min.value >= f->window ? (struct nd_int) {} : min;
+static struct nd_shape_int first_usable(const struct nd_scc_fitting *f, struct nd_shape_int min) {
+        return f->window > 0 && min.value >= f->window ? (struct nd_shape_int) {} : min;
 }
 
-static void validate_window(struct nd_scc_fitting *f, struct nd_int id, const struct nd_scc_spot *spot, const char *field) {
+static void validate_window(struct nd_scc_fitting *f, struct nd_shape_int id, const struct nd_scc_spot *spot,
+                            const char *field) {
         if (f->window == 0 || !id.set || (id.value >= 0 && id.value < f->window))
                 return;
         nd_scc_fitting_error(
@@ -37,8 +38,8 @@ static void validate_window(struct nd_scc_fitting *f, struct nd_int id, const st
 }
 
 /* Nothing could be generated, because the constraint's range does not reach into the pod's window. */
-static void refuse_range(struct nd_scc_fitting *f, struct nd_int min, struct nd_int max, const struct nd_scc_spot *spot,
-                         const char *field) {
+static void refuse_range(struct nd_scc_fitting *f, struct nd_shape_int min, struct nd_shape_int max,
+                         const struct nd_scc_spot *spot, const char *field) {
         nd_scc_fitting_error(f, spot, field, ND_FIELD_INVALID, "null",
                              nd_arena_format(f->arena,
                                              "the range [%" PRId64 ", %" PRId64
@@ -53,7 +54,7 @@ static bool group_is_allowed(const struct nd_scc_groups *groups, int64_t group) 
         return false;
 }
 
-static const char *groups_text(struct nd_arena *arena, const struct nd_ints *groups) {
+static const char *groups_text(struct nd_arena *arena, const struct nd_shape_ints *groups) {
         nd_autotext text = ND_TEXT(4096);
 
         nd_text_add(&text, "[");
@@ -63,7 +64,7 @@ static const char *groups_text(struct nd_arena *arena, const struct nd_ints *gro
         return nd_arena_strdup(arena, nd_text_get(&text));
 }
 
-static void validate_groups(struct nd_scc_fitting *f, const struct nd_scc_groups *allowed, const struct nd_ints *groups,
+static void validate_groups(struct nd_scc_fitting *f, const struct nd_scc_groups *allowed, const struct nd_shape_ints *groups,
                             const char *field) {
         if (nd_scc_is(allowed->type, "MustRunAs") && groups->count == 0)
                 nd_scc_fitting_error(f, &of_pod, field, ND_FIELD_INVALID, "[]",
@@ -78,26 +79,26 @@ static void validate_groups(struct nd_scc_fitting *f, const struct nd_scc_groups
 }
 
 /* Where the strategy generates: the first ID of the first range that the pod can have. */
-static struct nd_int generate_group(struct nd_scc_fitting *f, const struct nd_scc_groups *groups,
-                                    const struct nd_scc_spot *spot, const char *field) {
+static struct nd_shape_int generate_group(struct nd_scc_fitting *f, const struct nd_scc_groups *groups,
+                                          const struct nd_scc_spot *spot, const char *field) {
         if (!nd_scc_is(groups->type, "MustRunAs") || groups->ranges.count == 0)
-                return (struct nd_int) {};
+                return (struct nd_shape_int) {};
         nd_list_each(range, &groups->ranges) {
-                struct nd_int id = first_usable(f, range->min);
+                struct nd_shape_int id = first_usable(f, range->min);
 
                 if (id.set)
                         return id;
         }
         refuse_range(f, groups->ranges.items[0].min, groups->ranges.items[0].max, spot, field);
-        return (struct nd_int) {};
+        return (struct nd_shape_int) {};
 }
 
 static void fit_pod_groups(struct nd_scc_fitting *f, struct nd_pod_context *context) {
-        struct nd_ints fs_groups = {.items = &context->fs_group.value};
+        struct nd_shape_ints fs_groups = {.items = &context->fs_group.value};
         size_t before = f->errors->items.count;
 
         if (!context->supplemental_groups.items) {
-                struct nd_int group = generate_group(f, &f->scc->supplemental_groups, &of_pod, "supplementalGroups");
+                struct nd_shape_int group = generate_group(f, &f->scc->supplemental_groups, &of_pod, "supplementalGroups");
 
                 if (group.set) {
                         context->supplemental_groups.items = nd_arena_new(f->arena, int64_t);
@@ -153,7 +154,7 @@ static bool sysctl_is_safe(const char *name) {
 
 static void validate_sysctls(struct nd_scc_fitting *f, const struct nd_pod_context *context) {
         for (size_t i = 0; i < context->sysctls.count; i++) {
-                const char *name = nd_or_empty(context->sysctls.items[i].name);
+                const char *name = nd_kube_or_empty(context->sysctls.items[i].name);
                 bool forbidden = nd_scc_matches_pattern(&f->scc->forbidden_sysctls, name);
 
                 if (!forbidden && (sysctl_is_safe(name) || nd_scc_matches_pattern(&f->scc->allowed_unsafe_sysctls, name)))
@@ -184,7 +185,8 @@ static void validate_host_namespaces(struct nd_scc_fitting *f) {
 
 /* A HostProcess container of Windows is a process of the host: what privileged is on Linux. A pod
  * need not name its system to be one. */
-static void validate_host_process(struct nd_scc_fitting *f, const struct nd_windows *windows, const struct nd_scc_spot *spot) {
+static void validate_host_process(struct nd_scc_fitting *f, const struct nd_pod_windows *windows,
+                                  const struct nd_scc_spot *spot) {
         if (windows && windows->host_process == ND_ON && !f->scc->allow_privileged)
                 nd_scc_fitting_error(f, spot, "windowsOptions.hostProcess", ND_FIELD_INVALID, "true",
                                      "Host process containers are not allowed");
@@ -211,17 +213,17 @@ static void fit_pod(struct nd_scc_fitting *f) {
 
 /* ---- a container ---- */
 
-static struct nd_int user_of(const struct nd_scc_fitting *f, const struct nd_security_context *context) {
+static struct nd_shape_int user_of(const struct nd_scc_fitting *f, const struct nd_pod_container_context *context) {
         return context->run_as_user.set ? context->run_as_user : f->pod->spec.security->run_as_user;
 }
 
-static enum nd_switch non_root_of(const struct nd_scc_fitting *f, const struct nd_security_context *context) {
+static enum nd_shape_switch non_root_of(const struct nd_scc_fitting *f, const struct nd_pod_container_context *context) {
         return context->run_as_non_root != ND_UNSET ? context->run_as_non_root : f->pod->spec.security->run_as_non_root;
 }
 
-static void generate_user(struct nd_scc_fitting *f, struct nd_security_context *context, const struct nd_scc_spot *spot) {
+static void generate_user(struct nd_scc_fitting *f, struct nd_pod_container_context *context, const struct nd_scc_spot *spot) {
         const struct nd_scc_user *strategy = &f->scc->user;
-        struct nd_int user;
+        struct nd_shape_int user;
 
         if (!user_of(f, context).set && nd_scc_is(strategy->type, "MustRunAs")) {
                 context->run_as_user = strategy->uid;
@@ -235,10 +237,10 @@ static void generate_user(struct nd_scc_fitting *f, struct nd_security_context *
                 context->run_as_non_root = ND_ON;
 }
 
-static void validate_non_root(struct nd_scc_fitting *f, const struct nd_security_context *context,
+static void validate_non_root(struct nd_scc_fitting *f, const struct nd_pod_container_context *context,
                               const struct nd_scc_spot *spot) {
-        enum nd_switch non_root = non_root_of(f, context);
-        struct nd_int user = user_of(f, context);
+        enum nd_shape_switch non_root = non_root_of(f, context);
+        struct nd_shape_int user = user_of(f, context);
 
         if (non_root == ND_UNSET && !user.set)
                 nd_scc_fitting_error(f, spot, "runAsNonRoot", ND_FIELD_REQUIRED, nullptr, "must be true");
@@ -248,10 +250,10 @@ static void validate_non_root(struct nd_scc_fitting *f, const struct nd_security
                 nd_scc_fitting_error(f, spot, "runAsUser", ND_FIELD_INVALID, "0", "running with the root UID is forbidden");
 }
 
-static void validate_user(struct nd_scc_fitting *f, const struct nd_security_context *context,
+static void validate_user(struct nd_scc_fitting *f, const struct nd_pod_container_context *context,
                           const struct nd_scc_spot *spot) {
         const struct nd_scc_user *strategy = &f->scc->user;
-        struct nd_int user = user_of(f, context);
+        struct nd_shape_int user = user_of(f, context);
         const char *detail = nullptr;
 
         validate_window(f, user, spot, "runAsUser");
@@ -276,9 +278,9 @@ static void validate_user(struct nd_scc_fitting *f, const struct nd_security_con
                 nd_scc_fitting_error(f, spot, "runAsUser", ND_FIELD_INVALID, nd_field_int(f->arena, user.value), detail);
 }
 
-static void fit_group(struct nd_scc_fitting *f, struct nd_security_context *context, const struct nd_scc_spot *spot) {
+static void fit_group(struct nd_scc_fitting *f, struct nd_pod_container_context *context, const struct nd_scc_spot *spot) {
         const struct nd_scc_groups *strategy = &f->scc->run_as_group;
-        struct nd_int group = context->run_as_group.set ? context->run_as_group : f->pod->spec.security->run_as_group;
+        struct nd_shape_int group = context->run_as_group.set ? context->run_as_group : f->pod->spec.security->run_as_group;
 
         if (!group.set && strategy->type)
                 group = context->run_as_group = generate_group(f, strategy, spot, "runAsGroup");
@@ -293,18 +295,18 @@ static int compare_texts(const void *a, const void *b) {
 }
 
 /* The union of two lists without a third, sorted. */
-static struct nd_texts joined(struct nd_arena *arena, const struct nd_texts *a, const struct nd_texts *without,
-                              const struct nd_texts *b) {
-        struct nd_texts list = {.items = nd_arena_alloc(arena, a->count + b->count, sizeof *list.items)};
+static struct nd_shape_texts joined(struct nd_arena *arena, const struct nd_shape_texts *a,
+                                    const struct nd_shape_texts *without, const struct nd_shape_texts *b) {
+        struct nd_shape_texts list = {.items = nd_arena_alloc(arena, a->count + b->count, sizeof *list.items)};
         size_t kept = 0;
 
         for (size_t i = 0; i < a->count; i++)
-                if (!nd_texts_have(without, a->items[i]))
+                if (!nd_shape_texts_have(without, a->items[i]))
                         list.items[list.count++] = a->items[i];
         for (size_t i = 0; i < b->count; i++)
                 list.items[list.count++] = b->items[i];
         if (list.count == 0)
-                return (struct nd_texts) {};
+                return (struct nd_shape_texts) {};
         qsort(list.items, list.count, sizeof *list.items, compare_texts);
         for (size_t i = 1; i < list.count; i++)
                 if (!nd_streq(list.items[kept], list.items[i]))
@@ -313,27 +315,27 @@ static struct nd_texts joined(struct nd_arena *arena, const struct nd_texts *a, 
         return list;
 }
 
-static void generate_capabilities(struct nd_scc_fitting *f, struct nd_security_context *context) {
-        static const struct nd_texts none = {};
-        const struct nd_capabilities *own = context->capabilities;
-        const struct nd_texts *add = own ? &own->add : &none, *drop = own ? &own->drop : &none;
-        struct nd_capabilities *result;
+static void generate_capabilities(struct nd_scc_fitting *f, struct nd_pod_container_context *context) {
+        static const struct nd_shape_texts none = {};
+        const struct nd_pod_capabilities *own = context->capabilities;
+        const struct nd_shape_texts *add = own ? &own->add : &none, *drop = own ? &own->drop : &none;
+        struct nd_pod_capabilities *result;
         bool changes = false;
 
         for (size_t i = 0; i < f->scc->default_add.count; i++)
-                changes |= !nd_texts_have(drop, f->scc->default_add.items[i]) &&
-                           !nd_texts_have(add, f->scc->default_add.items[i]);
+                changes |= !nd_shape_texts_have(drop, f->scc->default_add.items[i]) &&
+                           !nd_shape_texts_have(add, f->scc->default_add.items[i]);
         for (size_t i = 0; i < f->scc->required_drop.count; i++)
-                changes |= !nd_texts_have(drop, f->scc->required_drop.items[i]);
+                changes |= !nd_shape_texts_have(drop, f->scc->required_drop.items[i]);
         if (!changes)
                 return;
-        result = nd_arena_new(f->arena, struct nd_capabilities);
+        result = nd_arena_new(f->arena, struct nd_pod_capabilities);
         result->add = joined(f->arena, &f->scc->default_add, drop, add);
         result->drop = joined(f->arena, &f->scc->required_drop, &none, drop);
         context->capabilities = result;
 }
 
-static const char *list_json(struct nd_arena *arena, const struct nd_texts *texts) {
+static const char *list_json(struct nd_arena *arena, const struct nd_shape_texts *texts) {
         nd_autotext text = ND_TEXT(4096);
 
         for (size_t i = 0; i < texts->count; i++)
@@ -341,10 +343,10 @@ static const char *list_json(struct nd_arena *arena, const struct nd_texts *text
         return texts->items ? nd_arena_format(arena, "[%s]", nd_text_get(&text)) : "null";
 }
 
-static void validate_capabilities(struct nd_scc_fitting *f, const struct nd_security_context *context,
+static void validate_capabilities(struct nd_scc_fitting *f, const struct nd_pod_container_context *context,
                                   const struct nd_scc_spot *spot) {
         const struct nd_scc *scc = f->scc;
-        const struct nd_capabilities *own = context->capabilities;
+        const struct nd_pod_capabilities *own = context->capabilities;
 
         if (!own) {
                 if (scc->default_add.count > 0 || scc->required_drop.count > 0)
@@ -352,15 +354,15 @@ static void validate_capabilities(struct nd_scc_fitting *f, const struct nd_secu
                                              "required capabilities are not set on the securityContext");
                 return;
         }
-        if (nd_texts_have(&scc->allowed_capabilities, "*"))
+        if (nd_shape_texts_have(&scc->allowed_capabilities, "*"))
                 return;
         for (size_t i = 0; i < own->add.count; i++)
-                if (!nd_texts_have(&scc->default_add, own->add.items[i]) &&
-                    !nd_texts_have(&scc->allowed_capabilities, own->add.items[i]))
+                if (!nd_shape_texts_have(&scc->default_add, own->add.items[i]) &&
+                    !nd_shape_texts_have(&scc->allowed_capabilities, own->add.items[i]))
                         nd_scc_fitting_error(f, spot, "capabilities.add", ND_FIELD_INVALID,
                                              nd_field_text(f->arena, own->add.items[i]), "capability may not be added");
         for (size_t i = 0; i < scc->required_drop.count; i++)
-                if (!nd_texts_have(&own->drop, scc->required_drop.items[i]))
+                if (!nd_shape_texts_have(&own->drop, scc->required_drop.items[i]))
                         nd_scc_fitting_error(f, spot, "capabilities.drop", ND_FIELD_INVALID, list_json(f->arena, &own->drop),
                                              nd_arena_format(f->arena, "%s is required to be dropped but was not found",
                                                              scc->required_drop.items[i]));
@@ -368,14 +370,15 @@ static void validate_capabilities(struct nd_scc_fitting *f, const struct nd_secu
 
 /* The kernel's own word for it, in either spelling: no_new_privs would be a promise that such a
  * container breaks. */
-static bool adds_sys_admin(const struct nd_security_context *context) {
-        return context->capabilities && (nd_texts_have(&context->capabilities->add, "CAP_SYS_ADMIN") ||
-                                         nd_texts_have(&context->capabilities->add, "SYS_ADMIN"));
+static bool adds_sys_admin(const struct nd_pod_container_context *context) {
+        return context->capabilities && (nd_shape_texts_have(&context->capabilities->add, "CAP_SYS_ADMIN") ||
+                                         nd_shape_texts_have(&context->capabilities->add, "SYS_ADMIN"));
 }
 
-static void fit_privileges(struct nd_scc_fitting *f, struct nd_security_context *context, const struct nd_scc_spot *spot) {
+static void fit_privileges(struct nd_scc_fitting *f, struct nd_pod_container_context *context,
+                           const struct nd_scc_spot *spot) {
         const struct nd_scc *scc = f->scc;
-        enum nd_switch *escalation = &context->allow_privilege_escalation;
+        enum nd_shape_switch *escalation = &context->allow_privilege_escalation;
 
         if (*escalation == ND_UNSET && context->privileged != ND_ON && !adds_sys_admin(context))
                 *escalation = scc->default_allow_privilege_escalation;
@@ -388,7 +391,7 @@ static void fit_privileges(struct nd_scc_fitting *f, struct nd_security_context 
                                      "Allowing privilege escalation for containers is not allowed");
 }
 
-static void fit_root_filesystem(struct nd_scc_fitting *f, struct nd_security_context *context,
+static void fit_root_filesystem(struct nd_scc_fitting *f, struct nd_pod_container_context *context,
                                 const struct nd_scc_spot *spot) {
         if (!f->scc->read_only_root)
                 return;
@@ -399,16 +402,16 @@ static void fit_root_filesystem(struct nd_scc_fitting *f, struct nd_security_con
                                      "ReadOnlyRootFilesystem must be set to true");
 }
 
-static void validate_proc_mount(struct nd_scc_fitting *f, const struct nd_security_context *context,
+static void validate_proc_mount(struct nd_scc_fitting *f, const struct nd_pod_container_context *context,
                                 const struct nd_scc_spot *spot) {
         const char *type = context->proc_mount ? context->proc_mount : "Default";
 
-        if (f->scc->allowed_proc_mounts.items && !nd_texts_have(&f->scc->allowed_proc_mounts, type))
+        if (f->scc->allowed_proc_mounts.items && !nd_shape_texts_have(&f->scc->allowed_proc_mounts, type))
                 nd_scc_fitting_error(f, spot, "procMount", ND_FIELD_INVALID, nd_field_text(f->arena, type),
                                      "procMount type is not allowed to be used");
 }
 
-static void validate_host_ports(struct nd_scc_fitting *f, const struct nd_container *c, const struct nd_scc_spot *spot) {
+static void validate_host_ports(struct nd_scc_fitting *f, const struct nd_pod_container *c, const struct nd_scc_spot *spot) {
         for (size_t i = 0; !f->scc->allow_host_ports && i < c->ports.count; i++)
                 if (c->ports.items[i].host_port.value > 0)
                         nd_field_add(f->errors, ND_FIELD_INVALID, nd_field_int(f->arena, c->ports.items[i].host_port.value),
@@ -416,12 +419,12 @@ static void validate_host_ports(struct nd_scc_fitting *f, const struct nd_contai
                                      spot->number, i);
 }
 
-static const struct nd_profile *seccomp_of_container(const struct nd_scc_fitting *f, const struct nd_container *c) {
+static const struct nd_pod_profile *seccomp_of_container(const struct nd_scc_fitting *f, const struct nd_pod_container *c) {
         return c->security && c->security->seccomp ? c->security->seccomp : f->pod->spec.security->seccomp;
 }
 
-static void fit_container(struct nd_scc_fitting *f, struct nd_container *c, const struct nd_scc_spot *spot) {
-        struct nd_security_context *context = nd_container_own_context(c, f->arena);
+static void fit_container(struct nd_scc_fitting *f, struct nd_pod_container *c, const struct nd_scc_spot *spot) {
+        struct nd_pod_container_context *context = nd_pod_container_own_context(c, f->arena);
 
         generate_user(f, context, spot);
         generate_capabilities(f, context);
@@ -444,7 +447,7 @@ static void fit_container(struct nd_scc_fitting *f, struct nd_container *c, cons
  * The API server refuses what is Linux' in such a pod, so nothing is filled in and no user or profile is compared. What it takes of its host
  * is. */
 
-static void fit_windows_container(struct nd_scc_fitting *f, const struct nd_container *c, const struct nd_scc_spot *spot) {
+static void fit_windows_container(struct nd_scc_fitting *f, const struct nd_pod_container *c, const struct nd_scc_spot *spot) {
         if (c->security) {
                 if (c->security->privileged == ND_ON && !f->scc->allow_privileged)
                         nd_scc_fitting_error(f, spot, "privileged", ND_FIELD_INVALID, "true",
@@ -461,9 +464,9 @@ static void fit_windows_pod(struct nd_scc_fitting *f) {
         nd_scc_validate_volumes(f);
 }
 
-static bool asks_for_too_much(const struct nd_scc *scc, const struct nd_container *c) {
+static bool asks_for_too_much(const struct nd_scc *scc, const struct nd_pod_container *c) {
         const struct nd_scc_user *user = &scc->user;
-        struct nd_int uid = c->security ? c->security->run_as_user : (struct nd_int) {};
+        struct nd_shape_int uid = c->security ? c->security->run_as_user : (struct nd_shape_int) {};
 
         if (c->security && c->security->privileged == ND_ON && !scc->allow_privileged)
                 return true;
@@ -474,15 +477,15 @@ static bool asks_for_too_much(const struct nd_scc *scc, const struct nd_containe
 }
 
 bool nd_scc_is_out(const struct nd_scc *scc, const struct nd_pod *pod) {
-        const struct nd_container *c;
+        const struct nd_pod_container *c;
 
         if ((pod->spec.host_network && !scc->allow_host_network) || (pod->spec.host_pid && !scc->allow_host_pid) ||
             (pod->spec.host_ipc && !scc->allow_host_ipc))
                 return true;
         if (nd_scc_requires_user_namespace(scc) && !nd_pod_has_user_namespace(pod))
                 return true;
-        nd_list_each(volume, &pod->spec.volumes) for (enum nd_volume_source source = 0; source < ND_VOLUME_SOURCES;
-                                                      source++) if (volume->sources & nd_volume_bit(source) &&
+        nd_list_each(volume, &pod->spec.volumes) for (enum nd_pod_volume_source source = 0; source < ND_VOLUME_SOURCES;
+                                                      source++) if (volume->sources & nd_pod_volume_bit(source) &&
                                                                     !nd_scc_allows_source(scc, volume, source)) return true;
         for (size_t i = 0; (c = nd_pod_container(&pod->spec, i)); i++)
                 if (asks_for_too_much(scc, c))
@@ -493,7 +496,7 @@ bool nd_scc_is_out(const struct nd_scc *scc, const struct nd_pod *pod) {
 void nd_scc_fit(const struct nd_scc *bound, struct nd_pod *pod, uint32_t window, struct nd_field_errors *errors) {
         struct nd_scc_fitting f = {.scc = bound, .pod = pod, .arena = errors->arena, .errors = errors};
         bool windows = nd_pod_is_windows(pod);
-        struct nd_container *c;
+        struct nd_pod_container *c;
 
         f.window = nd_pod_has_user_namespace(pod) ? window : 0;
         if (windows)

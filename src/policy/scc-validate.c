@@ -10,7 +10,7 @@ enum {
 
 static bool is_one_of(const char *type, const char *const *types, size_t count) {
         for (size_t i = 0; i < count; i++)
-                if (nd_streq(nd_or_empty(type), types[i]))
+                if (nd_streq(nd_kube_or_empty(type), types[i]))
                         return true;
         return false;
 }
@@ -23,16 +23,16 @@ static void validate_priority(const struct nd_scc *scc, struct nd_field_errors *
 
 static void validate_user(const struct nd_scc_user *user, struct nd_field_errors *errors) {
         static const char *const types[] = {"MustRunAs", "MustRunAsNonRoot", "MustRunAsRange", "RunAsAny"};
-        bool range = nd_streq(nd_or_empty(user->type), "MustRunAsRange");
+        bool range = nd_streq(nd_kube_or_empty(user->type), "MustRunAsRange");
 
         if (!is_one_of(user->type, types, nd_count_of(types)))
-                nd_field_add(errors, ND_FIELD_INVALID, nd_field_json(errors->arena, nd_or_empty(user->type)),
+                nd_field_add(errors, ND_FIELD_INVALID, nd_field_json(errors->arena, nd_kube_or_empty(user->type)),
                              "invalid strategy type.  Valid values are MustRunAs, MustRunAsNonRoot, MustRunAsRange, RunAsAny",
                              "runAsUser.type");
         if (user->uid.set && user->uid.value < 0)
                 nd_field_add(errors, ND_FIELD_INVALID, nd_field_int(errors->arena, user->uid.value), "uid cannot be negative",
                              "runAsUser.uid");
-        if (nd_streq(nd_or_empty(user->type), "MustRunAs") && !user->uid.set)
+        if (nd_streq(nd_kube_or_empty(user->type), "MustRunAs") && !user->uid.set)
                 nd_field_add(errors, ND_FIELD_REQUIRED, nullptr, "MustRunAs requires a UID", "runAsUser.uid");
         if (range && user->min.set != user->max.set)
                 nd_field_add(errors, ND_FIELD_REQUIRED, nullptr, "MustRunAsRange takes both ends of the range, or none",
@@ -49,11 +49,12 @@ static void validate_selinux(const struct nd_scc_selinux *selinux, struct nd_fie
         static const char *const types[] = {"MustRunAs", "RunAsAny"};
 
         if (!is_one_of(selinux->type, types, nd_count_of(types)))
-                nd_field_add(errors, ND_FIELD_INVALID, nd_field_json(errors->arena, nd_or_empty(selinux->type)),
+                nd_field_add(errors, ND_FIELD_INVALID, nd_field_json(errors->arena, nd_kube_or_empty(selinux->type)),
                              "invalid strategy type.  Valid values are MustRunAs, RunAsAny", "seLinuxContext.type");
 }
 
-static void validate_range(const struct nd_id_pair *range, const char *field, size_t number, struct nd_field_errors *errors) {
+static void validate_range(const struct nd_scc_id_pair *range, const char *field, size_t number,
+                           struct nd_field_errors *errors) {
         if (range->min.value < 0)
                 nd_field_add(errors, ND_FIELD_INVALID, nd_field_int(errors->arena, range->min.value), "min cannot be negative",
                              "%s.ranges[%zu].min", field, number);
@@ -69,16 +70,16 @@ static void validate_groups(const struct nd_scc_groups *groups, const char *fiel
         static const char *const types[] = {"MustRunAs", "RunAsAny"};
 
         if (!is_one_of(groups->type, types, nd_count_of(types)))
-                nd_field_add(errors, ND_FIELD_NOT_SUPPORTED, nd_field_json(errors->arena, nd_or_empty(groups->type)),
+                nd_field_add(errors, ND_FIELD_NOT_SUPPORTED, nd_field_json(errors->arena, nd_kube_or_empty(groups->type)),
                              "supported values: \"MustRunAs\", \"RunAsAny\"", "%s.type", field);
         for (size_t i = 0; i < groups->ranges.count; i++)
                 validate_range(&groups->ranges.items[i], field, i, errors);
 }
 
-static void validate_dropped(const struct nd_texts *capabilities, const struct nd_texts *dropped, const char *field,
-                             struct nd_field_errors *errors) {
+static void validate_dropped(const struct nd_shape_texts *capabilities, const struct nd_shape_texts *dropped,
+                             const char *field, struct nd_field_errors *errors) {
         for (size_t i = 0; i < capabilities->count; i++)
-                if (nd_texts_have(dropped, capabilities->items[i]))
+                if (nd_shape_texts_have(dropped, capabilities->items[i]))
                         nd_field_add(errors, ND_FIELD_INVALID, nd_field_json(errors->arena, capabilities->items[i]),
                                      nd_arena_format(errors->arena, "capability is listed in %s and requiredDropCapabilities",
                                                      field),
@@ -86,7 +87,7 @@ static void validate_dropped(const struct nd_texts *capabilities, const struct n
 }
 
 static void validate_capabilities(const struct nd_scc *scc, struct nd_field_errors *errors) {
-        if (scc->required_drop.count > 0 && nd_texts_have(&scc->allowed_capabilities, "*"))
+        if (scc->required_drop.count > 0 && nd_shape_texts_have(&scc->allowed_capabilities, "*"))
                 nd_field_add(errors, ND_FIELD_INVALID, nd_field_json(errors->arena, scc->required_drop.items[0]),
                              "required capabilities must be empty when all capabilities are allowed by a wildcard",
                              "requiredDropCapabilities");
@@ -97,7 +98,7 @@ static void validate_capabilities(const struct nd_scc *scc, struct nd_field_erro
 static bool volume_type_exists(const char *type) {
         if (nd_streq(type, "*") || nd_streq(type, "none") || nd_streq(type, "serviceAccountToken"))
                 return true;
-        for (enum nd_volume_source source = 0; source < ND_VOLUME_SOURCES; source++)
+        for (enum nd_pod_volume_source source = 0; source < ND_VOLUME_SOURCES; source++)
                 if (nd_streq(type, nd_scc_volume_type(source)))
                         return true;
         return false;
@@ -108,11 +109,11 @@ static void validate_volumes(const struct nd_scc *scc, struct nd_field_errors *e
                 if (!volume_type_exists(scc->volumes.items[i]))
                         nd_field_add(errors, ND_FIELD_INVALID, nd_field_json(errors->arena, scc->volumes.items[i]),
                                      "there is no such volume type", "volumes[%zu]", i);
-        if (scc->volumes.count > 1 && nd_texts_have(&scc->volumes, "none"))
+        if (scc->volumes.count > 1 && nd_shape_texts_have(&scc->volumes, "none"))
                 nd_field_add(errors, ND_FIELD_INVALID, "\"none\"", "if 'none' is specified, no other values are allowed",
                              "volumes");
         for (size_t i = 0; i < scc->flex_volumes.count; i++)
-                if (nd_or_empty(scc->flex_volumes.items[i].driver)[0] == '\0')
+                if (nd_kube_or_empty(scc->flex_volumes.items[i].driver)[0] == '\0')
                         nd_field_add(errors, ND_FIELD_REQUIRED, nullptr, "must specify a driver",
                                      "allowedFlexVolumes[%zu].driver", i);
         if (scc->flex_volumes.count > 0 && !nd_scc_allows_volume(scc, "flexVolume"))
@@ -147,7 +148,7 @@ static bool sysctl_pattern_is_valid(const char *pattern) {
         return true;
 }
 
-static void validate_sysctls(const struct nd_texts *patterns, const char *field, struct nd_field_errors *errors) {
+static void validate_sysctls(const struct nd_shape_texts *patterns, const char *field, struct nd_field_errors *errors) {
         for (size_t i = 0; i < patterns->count; i++) {
                 const char *pattern = patterns->items[i];
 
@@ -172,7 +173,7 @@ static bool pattern_covers(const char *pattern, const char *other) {
 }
 
 static void validate_overlaps(const struct nd_scc *scc, struct nd_field_errors *errors) {
-        const struct nd_texts *allowed = &scc->allowed_unsafe_sysctls, *forbidden = &scc->forbidden_sysctls;
+        const struct nd_shape_texts *allowed = &scc->allowed_unsafe_sysctls, *forbidden = &scc->forbidden_sysctls;
 
         for (size_t i = 0; i < allowed->count; i++)
                 for (size_t j = 0; j < forbidden->count; j++)
@@ -188,7 +189,7 @@ static bool apparmor_profile_exists(const char *profile) {
                (nd_has_prefix(profile, "localhost/") && profile[strlen("localhost/")] != '\0');
 }
 
-static void validate_apparmor(const struct nd_texts *profiles, struct nd_field_errors *errors) {
+static void validate_apparmor(const struct nd_shape_texts *profiles, struct nd_field_errors *errors) {
         for (size_t i = 0; i < profiles->count; i++)
                 if (!apparmor_profile_exists(profiles->items[i]))
                         nd_field_add(
@@ -215,7 +216,7 @@ void nd_scc_validate(const struct nd_scc *scc, struct nd_field_errors *errors) {
                         "defaultAllowPrivilegeEscalation");
         if (!is_one_of(scc->user_namespace_level, levels, nd_count_of(levels)))
                 nd_field_add(errors, ND_FIELD_NOT_SUPPORTED,
-                             nd_field_json(errors->arena, nd_or_empty(scc->user_namespace_level)),
+                             nd_field_json(errors->arena, nd_kube_or_empty(scc->user_namespace_level)),
                              "supported values: \"AllowHostLevel\", \"RequirePodLevel\"", "userNamespaceLevel");
         validate_volumes(scc, errors);
         validate_apparmor(&scc->allowed_apparmor, errors);

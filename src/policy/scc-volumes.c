@@ -2,7 +2,7 @@
 /* scc-volumes.c - which of a pod's volumes a constraint allows */
 #include "policy/scc-fitting.h"
 
-static bool config_map_is_standard(const struct nd_config_map_source *source) {
+static bool config_map_is_standard(const struct nd_pod_config_map_source *source) {
         static const struct {
                 const char *name;
                 const char *key;
@@ -15,7 +15,7 @@ static bool config_map_is_standard(const struct nd_config_map_source *source) {
         return false;
 }
 
-static bool downward_is_standard(const struct nd_downward_source *source) {
+static bool downward_is_standard(const struct nd_pod_downward_source *source) {
         nd_list_each(item, &source->items) if (!nd_scc_is(item->path, "namespace") || !item->field_ref ||
                                                !nd_scc_is(item->field_ref->api_version, "v1") ||
                                                !nd_scc_is(item->field_ref->field_path, "metadata.namespace")) return false;
@@ -23,7 +23,7 @@ static bool downward_is_standard(const struct nd_downward_source *source) {
 }
 
 /* The volume that every pod gets for its service account: whoever may mount secrets may mount this. */
-static bool is_service_account_volume(const struct nd_projected *projected) {
+static bool is_service_account_volume(const struct nd_pod_projected *projected) {
         nd_list_each(source, &projected->sources) {
                 if (!source->token && !source->config_map && !source->downward)
                         return false;
@@ -37,22 +37,22 @@ static bool is_service_account_volume(const struct nd_projected *projected) {
         return true;
 }
 
-bool nd_scc_allows_source(const struct nd_scc *scc, const struct nd_volume *volume, enum nd_volume_source source) {
+bool nd_scc_allows_source(const struct nd_scc *scc, const struct nd_pod_volume *volume, enum nd_pod_volume_source source) {
         if (nd_scc_allows_volume(scc, nd_scc_volume_type(source)))
                 return true;
         return source == ND_VOLUME_PROJECTED && nd_scc_allows_volume(scc, "secret") && volume->projected &&
                is_service_account_volume(volume->projected);
 }
 
-static void validate_volume(struct nd_scc_fitting *f, const struct nd_volume *volume, size_t number) {
-        if (volume->sources == 0 && !nd_texts_have(&f->scc->volumes, "*"))
+static void validate_volume(struct nd_scc_fitting *f, const struct nd_pod_volume *volume, size_t number) {
+        if (volume->sources == 0 && !nd_shape_texts_have(&f->scc->volumes, "*"))
                 nd_field_add(f->errors, ND_FIELD_INVALID, "\"\"",
-                             nd_arena_format(f->arena, "unknown volume type for volume: %s", nd_or_empty(volume->name)),
+                             nd_arena_format(f->arena, "unknown volume type for volume: %s", nd_kube_or_empty(volume->name)),
                              "spec.volumes[%zu]", number);
-        for (enum nd_volume_source source = 0; source < ND_VOLUME_SOURCES; source++) {
+        for (enum nd_pod_volume_source source = 0; source < ND_VOLUME_SOURCES; source++) {
                 const char *type = nd_scc_volume_type(source);
 
-                if (!(volume->sources & nd_volume_bit(source)) || nd_scc_allows_source(f->scc, volume, source))
+                if (!(volume->sources & nd_pod_volume_bit(source)) || nd_scc_allows_source(f->scc, volume, source))
                         continue;
                 nd_field_add(f->errors, ND_FIELD_INVALID, nd_field_text(f->arena, type),
                              nd_arena_format(f->arena, "%s volumes are not allowed to be used", type), "spec.volumes[%zu]",
@@ -60,11 +60,11 @@ static void validate_volume(struct nd_scc_fitting *f, const struct nd_volume *vo
         }
 }
 
-static void validate_flex_volume(struct nd_scc_fitting *f, const struct nd_volume *volume, size_t number) {
+static void validate_flex_volume(struct nd_scc_fitting *f, const struct nd_pod_volume *volume, size_t number) {
         if (!volume->flex || f->scc->flex_volumes.count == 0 || !nd_scc_allows_volume(f->scc, "flexVolume"))
                 return;
         nd_list_each(allowed, &f->scc->flex_volumes) if (nd_scc_is(allowed->driver, volume->flex->driver)) return;
-        nd_field_add(f->errors, ND_FIELD_INVALID, nd_field_text(f->arena, nd_or_empty(volume->flex->driver)),
+        nd_field_add(f->errors, ND_FIELD_INVALID, nd_field_text(f->arena, nd_kube_or_empty(volume->flex->driver)),
                      "Flexvolume driver is not allowed to be used", "spec.volumes[%zu].driver", number);
 }
 

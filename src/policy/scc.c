@@ -9,11 +9,11 @@
 #define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
 
 static const struct nd_shape_field pair_fields[] = {
-        FIELD(nd_id_pair, "min", min, INT),
-        FIELD(nd_id_pair, "max", max, INT),
+        FIELD(nd_scc_id_pair, "min", min, INT),
+        FIELD(nd_scc_id_pair, "max", max, INT),
         {},
 };
-static const struct nd_shape pair_shape = SHAPE(nd_id_pair, pair_fields);
+static const struct nd_shape pair_shape = SHAPE(nd_scc_id_pair, pair_fields);
 
 static const struct nd_shape_field user_fields[] = {
         FIELD(nd_scc_user, "type", type, TEXT),
@@ -33,19 +33,19 @@ static const struct nd_shape groups_shape = SHAPE(nd_scc_groups, groups_fields);
 
 static const struct nd_shape_field selinux_fields[] = {
         FIELD(nd_scc_selinux, "type", type, TEXT),
-        NESTED(nd_scc_selinux, "seLinuxOptions", options, OBJECT, nd_selinux_shape),
+        NESTED(nd_scc_selinux, "seLinuxOptions", options, OBJECT, nd_pod_selinux_shape),
         {},
 };
 static const struct nd_shape selinux_shape = SHAPE(nd_scc_selinux, selinux_fields);
 
 static const struct nd_shape_field flex_fields[] = {
-        FIELD(nd_flex_volume, "driver", driver, TEXT),
+        FIELD(nd_pod_flex_volume, "driver", driver, TEXT),
         {},
 };
-static const struct nd_shape flex_shape = SHAPE(nd_flex_volume, flex_fields);
+static const struct nd_shape flex_shape = SHAPE(nd_pod_flex_volume, flex_fields);
 
 static const struct nd_shape_field scc_fields[] = {
-        NESTED(nd_scc, "metadata", metadata, INLINE, nd_metadata_shape),
+        NESTED(nd_scc, "metadata", metadata, INLINE, nd_kube_metadata_shape),
         FIELD(nd_scc, "priority", priority, INT32),
         FIELD(nd_scc, "allowPrivilegedContainer", allow_privileged, BOOL),
         FIELD(nd_scc, "allowHostDirVolumePlugin", allow_host_dir, BOOL),
@@ -122,7 +122,7 @@ struct nd_error *nd_scc_decode(yyjson_val *value, struct nd_arena *arena, struct
         return nullptr;
 }
 
-const char *nd_scc_volume_type(enum nd_volume_source source) {
+const char *nd_scc_volume_type(enum nd_pod_volume_source source) {
         switch (source) {
         case ND_VOLUME_CEPHFS:
                 return "cephFS";
@@ -131,7 +131,7 @@ const char *nd_scc_volume_type(enum nd_volume_source source) {
         case ND_VOLUME_STORAGEOS:
                 return "storageOS";
         default:
-                return nd_volume_source_names[source];
+                return nd_pod_volume_source_names[source];
         }
 }
 
@@ -139,20 +139,21 @@ static int compare_texts(const void *a, const void *b) {
         return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-static void sort_texts(struct nd_texts *texts) {
+static void sort_texts(struct nd_shape_texts *texts) {
         if (texts->count > 1)
                 qsort(texts->items, texts->count, sizeof *texts->items, compare_texts);
 }
 
-static void push_text(struct nd_texts *texts, const char *text) {
-        if (!nd_texts_have(texts, text))
+static void push_text(struct nd_shape_texts *texts, const char *text) {
+        if (!nd_shape_texts_have(texts, text))
                 texts->items[texts->count++] = text;
 }
 
 /* allowHostDirVolumePlugin wins over the list: it adds hostPath, or takes it and the wildcard out. */
-static struct nd_texts volumes_with_host_dir(const struct nd_scc *scc, struct nd_arena *arena) {
-        struct nd_texts volumes = {.items = nd_arena_alloc(arena, scc->volumes.count + ND_VOLUME_SOURCES + 2, sizeof(char *))};
-        bool all = nd_texts_have(&scc->volumes, "*");
+static struct nd_shape_texts volumes_with_host_dir(const struct nd_scc *scc, struct nd_arena *arena) {
+        struct nd_shape_texts volumes = {
+                .items = nd_arena_alloc(arena, scc->volumes.count + ND_VOLUME_SOURCES + 2, sizeof(char *))};
+        bool all = nd_shape_texts_have(&scc->volumes, "*");
 
         for (size_t i = 0; i < scc->volumes.count; i++) {
                 const char *type = scc->volumes.items[i];
@@ -162,7 +163,7 @@ static struct nd_texts volumes_with_host_dir(const struct nd_scc *scc, struct nd
         }
         if (scc->allow_host_dir && !all)
                 push_text(&volumes, "hostPath");
-        for (enum nd_volume_source source = 0; all && !scc->allow_host_dir && source < ND_VOLUME_SOURCES; source++)
+        for (enum nd_pod_volume_source source = 0; all && !scc->allow_host_dir && source < ND_VOLUME_SOURCES; source++)
                 if (source != ND_VOLUME_HOST_PATH)
                         push_text(&volumes, nd_scc_volume_type(source));
         sort_texts(&volumes);
@@ -170,11 +171,11 @@ static struct nd_texts volumes_with_host_dir(const struct nd_scc *scc, struct nd
 }
 
 void nd_scc_default(struct nd_scc *scc, struct nd_arena *arena) {
-        if (nd_or_empty(scc->fs_group.type)[0] == '\0')
+        if (nd_kube_or_empty(scc->fs_group.type)[0] == '\0')
                 scc->fs_group.type = "RunAsAny";
-        if (nd_or_empty(scc->supplemental_groups.type)[0] == '\0')
+        if (nd_kube_or_empty(scc->supplemental_groups.type)[0] == '\0')
                 scc->supplemental_groups.type = "RunAsAny";
-        if (nd_or_empty(scc->user_namespace_level)[0] == '\0')
+        if (nd_kube_or_empty(scc->user_namespace_level)[0] == '\0')
                 scc->user_namespace_level = "AllowHostLevel";
         if (scc->allow_privilege_escalation == ND_UNSET)
                 scc->allow_privilege_escalation = ND_ON;
@@ -193,18 +194,18 @@ bool nd_scc_requires_user_namespace(const struct nd_scc *scc) {
 }
 
 bool nd_scc_allows_volume(const struct nd_scc *scc, const char *type) {
-        return nd_texts_have(&scc->volumes, "*") || nd_texts_have(&scc->volumes, type);
+        return nd_shape_texts_have(&scc->volumes, "*") || nd_shape_texts_have(&scc->volumes, type);
 }
 
-struct nd_scc_namespace nd_scc_namespace_of(const struct nd_pairs *annotations) {
+struct nd_scc_namespace nd_scc_namespace_of(const struct nd_shape_pairs *annotations) {
         return (struct nd_scc_namespace) {
-                .uid_range = nd_pairs_get(annotations, ND_SCC_ANNOTATION_UIDS),
-                .supplemental_groups = nd_pairs_get(annotations, ND_SCC_ANNOTATION_GROUPS),
-                .mcs = nd_pairs_get(annotations, ND_SCC_ANNOTATION_MCS),
+                .uid_range = nd_shape_pairs_get(annotations, ND_SCC_ANNOTATION_UIDS),
+                .supplemental_groups = nd_shape_pairs_get(annotations, ND_SCC_ANNOTATION_GROUPS),
+                .mcs = nd_shape_pairs_get(annotations, ND_SCC_ANNOTATION_MCS),
         };
 }
 
-struct nd_error *nd_scc_block_parse(const char *text, struct nd_id_pair *ret) {
+struct nd_error *nd_scc_block_parse(const char *text, struct nd_scc_id_pair *ret) {
         const char *separator = strpbrk(text, "/-");
         nd_autofree char *first_text = nullptr;
         uint32_t first, second;
@@ -213,12 +214,12 @@ struct nd_error *nd_scc_block_parse(const char *text, struct nd_id_pair *ret) {
         if (!separator)
                 return nd_error_new(ND_INVALID, 0, "'%.100s' is no block: first/count or first-last is expected", text);
         first_text = nd_strndup(text, (size_t) (separator - text));
-        if (nd_parse_u32(first_text, &first) < 0 || nd_parse_u32(separator + 1, &second) < 0)
+        if (nd_text_parse_u32(first_text, &first) < 0 || nd_text_parse_u32(separator + 1, &second) < 0)
                 return nd_error_new(ND_INVALID, 0, "'%.100s' is no block: a number is not one of 32 bits", text);
         last = *separator == '-' ? second : (uint64_t) first + second - 1;
         if ((*separator == '/' && second == 0) || last < first || last > UINT32_MAX)
                 return nd_error_new(ND_INVALID, 0, "'%.100s' is no block: it has no IDs, or some past 32 bits", text);
-        *ret = (struct nd_id_pair) {.min = ND_INT(first), .max = ND_INT((int64_t) last)};
+        *ret = (struct nd_scc_id_pair) {.min = ND_INT(first), .max = ND_INT((int64_t) last)};
         return nullptr;
 }
 
@@ -227,11 +228,11 @@ static struct nd_error *missing(const char *annotation) {
 }
 
 static struct nd_error *bind_user(const struct nd_scc_namespace *namespace, struct nd_scc_user *user) {
-        struct nd_id_pair block;
+        struct nd_scc_id_pair block;
 
-        if (nd_streq(nd_or_empty(user->type), "MustRunAs") && !user->uid.set)
+        if (nd_streq(nd_kube_or_empty(user->type), "MustRunAs") && !user->uid.set)
                 return nd_error_new(ND_INVALID, 0, "MustRunAs requires a UID");
-        if (!nd_streq(nd_or_empty(user->type), "MustRunAsRange") || (user->min.set && user->max.set))
+        if (!nd_streq(nd_kube_or_empty(user->type), "MustRunAsRange") || (user->min.set && user->max.set))
                 return nullptr;
         if (user->min.set != user->max.set)
                 return nd_error_new(ND_INVALID, 0, "MustRunAsRange requires a %s",
@@ -246,15 +247,15 @@ static struct nd_error *bind_user(const struct nd_scc_namespace *namespace, stru
 
 static struct nd_error *bind_selinux(const struct nd_scc_namespace *namespace, struct nd_arena *arena,
                                      struct nd_scc_selinux *selinux) {
-        struct nd_selinux *options;
+        struct nd_pod_selinux *options;
 
-        if (!nd_streq(nd_or_empty(selinux->type), "MustRunAs"))
+        if (!nd_streq(nd_kube_or_empty(selinux->type), "MustRunAs"))
                 return nullptr;
-        if (selinux->options && nd_or_empty(selinux->options->level)[0] != '\0')
+        if (selinux->options && nd_kube_or_empty(selinux->options->level)[0] != '\0')
                 return nullptr;
         if (!namespace->mcs)
                 return missing(ND_SCC_ANNOTATION_MCS);
-        options = nd_arena_new(arena, struct nd_selinux);
+        options = nd_arena_new(arena, struct nd_pod_selinux);
         if (selinux->options)
                 *options = *selinux->options;
         options->level = namespace->mcs;

@@ -26,31 +26,31 @@ enum {
         ND_SCC_BYTES = 1 << 20,
 };
 
-struct nd_id_pair { /* inclusive */
-        struct nd_int min;
-        struct nd_int max;
+struct nd_scc_id_pair { /* inclusive */
+        struct nd_shape_int min;
+        struct nd_shape_int max;
 };
 
 struct nd_scc_user {
         const char *type; /* MustRunAs, MustRunAsRange, MustRunAsNonRoot, RunAsAny */
-        struct nd_int uid;
-        struct nd_int min;
-        struct nd_int max;
+        struct nd_shape_int uid;
+        struct nd_shape_int min;
+        struct nd_shape_int max;
 };
 
 struct nd_scc_groups {
         const char *type; /* MustRunAs, RunAsAny */
-        nd_list(struct nd_id_pair) ranges;
+        nd_list(struct nd_scc_id_pair) ranges;
 };
 
 struct nd_scc_selinux {
         const char *type; /* MustRunAs, RunAsAny */
-        struct nd_selinux *options;
+        struct nd_pod_selinux *options;
 };
 
 struct nd_scc {
-        struct nd_metadata metadata;
-        struct nd_int priority;
+        struct nd_kube_metadata metadata;
+        struct nd_shape_int priority;
         bool allow_privileged;
         bool allow_host_dir;
         bool allow_host_network;
@@ -59,27 +59,27 @@ struct nd_scc {
         bool allow_host_ipc;
         bool read_only_root;
         const char *user_namespace_level; /* AllowHostLevel, RequirePodLevel */
-        enum nd_switch default_allow_privilege_escalation;
-        enum nd_switch allow_privilege_escalation;
-        struct nd_texts default_add;
-        struct nd_texts required_drop;
-        struct nd_texts allowed_capabilities;
-        struct nd_texts volumes;
-        nd_list(struct nd_flex_volume) flex_volumes;
+        enum nd_shape_switch default_allow_privilege_escalation;
+        enum nd_shape_switch allow_privilege_escalation;
+        struct nd_shape_texts default_add;
+        struct nd_shape_texts required_drop;
+        struct nd_shape_texts allowed_capabilities;
+        struct nd_shape_texts volumes;
+        nd_list(struct nd_pod_flex_volume) flex_volumes;
         struct nd_scc_selinux selinux;
         struct nd_scc_user user;
         struct nd_scc_groups supplemental_groups;
         struct nd_scc_groups fs_group;
-        struct nd_texts users;
-        struct nd_texts groups;
-        struct nd_texts seccomp_profiles;
-        struct nd_texts allowed_unsafe_sysctls;
-        struct nd_texts forbidden_sysctls;
+        struct nd_shape_texts users;
+        struct nd_shape_texts groups;
+        struct nd_shape_texts seccomp_profiles;
+        struct nd_shape_texts allowed_unsafe_sysctls;
+        struct nd_shape_texts forbidden_sysctls;
         /* extensions */
-        struct nd_texts allowed_apparmor;    /* items == nullptr: not looked at */
-        struct nd_texts allowed_proc_mounts; /* items == nullptr: not looked at */
-        struct nd_scc_groups run_as_group;   /* type == nullptr: not looked at */
-        const char *groups_policy;           /* nullptr: not looked at */
+        struct nd_shape_texts allowed_apparmor;    /* items == nullptr: not looked at */
+        struct nd_shape_texts allowed_proc_mounts; /* items == nullptr: not looked at */
+        struct nd_scc_groups run_as_group;         /* type == nullptr: not looked at */
+        const char *groups_policy;                 /* nullptr: not looked at */
 };
 
 /* Reads an object and applies OpenShift's defaults. */
@@ -92,7 +92,7 @@ void nd_scc_validate(const struct nd_scc *scc, struct nd_field_errors *errors);
 
 bool nd_scc_requires_user_namespace(const struct nd_scc *scc);
 bool nd_scc_allows_volume(const struct nd_scc *scc, const char *type);
-const char *nd_scc_volume_type(enum nd_volume_source source); /* as constraints spell it: "cephFS" */
+const char *nd_scc_volume_type(enum nd_pod_volume_source source); /* as constraints spell it: "cephFS" */
 
 /* What a namespace's annotations give. */
 struct nd_scc_namespace {
@@ -105,10 +105,10 @@ struct nd_scc_namespace {
 #define ND_SCC_ANNOTATION_GROUPS "openshift.io/sa.scc.supplemental-groups"
 #define ND_SCC_ANNOTATION_MCS "openshift.io/sa.scc.mcs"
 
-struct nd_scc_namespace nd_scc_namespace_of(const struct nd_pairs *annotations);
+struct nd_scc_namespace nd_scc_namespace_of(const struct nd_shape_pairs *annotations);
 
 /* "first/count" or "first-last", 32 bits, never empty. Strict: OpenShift's scanner takes trailing junk and lets sums wrap. */
-[[nodiscard]] struct nd_error *nd_scc_block_parse(const char *text, struct nd_id_pair *ret);
+[[nodiscard]] struct nd_error *nd_scc_block_parse(const char *text, struct nd_scc_id_pair *ret);
 
 /* A copy whose open values are those of the namespace. The error names what is missing. */
 [[nodiscard]] struct nd_error *nd_scc_bind(const struct nd_scc *scc, const struct nd_scc_namespace *namespace,

@@ -4,7 +4,7 @@
 #include <unit/expect.h>
 
 /* The edits, joined by "; ". */
-static char *advise(const char *json, enum nd_level level, const char *version) {
+static char *advise(const char *json, enum nd_podsecurity_level level, const char *version) {
         nd_autoarena arena = {};
         nd_cleanup(nd_advice_done) struct nd_advice advice = {};
         struct nd_podsecurity_rule rule = {.level = level};
@@ -12,7 +12,7 @@ static char *advise(const char *json, enum nd_level level, const char *version) 
         struct nd_pod pod;
 
         expect_ok(nd_pod_decode(json, strlen(json), &arena, &pod));
-        assert_int_equal(nd_policy_version_parse(version, &rule.version), 0);
+        assert_int_equal(nd_kube_version_parse(version, &rule.version), 0);
         nd_advice_find(&pod, &rule, false, &arena, &advice);
         assert_true(advice.reached);
         nd_vector_each (edit, &advice.edits)

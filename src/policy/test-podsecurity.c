@@ -10,7 +10,7 @@ static void decode(const char *json, struct nd_arena *arena, struct nd_pod *ret)
 }
 
 /* What is said against the pod; "" where it is allowed. */
-static char *verdict(const char *json, enum nd_level level, const char *version_text) {
+static char *verdict(const char *json, enum nd_podsecurity_level level, const char *version_text) {
         nd_autoarena arena = {};
         nd_autotext text = ND_TEXT(ND_PODSECURITY_TEXT);
         struct nd_podsecurity_rule rule = {.level = level};
@@ -18,7 +18,7 @@ static char *verdict(const char *json, enum nd_level level, const char *version_
         struct nd_pod pod;
 
         decode(json, &arena, &pod);
-        assert_int_equal(nd_policy_version_parse(version_text, &rule.version), 0);
+        assert_int_equal(nd_kube_version_parse(version_text, &rule.version), 0);
         nd_podsecurity_evaluate(&rule, &pod, &arena, &findings);
         nd_podsecurity_details(&findings, &text);
         return nd_strdup(nd_text_get(&text));
@@ -87,7 +87,7 @@ static void a_restricted_check_stands_in_for_the_laxer_one([[maybe_unused]] void
 static void the_level_of_a_pod_is_the_strictest_that_it_meets([[maybe_unused]] void **state) {
         static const struct {
                 const char *pod;
-                enum nd_level level;
+                enum nd_podsecurity_level level;
         } cases[] = {
                 {POD("\"hostUsers\": false,", GOOD), ND_LEVEL_RESTRICTED},
                 {POD("", GOOD), ND_LEVEL_BASELINE},
@@ -107,13 +107,13 @@ static void labels_fail_closed_where_they_enforce([[maybe_unused]] void **state)
         nd_autoarena arena = {};
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &arena};
         const struct nd_podsecurity_rule lax = {.version = ND_POLICY_LATEST};
-        struct nd_pair pairs[] = {{"pod-security.kubernetes.io/audit", "nonsense"},
-                                  {"pod-security.kubernetes.io/enforce", "Restricted"},
-                                  {"pod-security.kubernetes.io/enforce-version", "1.24"}};
+        struct nd_shape_pair pairs[] = {{"pod-security.kubernetes.io/audit", "nonsense"},
+                                        {"pod-security.kubernetes.io/enforce", "Restricted"},
+                                        {"pod-security.kubernetes.io/enforce-version", "1.24"}};
         struct nd_podsecurity_policy policy;
         nd_autotext text = ND_TEXT(1000);
 
-        nd_podsecurity_of_labels(&(struct nd_pairs) {pairs, 3}, ND_PODSECURITY_PREFIX,
+        nd_podsecurity_of_labels(&(struct nd_shape_pairs) {pairs, 3}, ND_PODSECURITY_PREFIX,
                                  &(struct nd_podsecurity_policy) {lax, lax, lax}, &policy, &errors);
         assert_int_equal(policy.enforce.level, ND_LEVEL_RESTRICTED);
         assert_true(policy.enforce.version.latest);
@@ -130,11 +130,11 @@ static void what_is_enforced_is_warned_about([[maybe_unused]] void **state) {
         nd_autoarena arena = {};
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &arena};
         const struct nd_podsecurity_rule lax = {.version = ND_POLICY_LATEST};
-        struct nd_pair pairs[] = {{"x/enforce", "baseline"}, {"x/enforce-version", "v1.30"}};
+        struct nd_shape_pair pairs[] = {{"x/enforce", "baseline"}, {"x/enforce-version", "v1.30"}};
         struct nd_podsecurity_policy policy;
 
-        nd_podsecurity_of_labels(&(struct nd_pairs) {pairs, 2}, "x/", &(struct nd_podsecurity_policy) {lax, lax, lax}, &policy,
-                                 &errors);
+        nd_podsecurity_of_labels(&(struct nd_shape_pairs) {pairs, 2}, "x/", &(struct nd_podsecurity_policy) {lax, lax, lax},
+                                 &policy, &errors);
         assert_int_equal(policy.warn.level, ND_LEVEL_BASELINE);
         assert_int_equal(policy.warn.version.minor, 30);
         assert_int_equal(errors.items.count, 0);

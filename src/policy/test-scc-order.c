@@ -58,16 +58,16 @@ static void capabilities_score_as_in_openshift([[maybe_unused]] void **state) {
         struct nd_scc scc = {};
 
         assert_int_equal(nd_scc_points(&scc), 5000);
-        scc.required_drop = (struct nd_texts) {(const char *[]) {"*"}, 1};
+        scc.required_drop = (struct nd_shape_texts) {(const char *[]) {"*"}, 1};
         assert_int_equal(nd_scc_points(&scc), 4950); /* a '*' here is not ALL */
-        scc.required_drop = (struct nd_texts) {(const char *[]) {"all"}, 1};
+        scc.required_drop = (struct nd_shape_texts) {(const char *[]) {"all"}, 1};
         assert_int_equal(nd_scc_points(&scc), 2000);
-        scc.required_drop = (struct nd_texts) {};
-        scc.allowed_capabilities = (struct nd_texts) {(const char *[]) {"ALL"}, 1};
+        scc.required_drop = (struct nd_shape_texts) {};
+        scc.allowed_capabilities = (struct nd_shape_texts) {(const char *[]) {"ALL"}, 1};
         assert_int_equal(nd_scc_points(&scc), 9000);
         for (size_t i = 0; i < nd_count_of(many); i++)
                 many[i] = "X";
-        scc.default_add = (struct nd_texts) {many, nd_count_of(many)};
+        scc.default_add = (struct nd_shape_texts) {many, nd_count_of(many)};
         assert_int_equal(nd_scc_points(&scc), 9999);
         scc = (struct nd_scc) {.required_drop = {many, nd_count_of(many)}};
         for (size_t i = 0; i < nd_count_of(many); i++)
@@ -79,9 +79,9 @@ static void volumes_score_by_the_worst([[maybe_unused]] void **state) {
         struct nd_scc scc = {.volumes = {(const char *[]) {"secret", "projected", "none"}, 3}};
 
         assert_int_equal(nd_scc_points(&scc), 5000);
-        scc.volumes = (struct nd_texts) {(const char *[]) {"secret", "nfs"}, 2};
+        scc.volumes = (struct nd_shape_texts) {(const char *[]) {"secret", "nfs"}, 2};
         assert_int_equal(nd_scc_points(&scc), 105000);
-        scc.volumes = (struct nd_texts) {(const char *[]) {"nfs", "*"}, 2};
+        scc.volumes = (struct nd_shape_texts) {(const char *[]) {"nfs", "*"}, 2};
         assert_int_equal(nd_scc_points(&scc), 205000);
 }
 

@@ -11,7 +11,7 @@ static void decode(const char *json, struct nd_arena *arena, struct nd_scc *ret)
         expect_ok(nd_scc_decode(yyjson_doc_get_root(doc), arena, ret));
 }
 
-static char *join(const struct nd_texts *texts) {
+static char *join(const struct nd_shape_texts *texts) {
         nd_autotext text = ND_TEXT(10000);
 
         for (size_t i = 0; i < texts->count; i++)
@@ -146,7 +146,7 @@ static void sysctl_patterns_are_names_with_a_star_at_the_end([[maybe_unused]] vo
 static void blocks_are_strict([[maybe_unused]] void **state) {
         static const char *const bad[] = {"",     "1",    "x/1",   "1/",  "/1", "1/0", "5-4", "4294967295/2", "4294967296/1",
                                           "1/1x", "1 /1", "1-2-3", "-1/5"};
-        struct nd_id_pair block;
+        struct nd_scc_id_pair block;
 
         expect_ok(nd_scc_block_parse("1000650000/10000", &block));
         assert_true(block.min.value == 1000650000 && block.max.value == 1000659999);

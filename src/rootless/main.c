@@ -5,5 +5,5 @@
 
 int main(int argc, char **argv) {
         nd_log_open();
-        return nd_program_run(&rootless_program, argc, argv);
+        return nd_option_run(&rootless_program, argc, argv);
 }

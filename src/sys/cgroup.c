@@ -113,7 +113,7 @@ static bool parse(const char *text, size_t length, uint64_t *ret) {
                 return false;
         memcpy(copy, text, length);
         copy[length] = '\0';
-        return nd_parse_u64(copy, UINT64_MAX, ret) == 0;
+        return nd_text_parse_u64(copy, UINT64_MAX, ret) == 0;
 }
 
 bool nd_cgroup_key(const char *text, const char *key, uint64_t *ret) {
@@ -164,7 +164,7 @@ struct nd_error *nd_cgroup_open(const char *path, int *ret_fd) {
         int fd = open(whole, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open the cgroup '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "open the cgroup '%s'", path);
         *ret_fd = fd;
         return nullptr;
 }
@@ -184,7 +184,7 @@ bool nd_cgroup_read(int cgroup, const char *file, char text[static ND_CGROUP_FIL
 
 struct nd_error *nd_cgroup_make(int parent, const char *name) {
         if (nd_sys->mkdirat(parent, name, 0755) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make the cgroup '%s'", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "make the cgroup '%s'", name);
         return nullptr;
 }
 
@@ -201,7 +201,7 @@ struct nd_error *nd_cgroup_kill(int cgroup) {
         int r = put(cgroup, "cgroup.kill", "1");
 
         if (r < 0 && r != -ENOENT && r != -ENODEV)
-                return nd_error_new(nd_code_of_errno(-r), -r, "kill a cgroup");
+                return nd_error_new(nd_error_code_of(-r), -r, "kill a cgroup");
         return nullptr;
 }
 

@@ -308,7 +308,7 @@ static struct nd_error *make_pipe(int *ret_read, int *ret_write) {
         int fds[2];
 
         if (nd_sys->pipe2(fds, O_CLOEXEC) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a pipe");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe");
         *ret_read = fds[0];
         *ret_write = fds[1];
         return nullptr;
@@ -320,11 +320,11 @@ static struct nd_error *make_input(const struct nd_child_plan *plan, int *ret_fd
         if (!plan->input) {
                 fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
                 if (fd < 0)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "open '/dev/null'");
+                        return nd_error_new(nd_error_code_of(errno), errno, "open '/dev/null'");
         } else {
                 fd = memfd_create("nodens-input", MFD_CLOEXEC);
                 if (fd < 0)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "make a memory file");
+                        return nd_error_new(nd_error_code_of(errno), errno, "make a memory file");
                 if (pwrite(fd, plan->input, plan->input_length, 0) != (ssize_t) plan->input_length)
                         return nd_error_new(ND_EXHAUSTED, errno, "write a memory file");
         }
@@ -413,7 +413,7 @@ static struct nd_error *launch(const struct nd_child_plan *plan, struct nd_child
                 nd_try(nd_error_wrap(nd_dir_open(AT_FDCWD, plan->cgroup, &cgroup), "start '%s'", plan->argv[0]));
         pid = plan->cgroup ? start_in_cgroup(&l, cgroup, &child->pidfd) : start_sharing(&l, &child->pidfd);
         if (pid < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "start '%s'%s%s", plan->argv[0],
+                return nd_error_new(nd_error_code_of(errno), errno, "start '%s'%s%s", plan->argv[0],
                                     plan->cgroup ? " in cgroup " : "", plan->cgroup ?: "");
         nd_close_fd(&report_end);
         while ((n = read(report, &status, sizeof status)) < 0 && errno == EINTR)
@@ -421,7 +421,7 @@ static struct nd_error *launch(const struct nd_child_plan *plan, struct nd_child
         if (n != sizeof status)
                 return nullptr;
         (void) waitid(P_PIDFD, (id_t) child->pidfd, &end, WEXITED);
-        return nd_error_new(nd_code_of_errno(status), status, "execute '%s'", plan->argv[0]);
+        return nd_error_new(nd_error_code_of(status), status, "execute '%s'", plan->argv[0]);
 }
 
 static int watch(sd_event *loop, const struct nd_child_plan *plan, struct nd_child *child) {

@@ -11,7 +11,7 @@ struct nd_error *nd_dir_open(int dir_fd, const char *path, int *ret_fd) {
         int fd = nd_sys->openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open directory '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "open directory '%s'", path);
         *ret_fd = fd;
         return nullptr;
 }
@@ -24,7 +24,7 @@ struct nd_error *nd_dir_open_beneath(int dir_fd, const char *path, int *ret_fd) 
         if (fd < 0) {
                 bool refused = errno == ELOOP || errno == ENOTDIR || errno == EXDEV;
 
-                return nd_error_new(refused ? ND_INVALID : nd_code_of_errno(errno), errno, "open directory '%s'", path);
+                return nd_error_new(refused ? ND_INVALID : nd_error_code_of(errno), errno, "open directory '%s'", path);
         }
         *ret_fd = fd;
         return nullptr;
@@ -35,7 +35,7 @@ struct nd_error *nd_dir_give(int dir_fd, const char *path, uid_t uid, gid_t gid,
 
         nd_try(nd_dir_open(dir_fd, path, &fd));
         if (nd_sys->fchown(fd, uid, gid) < 0 || nd_sys->fchmod(fd, mode) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "give '%s' to user %u", path, uid);
+                return nd_error_new(nd_error_code_of(errno), errno, "give '%s' to user %u", path, uid);
         return nullptr;
 }
 
@@ -49,7 +49,7 @@ struct nd_error *nd_dir_make(int dir_fd, const char *path, mode_t mode) {
                         return nullptr;
                 return nd_error_new(ND_EXISTS, ENOTDIR, "make directory '%s'", path);
         }
-        return nd_error_new(nd_code_of_errno(errno), errno, "make directory '%s'", path);
+        return nd_error_new(nd_error_code_of(errno), errno, "make directory '%s'", path);
 }
 
 static void close_dir(DIR **dir) {
@@ -104,6 +104,6 @@ struct nd_error *nd_dir_list_files(int base, const char *path, size_t ceiling, s
 
 struct nd_error *nd_dir_sync(int fd, const char *path) {
         if (nd_sys->fsync(fd) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "sync directory '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "sync directory '%s'", path);
         return nullptr;
 }

@@ -32,7 +32,7 @@ static struct nd_error *read_regular(int fd, const char *path, size_t ceiling, c
         struct stat st;
 
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "open '%s'", path);
         if (fstat(fd, &st) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "stat '%s'", path);
         if (S_ISDIR(st.st_mode))
@@ -67,7 +67,7 @@ struct nd_error *nd_file_read_kernel(const char *path, size_t ceiling, char **re
         nd_autotext text = {};
 
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "open '%s'", path);
         nd_try(read_all(fd, path, ceiling, &text));
         *ret = nd_text_steal(&text);
         return nullptr;
@@ -80,7 +80,7 @@ static struct nd_error *write_all(int fd, const char *name, const char *bytes, s
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n < 0)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "write '%s'", name);
+                        return nd_error_new(nd_error_code_of(errno), errno, "write '%s'", name);
                 if (n == 0)
                         return nd_error_new(ND_INTERNAL, EIO, "write '%s'", name);
                 bytes += n;
@@ -93,7 +93,7 @@ struct nd_error *nd_file_write(int dir_fd, const char *path, const void *bytes, 
         nd_autoclose int fd = nd_sys->openat(dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
 
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "make '%s'", path);
         return write_all(fd, path, bytes, length);
 }
 
@@ -101,9 +101,9 @@ struct nd_error *nd_file_write_kernel(const char *path, const char *text) {
         nd_autoclose int fd = nd_sys->openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0);
 
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "open '%s'", path);
         if (nd_sys->write(fd, text, strlen(text)) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "write '%s' to '%s'", text, path);
+                return nd_error_new(nd_error_code_of(errno), errno, "write '%s' to '%s'", text, path);
         return nullptr;
 }
 
@@ -140,14 +140,14 @@ static struct nd_error *temporary_open(int dir_fd, const char *beside, mode_t mo
                         return nullptr;
                 }
                 if (errno != EEXIST)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "create a temporary file beside '%s'", beside);
+                        return nd_error_new(nd_error_code_of(errno), errno, "create a temporary file beside '%s'", beside);
         }
         return nd_error_new(ND_INTERNAL, EEXIST, "create a temporary file beside '%s'", beside);
 }
 
 static struct nd_error *sync_directory(int dir_fd, const char *name) {
         if (nd_sys->fsync(dir_fd) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "sync the directory of '%s'", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "sync the directory of '%s'", name);
         return nullptr;
 }
 
@@ -157,9 +157,9 @@ static struct nd_error *replace(int dir_fd, const char *name, const void *bytes,
         nd_try(temporary_open(dir_fd, name, mode, &t));
         nd_try(write_all(t.fd, name, bytes, length));
         if (sync && nd_sys->fsync(t.fd) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "sync '%s'", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "sync '%s'", name);
         if (nd_sys->renameat(dir_fd, t.name, dir_fd, name) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "rename over '%s'", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "rename over '%s'", name);
         t.name[0] = '\0'; /* it is the file now */
         return nullptr;
 }
@@ -175,7 +175,7 @@ struct nd_error *nd_file_replace_unsynced(int dir_fd, const char *name, const vo
 
 struct nd_error *nd_file_unlink(int dir_fd, const char *name) {
         if (nd_sys->unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
-                return nd_error_new(nd_code_of_errno(errno), errno, "remove '%s'", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "remove '%s'", name);
         return nullptr;
 }
 
@@ -186,6 +186,6 @@ struct nd_error *nd_file_remove(int dir_fd, const char *name) {
 
 struct nd_error *nd_file_rename(int old_dir_fd, const char *old_name, int new_dir_fd, const char *new_name) {
         if (nd_sys->renameat(old_dir_fd, old_name, new_dir_fd, new_name) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "rename '%s' to '%s'", old_name, new_name);
+                return nd_error_new(nd_error_code_of(errno), errno, "rename '%s' to '%s'", old_name, new_name);
         return nullptr;
 }

@@ -8,9 +8,9 @@
 #include "sys/userns.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        nd_cleanup(nd_id_maps_done) struct nd_id_maps maps = {}, again = {};
+        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps maps = {}, again = {};
         nd_autofree char *text = fuzz_text(data, size);
-        nd_autoerror struct nd_error *error = nd_id_maps_parse(text, &maps);
+        nd_autoerror struct nd_error *error = nd_userns_maps_parse(text, &maps);
         nd_autotext printed = ND_TEXT(1 << 20);
 
         if (error) {
@@ -22,11 +22,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 fuzz_require(map->count > 0);
                 nd_text_addf(&printed, "%10u %10u %10u\n", map->inside, map->outside, map->count); /* as the kernel does */
         }
-        fuzz_require(!nd_id_maps_parse(nd_text_get(&printed), &again));
+        fuzz_require(!nd_userns_maps_parse(nd_text_get(&printed), &again));
         fuzz_require(again.count == maps.count);
         for (size_t i = 0; i < maps.count; i++)
                 fuzz_require(maps.items[i].inside == again.items[i].inside &&
                              maps.items[i].outside == again.items[i].outside && maps.items[i].count == again.items[i].count);
-        (void) nd_id_maps_identity(&maps);
+        (void) nd_userns_maps_identity(&maps);
         return 0;
 }

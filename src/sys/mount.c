@@ -11,7 +11,7 @@ struct nd_error *nd_mount_clone(int dir_fd, const char *path, bool recursive, in
         int fd = nd_sys->open_tree(dir_fd, path, flags | (path[0] == '\0' ? AT_EMPTY_PATH : 0u));
 
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "clone the mount at '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "clone the mount at '%s'", path);
         *ret_fd = fd;
         return nullptr;
 }
@@ -24,8 +24,8 @@ struct nd_error *nd_mount_idmap(int tree_fd, int userns_fd, bool recursive) {
                 return nullptr;
         if (errno == EINVAL)
                 return nd_error_new(ND_UNIMPLEMENTED, EINVAL, "idmap a mount of %s, which does not support it here",
-                                    nd_fs_name(tree_fd));
-        return nd_error_new(nd_code_of_errno(errno), errno, "idmap a mount of %s", nd_fs_name(tree_fd));
+                                    nd_mount_fs_name(tree_fd));
+        return nd_error_new(nd_error_code_of(errno), errno, "idmap a mount of %s", nd_mount_fs_name(tree_fd));
 }
 
 struct nd_error *nd_mount_set(int tree_fd, uint64_t attributes, bool recursive) {
@@ -33,7 +33,7 @@ struct nd_error *nd_mount_set(int tree_fd, uint64_t attributes, bool recursive) 
 
         if (nd_sys->mount_setattr(tree_fd, "", AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0u), &set, sizeof set) == 0)
                 return nullptr;
-        return nd_error_new(nd_code_of_errno(errno), errno, "set the flags of a mount");
+        return nd_error_new(nd_error_code_of(errno), errno, "set the flags of a mount");
 }
 
 struct nd_error *nd_mount_propagation(int tree_fd, uint64_t propagation, bool recursive) {
@@ -41,14 +41,14 @@ struct nd_error *nd_mount_propagation(int tree_fd, uint64_t propagation, bool re
 
         if (nd_sys->mount_setattr(tree_fd, "", AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0u), &set, sizeof set) == 0)
                 return nullptr;
-        return nd_error_new(nd_code_of_errno(errno), errno, "set the propagation of a mount");
+        return nd_error_new(nd_error_code_of(errno), errno, "set the propagation of a mount");
 }
 
 struct nd_error *nd_mount_attach(int tree_fd, int dir_fd, const char *path) {
         unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | (path[0] == '\0' ? MOVE_MOUNT_T_EMPTY_PATH : 0u);
 
         if (nd_sys->move_mount(tree_fd, "", dir_fd, path, flags) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "attach a mount at '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "attach a mount at '%s'", path);
         return nullptr;
 }
 
@@ -57,7 +57,7 @@ struct nd_error *nd_mount_detach(const char *path) {
                 ;
         if (errno == EINVAL || errno == ENOENT)
                 return nullptr;
-        return nd_error_new(nd_code_of_errno(errno), errno, "unmount '%s'", path);
+        return nd_error_new(nd_error_code_of(errno), errno, "unmount '%s'", path);
 }
 
 /* The kernel keeps its own words about a failed configuration in the context; they beat the errno. */
@@ -67,19 +67,19 @@ static struct nd_error *fs_error(int fd, const char *type, const char *what) {
         ssize_t n = read(fd, words, sizeof words - 1);
 
         if (n <= 2)
-                return nd_error_new(nd_code_of_errno(saved), saved, "%s: %s", type, what);
+                return nd_error_new(nd_error_code_of(saved), saved, "%s: %s", type, what);
         words[n] = '\0';
         words[strcspn(words, "\n")] = '\0';
-        return nd_error_new(nd_code_of_errno(saved), saved, "%s: %s (%s)", type, what, words + 2);
+        return nd_error_new(nd_error_code_of(saved), saved, "%s: %s (%s)", type, what, words + 2);
 }
 
-struct nd_error *nd_fs_make(const char *type, const struct nd_fs_option *options, size_t count, unsigned attributes,
-                            int *ret_fd) {
+struct nd_error *nd_mount_fs_make(const char *type, const struct nd_mount_fs_option *options, size_t count,
+                                  unsigned attributes, int *ret_fd) {
         nd_autoclose int fd = nd_sys->fsopen(type, FSOPEN_CLOEXEC);
         int tree;
 
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open filesystem type %s", type);
+                return nd_error_new(nd_error_code_of(errno), errno, "open filesystem type %s", type);
         for (size_t i = 0; i < count; i++) {
                 unsigned command = options[i].value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG;
 
@@ -98,8 +98,8 @@ struct nd_error *nd_fs_make(const char *type, const struct nd_fs_option *options
 struct nd_error *nd_mount_namespace_empty(const char *directory) {
         nd_autoclose int tree = -EBADF;
 
-        nd_try(nd_fs_make("tmpfs", (const struct nd_fs_option[]) {{"mode", "0700"}}, 1,
-                          MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &tree));
+        nd_try(nd_mount_fs_make("tmpfs", (const struct nd_mount_fs_option[]) {{"mode", "0700"}}, 1,
+                                MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &tree));
         nd_try(nd_mount_attach(tree, AT_FDCWD, directory));
         if (chdir(directory) < 0 || nd_sys->pivot_root(".", ".") < 0 || nd_sys->umount2(".", MNT_DETACH) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "leave only '%s' in a mount namespace", directory);
@@ -108,13 +108,13 @@ struct nd_error *nd_mount_namespace_empty(const char *directory) {
 
 struct nd_error *nd_mount_namespace_private(void) {
         if (nd_sys->unshare(CLONE_NEWNS) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a mount namespace");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a mount namespace");
         if (nd_sys->mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make all mounts private");
+                return nd_error_new(nd_error_code_of(errno), errno, "make all mounts private");
         return nullptr;
 }
 
-const char *nd_fs_name(int fd) {
+const char *nd_mount_fs_name(int fd) {
         static const struct {
                 unsigned long magic;
                 const char *name;

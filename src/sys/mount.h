@@ -24,12 +24,12 @@
 [[nodiscard]] struct nd_error *nd_mount_detach(const char *path);
 
 /* A new filesystem instance, configured step by step, then made into a detached tree. */
-struct nd_fs_option {
+struct nd_mount_fs_option {
         const char *key;
         const char *value; /* nullptr for a flag */
 };
-[[nodiscard]] struct nd_error *nd_fs_make(const char *type, const struct nd_fs_option *options, size_t count,
-                                          unsigned attributes, int *ret_fd);
+[[nodiscard]] struct nd_error *nd_mount_fs_make(const char *type, const struct nd_mount_fs_option *options, size_t count,
+                                                unsigned attributes, int *ret_fd);
 
 /* A private mount namespace for the calling process: nothing it mounts is seen outside. */
 [[nodiscard]] struct nd_error *nd_mount_namespace_private(void);
@@ -38,4 +38,4 @@ struct nd_fs_option {
 [[nodiscard]] struct nd_error *nd_mount_namespace_empty(const char *directory);
 
 /* "ext4", "tmpfs" ...; the hex magic where the name is not known. The buffer is static per thread of control. */
-const char *nd_fs_name(int fd);
+const char *nd_mount_fs_name(int fd);

@@ -40,7 +40,7 @@ struct report {
         size_t index;     /* of the sysctl */
 };
 
-void nd_namespaces_done(struct nd_namespaces *namespaces) {
+void nd_namespace_set_done(struct nd_namespace_set *namespaces) {
         nd_close_fd(&namespaces->user);
         nd_close_fd(&namespaces->net);
         nd_close_fd(&namespaces->ipc);
@@ -57,7 +57,7 @@ static int loopback_up(void) {
         return ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? -errno : 0;
 }
 
-static int write_sysctl(const struct nd_sysctl *sysctl) {
+static int write_sysctl(const struct nd_namespace_sysctl *sysctl) {
         nd_autofree char *path = nd_format("/proc/sys/%s", sysctl->path);
         nd_autoclose int fd = nd_sys->openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
 
@@ -66,17 +66,17 @@ static int write_sysctl(const struct nd_sysctl *sysctl) {
         return nd_sys->write(fd, sysctl->value, strlen(sysctl->value)) < 0 ? -errno : 0;
 }
 
-static struct nd_error *sysctl_error(const struct nd_sysctl *sysctl, int error_number) {
+static struct nd_error *sysctl_error(const struct nd_namespace_sysctl *sysctl, int error_number) {
         if (error_number == ENOENT)
                 return nd_error_new(ND_INVALID, ENOENT, "sysctl '%s': this kernel has none of that name", sysctl->path);
         if (error_number == EINVAL || error_number == ERANGE)
                 return nd_error_new(ND_INVALID, error_number, "sysctl '%s': the kernel refuses the value '%s'", sysctl->path,
                                     sysctl->value);
-        return nd_error_new(nd_code_of_errno(error_number), error_number, "set sysctl '%s' to '%s'", sysctl->path,
+        return nd_error_new(nd_error_code_of(error_number), error_number, "set sysctl '%s' to '%s'", sysctl->path,
                             sysctl->value);
 }
 
-struct nd_error *nd_sysctl_write(const struct nd_sysctl *sysctl) {
+struct nd_error *nd_namespace_sysctl_write(const struct nd_namespace_sysctl *sysctl) {
         int r = write_sysctl(sysctl);
 
         return r < 0 ? sysctl_error(sysctl, -r) : nullptr;
@@ -88,7 +88,7 @@ static bool say(int fd, const struct report *report) {
         return send(fd, report, sizeof *report, MSG_NOSIGNAL) == sizeof *report;
 }
 
-static bool settle(const struct nd_namespaces_plan *plan, struct report *report) {
+static bool settle(const struct nd_namespace_plan *plan, struct report *report) {
         int r;
 
         report->step = STEP_UNSHARE;
@@ -111,7 +111,7 @@ static bool settle(const struct nd_namespaces_plan *plan, struct report *report)
         return true;
 }
 
-[[noreturn]] static void child_main(const struct nd_namespaces_plan *plan, int fd) {
+[[noreturn]] static void child_main(const struct nd_namespace_plan *plan, int fd) {
         struct report report = {.step = STEP_USER};
         char byte;
 
@@ -128,18 +128,18 @@ static bool settle(const struct nd_namespaces_plan *plan, struct report *report)
 
 /* ---- the caller ---- */
 
-static struct nd_error *report_error(const struct nd_namespaces_plan *plan, const struct report *report) {
+static struct nd_error *report_error(const struct nd_namespace_plan *plan, const struct report *report) {
         int number = report->error_number;
 
         switch (report->step) {
         case STEP_USER:
-                return nd_error_new(nd_code_of_errno(number), number, "make a user namespace");
+                return nd_error_new(nd_error_code_of(number), number, "make a user namespace");
         case STEP_UNSHARE:
-                return nd_error_new(nd_code_of_errno(number), number, "make namespaces (flags %#x)", (unsigned) plan->flags);
+                return nd_error_new(nd_error_code_of(number), number, "make namespaces (flags %#x)", (unsigned) plan->flags);
         case STEP_LOOPBACK:
-                return nd_error_new(nd_code_of_errno(number), number, "bring up the loopback interface");
+                return nd_error_new(nd_error_code_of(number), number, "bring up the loopback interface");
         case STEP_HOSTNAME:
-                return nd_error_new(nd_code_of_errno(number), number, "set the host name '%s'", plan->hostname);
+                return nd_error_new(nd_error_code_of(number), number, "set the host name '%s'", plan->hostname);
         case STEP_SYSCTL:
                 return sysctl_error(&plan->sysctls[report->index], number);
         case STEP_READY:
@@ -148,7 +148,7 @@ static struct nd_error *report_error(const struct nd_namespaces_plan *plan, cons
         return nullptr;
 }
 
-static struct nd_error *listen_to(const struct nd_namespaces_plan *plan, int fd, enum step awaited) {
+static struct nd_error *listen_to(const struct nd_namespace_plan *plan, int fd, enum step awaited) {
         struct report report;
         ssize_t n;
 
@@ -168,14 +168,14 @@ static struct nd_error *open_one(int procfd, const char *name, int *ret) {
         int fd = nd_sys->openat(procfd, name, O_RDONLY | O_CLOEXEC, 0);
 
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open a new namespace (%s)", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "open a new namespace (%s)", name);
         *ret = fd;
         return nullptr;
 }
 
 /* The conversation with the child, which waits at the end. */
-static struct nd_error *direct(const struct nd_namespaces_plan *plan, pid_t pid, int fd, struct nd_namespaces *ret) {
-        nd_cleanup(nd_namespaces_done) struct nd_namespaces made = ND_NAMESPACES_NONE;
+static struct nd_error *direct(const struct nd_namespace_plan *plan, pid_t pid, int fd, struct nd_namespace_set *ret) {
+        nd_cleanup(nd_namespace_set_done) struct nd_namespace_set made = ND_NAMESPACE_SET_NONE;
         nd_autoclose int procfd = -EBADF;
         char path[32];
 
@@ -196,11 +196,11 @@ static struct nd_error *direct(const struct nd_namespaces_plan *plan, pid_t pid,
                 nd_try(open_one(procfd, "ns/ipc", &made.ipc));
         if (plan->flags & CLONE_NEWUTS)
                 nd_try(open_one(procfd, "ns/uts", &made.uts));
-        *ret = nd_take(made, ND_NAMESPACES_NONE);
+        *ret = nd_take(made, ND_NAMESPACE_SET_NONE);
         return nullptr;
 }
 
-struct nd_error *nd_namespaces_make(const struct nd_namespaces_plan *plan, struct nd_namespaces *ret) {
+struct nd_error *nd_namespace_make(const struct nd_namespace_plan *plan, struct nd_namespace_set *ret) {
         nd_autoclose int ours = -EBADF, theirs = -EBADF, pidfd = -EBADF;
         struct clone_args arguments = {.flags = CLONE_PIDFD, .exit_signal = SIGCHLD, .pidfd = (uintptr_t) &pidfd};
         struct nd_error *error;
@@ -209,12 +209,12 @@ struct nd_error *nd_namespaces_make(const struct nd_namespaces_plan *plan, struc
         pid_t pid;
 
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket pair");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a socket pair");
         ours = pair[0];
         theirs = pair[1];
         pid = nd_sys->clone3(&arguments, sizeof arguments);
         if (pid < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "start a child for namespaces");
+                return nd_error_new(nd_error_code_of(errno), errno, "start a child for namespaces");
         if (pid == 0) {
                 (void) close(ours); /* or it would wait for itself */
                 child_main(plan, theirs);
@@ -234,10 +234,10 @@ struct nd_error *nd_namespace_pin(int fd, int dir_fd, const char *path) {
 
         tree = nd_sys->open_tree(fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
         if (tree < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "take a namespace's file for '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "take a namespace's file for '%s'", path);
         file = nd_sys->openat(dir_fd, path, O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (file < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "make '%s'", path);
         error = nd_mount_attach(tree, dir_fd, path);
         if (error)
                 (void) nd_sys->unlinkat(dir_fd, path, 0);
@@ -252,8 +252,8 @@ bool nd_namespace_is_pinned(const char *path) {
 
 struct nd_error *nd_namespace_unpin(const char *path) {
         if (nd_sys->umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL && errno != ENOENT)
-                return nd_error_new(nd_code_of_errno(errno), errno, "unmount '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "unmount '%s'", path);
         if (nd_sys->unlinkat(AT_FDCWD, path, 0) < 0 && errno != ENOENT)
-                return nd_error_new(nd_code_of_errno(errno), errno, "remove '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "remove '%s'", path);
         return nullptr;
 }

@@ -29,14 +29,14 @@ enum {
         ANSWER_SECONDS = 5,
 };
 
-const char *nd_address_text(const struct nd_address *address, char buffer[static ND_ADDRESS_TEXT]) {
+const char *nd_netlink_address_text(const struct nd_netlink_address *address, char buffer[static ND_ADDRESS_TEXT]) {
         if (address->family == 0 || !inet_ntop(address->family, address->bytes, buffer, ND_ADDRESS_TEXT))
                 buffer[0] = '\0';
         return buffer;
 }
 
-int nd_address_parse(const char *text, struct nd_address *ret) {
-        struct nd_address address = {};
+int nd_netlink_address_parse(const char *text, struct nd_netlink_address *ret) {
+        struct nd_netlink_address address = {};
         const char *slash = strchr(text, '/');
         char host[ND_ADDRESS_TEXT];
         size_t length = slash ? (size_t) (slash - text) : strlen(text);
@@ -50,7 +50,7 @@ int nd_address_parse(const char *text, struct nd_address *ret) {
         if (inet_pton(address.family, host, address.bytes) != 1)
                 return -EINVAL;
         prefix = address.family == AF_INET ? 32 : 128;
-        if (slash && nd_parse_u64(slash + 1, prefix, &prefix) < 0)
+        if (slash && nd_text_parse_u64(slash + 1, prefix, &prefix) < 0)
                 return -EINVAL;
         address.prefix = (uint8_t) prefix;
         *ret = address;
@@ -61,7 +61,7 @@ static size_t address_size(int family) {
         return family == AF_INET ? 4 : 16;
 }
 
-bool nd_address_equal(const struct nd_address *a, const struct nd_address *b) {
+bool nd_netlink_address_equal(const struct nd_netlink_address *a, const struct nd_netlink_address *b) {
         return a->family == b->family && a->prefix == b->prefix &&
                (a->family == 0 || memcmp(a->bytes, b->bytes, address_size(a->family)) == 0);
 }
@@ -73,7 +73,7 @@ struct nd_error *nd_netlink_open(struct nd_netlink *ret) {
 
         if (fd < 0 || connect(fd, (struct sockaddr *) &kernel, sizeof kernel) < 0 ||
             setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open a netlink socket");
+                return nd_error_new(nd_error_code_of(errno), errno, "open a netlink socket");
         *ret = (struct nd_netlink) {.fd = nd_take_fd(fd)};
         return nullptr;
 }
@@ -89,7 +89,7 @@ struct nd_error *nd_netlink_watch(int *ret_fd) {
         nd_autoclose int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
 
         if (fd < 0 || bind(fd, (struct sockaddr *) &address, sizeof address) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "watch the machine's addresses and routes");
+                return nd_error_new(nd_error_code_of(errno), errno, "watch the machine's addresses and routes");
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }
@@ -196,7 +196,7 @@ static const struct rtattr *next_attribute(const struct rtattr *a, size_t *left)
         return attribute_within((const uint8_t *) a + step, *left);
 }
 
-static void read_address_bytes(const struct rtattr *attribute, struct nd_address *ret) {
+static void read_address_bytes(const struct rtattr *attribute, struct nd_netlink_address *ret) {
         if (RTA_PAYLOAD(attribute) == address_size(ret->family))
                 memcpy(ret->bytes, RTA_DATA(attribute), address_size(ret->family));
         else
@@ -204,11 +204,11 @@ static void read_address_bytes(const struct rtattr *attribute, struct nd_address
 }
 
 static void on_address(const struct nlmsghdr *message, void *userdata) {
-        struct nd_link_addresses *list = userdata;
+        struct nd_netlink_link_addresses *list = userdata;
         const struct ifaddrmsg *body = NLMSG_DATA(message);
-        struct nd_link_address found = {.link = body->ifa_index,
-                                        .address = {.family = body->ifa_family, .prefix = body->ifa_prefixlen},
-                                        .global = body->ifa_scope == RT_SCOPE_UNIVERSE};
+        struct nd_netlink_link_address found = {.link = body->ifa_index,
+                                                .address = {.family = body->ifa_family, .prefix = body->ifa_prefixlen},
+                                                .global = body->ifa_scope == RT_SCOPE_UNIVERSE};
         uint32_t flags = body->ifa_flags;
         size_t left;
         bool local = false;
@@ -230,9 +230,9 @@ static void on_address(const struct nlmsghdr *message, void *userdata) {
 }
 
 static void on_route(const struct nlmsghdr *message, void *userdata) {
-        struct nd_routes *list = userdata;
+        struct nd_netlink_route_list *list = userdata;
         const struct rtmsg *body = NLMSG_DATA(message);
-        struct nd_route found = {.to = {.family = body->rtm_family, .prefix = body->rtm_dst_len}};
+        struct nd_netlink_route found = {.to = {.family = body->rtm_family, .prefix = body->rtm_dst_len}};
         uint32_t table = body->rtm_table;
         size_t left;
 
@@ -243,8 +243,8 @@ static void on_route(const struct nlmsghdr *message, void *userdata) {
                 if (a->rta_type == RTA_DST)
                         read_address_bytes(a, &found.to);
                 if (a->rta_type == RTA_GATEWAY) {
-                        found.gateway = (struct nd_address) {.family = body->rtm_family,
-                                                             .prefix = body->rtm_family == AF_INET ? 32 : 128};
+                        found.gateway = (struct nd_netlink_address) {.family = body->rtm_family,
+                                                                     .prefix = body->rtm_family == AF_INET ? 32 : 128};
                         read_address_bytes(a, &found.gateway);
                 }
                 if (a->rta_type == RTA_OIF && RTA_PAYLOAD(a) == sizeof found.link)
@@ -258,27 +258,27 @@ static void on_route(const struct nlmsghdr *message, void *userdata) {
                 nd_vector_push(list, found);
 }
 
-struct nd_error *nd_netlink_addresses(struct nd_netlink *netlink, struct nd_link_addresses *ret) {
+struct nd_error *nd_netlink_addresses(struct nd_netlink *netlink, struct nd_netlink_link_addresses *ret) {
         struct request r = request_new(RTM_GETADDR, NLM_F_DUMP, &(struct ifaddrmsg) {}, sizeof(struct ifaddrmsg));
-        struct nd_link_addresses list = {};
+        struct nd_netlink_link_addresses list = {};
         int status = transact(netlink, &r, on_address, &list);
 
         if (status < 0) {
                 nd_vector_done(&list);
-                return nd_error_new(nd_code_of_errno(-status), -status, "list addresses");
+                return nd_error_new(nd_error_code_of(-status), -status, "list addresses");
         }
         *ret = list;
         return nullptr;
 }
 
-struct nd_error *nd_netlink_routes(struct nd_netlink *netlink, struct nd_routes *ret) {
+struct nd_error *nd_netlink_routes(struct nd_netlink *netlink, struct nd_netlink_route_list *ret) {
         struct request r = request_new(RTM_GETROUTE, NLM_F_DUMP, &(struct rtmsg) {}, sizeof(struct rtmsg));
-        struct nd_routes list = {};
+        struct nd_netlink_route_list list = {};
         int status = transact(netlink, &r, on_route, &list);
 
         if (status < 0) {
                 nd_vector_done(&list);
-                return nd_error_new(nd_code_of_errno(-status), -status, "list routes");
+                return nd_error_new(nd_error_code_of(-status), -status, "list routes");
         }
         *ret = list;
         return nullptr;
@@ -286,7 +286,7 @@ struct nd_error *nd_netlink_routes(struct nd_netlink *netlink, struct nd_routes 
 
 /* ---- changes ---- */
 
-struct nd_error *nd_link_up(struct nd_netlink *netlink, unsigned link, uint32_t mtu) {
+struct nd_error *nd_netlink_link_up(struct nd_netlink *netlink, unsigned link, uint32_t mtu) {
         struct ifinfomsg body = {.ifi_index = (int) link, .ifi_flags = IFF_UP, .ifi_change = IFF_UP};
         struct request r = request_new(RTM_NEWLINK, NLM_F_ACK, &body, sizeof body);
         int status;
@@ -295,12 +295,12 @@ struct nd_error *nd_link_up(struct nd_netlink *netlink, unsigned link, uint32_t 
                 request_add(&r, IFLA_MTU, &mtu, sizeof mtu);
         status = transact(netlink, &r, nullptr, nullptr);
         if (status < 0)
-                return nd_error_new(nd_code_of_errno(-status), -status, "bring network link %u up", link);
+                return nd_error_new(nd_error_code_of(-status), -status, "bring network link %u up", link);
         return nullptr;
 }
 
 static int change_address(struct nd_netlink *netlink, uint16_t type, uint16_t flags, unsigned link,
-                          const struct nd_address *address) {
+                          const struct nd_netlink_address *address) {
         struct ifaddrmsg body = {.ifa_family = (uint8_t) address->family,
                                  .ifa_prefixlen = address->prefix,
                                  .ifa_flags = address->family == AF_INET6 ? IFA_F_NODAD : 0,
@@ -312,27 +312,29 @@ static int change_address(struct nd_netlink *netlink, uint16_t type, uint16_t fl
         return transact(netlink, &r, nullptr, nullptr);
 }
 
-struct nd_error *nd_link_add_address(struct nd_netlink *netlink, unsigned link, const struct nd_address *address) {
+struct nd_error *nd_netlink_link_add_address(struct nd_netlink *netlink, unsigned link,
+                                             const struct nd_netlink_address *address) {
         int status = change_address(netlink, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, link, address);
         char text[ND_ADDRESS_TEXT];
 
         if (status < 0 && status != -EEXIST)
-                return nd_error_new(nd_code_of_errno(-status), -status, "add the address %s/%u",
-                                    nd_address_text(address, text), address->prefix);
+                return nd_error_new(nd_error_code_of(-status), -status, "add the address %s/%u",
+                                    nd_netlink_address_text(address, text), address->prefix);
         return nullptr;
 }
 
-struct nd_error *nd_link_remove_address(struct nd_netlink *netlink, unsigned link, const struct nd_address *address) {
+struct nd_error *nd_netlink_link_remove_address(struct nd_netlink *netlink, unsigned link,
+                                                const struct nd_netlink_address *address) {
         int status = change_address(netlink, RTM_DELADDR, 0, link, address);
         char text[ND_ADDRESS_TEXT];
 
         if (status < 0 && status != -EADDRNOTAVAIL)
-                return nd_error_new(nd_code_of_errno(-status), -status, "remove the address %s/%u",
-                                    nd_address_text(address, text), address->prefix);
+                return nd_error_new(nd_error_code_of(-status), -status, "remove the address %s/%u",
+                                    nd_netlink_address_text(address, text), address->prefix);
         return nullptr;
 }
 
-static int change_route(struct nd_netlink *netlink, uint16_t type, uint16_t flags, const struct nd_route *route) {
+static int change_route(struct nd_netlink *netlink, uint16_t type, uint16_t flags, const struct nd_netlink_route *route) {
         struct rtmsg body = {.rtm_family = (uint8_t) route->to.family,
                              .rtm_dst_len = route->to.prefix,
                              .rtm_table = RT_TABLE_MAIN,
@@ -353,24 +355,24 @@ static int change_route(struct nd_netlink *netlink, uint16_t type, uint16_t flag
         return transact(netlink, &r, nullptr, nullptr);
 }
 
-struct nd_error *nd_route_replace(struct nd_netlink *netlink, const struct nd_route *route) {
+struct nd_error *nd_netlink_route_replace(struct nd_netlink *netlink, const struct nd_netlink_route *route) {
         int status = change_route(netlink, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, route);
         char to[ND_ADDRESS_TEXT], gateway[ND_ADDRESS_TEXT];
 
         if (status < 0)
-                return nd_error_new(nd_code_of_errno(-status), -status, "add the route to %s/%u by '%s'",
-                                    nd_address_text(&route->to, to), route->to.prefix,
-                                    nd_address_text(&route->gateway, gateway));
+                return nd_error_new(nd_error_code_of(-status), -status, "add the route to %s/%u by '%s'",
+                                    nd_netlink_address_text(&route->to, to), route->to.prefix,
+                                    nd_netlink_address_text(&route->gateway, gateway));
         return nullptr;
 }
 
-struct nd_error *nd_route_remove(struct nd_netlink *netlink, const struct nd_route *route) {
+struct nd_error *nd_netlink_route_remove(struct nd_netlink *netlink, const struct nd_netlink_route *route) {
         int status = change_route(netlink, RTM_DELROUTE, 0, route);
         char to[ND_ADDRESS_TEXT];
 
         if (status < 0 && status != -ESRCH)
-                return nd_error_new(nd_code_of_errno(-status), -status, "remove the route to %s/%u",
-                                    nd_address_text(&route->to, to), route->to.prefix);
+                return nd_error_new(nd_error_code_of(-status), -status, "remove the route to %s/%u",
+                                    nd_netlink_address_text(&route->to, to), route->to.prefix);
         return nullptr;
 }
 
@@ -387,7 +389,7 @@ static int add_local_route(struct nd_netlink *netlink, int family, uint32_t tabl
         return transact(netlink, &r, nullptr, nullptr);
 }
 
-struct nd_error *nd_rule_deliver_marked(struct nd_netlink *netlink, int family, uint32_t bits, uint32_t table) {
+struct nd_error *nd_netlink_rule_deliver_marked(struct nd_netlink *netlink, int family, uint32_t bits, uint32_t table) {
         struct fib_rule_hdr body = {.family = (uint8_t) family, .action = FR_ACT_TO_TBL};
         struct request r = request_new(RTM_NEWRULE, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &body, sizeof body);
         uint32_t first = 1; /* the kernel's own rule for local addresses is 0 */
@@ -400,12 +402,12 @@ struct nd_error *nd_rule_deliver_marked(struct nd_netlink *netlink, int family, 
         if (status == 0)
                 status = transact(netlink, &r, nullptr, nullptr);
         if (status < 0 && status != -EEXIST)
-                return nd_error_new(nd_code_of_errno(-status), -status,
+                return nd_error_new(nd_error_code_of(-status), -status,
                                     "route marked packets of the family %d to this machine", family);
         return nullptr;
 }
 
-struct nd_error *nd_tap_make(const char *name) {
+struct nd_error *nd_netlink_tap_make(const char *name) {
         struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI};
         nd_autoclose int fd = -EBADF;
 
@@ -416,10 +418,10 @@ struct nd_error *nd_tap_make(const char *name) {
                 return nullptr;
         fd = nd_sys->openat(AT_FDCWD, "/dev/net/tun", O_RDWR | O_CLOEXEC, 0);
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno,
+                return nd_error_new(nd_error_code_of(errno), errno,
                                     "open /dev/net/tun (as root: modprobe tun; chmod 0666 /dev/net/tun)");
         if (ioctl(fd, TUNSETIFF, &request) < 0 || ioctl(fd, TUNSETPERSIST, 1) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make the tap '%s'", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "make the tap '%s'", name);
         return nullptr;
 }
 
@@ -431,7 +433,7 @@ static bool link_says(const char *name, const char *file, const char *word) {
         return !error && nd_has_prefix(text, word) && text[strlen(word)] == '\n';
 }
 
-bool nd_link_has_carrier(const char *name) {
+bool nd_netlink_link_has_carrier(const char *name) {
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
         nd_autoerror struct nd_error *error = nullptr;
 
@@ -442,6 +444,6 @@ bool nd_link_has_carrier(const char *name) {
         /* The state is told a moment before the queue opens, both under a lock that this request waits for. */
         error = nd_netlink_open(&netlink);
         if (!error)
-                error = nd_link_up(&netlink, if_nametoindex(name), 0);
+                error = nd_netlink_link_up(&netlink, if_nametoindex(name), 0);
         return !error;
 }

@@ -117,7 +117,7 @@ static void add_mask(struct batch *b, uint32_t mask, uint32_t value) {
         add_data(b, NFTA_BITWISE_XOR, &value, sizeof value);
 }
 
-static void add_equal(struct batch *b, const struct nd_nft_step *step, bool byte) {
+static void add_equal(struct batch *b, const struct nd_nftables_step *step, bool byte) {
         uint8_t small = (uint8_t) step->value;
 
         add_number(b, NFTA_CMP_SREG, NFT_REG_1);
@@ -128,7 +128,7 @@ static void add_equal(struct batch *b, const struct nd_nft_step *step, bool byte
                 add_data(b, NFTA_CMP_DATA, &step->value, sizeof step->value);
 }
 
-static const char *step_name(enum nd_nft_step_kind kind) {
+static const char *step_name(enum nd_nftables_step_kind kind) {
         switch (kind) {
         case ND_NFT_LOAD_MARK:
         case ND_NFT_SET_MARK:
@@ -142,7 +142,7 @@ static const char *step_name(enum nd_nft_step_kind kind) {
         }
 }
 
-static void add_step(struct batch *b, const struct nd_nft_step *step, bool byte) {
+static void add_step(struct batch *b, const struct nd_nftables_step *step, bool byte) {
         size_t element = nest_begin(b, NFTA_LIST_ELEM), data;
 
         add_text(b, NFTA_EXPR_NAME, step_name(step->kind));
@@ -178,7 +178,7 @@ static void add_step(struct batch *b, const struct nd_nft_step *step, bool byte)
 
 /* ---- the transaction ---- */
 
-static void add_chain(struct batch *b, const char *table, const struct nd_nft_chain *chain) {
+static void add_chain(struct batch *b, const char *table, const struct nd_nftables_chain *chain) {
         size_t hook;
 
         message_begin(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE, 0);
@@ -193,7 +193,7 @@ static void add_chain(struct batch *b, const char *table, const struct nd_nft_ch
         message_end(b);
 }
 
-static void add_rule(struct batch *b, const char *table, const char *chain, const struct nd_nft_step *steps) {
+static void add_rule(struct batch *b, const char *table, const char *chain, const struct nd_nftables_step *steps) {
         bool byte = false;
         size_t list;
 
@@ -215,13 +215,13 @@ static void add_table(struct batch *b, uint16_t type, uint16_t flags, uint32_t s
         message_end(b);
 }
 
-static void build(struct batch *b, const char *table, const struct nd_nft_chain *chains) {
+static void build(struct batch *b, const char *table, const struct nd_nftables_chain *chains) {
         message_begin(b, NFNL_MSG_BATCH_BEGIN, 0, 0);
         message_end(b);
         add_table(b, NFT_MSG_NEWTABLE, NLM_F_CREATE, 0, table);
         add_table(b, NFT_MSG_DELTABLE, 0, 0, table);
         add_table(b, NFT_MSG_NEWTABLE, NLM_F_CREATE, 0, table);
-        for (const struct nd_nft_chain *chain = chains; chain->name; chain++) {
+        for (const struct nd_nftables_chain *chain = chains; chain->name; chain++) {
                 add_chain(b, table, chain);
                 for (size_t i = 0; i < ND_NFT_RULES && chain->rules[i][0].kind != ND_NFT_END; i++)
                         add_rule(b, table, chain->name, chain->rules[i]);
@@ -253,7 +253,7 @@ static int read_answer(int fd) {
         }
 }
 
-struct nd_error *nd_nft_put(const char *table, const struct nd_nft_chain *chains) {
+struct nd_error *nd_nftables_put(const char *table, const struct nd_nftables_chain *chains) {
         struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
         struct timeval patience = {.tv_sec = ANSWER_SECONDS};
         nd_autofree struct batch *b = nd_new(struct batch);
@@ -265,11 +265,11 @@ struct nd_error *nd_nft_put(const char *table, const struct nd_nft_chain *chains
         build(b, table, chains);
         if (connect(fd, (struct sockaddr *) &kernel, sizeof kernel) < 0 ||
             setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 || send(fd, b->bytes, b->length, 0) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "ask the kernel for the nftables table '%s'", table);
+                return nd_error_new(nd_error_code_of(errno), errno, "ask the kernel for the nftables table '%s'", table);
         status = read_answer(fd);
         if (status == -EOPNOTSUPP || status == -EINVAL || status == -ENOENT)
                 return nd_error_new(ND_UNIMPLEMENTED, -status, "this kernel's nf_tables cannot have the table '%s'", table);
         if (status < 0)
-                return nd_error_new(nd_code_of_errno(-status), -status, "put the nftables table '%s'", table);
+                return nd_error_new(nd_error_code_of(-status), -status, "put the nftables table '%s'", table);
         return nullptr;
 }

@@ -10,7 +10,7 @@
 #include "base/error.h"
 
 /* One step of a rule; they work on one register. A comparison that does not hold ends the rule. */
-enum nd_nft_step_kind {
+enum nd_nftables_step_kind {
         ND_NFT_END,
         ND_NFT_LOAD_MARK,      /* the packet's */
         ND_NFT_LOAD_CT_MARK,   /* its connection's */
@@ -21,21 +21,21 @@ enum nd_nft_step_kind {
         ND_NFT_SET_CT_MARK,
 };
 
-struct nd_nft_step {
-        enum nd_nft_step_kind kind;
+struct nd_nftables_step {
+        enum nd_nftables_step_kind kind;
         uint32_t mask;
         uint32_t value;
 };
 
 enum { ND_NFT_RULES = 4, ND_NFT_STEPS = 8 };
 
-struct nd_nft_chain {
+struct nd_nftables_chain {
         const char *name; /* nullptr ends the list */
         const char *type; /* "filter", or "route": packets are routed anew when their mark has changed */
         uint32_t hook;    /* NF_INET_... */
         int32_t priority;
-        struct nd_nft_step rules[ND_NFT_RULES][ND_NFT_STEPS]; /* the first empty rule ends them */
+        struct nd_nftables_step rules[ND_NFT_RULES][ND_NFT_STEPS]; /* the first empty rule ends them */
 };
 
 /* Puts a table of the family inet, for IPv4 and IPv6. ND_UNIMPLEMENTED when the kernel has no nf_tables. */
-[[nodiscard]] struct nd_error *nd_nft_put(const char *table, const struct nd_nft_chain *chains);
+[[nodiscard]] struct nd_error *nd_nftables_put(const char *table, const struct nd_nftables_chain *chains);

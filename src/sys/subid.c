@@ -38,8 +38,8 @@ static struct nd_error *library_start(void) {
         return library.ready ? nullptr : nd_error_new(ND_INTERNAL, 0, "start " LIBRARY);
 }
 
-struct nd_error *nd_subids_of(const char *user, enum nd_subid_kind kind, struct nd_subids *ret) {
-        nd_cleanup(nd_subids_done) struct nd_subids ranges = {};
+struct nd_error *nd_subid_list_of(const char *user, enum nd_subid_kind kind, struct nd_subid_list *ret) {
+        nd_cleanup(nd_subid_list_done) struct nd_subid_list ranges = {};
         struct subid_range *found = nullptr;
         int count;
 
@@ -52,11 +52,11 @@ struct nd_error *nd_subids_of(const char *user, enum nd_subid_kind kind, struct 
         if (count <= 0)
                 return nd_error_new(ND_NOT_FOUND, 0, "no subordinate %s IDs of user '%s'",
                                     kind == ND_SUBUID ? "user" : "group", user);
-        *ret = nd_take(ranges, (struct nd_subids) {});
+        *ret = nd_take(ranges, (struct nd_subid_list) {});
         return nullptr;
 }
 
-char *nd_subids_text(const char *user, const struct nd_subids *ranges) {
+char *nd_subid_list_text(const char *user, const struct nd_subid_list *ranges) {
         nd_autotext text = ND_TEXT(RANGES_CEILING * 128);
 
         for (size_t i = 0; i < ranges->count; i++)

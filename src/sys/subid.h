@@ -15,12 +15,12 @@ struct nd_subid {
         uint64_t count;
 };
 
-struct nd_subids {
+struct nd_subid_list {
         struct nd_subid *items;
         size_t count;
         size_t capacity;
 };
-static inline void nd_subids_done(struct nd_subids *ranges) {
+static inline void nd_subid_list_done(struct nd_subid_list *ranges) {
         nd_vector_done(ranges);
 }
 
@@ -29,7 +29,7 @@ enum nd_subid_kind {
         ND_SUBGID,
 };
 
-[[nodiscard]] struct nd_error *nd_subids_of(const char *user, enum nd_subid_kind kind, struct nd_subids *ret);
+[[nodiscard]] struct nd_error *nd_subid_list_of(const char *user, enum nd_subid_kind kind, struct nd_subid_list *ret);
 
 /* What getsubids would print: "0: kubelet 65536 65536\n" per range. */
-[[nodiscard]] char *nd_subids_text(const char *user, const struct nd_subids *ranges);
+[[nodiscard]] char *nd_subid_list_text(const char *user, const struct nd_subid_list *ranges);

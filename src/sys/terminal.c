@@ -5,12 +5,12 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include "sys/parcel.h"
+#include "sys/fd-passing.h"
 
 int nd_terminal_receive(int connection) {
         char name[4096]; /* what the runtime calls it */
         int fd;
-        ssize_t n = nd_parcel_receive(connection, name, sizeof name, &fd, 1, 0);
+        ssize_t n = nd_fd_passing_receive(connection, name, sizeof name, &fd, 1, 0);
 
         if (n < 0)
                 return (int) n;

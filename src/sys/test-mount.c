@@ -28,7 +28,7 @@ static void needs_privilege(void) {
 }
 
 static struct nd_error *make_userns(int *ret_fd) {
-        static const struct nd_id_map block = {.inside = 0, .outside = HOST, .count = COUNT};
+        static const struct nd_userns_map block = {.inside = 0, .outside = HOST, .count = COUNT};
 
         return nd_userns_make(&(struct nd_userns_plan) {.uids = &block, .uid_count = 1, .gids = &block, .gid_count = 1},
                               ret_fd);
@@ -98,16 +98,16 @@ static void a_filesystem_that_cannot_be_idmapped_is_named([[maybe_unused]] void 
 }
 
 static struct nd_error *make_tmpfs(void *directory, [[maybe_unused]] int *ret_fd) {
-        static const struct nd_fs_option options[] = {{"size", "65536"}, {"mode", "0700"}};
+        static const struct nd_mount_fs_option options[] = {{"size", "65536"}, {"mode", "0700"}};
         nd_autoclose int tree = -EBADF;
         struct statfs fs;
 
         nd_try(nd_mount_namespace_private());
-        nd_try(nd_fs_make("tmpfs", options, nd_count_of(options), 0, &tree));
+        nd_try(nd_mount_fs_make("tmpfs", options, nd_count_of(options), 0, &tree));
         nd_try(nd_mount_attach(tree, AT_FDCWD, directory));
         if (statfs(directory, &fs) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "statfs");
-        return nd_error_new(ND_ABORTED, 0, "%s of %llu bytes", nd_fs_name(tree),
+        return nd_error_new(ND_ABORTED, 0, "%s of %llu bytes", nd_mount_fs_name(tree),
                             (unsigned long long) fs.f_blocks * (unsigned long long) fs.f_bsize);
 }
 
@@ -121,17 +121,17 @@ static void a_filesystem_is_made_with_its_options([[maybe_unused]] void **state)
 }
 
 static struct nd_error *make_wrong(void *argument, [[maybe_unused]] int *ret_fd) {
-        const struct nd_fs_option *option = argument;
+        const struct nd_mount_fs_option *option = argument;
         nd_autoclose int tree = -EBADF;
 
         nd_try(nd_mount_namespace_private());
-        return nd_fs_make(option->value ? "tmpfs" : option->key, option, option->value ? 1 : 0, 0, &tree);
+        return nd_mount_fs_make(option->value ? "tmpfs" : option->key, option, option->value ? 1 : 0, 0, &tree);
 }
 
 static void what_the_kernel_says_about_a_wrong_option_is_in_the_error([[maybe_unused]] void **state) {
         needs_privilege();
 
-        struct nd_fs_option unknown = {"colour", "red"}, wrong = {"size", "many"}, type = {.key = "nonsensefs"};
+        struct nd_mount_fs_option unknown = {"colour", "red"}, wrong = {"size", "many"}, type = {.key = "nonsensefs"};
 
         expect_error(run(make_wrong, &unknown), ND_INTERNAL, "tmpfs: colour (");
         expect_error(run(make_wrong, &wrong), ND_INTERNAL, "tmpfs: size (");
@@ -139,11 +139,11 @@ static void what_the_kernel_says_about_a_wrong_option_is_in_the_error([[maybe_un
 }
 
 static struct nd_error *make_flagged([[maybe_unused]] void *argument, [[maybe_unused]] int *ret_fd) {
-        static const struct nd_fs_option flag = {.key = "ro"};
+        static const struct nd_mount_fs_option flag = {.key = "ro"};
         nd_autoclose int tree = -EBADF;
 
         nd_try(nd_mount_namespace_private());
-        nd_try(nd_fs_make("tmpfs", &flag, 1, MOUNT_ATTR_NOSUID, &tree));
+        nd_try(nd_mount_fs_make("tmpfs", &flag, 1, MOUNT_ATTR_NOSUID, &tree));
         return nd_error_new(ND_ABORTED, 0, "made");
 }
 
@@ -158,7 +158,7 @@ static struct nd_error *attach_to_link(void *directory, [[maybe_unused]] int *re
         nd_autoclose int tree = -EBADF;
 
         nd_try(nd_mount_namespace_private());
-        nd_try(nd_fs_make("tmpfs", nullptr, 0, 0, &tree));
+        nd_try(nd_mount_fs_make("tmpfs", nullptr, 0, 0, &tree));
         nd_try(nd_mount_attach(tree, AT_FDCWD, link));
         return nd_error_new(ND_ABORTED, 0, "attached");
 }
@@ -187,12 +187,12 @@ static void a_filesystem_has_its_name_or_its_number([[maybe_unused]] void **stat
         nd_autoclose int proc = open("/proc", O_PATH | O_CLOEXEC), pipe_fd = -EBADF;
         int fds[2];
 
-        assert_string_equal(nd_fs_name(proc), "proc");
+        assert_string_equal(nd_mount_fs_name(proc), "proc");
         assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
         pipe_fd = fds[0];
         (void) close(fds[1]);
-        assert_string_equal(nd_fs_name(pipe_fd), "filesystem type 0x50495045");
-        assert_string_equal(nd_fs_name(-EBADF), "an unknown filesystem");
+        assert_string_equal(nd_mount_fs_name(pipe_fd), "filesystem type 0x50495045");
+        assert_string_equal(nd_mount_fs_name(-EBADF), "an unknown filesystem");
 }
 
 int main(void) {

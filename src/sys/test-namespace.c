@@ -23,7 +23,7 @@
 
 enum { HOST = 1 << 20, COUNT = 65536 };
 
-static const struct nd_id_map block = {.inside = 0, .outside = HOST, .count = COUNT};
+static const struct nd_userns_map block = {.inside = 0, .outside = HOST, .count = COUNT};
 static const struct nd_userns_plan user = {
         .uids = &block, .uid_count = 1, .gids = &block, .gid_count = 1, .charge_to_root = true};
 
@@ -33,7 +33,7 @@ static void needs_privilege(void) {
                 skip_because("pods' namespaces need privilege");
 }
 
-static struct nd_error *enter(const struct nd_namespaces *made) {
+static struct nd_error *enter(const struct nd_namespace_set *made) {
         const int fds[] = {made->net, made->ipc, made->uts}; /* host root may enter what a mapped root owns */
 
         for (size_t i = 0; i < nd_count_of(fds); i++)
@@ -61,30 +61,30 @@ static struct nd_error *look([[maybe_unused]] void *argument, [[maybe_unused]] i
                             (int) strcspn(ping, "\n"), ping, (int) strcspn(shm, "\n"), shm);
 }
 
-static const struct nd_sysctl sysctls[] = {
+static const struct nd_namespace_sysctl sysctls[] = {
         {.path = "net/ipv4/ip_unprivileged_port_start", .value = "0"},
         {.path = "net/ipv4/ping_group_range", .value = "0 65535"},
         {.path = "kernel/shm_rmid_forced", .value = "1"},
         {.path = "net/ipv4/there_is_none", .value = "1", .optional = true},
 };
 
-static struct nd_namespaces_plan plan_with(const struct nd_userns_plan *owner) {
-        return (struct nd_namespaces_plan) {.user = owner,
-                                            .flags = CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS,
-                                            .hostname = "a-pod",
-                                            .sysctls = sysctls,
-                                            .sysctl_count = nd_count_of(sysctls)};
+static struct nd_namespace_plan plan_with(const struct nd_userns_plan *owner) {
+        return (struct nd_namespace_plan) {.user = owner,
+                                           .flags = CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS,
+                                           .hostname = "a-pod",
+                                           .sysctls = sysctls,
+                                           .sysctl_count = nd_count_of(sysctls)};
 }
 
 static void see_a_pod(const struct nd_userns_plan *owner, uid_t expected) {
         size_t before = resources_descriptors();
 
         {
-                nd_cleanup(nd_namespaces_done) struct nd_namespaces made = ND_NAMESPACES_NONE;
-                struct nd_namespaces_plan plan = plan_with(owner);
+                nd_cleanup(nd_namespace_set_done) struct nd_namespace_set made = ND_NAMESPACE_SET_NONE;
+                struct nd_namespace_plan plan = plan_with(owner);
                 uid_t uid = 0;
 
-                expect_ok(nd_namespaces_make(&plan, &made));
+                expect_ok(nd_namespace_make(&plan, &made));
                 assert_int_equal(made.user >= 0, owner != nullptr);
                 if (owner) {
                         assert_int_equal(ioctl(made.user, NS_GET_OWNER_UID, &uid), 0);
@@ -112,11 +112,11 @@ static void a_pod_s_namespaces_are_set_up_from_within_for_the_host_s_users([[may
 static void the_others_belong_to_the_new_user_namespace([[maybe_unused]] void **state) {
         needs_privilege();
 
-        nd_cleanup(nd_namespaces_done) struct nd_namespaces made = ND_NAMESPACES_NONE;
-        struct nd_namespaces_plan plan = plan_with(&user);
+        nd_cleanup(nd_namespace_set_done) struct nd_namespace_set made = ND_NAMESPACE_SET_NONE;
+        struct nd_namespace_plan plan = plan_with(&user);
         struct stat wanted, found;
 
-        expect_ok(nd_namespaces_make(&plan, &made));
+        expect_ok(nd_namespace_make(&plan, &made));
         assert_int_equal(fstat(made.user, &wanted), 0);
         for (size_t i = 0; i < 3; i++) {
                 nd_autoclose int owner = ioctl((const int[]) {made.net, made.ipc, made.uts}[i], NS_GET_USERNS);
@@ -130,9 +130,9 @@ static void the_others_belong_to_the_new_user_namespace([[maybe_unused]] void **
 static void a_user_namespace_can_stand_alone([[maybe_unused]] void **state) {
         needs_privilege();
 
-        nd_cleanup(nd_namespaces_done) struct nd_namespaces made = ND_NAMESPACES_NONE;
+        nd_cleanup(nd_namespace_set_done) struct nd_namespace_set made = ND_NAMESPACE_SET_NONE;
 
-        expect_ok(nd_namespaces_make(&(struct nd_namespaces_plan) {.user = &user}, &made));
+        expect_ok(nd_namespace_make(&(struct nd_namespace_plan) {.user = &user}, &made));
         assert_true(made.user >= 0);
         assert_true(made.net < 0 && made.ipc < 0 && made.uts < 0);
 }
@@ -141,27 +141,27 @@ static void a_sysctl_that_fails_is_named([[maybe_unused]] void **state) {
         needs_privilege();
 
         size_t before = resources_descriptors();
-        struct nd_namespaces made = ND_NAMESPACES_NONE;
-        struct nd_namespaces_plan plan = plan_with(&user);
-        struct nd_sysctl bad = {.path = "net/ipv4/there_is_none", .value = "1"};
+        struct nd_namespace_set made = ND_NAMESPACE_SET_NONE;
+        struct nd_namespace_plan plan = plan_with(&user);
+        struct nd_namespace_sysctl bad = {.path = "net/ipv4/there_is_none", .value = "1"};
 
         plan.sysctls = &bad;
         plan.sysctl_count = 1;
-        expect_error(nd_namespaces_make(&plan, &made), ND_INVALID, "sysctl 'net/ipv4/there_is_none': this kernel has none");
-        bad = (struct nd_sysctl) {.path = "net/ipv4/ip_unprivileged_port_start", .value = "x"};
-        expect_error(nd_namespaces_make(&plan, &made), ND_INVALID, "refuses the value 'x'");
+        expect_error(nd_namespace_make(&plan, &made), ND_INVALID, "sysctl 'net/ipv4/there_is_none': this kernel has none");
+        bad = (struct nd_namespace_sysctl) {.path = "net/ipv4/ip_unprivileged_port_start", .value = "x"};
+        expect_error(nd_namespace_make(&plan, &made), ND_INVALID, "refuses the value 'x'");
         assert_int_equal(resources_descriptors(), before);
         assert_int_equal(resources_children(), 0);
 }
 
 static struct nd_error *pin_and_unpin(void *directory, [[maybe_unused]] int *ret_fd) {
-        nd_cleanup(nd_namespaces_done) struct nd_namespaces made = ND_NAMESPACES_NONE;
+        nd_cleanup(nd_namespace_set_done) struct nd_namespace_set made = ND_NAMESPACE_SET_NONE;
         nd_autofree char *path = nd_format("%s/pin", (char *) directory);
         struct stat wanted, found;
         struct statfs fs;
 
         nd_try(nd_mount_namespace_private());
-        nd_try(nd_namespaces_make(&(struct nd_namespaces_plan) {.flags = CLONE_NEWUTS}, &made));
+        nd_try(nd_namespace_make(&(struct nd_namespace_plan) {.flags = CLONE_NEWUTS}, &made));
         nd_try(nd_namespace_pin(made.uts, AT_FDCWD, path));
         if (statfs(path, &fs) < 0 || fs.f_type != NSFS_MAGIC || stat(path, &found) < 0 || fstat(made.uts, &wanted) < 0 ||
             wanted.st_ino != found.st_ino)

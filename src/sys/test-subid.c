@@ -14,24 +14,24 @@
 
 static void ranges_print_as_getsubids_prints_them([[maybe_unused]] void **state) {
         struct nd_subid items[] = {{.first = 65536, .count = 65536}, {.first = 4294901760, .count = 4294967296}};
-        struct nd_subids none = {}, two = {.items = items, .count = 2};
+        struct nd_subid_list none = {}, two = {.items = items, .count = 2};
 
-        expect_text(nd_subids_text("kubelet", &two), "0: kubelet 65536 65536\n1: kubelet 4294901760 4294967296\n");
-        expect_text(nd_subids_text("kubelet", &none), "");
+        expect_text(nd_subid_list_text("kubelet", &two), "0: kubelet 65536 65536\n1: kubelet 4294901760 4294967296\n");
+        expect_text(nd_subid_list_text("kubelet", &none), "");
 }
 
 static void a_user_without_ranges_is_an_error_not_an_empty_list([[maybe_unused]] void **state) {
-        struct nd_subids ranges = {};
+        struct nd_subid_list ranges = {};
 
-        expect_error(nd_subids_of("no-such-user-here", ND_SUBUID, &ranges), ND_NOT_FOUND,
+        expect_error(nd_subid_list_of("no-such-user-here", ND_SUBUID, &ranges), ND_NOT_FOUND,
                      "no subordinate user IDs of user 'no-such-user-here'");
-        expect_error(nd_subids_of("no-such-user-here", ND_SUBGID, &ranges), ND_NOT_FOUND, "no subordinate group IDs");
+        expect_error(nd_subid_list_of("no-such-user-here", ND_SUBGID, &ranges), ND_NOT_FOUND, "no subordinate group IDs");
         assert_null(ranges.items);
 }
 
 /* Puts our files over /etc/subuid and /etc/subgid, in a mount namespace of our own, and asks. */
 static struct nd_error *ask(void *directory, [[maybe_unused]] int *ret_fd) {
-        nd_cleanup(nd_subids_done) struct nd_subids uids = {}, gids = {};
+        nd_cleanup(nd_subid_list_done) struct nd_subid_list uids = {}, gids = {};
         nd_autofree char *subuid = nd_format("%s/subuid", (char *) directory),
                          *subgid = nd_format("%s/subgid", (char *) directory), *uid_text = nullptr, *gid_text = nullptr;
 
@@ -39,10 +39,10 @@ static struct nd_error *ask(void *directory, [[maybe_unused]] int *ret_fd) {
         if (mount(subuid, "/etc/subuid", nullptr, MS_BIND, nullptr) < 0 ||
             mount(subgid, "/etc/subgid", nullptr, MS_BIND, nullptr) < 0)
                 return nd_error_new(ND_DENIED, errno, "bind over /etc/subuid");
-        nd_try(nd_subids_of("root", ND_SUBUID, &uids));
-        nd_try(nd_subids_of("root", ND_SUBGID, &gids));
-        uid_text = nd_subids_text("root", &uids);
-        gid_text = nd_subids_text("root", &gids);
+        nd_try(nd_subid_list_of("root", ND_SUBUID, &uids));
+        nd_try(nd_subid_list_of("root", ND_SUBGID, &gids));
+        uid_text = nd_subid_list_text("root", &uids);
+        gid_text = nd_subid_list_text("root", &gids);
         return nd_error_new(ND_ABORTED, 0, "%s%s", uid_text, gid_text);
 }
 

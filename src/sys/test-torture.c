@@ -151,7 +151,7 @@ static void reading_files_and_directories_leaks_nothing(void **state) {
 }
 
 static struct nd_error *make_userns_to(int *ret_fd) {
-        static const struct nd_id_map block = {.inside = 0, .outside = 1 << 20, .count = 65536};
+        static const struct nd_userns_map block = {.inside = 0, .outside = 1 << 20, .count = 65536};
 
         return nd_userns_make(
                 &(struct nd_userns_plan) {
@@ -168,10 +168,10 @@ static struct nd_error *make_userns([[maybe_unused]] void *world) {
 }
 
 static bool privileged(void) {
-        nd_cleanup(nd_id_maps_done) struct nd_id_maps maps = {};
+        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps maps = {};
 
-        expect_ok(nd_id_maps_own("uid", &maps));
-        return geteuid() == 0 && nd_id_maps_identity(&maps);
+        expect_ok(nd_userns_maps_own("uid", &maps));
+        return geteuid() == 0 && nd_userns_maps_identity(&maps);
 }
 
 static void making_a_user_namespace_leaves_no_child_and_no_descriptor(void **state) {
@@ -187,14 +187,14 @@ static void making_a_user_namespace_leaves_no_child_and_no_descriptor(void **sta
 
 /* The whole way of a volume: a filesystem, idmapped, attached; a clone of it, attached elsewhere. */
 static struct nd_error *mount_things(void *argument, [[maybe_unused]] int *ret_fd) {
-        static const struct nd_fs_option size = {"size", "65536"};
+        static const struct nd_mount_fs_option size = {"size", "65536"};
         struct world *world = argument;
         nd_autofree char *a = nd_format("%s/a", world->root), *b = nd_format("%s/b", world->root);
         nd_autoclose int userns = -EBADF, tree = -EBADF, clone = -EBADF;
 
         nd_try(nd_mount_namespace_private());
         nd_try(make_userns_to(&userns));
-        nd_try(nd_fs_make("tmpfs", &size, 1, 0, &tree));
+        nd_try(nd_mount_fs_make("tmpfs", &size, 1, 0, &tree));
         nd_try(nd_mount_idmap(tree, userns, false));
         nd_try(nd_mount_attach(tree, AT_FDCWD, a));
         nd_try(nd_mount_clone(AT_FDCWD, a, true, &clone));

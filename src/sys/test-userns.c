@@ -18,7 +18,7 @@
 
 enum { HOST = 1 << 20, COUNT = 65536 };
 
-static const struct nd_id_map block = {.inside = 0, .outside = HOST, .count = COUNT};
+static const struct nd_userns_map block = {.inside = 0, .outside = HOST, .count = COUNT};
 
 static bool privileged(void) {
         nd_autofree char *text = nullptr;
@@ -35,12 +35,12 @@ static bool privileged(void) {
 
 /* Joins the namespace and says what its maps are. */
 static struct nd_error *read_maps(void *userns, [[maybe_unused]] int *ret_fd) {
-        nd_cleanup(nd_id_maps_done) struct nd_id_maps uids = {}, gids = {};
+        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps uids = {}, gids = {};
 
         if (setns(*(int *) userns, CLONE_NEWUSER) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "join");
-        nd_try(nd_id_maps_own("uid", &uids));
-        nd_try(nd_id_maps_own("gid", &gids));
+        nd_try(nd_userns_maps_own("uid", &uids));
+        nd_try(nd_userns_maps_own("gid", &gids));
         return nd_error_new(ND_ABORTED, 0, "%zu %u %u %u, %zu %u %u %u", uids.count, uids.items[0].inside,
                             uids.items[0].outside, uids.items[0].count, gids.count, gids.items[0].inside,
                             gids.items[0].outside, gids.items[0].count);
@@ -60,7 +60,7 @@ static void a_namespace_has_the_maps_it_was_given_and_lives_by_its_descriptor_al
 }
 
 static void several_lines_are_written_in_one_piece([[maybe_unused]] void **state) {
-        const struct nd_id_map lines[] = {{0, HOST, 10}, {10, HOST + 100, 10}, {100, HOST + 1000, 1}};
+        const struct nd_userns_map lines[] = {{0, HOST, 10}, {10, HOST + 100, 10}, {100, HOST + 1000, 1}};
         const struct nd_userns_plan plan = {.uids = lines, .uid_count = 3, .gids = lines, .gid_count = 3};
         nd_autoclose int fd = -EBADF;
 
@@ -85,7 +85,7 @@ static void charged_to_the_mapped_root_the_namespace_belongs_to_it([[maybe_unuse
 }
 
 static void a_map_that_the_kernel_refuses_is_named_in_the_error([[maybe_unused]] void **state) {
-        const struct nd_id_map last = {.outside = UINT32_MAX - COUNT + 1, .count = COUNT}; /* ends at 2^32 */
+        const struct nd_userns_map last = {.outside = UINT32_MAX - COUNT + 1, .count = COUNT}; /* ends at 2^32 */
         const struct nd_userns_plan plan = {.uids = &last, .uid_count = 1, .gids = &block, .gid_count = 1};
         size_t before = resources_descriptors();
         int fd = -EBADF;
@@ -99,13 +99,13 @@ static void a_map_that_the_kernel_refuses_is_named_in_the_error([[maybe_unused]]
 }
 
 static void a_namespace_without_maps_or_with_too_many_is_not_made([[maybe_unused]] void **state) {
-        static struct nd_id_map many[ND_ID_MAP_LINES];
+        static struct nd_userns_map many[ND_ID_MAP_LINES];
         const struct nd_userns_plan none = {},
                                     large = {.uids = many, .uid_count = ND_ID_MAP_LINES, .gids = many, .gid_count = 1};
         int fd = -EBADF;
 
         for (uint32_t i = 0; i < ND_ID_MAP_LINES; i++)
-                many[i] = (struct nd_id_map) {.inside = 4000000000 + i, .outside = 4000000000 + i + i, .count = 1};
+                many[i] = (struct nd_userns_map) {.inside = 4000000000 + i, .outside = 4000000000 + i + i, .count = 1};
         expect_error(nd_userns_make(&none, &fd), ND_INVALID, "needs a uid and a gid map");
         expect_error(nd_userns_make(&large, &fd), ND_INVALID, "uid_map of 340 lines is longer than the kernel takes");
         assert_int_equal(resources_children(), 0);
@@ -114,7 +114,7 @@ static void a_namespace_without_maps_or_with_too_many_is_not_made([[maybe_unused
 /* As an ordinary user maps only itself. */
 static struct nd_error *make_unprivileged([[maybe_unused]] void *argument, int *ret_fd) {
         enum { NOBODY = 65534 };
-        const struct nd_id_map self = {.inside = 0, .outside = NOBODY, .count = 1};
+        const struct nd_userns_map self = {.inside = 0, .outside = NOBODY, .count = 1};
         const struct nd_userns_plan plan = {
                 .uids = &self, .uid_count = 1, .gids = &self, .gid_count = 1, .deny_setgroups = true};
 
@@ -138,18 +138,18 @@ static void an_ordinary_user_may_map_itself([[maybe_unused]] void **state) {
                      "1 0 65534 1, 1 0 65534 1");
 }
 
-static struct nd_error *parse(const char *text, struct nd_id_maps *ret) {
-        return nd_id_maps_parse(text, ret);
+static struct nd_error *parse(const char *text, struct nd_userns_maps *ret) {
+        return nd_userns_maps_parse(text, ret);
 }
 
 static void the_kernel_s_maps_are_read([[maybe_unused]] void **state) {
-        nd_cleanup(nd_id_maps_done) struct nd_id_maps maps = {}, none = {};
+        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps maps = {}, none = {};
 
         expect_ok(parse("         0     100000      65536\n     65536  4294967295 1\n", &maps));
         assert_int_equal(maps.count, 2);
         assert_int_equal(maps.items[0].outside, 100000);
         assert_int_equal(maps.items[1].outside, UINT32_MAX);
-        assert_false(nd_id_maps_identity(&maps));
+        assert_false(nd_userns_maps_identity(&maps));
         expect_ok(parse("", &none)); /* a namespace whose map was not written yet */
         assert_int_equal(none.count, 0);
 }
@@ -159,7 +159,7 @@ static void a_map_that_is_no_map_is_refused_with_its_line([[maybe_unused]] void 
                                             "0 0 1 1\n", "0 0 4294967296\n", "0 -1 1\n",
                                             "\n",        "0\n0 1\n",         "00000000000000000001 0 1"};
         nd_autotext long_text = ND_TEXT(1 << 16);
-        struct nd_id_maps maps = {};
+        struct nd_userns_maps maps = {};
 
         for (size_t i = 0; i < nd_count_of(wrong); i++)
                 expect_error(parse(wrong[i], &maps), ND_INVALID, "ID map line 1 is not three numbers");
@@ -171,17 +171,17 @@ static void a_map_that_is_no_map_is_refused_with_its_line([[maybe_unused]] void 
 }
 
 static void the_initial_namespace_is_told_by_its_map([[maybe_unused]] void **state) {
-        nd_cleanup(nd_id_maps_done) struct nd_id_maps own = {}, all = {}, shifted = {}, two = {};
+        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps own = {}, all = {}, shifted = {}, two = {};
 
-        expect_ok(nd_id_maps_own("uid", &own));
+        expect_ok(nd_userns_maps_own("uid", &own));
         assert_true(own.count > 0);
         expect_ok(parse("0 0 4294967295\n", &all));
-        assert_true(nd_id_maps_identity(&all));
+        assert_true(nd_userns_maps_identity(&all));
         expect_ok(parse("0 1 4294967294\n", &shifted));
-        assert_false(nd_id_maps_identity(&shifted));
+        assert_false(nd_userns_maps_identity(&shifted));
         expect_ok(parse("0 0 1\n1 1 4294967294\n", &two));
-        assert_false(nd_id_maps_identity(&two));
-        expect_error(nd_id_maps_own("nonsense", &own), ND_NOT_FOUND, "/proc/self/nonsense_map");
+        assert_false(nd_userns_maps_identity(&two));
+        expect_error(nd_userns_maps_own("nonsense", &own), ND_NOT_FOUND, "/proc/self/nonsense_map");
 }
 
 int main(void) {

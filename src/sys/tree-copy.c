@@ -21,7 +21,7 @@ enum {
 };
 
 static struct nd_error *cannot(const char *what, const char *name) {
-        return nd_error_new(nd_code_of_errno(errno), errno, "%s '%s'", what, name);
+        return nd_error_new(nd_error_code_of(errno), errno, "%s '%s'", what, name);
 }
 
 static void close_directory(DIR **directory) {
@@ -58,7 +58,7 @@ static struct nd_error *copy_attributes(int from, int to, const char *name) {
                 ssize_t n = is_carried(at) ? fgetxattr(from, at, value, VALUE_CEILING) : -1;
 
                 if (is_carried(at) && (n < 0 || nd_sys->fsetxattr(to, at, value, (size_t) n, 0) < 0))
-                        return nd_error_new(nd_code_of_errno(errno), errno, "attribute %s of '%s'", at, name);
+                        return nd_error_new(nd_error_code_of(errno), errno, "attribute %s of '%s'", at, name);
         }
         return nullptr;
 }

@@ -29,7 +29,7 @@ static void close_directory(DIR **directory) {
 }
 
 static struct nd_error *cannot(const char *what, const char *name) {
-        return nd_error_new(nd_code_of_errno(errno), errno, "%s '%s'", what, name);
+        return nd_error_new(nd_error_code_of(errno), errno, "%s '%s'", what, name);
 }
 
 /* A directory and not a mount point, under no link. */

@@ -43,13 +43,13 @@ static struct nd_error *write_once(int procfd, const char *file, const char *tex
         nd_autoclose int fd = nd_sys->openat(procfd, file, O_WRONLY | O_CLOEXEC, 0);
 
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open %s of a new user namespace", file);
+                return nd_error_new(nd_error_code_of(errno), errno, "open %s of a new user namespace", file);
         if (nd_sys->write(fd, text, strlen(text)) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "write %s of a new user namespace ('%s')", file, text);
+                return nd_error_new(nd_error_code_of(errno), errno, "write %s of a new user namespace ('%s')", file, text);
         return nullptr;
 }
 
-static struct nd_error *write_map(int procfd, const char *file, const struct nd_id_map *maps, size_t count) {
+static struct nd_error *write_map(int procfd, const char *file, const struct nd_userns_map *maps, size_t count) {
         nd_autotext text = ND_TEXT(4096);
 
         for (size_t i = 0; i < count; i++)
@@ -85,13 +85,13 @@ static struct nd_error *map_and_open(const struct nd_userns_plan *plan, pid_t pi
         if (n != sizeof status)
                 return nd_error_new(ND_INTERNAL, n < 0 ? errno : 0, "the child that makes a user namespace ended early");
         if (status != 0)
-                return nd_error_new(nd_code_of_errno(status), status, "make a user namespace");
+                return nd_error_new(nd_error_code_of(status), status, "make a user namespace");
 
         nd_try(open_proc(pid, &procfd));
         nd_try(nd_userns_write_maps(plan, procfd));
         fd = nd_sys->openat(procfd, "ns/user", O_RDONLY | O_CLOEXEC, 0);
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open a new user namespace");
+                return nd_error_new(nd_error_code_of(errno), errno, "open a new user namespace");
         *ret_fd = fd;
         return nullptr;
 }
@@ -99,9 +99,9 @@ static struct nd_error *map_and_open(const struct nd_userns_plan *plan, pid_t pi
 struct nd_error *nd_userns_join(int fd) {
         /* Groups of ours would open files of the host's inside. In a node without root there may be none to drop. */
         if (syscall(SYS_setgroups, 0, nullptr) < 0 && errno != EPERM)
-                return nd_error_new(nd_code_of_errno(errno), errno, "drop our groups");
+                return nd_error_new(nd_error_code_of(errno), errno, "drop our groups");
         if (nd_sys->setns(fd, CLONE_NEWUSER) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "become root of a user namespace");
+                return nd_error_new(nd_error_code_of(errno), errno, "become root of a user namespace");
         return nullptr;
 }
 
@@ -117,17 +117,17 @@ struct nd_error *nd_userns_make(const struct nd_userns_plan *plan, int *ret_fd) 
         if (plan->uid_count == 0 || plan->gid_count == 0)
                 return nd_error_new(ND_INVALID, 0, "a user namespace needs a uid and a gid map");
         if (nd_sys->pipe2(report, O_CLOEXEC) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a pipe");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe");
         report_read = report[0];
         report_write = report[1];
         if (nd_sys->pipe2(release, O_CLOEXEC) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a pipe");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe");
         release_read = release[0];
         release_write = release[1];
 
         pid = nd_sys->clone3(&arguments, sizeof arguments);
         if (pid < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "start a child for a user namespace");
+                return nd_error_new(nd_error_code_of(errno), errno, "start a child for a user namespace");
         if (pid == 0) {
                 (void) close(release_write); /* or it would wait for itself */
                 child_main(plan, report_write, release_read);
@@ -149,14 +149,14 @@ static bool take_number(const char **text, uint32_t *ret) {
         memcpy(word, *text + blanks, digits);
         word[digits] = '\0';
         *text += blanks + digits;
-        return nd_parse_u32(word, ret) == 0;
+        return nd_text_parse_u32(word, ret) == 0;
 }
 
-struct nd_error *nd_id_maps_parse(const char *text, struct nd_id_maps *ret) {
-        nd_cleanup(nd_id_maps_done) struct nd_id_maps maps = {};
+struct nd_error *nd_userns_maps_parse(const char *text, struct nd_userns_maps *ret) {
+        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps maps = {};
 
         for (size_t line = 1; *text; line++) {
-                struct nd_id_map map;
+                struct nd_userns_map map;
 
                 if (!take_number(&text, &map.inside) || !take_number(&text, &map.outside) || !take_number(&text, &map.count) ||
                     map.count == 0)
@@ -169,18 +169,18 @@ struct nd_error *nd_id_maps_parse(const char *text, struct nd_id_maps *ret) {
                 text += *text == '\n';
                 nd_vector_push(&maps, map);
         }
-        *ret = nd_take(maps, (struct nd_id_maps) {});
+        *ret = nd_take(maps, (struct nd_userns_maps) {});
         return nullptr;
 }
 
-struct nd_error *nd_id_maps_own(const char *kind, struct nd_id_maps *ret) {
+struct nd_error *nd_userns_maps_own(const char *kind, struct nd_userns_maps *ret) {
         nd_autofree char *path = nd_format("/proc/self/%s_map", kind), *text = nullptr;
 
         nd_try(nd_file_read_kernel(path, 64 * 1024, &text));
-        return nd_error_wrap(nd_id_maps_parse(text, ret), "%s", path);
+        return nd_error_wrap(nd_userns_maps_parse(text, ret), "%s", path);
 }
 
-bool nd_id_maps_identity(const struct nd_id_maps *maps) {
+bool nd_userns_maps_identity(const struct nd_userns_maps *maps) {
         return maps->count == 1 && maps->items[0].inside == 0 && maps->items[0].outside == 0 &&
                maps->items[0].count == UINT32_MAX;
 }

@@ -8,18 +8,18 @@
 #include "base/vector.h"
 
 /* One line of /proc/<pid>/uid_map. */
-struct nd_id_map {
+struct nd_userns_map {
         uint32_t inside;
         uint32_t outside;
         uint32_t count;
 };
 
-struct nd_id_maps {
-        struct nd_id_map *items;
+struct nd_userns_maps {
+        struct nd_userns_map *items;
         size_t count;
         size_t capacity;
 };
-static inline void nd_id_maps_done(struct nd_id_maps *maps) {
+static inline void nd_userns_maps_done(struct nd_userns_maps *maps) {
         nd_vector_done(maps);
 }
 
@@ -28,9 +28,9 @@ enum {
 };
 
 struct nd_userns_plan {
-        const struct nd_id_map *uids;
+        const struct nd_userns_map *uids;
         size_t uid_count;
-        const struct nd_id_map *gids;
+        const struct nd_userns_map *gids;
         size_t gid_count;
         bool charge_to_root; /* the creator's effective IDs are what 0 maps to, so that limits are charged there; needs privilege */
         bool deny_setgroups; /* needed to write a gid map without privilege */
@@ -48,10 +48,10 @@ struct nd_userns_plan {
 [[nodiscard]] struct nd_error *nd_userns_join(int fd);
 
 /* Parses the text of a uid_map or gid_map file. */
-[[nodiscard]] struct nd_error *nd_id_maps_parse(const char *text, struct nd_id_maps *ret);
+[[nodiscard]] struct nd_error *nd_userns_maps_parse(const char *text, struct nd_userns_maps *ret);
 
 /* The maps of the namespace that this process is in; kind is "uid" or "gid". */
-[[nodiscard]] struct nd_error *nd_id_maps_own(const char *kind, struct nd_id_maps *ret);
+[[nodiscard]] struct nd_error *nd_userns_maps_own(const char *kind, struct nd_userns_maps *ret);
 
 /* True for the initial namespace's map: all IDs, unchanged. */
-[[nodiscard]] bool nd_id_maps_identity(const struct nd_id_maps *maps);
+[[nodiscard]] bool nd_userns_maps_identity(const struct nd_userns_maps *maps);

@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "sys/calls.h"
-#include "sys/parcel.h"
+#include "sys/fd-passing.h"
 
 enum {
         TEXT_CEILING = 8 * 1024,
@@ -47,8 +47,8 @@ struct packet {
         packet.error_number = nd_error_errno(error);
         length = strnlen(nd_error_text(error), sizeof packet.text - 1);
         memcpy(packet.text, nd_error_text(error), length);
-        (void) !nd_parcel_send(fd, &packet, offsetof(struct packet, text) + length + 1, &passed_fd, !error && passed_fd >= 0,
-                               0);
+        (void) !nd_fd_passing_send(fd, &packet, offsetof(struct packet, text) + length + 1, &passed_fd,
+                                   !error && passed_fd >= 0, 0);
         _exit(EXIT_SUCCESS);
 }
 
@@ -73,7 +73,7 @@ static struct nd_error *await(const char *what, int fd, uint64_t deadline_us, st
                                             (unsigned long long) (deadline_us / ND_MS_US));
                 if (n < 0)
                         continue;
-                n = nd_parcel_receive(fd, packet, sizeof *packet, ret_fd, 1, MSG_DONTWAIT);
+                n = nd_fd_passing_receive(fd, packet, sizeof *packet, ret_fd, 1, MSG_DONTWAIT);
                 if (n == 0)
                         return nd_error_new(ND_INTERNAL, 0, "%s: the child ended without an answer", what);
                 if (n < (ssize_t) offsetof(struct packet, text) + 1 && n != -EAGAIN)
@@ -101,12 +101,12 @@ static struct nd_error *spawn(const char *what, nd_worker_function function, voi
         int pair[2];
 
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "%s: make a socket pair", what);
+                return nd_error_new(nd_error_code_of(errno), errno, "%s: make a socket pair", what);
         ours = pair[0];
         theirs = pair[1];
         pid = nd_sys->clone3(&arguments, sizeof arguments);
         if (pid < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "%s: start a child", what);
+                return nd_error_new(nd_error_code_of(errno), errno, "%s: start a child", what);
         if (pid == 0)
                 child_main(theirs, parent, function, argument);
         *ret_fd = nd_take_fd(ours);
@@ -118,7 +118,7 @@ static struct nd_error *packet_error(struct packet *packet) {
         packet->text[sizeof packet->text - 1] = '\0';
         if (packet->code == ND_OK)
                 return nullptr;
-        return nd_error_received((enum nd_code) packet->code, packet->error_number, packet->text);
+        return nd_error_received((enum nd_error_code) packet->code, packet->error_number, packet->text);
 }
 
 struct nd_error *nd_worker_run(const char *what, nd_worker_function function, void *argument, uint64_t deadline_us,
@@ -176,7 +176,7 @@ static struct nd_error *late(const struct nd_worker *worker) {
 /* What the child left in the socket; it has ended. An answer that made it in time counts, whatever the deadline says. */
 static struct nd_error *answer_of(const struct nd_worker *worker, int *ret_fd) {
         struct packet packet = {};
-        ssize_t n = nd_parcel_receive(worker->fd, &packet, sizeof packet, ret_fd, 1, MSG_DONTWAIT);
+        ssize_t n = nd_fd_passing_receive(worker->fd, &packet, sizeof packet, ret_fd, 1, MSG_DONTWAIT);
 
         if (n >= (ssize_t) offsetof(struct packet, text) + 1)
                 return packet_error(&packet);

@@ -4,26 +4,26 @@
 #include "userns/range.h"
 
 /* Adds a line, or makes the last one longer where it goes on in both worlds. */
-static void add_line(struct nd_id_maps *maps, uint64_t inside, uint64_t outside, uint64_t count) {
-        struct nd_id_map *last = maps->count > 0 ? &maps->items[maps->count - 1] : nullptr;
+static void add_line(struct nd_userns_maps *maps, uint64_t inside, uint64_t outside, uint64_t count) {
+        struct nd_userns_map *last = maps->count > 0 ? &maps->items[maps->count - 1] : nullptr;
 
         if (last && last->inside > 0 && (uint64_t) last->inside + last->count == inside &&
             (uint64_t) last->outside + last->count == outside)
                 last->count += (uint32_t) count;
         else if (maps->count < ND_ID_MAP_LINES)
-                nd_vector_push(maps, ((struct nd_id_map) {.inside = (uint32_t) inside,
-                                                          .outside = (uint32_t) outside,
-                                                          .count = (uint32_t) count}));
+                nd_vector_push(maps, ((struct nd_userns_map) {.inside = (uint32_t) inside,
+                                                              .outside = (uint32_t) outside,
+                                                              .count = (uint32_t) count}));
 }
 
 static uint64_t at_most(uint64_t count, uint64_t most) {
         return count < most ? count : most;
 }
 
-void nd_delegation_maps(uint32_t own, const struct nd_subids *ranges, struct nd_id_maps *ret) {
+void nd_delegation_maps(uint32_t own, const struct nd_subid_list *ranges, struct nd_userns_maps *ret) {
         uint64_t inside = 1;
 
-        nd_vector_push(ret, ((struct nd_id_map) {.inside = 0, .outside = own, .count = 1}));
+        nd_vector_push(ret, ((struct nd_userns_map) {.inside = 0, .outside = own, .count = 1}));
         nd_vector_each (range, ranges) {
                 uint64_t first = range->first, count = range->count;
 

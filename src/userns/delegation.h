@@ -10,4 +10,4 @@
 #include "sys/userns.h"
 
 /* own is the user's or the group's ID outside. Ranges that the kernel's ceiling on lines leaves no room for are dropped. */
-void nd_delegation_maps(uint32_t own, const struct nd_subids *ranges, struct nd_id_maps *ret);
+void nd_delegation_maps(uint32_t own, const struct nd_subid_list *ranges, struct nd_userns_maps *ret);

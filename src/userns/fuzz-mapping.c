@@ -14,7 +14,7 @@ static bool same_line(const struct nd_mapping_line *a, const struct nd_mapping_l
 }
 
 static bool salvaged(const char *bytes, size_t length, uint32_t host) {
-        nd_cleanup(nd_extents_done) struct nd_extents extents = {};
+        nd_cleanup(nd_userns_extents_done) struct nd_userns_extents extents = {};
 
         nd_mapping_salvage(bytes, length, &extents);
         fuzz_require(extents.count <= ND_MAPPING_SALVAGE);

@@ -9,17 +9,17 @@
 #include "userns/range.h"
 
 /* The kubelet's conditions, said once more and all at once. */
-static bool usable(struct nd_id_range range, uint32_t size, uint32_t pods) {
+static bool usable(struct nd_userns_range range, uint32_t size, uint32_t pods) {
         return size > 0 && size % ND_IDS_UNIT == 0 && range.first % size == 0 && range.first >= size &&
                range.count % size == 0 && range.count / size >= pods;
 }
 
-static void check_range(struct nd_id_range range) {
+static void check_range(struct nd_userns_range range) {
         static const uint32_t sizes[] = {0, 1, 65536, 3 * 65536, 1 << 24};
         struct nd_subid subid = {.first = range.first, .count = range.count};
-        struct nd_subids ranges = {.items = &subid, .count = 1};
-        nd_autofree char *text = nd_subids_text("kubelet", &ranges);
-        struct nd_id_range again = {};
+        struct nd_subid_list ranges = {.items = &subid, .count = 1};
+        nd_autofree char *text = nd_subid_list_text("kubelet", &ranges);
+        struct nd_userns_range again = {};
 
         fuzz_require(!nd_range_parse(text, &again));
         fuzz_require(again.first == range.first && again.count == range.count);
@@ -32,7 +32,7 @@ static void check_range(struct nd_id_range range) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autofree char *text = fuzz_text(data, size);
-        struct nd_id_range range = {};
+        struct nd_userns_range range = {};
         nd_autoerror struct nd_error *error = nd_range_parse(text, &range);
 
         if (error) {

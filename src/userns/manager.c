@@ -25,16 +25,16 @@
 #include "userns/store.h"
 
 struct pod {
-        struct nd_extents extents;
+        struct nd_userns_extents extents;
         char *problem; /* set = quarantined */
 };
 
 struct nd_userns_manager {
-        struct nd_store store;
+        struct nd_userns_store store;
         uint32_t ids_per_pod;
-        struct nd_id_range range;
+        struct nd_userns_range range;
         bool confined; /* to the delegated extents, which may be none at all */
-        struct nd_extents delegated;
+        struct nd_userns_extents delegated;
         bool read_only;
         uint32_t usable;
         uint32_t quarantined; /* pods with a problem */
@@ -46,7 +46,7 @@ struct nd_userns_manager {
 static void pod_free(struct pod *pod) {
         if (!pod)
                 return;
-        nd_extents_done(&pod->extents);
+        nd_userns_extents_done(&pod->extents);
         free(pod->problem);
         free(pod);
 }
@@ -64,8 +64,8 @@ void nd_userns_manager_free(struct nd_userns_manager *m) {
                 pod_free(slot->value);
         nd_map_done(&m->pods);
         nd_blocks_done(&m->blocks);
-        nd_extents_done(&m->delegated);
-        nd_store_done(&m->store);
+        nd_userns_extents_done(&m->delegated);
+        nd_userns_store_done(&m->store);
         free(m);
 }
 
@@ -74,7 +74,7 @@ static bool in_range(const struct nd_userns_manager *m, uint32_t block) {
         uint64_t first = (uint64_t) block * m->ids_per_pod;
 
         return first >= m->range.first && first + m->ids_per_pod <= (uint64_t) m->range.first + m->range.count &&
-               (!m->confined || nd_extents_hold(&m->delegated, first, m->ids_per_pod));
+               (!m->confined || nd_userns_extents_hold(&m->delegated, first, m->ids_per_pod));
 }
 
 static bool usable(const struct nd_userns_manager *m, uint32_t block) {
@@ -92,7 +92,8 @@ static void make_blocks(struct nd_userns_manager *m) {
 }
 
 /* The blocks that an extent touches, cut to the ID space. */
-static void touched(const struct nd_userns_manager *m, const struct nd_extent *extent, uint32_t *ret_from, uint32_t *ret_to) {
+static void touched(const struct nd_userns_manager *m, const struct nd_userns_extent *extent, uint32_t *ret_from,
+                    uint32_t *ret_to) {
         uint64_t end = extent->first + extent->count;
 
         *ret_from = (uint32_t) (extent->first / m->ids_per_pod);
@@ -155,7 +156,7 @@ static void give_back(struct nd_userns_manager *m, const char *pod_uid) {
 static struct pod *pod_with_block(uint32_t first, uint32_t count) {
         struct pod *pod = nd_new(struct pod);
 
-        nd_vector_push(&pod->extents, ((struct nd_extent) {.first = first, .count = count}));
+        nd_vector_push(&pod->extents, ((struct nd_userns_extent) {.first = first, .count = count}));
         return pod;
 }
 
@@ -176,9 +177,9 @@ static void quarantine(struct nd_userns_manager *m, const char *pod_uid, const c
 
                 for (size_t i = 0; i < nd_count_of(lines); i++)
                         if (lines[i]->length > 0 || lines[i]->host > 0)
-                                nd_vector_push(&pod->extents,
-                                               ((struct nd_extent) {.first = lines[i]->host,
-                                                                    .count = lines[i]->length > 0 ? lines[i]->length : 1}));
+                                nd_vector_push(&pod->extents, ((struct nd_userns_extent) {
+                                                                      .first = lines[i]->host,
+                                                                      .count = lines[i]->length > 0 ? lines[i]->length : 1}));
         }
         index_pod(m, pod_uid, pod);
 }
@@ -186,7 +187,7 @@ static void quarantine(struct nd_userns_manager *m, const char *pod_uid, const c
 /* The kubelet's checks of a block that a file names, against what is known already. */
 static struct nd_error *record(struct nd_userns_manager *m, const char *pod_uid, uint32_t first, uint32_t length) {
         const struct pod *known = nd_map_get(&m->pods, pod_uid);
-        nd_autofree char *quoted = nd_quote(pod_uid);
+        nd_autofree char *quoted = nd_text_quote(pod_uid);
         uint32_t block = first / m->ids_per_pod;
 
         if (length != m->ids_per_pod)
@@ -206,13 +207,13 @@ static struct nd_error *record(struct nd_userns_manager *m, const char *pod_uid,
 }
 
 static struct nd_error *parse_and_record(struct nd_userns_manager *m, const char *pod_uid, const char *bytes, size_t length,
-                                         struct nd_id_range *ret) {
+                                         struct nd_userns_range *ret) {
         struct nd_mapping mapping;
 
         nd_try(nd_mapping_parse(bytes, length, &mapping));
         nd_try(nd_mapping_check(&mapping));
         nd_try(record(m, pod_uid, mapping.uid.host, mapping.uid.length));
-        *ret = (struct nd_id_range) {.first = mapping.uid.host, .count = mapping.uid.length};
+        *ret = (struct nd_userns_range) {.first = mapping.uid.host, .count = mapping.uid.length};
         return nullptr;
 }
 
@@ -227,11 +228,11 @@ static bool is_shortage(const struct nd_error *error) {
  * its block would count as free and be handed out a second time, so that is an error. */
 static struct nd_error *recover_pod(struct nd_userns_manager *m, const char *pod_uid, bool may_quarantine) {
         nd_autoerror struct nd_error *error = nullptr;
-        nd_autofree char *bytes = nullptr, *quoted = nd_quote(pod_uid);
-        struct nd_id_range ignored;
+        nd_autofree char *bytes = nullptr, *quoted = nd_text_quote(pod_uid);
+        struct nd_userns_range ignored;
         size_t length = 0;
 
-        error = nd_store_read(&m->store, pod_uid, &bytes, &length);
+        error = nd_userns_store_read(&m->store, pod_uid, &bytes, &length);
         if (!error && bytes)
                 error = parse_and_record(m, pod_uid, bytes, length, &ignored);
         if (error && may_quarantine && !is_shortage(error)) {
@@ -247,7 +248,7 @@ static struct nd_error *recover(struct nd_userns_manager *m) {
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
         nd_vector(const char *) bad = {};
 
-        error = nd_store_list(&m->store, &names);
+        error = nd_userns_store_list(&m->store, &names);
         if (nd_error_code(error) == ND_NOT_FOUND)
                 return nullptr;
         if (error)
@@ -270,7 +271,7 @@ struct nd_error *nd_userns_manager_open(const struct nd_userns_settings *setting
         nd_try(nd_range_check(settings->range, settings->ids_per_pod, settings->max_pods));
 
         m = nd_new(struct nd_userns_manager);
-        nd_store_init(settings->kubelet_root, &m->store);
+        nd_userns_store_init(settings->kubelet_root, &m->store);
         m->ids_per_pod = settings->ids_per_pod;
         m->range = settings->range;
         m->read_only = settings->read_only;
@@ -291,25 +292,25 @@ struct nd_error *nd_userns_manager_open(const struct nd_userns_settings *setting
 /* Writes a new pod's file; with an error the pod has no block, unless its file could not be removed again. */
 static struct nd_error *create(struct nd_userns_manager *m, const char *pod_uid, uint32_t first) {
         nd_autofree char *text = nd_mapping_format(first, m->ids_per_pod);
-        nd_autoerror struct nd_error *error = nd_store_write(&m->store, pod_uid, text), *left = nullptr;
+        nd_autoerror struct nd_error *error = nd_userns_store_write(&m->store, pod_uid, text), *left = nullptr;
 
         if (!error)
                 return nullptr;
-        left = nd_store_remove(&m->store, pod_uid);
+        left = nd_userns_store_remove(&m->store, pod_uid);
         if (!left)
                 give_back(m, pod_uid);
         return nd_error_wrap(nd_take_ptr(error), "create user namespace");
 }
 
 /* Writes the file of a pod that lives with its block already. With an error it keeps the block: another pod must not get it. */
-static struct nd_error *restore(struct nd_userns_manager *m, const char *pod_uid, const struct nd_extent *block) {
+static struct nd_error *restore(struct nd_userns_manager *m, const char *pod_uid, const struct nd_userns_extent *block) {
         nd_autofree char *text = nd_mapping_format((uint32_t) block->first, m->ids_per_pod);
 
         nd_try(nd_error_wrap(record(m, pod_uid, (uint32_t) block->first, (uint32_t) block->count), "create user namespace"));
-        return nd_error_wrap(nd_store_write(&m->store, pod_uid, text), "create user namespace");
+        return nd_error_wrap(nd_userns_store_write(&m->store, pod_uid, text), "create user namespace");
 }
 
-static struct nd_error *allocate(struct nd_userns_manager *m, const char *pod_uid, struct nd_id_range *ret) {
+static struct nd_error *allocate(struct nd_userns_manager *m, const char *pod_uid, struct nd_userns_range *ret) {
         const struct pod *known = nd_map_get(&m->pods, pod_uid);
         uint32_t block, first;
 
@@ -325,21 +326,21 @@ static struct nd_error *allocate(struct nd_userns_manager *m, const char *pod_ui
                 index_pod(m, pod_uid, pod_with_block(first, m->ids_per_pod));
                 nd_try(create(m, pod_uid, first));
         }
-        *ret = (struct nd_id_range) {.first = first, .count = m->ids_per_pod};
+        *ret = (struct nd_userns_range) {.first = first, .count = m->ids_per_pod};
         return nullptr;
 }
 
-struct nd_error *nd_userns_manager_get(struct nd_userns_manager *m, const char *pod_uid, struct nd_id_range *ret) {
+struct nd_error *nd_userns_manager_get(struct nd_userns_manager *m, const char *pod_uid, struct nd_userns_range *ret) {
         nd_autoerror struct nd_error *error = nullptr;
         nd_autofree char *bytes = nullptr;
         const struct pod *known;
         size_t length = 0;
         bool retried;
 
-        nd_try(nd_store_check_uid(pod_uid));
+        nd_try(nd_userns_store_check_uid(pod_uid));
         if (m->read_only)
                 return nd_error_new(ND_PRECONDITION, EROFS, "the user namespace manager only looks");
-        error = nd_store_read(&m->store, pod_uid, &bytes, &length);
+        error = nd_userns_store_read(&m->store, pod_uid, &bytes, &length);
 
         /* A pod in quarantine gets another look: somebody may have mended or removed its file. */
         known = nd_map_get(&m->pods, pod_uid);
@@ -356,7 +357,7 @@ struct nd_error *nd_userns_manager_get(struct nd_userns_manager *m, const char *
         return nd_error_wrap(nd_take_ptr(error), "user namespace");
 }
 
-void nd_userns_manager_reserve(struct nd_userns_manager *m, const char *pod_uid, struct nd_id_range block) {
+void nd_userns_manager_reserve(struct nd_userns_manager *m, const char *pod_uid, struct nd_userns_range block) {
         if (!nd_map_has(&m->pods, pod_uid))
                 index_pod(m, pod_uid, pod_with_block(block.first, block.count));
 }
@@ -366,7 +367,7 @@ struct nd_error *nd_userns_manager_release(struct nd_userns_manager *m, const ch
                 return nullptr;
         if (m->read_only)
                 return nd_error_new(ND_PRECONDITION, EROFS, "the user namespace manager only looks");
-        nd_try(nd_store_remove(&m->store, pod_uid));
+        nd_try(nd_userns_store_remove(&m->store, pod_uid));
         give_back(m, pod_uid);
         return nullptr;
 }
@@ -384,7 +385,7 @@ struct nd_error *nd_userns_manager_sweep(struct nd_userns_manager *m, const stru
         nd_autoerror struct nd_error *first = nullptr;
         const struct nd_map_slot *slot;
 
-        first = nd_store_list(&m->store, &names);
+        first = nd_userns_store_list(&m->store, &names);
         if (first)
                 return nd_error_wrap(nd_take_ptr(first), "user namespace: read pods from disk");
         nd_vector_each (name, &names) {

@@ -28,9 +28,9 @@ struct nd_userns_settings {
         const char *kubelet_root; /* "/var/lib/kubelet" */
         uint32_t ids_per_pod;
         uint32_t max_pods;
-        struct nd_id_range range;
-        const struct nd_extents *delegated; /* of the namespace we are in; nullptr = the whole ID space */
-        bool read_only;                     /* look, but never write */
+        struct nd_userns_range range;
+        const struct nd_userns_extents *delegated; /* of the namespace we are in; nullptr = the whole ID space */
+        bool read_only;                            /* look, but never write */
 };
 
 struct nd_userns_manager;
@@ -46,11 +46,11 @@ static inline void nd_userns_manager_done(struct nd_userns_manager **manager) {
 
 /* The pod's block: the one in its file, or a new one, which is durably in the file before it is returned. */
 [[nodiscard]] struct nd_error *nd_userns_manager_get(struct nd_userns_manager *manager, const char *pod_uid,
-                                                     struct nd_id_range *ret);
+                                                     struct nd_userns_range *ret);
 
 /* Holds a block for a pod that is known to live with it, though its file does not say so (what the runtime reports at start).
  * It is not written to a file; a pod that has a block already keeps that one. */
-void nd_userns_manager_reserve(struct nd_userns_manager *manager, const char *pod_uid, struct nd_id_range block);
+void nd_userns_manager_reserve(struct nd_userns_manager *manager, const char *pod_uid, struct nd_userns_range block);
 
 /* Gives the pod's block back: removes the file, then frees the block. A pod without one is fine. */
 [[nodiscard]] struct nd_error *nd_userns_manager_release(struct nd_userns_manager *manager, const char *pod_uid);
@@ -62,7 +62,7 @@ void nd_userns_manager_reserve(struct nd_userns_manager *manager, const char *po
 /* What is known of a pod, for people and for tests. */
 struct nd_userns_pod {
         const char *uid;
-        const struct nd_extent *extents; /* one, unless quarantined: then those that its file names, maybe none */
+        const struct nd_userns_extent *extents; /* one, unless quarantined: then those that its file names, maybe none */
         size_t extent_count;
         const char *problem; /* nullptr unless quarantined */
 };

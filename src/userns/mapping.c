@@ -128,10 +128,10 @@ char *nd_mapping_format(uint32_t host, uint32_t length) {
         return nd_format("{\"uidMappings\":%s,\"gidMappings\":%s}", line, line);
 }
 
-void nd_mapping_salvage(const char *bytes, size_t length, struct nd_extents *ret) {
+void nd_mapping_salvage(const char *bytes, size_t length, struct nd_userns_extents *ret) {
         static const char key[] = "hostId";
 
-        *ret = (struct nd_extents) {};
+        *ret = (struct nd_userns_extents) {};
         for (size_t i = 0; i + sizeof key < length && ret->count < ND_MAPPING_SALVAGE; i++) {
                 uint64_t value = 0;
                 size_t at = i + sizeof key - 1, digits = 0;
@@ -143,6 +143,6 @@ void nd_mapping_salvage(const char *bytes, size_t length, struct nd_extents *ret
                 for (; at < length && bytes[at] >= '0' && bytes[at] <= '9' && value < ND_ID_SPACE; at++, digits++)
                         value = value * 10 + (uint64_t) (bytes[at] - '0');
                 if (digits > 0 && value < ND_ID_SPACE)
-                        nd_vector_push(ret, ((struct nd_extent) {.first = value, .count = 1}));
+                        nd_vector_push(ret, ((struct nd_userns_extent) {.first = value, .count = 1}));
         }
 }

@@ -36,4 +36,4 @@ struct nd_mapping {
 
 /* For a file that could not be used: every ID that its bytes still name as a host ID, at most ND_MAPPING_SALVAGE. Better to hold a
  * block too many than to give it to a second pod. */
-void nd_mapping_salvage(const char *bytes, size_t length, struct nd_extents *ret);
+void nd_mapping_salvage(const char *bytes, size_t length, struct nd_userns_extents *ret);

@@ -26,27 +26,27 @@ static constexpr uint64_t deadline_us = 5 * ND_SECOND_US;
 static constexpr uint64_t engine_deadline_us = 10 * ND_SECOND_US; /* of one run; the probe makes two */
 
 /* The block that probes map to, within what the namespace we are in can map on. */
-static struct nd_error *probe_map(struct nd_id_map *ret) {
-        nd_cleanup(nd_extents_done) struct nd_extents own = {};
+static struct nd_error *probe_map(struct nd_userns_map *ret) {
+        nd_cleanup(nd_userns_extents_done) struct nd_userns_extents own = {};
 
-        nd_try(nd_extents_own(&own));
-        if (nd_extents_hold(&own, PROBE_FIRST, ND_IDS_UNIT)) {
-                *ret = (struct nd_id_map) {.outside = PROBE_FIRST, .count = ND_IDS_UNIT};
+        nd_try(nd_userns_extents_own(&own));
+        if (nd_userns_extents_hold(&own, PROBE_FIRST, ND_IDS_UNIT)) {
+                *ret = (struct nd_userns_map) {.outside = PROBE_FIRST, .count = ND_IDS_UNIT};
                 return nullptr;
         }
         nd_vector_each (extent, &own) {
                 if (extent->count > 1) {
                         uint64_t count = extent->count < ND_IDS_UNIT ? extent->count : ND_IDS_UNIT;
 
-                        *ret = (struct nd_id_map) {.outside = (uint32_t) (extent->first + extent->count - count),
-                                                   .count = (uint32_t) count};
+                        *ret = (struct nd_userns_map) {.outside = (uint32_t) (extent->first + extent->count - count),
+                                                       .count = (uint32_t) count};
                         return nullptr;
                 }
         }
         return nd_error_new(ND_PRECONDITION, 0, "no subordinate IDs are mapped into this user namespace");
 }
 
-static struct nd_error *probe_namespace(struct nd_id_map *ret_map, int *ret_fd) {
+static struct nd_error *probe_namespace(struct nd_userns_map *ret_map, int *ret_fd) {
         struct nd_userns_plan plan = {.uids = ret_map, .uid_count = 1, .gids = ret_map, .gid_count = 1};
 
         nd_try(probe_map(ret_map));
@@ -55,7 +55,7 @@ static struct nd_error *probe_namespace(struct nd_id_map *ret_map, int *ret_fd) 
 
 static struct nd_error *userns_work([[maybe_unused]] void *argument, [[maybe_unused]] int *ret_fd) {
         nd_autoclose int fd = -EBADF;
-        struct nd_id_map map;
+        struct nd_userns_map map;
 
         return probe_namespace(&map, &fd);
 }
@@ -67,14 +67,14 @@ struct nd_error *nd_probe_userns(void) {
 static struct nd_error *unprivileged_work(void *argument, [[maybe_unused]] int *ret_fd) {
         uid_t uid = *(const uid_t *) argument;
         nd_autoclose int fd = -EBADF;
-        struct nd_id_map uids, gids;
+        struct nd_userns_map uids, gids;
 
         if (uid != (uid_t) -1 && (syscall(SYS_setgroups, 0, nullptr) < 0 || syscall(SYS_setresgid, uid, uid, uid) < 0 ||
                                   syscall(SYS_setresuid, uid, uid, uid) < 0))
                 return nd_error_new(ND_DENIED, errno, "become user %u", uid);
         /* The writer of the map is not root any more; it may open the child's files only if the child may be dumped. */
-        uids = (struct nd_id_map) {.outside = geteuid(), .count = 1};
-        gids = (struct nd_id_map) {.outside = getegid(), .count = 1};
+        uids = (struct nd_userns_map) {.outside = geteuid(), .count = 1};
+        gids = (struct nd_userns_map) {.outside = getegid(), .count = 1};
         return nd_userns_make(
                 &(struct nd_userns_plan) {
                         .uids = &uids, .uid_count = 1, .gids = &gids, .gid_count = 1, .deny_setgroups = true},
@@ -88,7 +88,7 @@ struct nd_error *nd_probe_userns_unprivileged(uid_t uid) {
 /* Idmaps a detached tree and compares the owner of its root before and after. */
 static struct nd_error *idmap_and_look(int tree) {
         nd_autoclose int userns = -EBADF;
-        struct nd_id_map map;
+        struct nd_userns_map map;
         struct stat before, after;
         uid_t expected;
 
@@ -109,7 +109,7 @@ static struct nd_error *open_path(const char *path, int *ret_fd) {
         int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open directory '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "open directory '%s'", path);
         *ret_fd = fd;
         return nullptr;
 }
@@ -129,7 +129,7 @@ struct nd_error *nd_probe_idmap(const char *path) {
 static struct nd_error *tmpfs_work([[maybe_unused]] void *argument, [[maybe_unused]] int *ret_fd) {
         nd_autoclose int tree = -EBADF;
 
-        nd_try(nd_fs_make("tmpfs", nullptr, 0, 0, &tree));
+        nd_try(nd_mount_fs_make("tmpfs", nullptr, 0, 0, &tree));
         return idmap_and_look(tree);
 }
 
@@ -142,7 +142,7 @@ static struct nd_error *make_workshop(const char *const *directories) {
         nd_autoclose int tree = -EBADF;
 
         nd_try(nd_mount_namespace_private());
-        nd_try(nd_fs_make("tmpfs", nullptr, 0, 0, &tree));
+        nd_try(nd_mount_fs_make("tmpfs", nullptr, 0, 0, &tree));
         nd_try(nd_mount_attach(tree, AT_FDCWD, "/tmp"));
         for (; *directories; directories++)
                 nd_try(nd_dir_make(AT_FDCWD, *directories, 0700));
@@ -150,11 +150,11 @@ static struct nd_error *make_workshop(const char *const *directories) {
 }
 
 static struct nd_error *overlay_work(void *argument, [[maybe_unused]] int *ret_fd) {
-        static const struct nd_fs_option options[] = {{"lowerdir+", "/tmp/lower"},
-                                                      {"upperdir", "/tmp/upper"},
-                                                      {"workdir", "/tmp/work"},
-                                                      {"userxattr", nullptr},
-                                                      {"volatile", nullptr}};
+        static const struct nd_mount_fs_option options[] = {{"lowerdir+", "/tmp/lower"},
+                                                            {"upperdir", "/tmp/upper"},
+                                                            {"workdir", "/tmp/work"},
+                                                            {"userxattr", nullptr},
+                                                            {"volatile", nullptr}};
         nd_autoclose int directory = -EBADF, lower = -EBADF, overlay = -EBADF;
         struct statfs fs;
 
@@ -163,7 +163,7 @@ static struct nd_error *overlay_work(void *argument, [[maybe_unused]] int *ret_f
         nd_try(make_workshop((const char *const[]) {"/tmp/lower", "/tmp/upper", "/tmp/work", nullptr}));
         nd_try(idmap_and_look(lower));
         nd_try(nd_mount_attach(lower, AT_FDCWD, "/tmp/lower"));
-        nd_try(nd_fs_make("overlay", options, nd_count_of(options), 0, &overlay));
+        nd_try(nd_mount_fs_make("overlay", options, nd_count_of(options), 0, &overlay));
         if (fstatfs(overlay, &fs) < 0 || (unsigned long) fs.f_type != OVERLAYFS_SUPER_MAGIC)
                 return nd_error_new(ND_INTERNAL, errno, "the new mount is no overlay");
         return nullptr;
@@ -178,7 +178,7 @@ static struct nd_error *filesystem_work(void *argument, [[maybe_unused]] int *re
         nd_autoclose int directory = -EBADF;
 
         nd_try(open_path(argument, &directory));
-        return nd_error_new(ND_ABORTED, 0, "%s", nd_fs_name(directory));
+        return nd_error_new(ND_ABORTED, 0, "%s", nd_mount_fs_name(directory));
 }
 
 char *nd_probe_filesystem(const char *path) {
@@ -234,7 +234,7 @@ static struct nd_error *engine_work(void *argument, [[maybe_unused]] int *ret_fd
         nd_try(nd_file_write(AT_FDCWD, "/tmp/plain/config.json", engine_spec, sizeof engine_spec - 1, 0600));
         nd_try(nd_file_write(AT_FDCWD, "/tmp/linked/config.json", engine_spec, sizeof engine_spec - 1, 0600));
         if (nd_sys->symlinkat("/tmp/outside", AT_FDCWD, "/tmp/linked/rootfs/dev") < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a link");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a link");
         nd_try(run_on(probe, "/tmp/plain"));
         if (!has_devices("/tmp/plain/rootfs/dev"))
                 return nd_error_new(ND_UNKNOWN, 0, "%s made no devices for a container", probe->program);

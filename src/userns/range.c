@@ -10,7 +10,7 @@
 
 #define KUBELET_USER "kubelet"
 
-struct nd_error *nd_ids_per_pod_check(int64_t ids_per_pod) {
+struct nd_error *nd_userns_ids_per_pod_check(int64_t ids_per_pod) {
         if (ids_per_pod < ND_IDS_UNIT)
                 return nd_error_new(ND_INVALID, 0, "invalid configuration: userNamespaces.idsPerPod must not be less than %d",
                                     ND_IDS_UNIT);
@@ -23,8 +23,8 @@ struct nd_error *nd_ids_per_pod_check(int64_t ids_per_pod) {
         return nullptr;
 }
 
-struct nd_id_range nd_range_default(uint32_t ids_per_pod) {
-        return (struct nd_id_range) {.first = ids_per_pod, .count = (uint32_t) (ND_ID_SPACE - ids_per_pod)};
+struct nd_userns_range nd_range_default(uint32_t ids_per_pod) {
+        return (struct nd_userns_range) {.first = ids_per_pod, .count = (uint32_t) (ND_ID_SPACE - ids_per_pod)};
 }
 
 /* The next word between blanks of the line; nullptr at its end. */
@@ -41,22 +41,22 @@ static char *next_word(char **line) {
 }
 
 static struct nd_error *parse_id(const char *word, const char *output, uint32_t *ret) {
-        int r = nd_parse_u32(word, ret);
+        int r = nd_text_parse_u32(word, ret);
         nd_autofree char *quoted_output = nullptr, *quoted_word = nullptr;
 
         if (r == 0)
                 return nullptr;
-        quoted_output = nd_quote(output);
-        quoted_word = nd_quote(word);
+        quoted_output = nd_text_quote(output);
+        quoted_word = nd_text_quote(word);
         return nd_error_new(ND_INVALID, 0, "error parsing line %s: strconv.ParseUint: parsing %s: %s", quoted_output,
                             quoted_word, r == -ERANGE ? "value out of range" : "invalid syntax");
 }
 
-struct nd_error *nd_range_parse(const char *getsubids_output, struct nd_id_range *ret) {
+struct nd_error *nd_range_parse(const char *getsubids_output, struct nd_userns_range *ret) {
         const char *start = getsubids_output + strspn(getsubids_output, "\n");
-        nd_autofree char *line = nd_strdup(start), *quoted = nd_quote(getsubids_output);
+        nd_autofree char *line = nd_strdup(start), *quoted = nd_text_quote(getsubids_output);
         char *words[4], *rest = line;
-        struct nd_id_range range;
+        struct nd_userns_range range;
 
         for (size_t n = strlen(line); n > 0 && line[n - 1] == '\n'; n--)
                 line[n - 1] = '\0';
@@ -93,8 +93,8 @@ static struct nd_error *find_user(const char *name, bool *ret_found) {
         return nullptr;
 }
 
-struct nd_error *nd_range_of_node(uint32_t ids_per_pod, struct nd_id_range *ret, enum nd_range_source *ret_source) {
-        nd_cleanup(nd_subids_done) struct nd_subids uids = {}, gids = {};
+struct nd_error *nd_range_of_node(uint32_t ids_per_pod, struct nd_userns_range *ret, enum nd_range_source *ret_source) {
+        nd_cleanup(nd_subid_list_done) struct nd_subid_list uids = {}, gids = {};
         nd_autofree char *uid_text = nullptr, *gid_text = nullptr;
         struct nd_error *error;
         bool found;
@@ -105,7 +105,7 @@ struct nd_error *nd_range_of_node(uint32_t ids_per_pod, struct nd_id_range *ret,
                 *ret_source = ND_RANGE_DEFAULT;
                 return nullptr;
         }
-        error = nd_subids_of(KUBELET_USER, ND_SUBUID, &uids);
+        error = nd_subid_list_of(KUBELET_USER, ND_SUBUID, &uids);
         if (error && !program_in_path("getsubids")) {
                 nd_error_free(error);
                 *ret = nd_range_default(ids_per_pod);
@@ -114,11 +114,11 @@ struct nd_error *nd_range_of_node(uint32_t ids_per_pod, struct nd_id_range *ret,
         }
         if (error)
                 return nd_error_wrap(error, "error retrieving additional uids for user \"%s\"", KUBELET_USER);
-        error = nd_subids_of(KUBELET_USER, ND_SUBGID, &gids);
+        error = nd_subid_list_of(KUBELET_USER, ND_SUBGID, &gids);
         if (error)
                 return nd_error_wrap(error, "error retrieving additional gids for user \"%s\"", KUBELET_USER);
-        uid_text = nd_subids_text(KUBELET_USER, &uids);
-        gid_text = nd_subids_text(KUBELET_USER, &gids);
+        uid_text = nd_subid_list_text(KUBELET_USER, &uids);
+        gid_text = nd_subid_list_text(KUBELET_USER, &gids);
         if (!nd_streq(uid_text, gid_text))
                 return nd_error_new(ND_INVALID, 0, "mismatched subuids and subgids for user \"%s\"", KUBELET_USER);
         nd_try(nd_range_parse(uid_text, ret));
@@ -126,7 +126,7 @@ struct nd_error *nd_range_of_node(uint32_t ids_per_pod, struct nd_id_range *ret,
         return nullptr;
 }
 
-struct nd_error *nd_range_check(struct nd_id_range range, uint32_t ids_per_pod, uint32_t max_pods) {
+struct nd_error *nd_range_check(struct nd_userns_range range, uint32_t ids_per_pod, uint32_t max_pods) {
         if (ids_per_pod == 0 || ids_per_pod % ND_IDS_UNIT != 0)
                 return nd_error_new(ND_INVALID, 0, "kubelet user namespace length %u is not a multiple of %d", ids_per_pod,
                                     ND_IDS_UNIT);
@@ -145,13 +145,14 @@ struct nd_error *nd_range_check(struct nd_id_range range, uint32_t ids_per_pod, 
 }
 
 static int compare_extents(const void *a, const void *b) {
-        const struct nd_extent *x = a, *y = b;
+        const struct nd_userns_extent *x = a, *y = b;
 
         return x->first < y->first ? -1 : x->first > y->first;
 }
 
-void nd_extents_of_maps(const struct nd_id_maps *uids, const struct nd_id_maps *gids, struct nd_extents *ret) {
-        *ret = (struct nd_extents) {};
+void nd_userns_extents_of_maps(const struct nd_userns_maps *uids, const struct nd_userns_maps *gids,
+                               struct nd_userns_extents *ret) {
+        *ret = (struct nd_userns_extents) {};
         nd_vector_each (u, uids) {
                 nd_vector_each (g, gids) {
                         uint64_t first = u->inside > g->inside ? u->inside : g->inside;
@@ -159,23 +160,23 @@ void nd_extents_of_maps(const struct nd_id_maps *uids, const struct nd_id_maps *
                         uint64_t end = u_end < g_end ? u_end : g_end;
 
                         if (first < end)
-                                nd_vector_push(ret, ((struct nd_extent) {.first = first, .count = end - first}));
+                                nd_vector_push(ret, ((struct nd_userns_extent) {.first = first, .count = end - first}));
                 }
         }
         if (ret->count > 0)
                 qsort(ret->items, ret->count, sizeof *ret->items, compare_extents);
 }
 
-struct nd_error *nd_extents_own(struct nd_extents *ret) {
-        nd_cleanup(nd_id_maps_done) struct nd_id_maps uids = {}, gids = {};
+struct nd_error *nd_userns_extents_own(struct nd_userns_extents *ret) {
+        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps uids = {}, gids = {};
 
-        nd_try(nd_id_maps_own("uid", &uids));
-        nd_try(nd_id_maps_own("gid", &gids));
-        nd_extents_of_maps(&uids, &gids, ret);
+        nd_try(nd_userns_maps_own("uid", &uids));
+        nd_try(nd_userns_maps_own("gid", &gids));
+        nd_userns_extents_of_maps(&uids, &gids, ret);
         return nullptr;
 }
 
-bool nd_extents_hold(const struct nd_extents *extents, uint64_t first, uint64_t count) {
+bool nd_userns_extents_hold(const struct nd_userns_extents *extents, uint64_t first, uint64_t count) {
         nd_vector_each (e, extents) {
                 if (first >= e->first && first + count <= e->first + e->count)
                         return true;

@@ -19,23 +19,23 @@ enum {
         ND_PODS_DEFAULT = 110,
 };
 
-struct nd_id_range {
+struct nd_userns_range {
         uint32_t first;
         uint32_t count;
 };
 
 /* A piece of the ID space; unlike a range it may be all of it. */
-struct nd_extent {
+struct nd_userns_extent {
         uint64_t first;
         uint64_t count;
 };
 
-struct nd_extents {
-        struct nd_extent *items;
+struct nd_userns_extents {
+        struct nd_userns_extent *items;
         size_t count;
         size_t capacity;
 };
-static inline void nd_extents_done(struct nd_extents *extents) {
+static inline void nd_userns_extents_done(struct nd_userns_extents *extents) {
         nd_vector_done(extents);
 }
 
@@ -46,26 +46,27 @@ enum nd_range_source {
 };
 
 /* userNamespaces.idsPerPod of the kubelet's configuration, as its validation sees it. */
-[[nodiscard]] struct nd_error *nd_ids_per_pod_check(int64_t ids_per_pod);
+[[nodiscard]] struct nd_error *nd_userns_ids_per_pod_check(int64_t ids_per_pod);
 
-struct nd_id_range nd_range_default(uint32_t ids_per_pod);
+struct nd_userns_range nd_range_default(uint32_t ids_per_pod);
 
 /* What getsubids printed for both kinds of IDs: exactly one line "0: kubelet FIRST COUNT". */
-[[nodiscard]] struct nd_error *nd_range_parse(const char *getsubids_output, struct nd_id_range *ret);
+[[nodiscard]] struct nd_error *nd_range_parse(const char *getsubids_output, struct nd_userns_range *ret);
 
 /* The node's range by the kubelet's rules, asked of libsubid. */
-[[nodiscard]] struct nd_error *nd_range_of_node(uint32_t ids_per_pod, struct nd_id_range *ret,
+[[nodiscard]] struct nd_error *nd_range_of_node(uint32_t ids_per_pod, struct nd_userns_range *ret,
                                                 enum nd_range_source *ret_source);
 
 /* The kubelet's checks of a range when it starts, with its words. */
-[[nodiscard]] struct nd_error *nd_range_check(struct nd_id_range range, uint32_t ids_per_pod, uint32_t max_pods);
+[[nodiscard]] struct nd_error *nd_range_check(struct nd_userns_range range, uint32_t ids_per_pod, uint32_t max_pods);
 
 /* The pieces of the ID space that can be mapped on from a namespace with these maps: the intersections of its uid lines with its
  * gid lines, since a pod's block is the same for both. Sorted; touching pieces of different lines stay apart. */
-void nd_extents_of_maps(const struct nd_id_maps *uids, const struct nd_id_maps *gids, struct nd_extents *ret);
+void nd_userns_extents_of_maps(const struct nd_userns_maps *uids, const struct nd_userns_maps *gids,
+                               struct nd_userns_extents *ret);
 
 /* The same for the namespace that we are in. */
-[[nodiscard]] struct nd_error *nd_extents_own(struct nd_extents *ret);
+[[nodiscard]] struct nd_error *nd_userns_extents_own(struct nd_userns_extents *ret);
 
 /* True when [first, first + count) lies within one extent. */
-[[nodiscard]] bool nd_extents_hold(const struct nd_extents *extents, uint64_t first, uint64_t count);
+[[nodiscard]] bool nd_userns_extents_hold(const struct nd_userns_extents *extents, uint64_t first, uint64_t count);

@@ -13,47 +13,48 @@ enum {
         FILE_MODE = 0600,
 };
 
-void nd_store_done(struct nd_store *store) {
+void nd_userns_store_done(struct nd_userns_store *store) {
         free(store->path);
-        *store = (struct nd_store) {};
+        *store = (struct nd_userns_store) {};
 }
 
-void nd_store_init(const char *kubelet_root, struct nd_store *ret) {
+void nd_userns_store_init(const char *kubelet_root, struct nd_userns_store *ret) {
         ret->path = nd_format("%s/pods", kubelet_root);
 }
 
-char *nd_store_file(const struct nd_store *store, const char *pod_uid) {
+char *nd_userns_store_file(const struct nd_userns_store *store, const char *pod_uid) {
         return nd_format("%s/%s/" FILE_NAME, store->path, pod_uid);
 }
 
-struct nd_error *nd_store_check_uid(const char *pod_uid) {
+struct nd_error *nd_userns_store_check_uid(const char *pod_uid) {
         nd_autofree char *quoted = nullptr;
 
         if (pod_uid[0] != '\0' && pod_uid[0] != '.' && !strchr(pod_uid, '/') && strlen(pod_uid) <= UID_CEILING)
                 return nullptr;
-        quoted = nd_quote(pod_uid);
+        quoted = nd_text_quote(pod_uid);
         return nd_error_new(ND_INVALID, 0, "pod UID %.300s cannot name a directory", quoted);
 }
 
 /* An administrator may have put pods/ on another disk by a link, which the slash follows; below it none is followed. */
-static char *pods_path(const struct nd_store *store) {
+static char *pods_path(const struct nd_userns_store *store) {
         return nd_format("%s/", store->path);
 }
 
-struct nd_error *nd_store_list(const struct nd_store *store, struct nd_strings *ret) {
+struct nd_error *nd_userns_store_list(const struct nd_userns_store *store, struct nd_strings *ret) {
         nd_autofree char *path = pods_path(store);
 
         return nd_dir_list(AT_FDCWD, path, ND_STORE_PODS, ret);
 }
 
 /* ND_NOT_FOUND when the pod has no directory. */
-static struct nd_error *open_pod(const struct nd_store *store, const char *pod_uid, int *ret_fd) {
+static struct nd_error *open_pod(const struct nd_userns_store *store, const char *pod_uid, int *ret_fd) {
         nd_autofree char *path = nd_format("%s/%s", store->path, pod_uid);
 
         return nd_dir_open(AT_FDCWD, path, ret_fd);
 }
 
-struct nd_error *nd_store_read(const struct nd_store *store, const char *pod_uid, char **ret, size_t *ret_length) {
+struct nd_error *nd_userns_store_read(const struct nd_userns_store *store, const char *pod_uid, char **ret,
+                                      size_t *ret_length) {
         nd_autoclose int fd = -EBADF;
         nd_autofree char *bytes = nullptr;
         size_t length = 0;
@@ -70,7 +71,7 @@ struct nd_error *nd_store_read(const struct nd_store *store, const char *pod_uid
 }
 
 /* Makes pods/ and the pod's directory where they are missing, durably: a file whose directory is forgotten would be too. */
-static struct nd_error *make_pod(const struct nd_store *store, const char *pod_uid, int *ret_fd) {
+static struct nd_error *make_pod(const struct nd_userns_store *store, const char *pod_uid, int *ret_fd) {
         nd_autoclose int pods = -EBADF;
         nd_autofree char *path = pods_path(store);
         nd_autoerror struct nd_error *error = open_pod(store, pod_uid, ret_fd);
@@ -83,18 +84,18 @@ static struct nd_error *make_pod(const struct nd_store *store, const char *pod_u
         nd_try(nd_dir_open(AT_FDCWD, path, &pods));
         nd_try(nd_dir_make(pods, pod_uid, DIRECTORY_MODE));
         if (nd_sys->fsync(pods) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "sync directory '%s'", store->path);
+                return nd_error_new(nd_error_code_of(errno), errno, "sync directory '%s'", store->path);
         return nd_dir_open(pods, pod_uid, ret_fd);
 }
 
-struct nd_error *nd_store_write(const struct nd_store *store, const char *pod_uid, const char *text) {
+struct nd_error *nd_userns_store_write(const struct nd_userns_store *store, const char *pod_uid, const char *text) {
         nd_autoclose int fd = -EBADF;
 
         nd_try(make_pod(store, pod_uid, &fd));
         return nd_error_wrap(nd_file_replace(fd, FILE_NAME, text, strlen(text), FILE_MODE), "pod '%s'", pod_uid);
 }
 
-struct nd_error *nd_store_remove(const struct nd_store *store, const char *pod_uid) {
+struct nd_error *nd_userns_store_remove(const struct nd_userns_store *store, const char *pod_uid) {
         nd_autoclose int fd = -EBADF;
         nd_autoerror struct nd_error *error = open_pod(store, pod_uid, &fd);
 

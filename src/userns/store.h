@@ -12,27 +12,29 @@ enum {
         ND_STORE_PODS = 1 << 20, /* directories that are looked at; a node has at most 65,536 blocks to give away */
 };
 
-struct nd_store {
+struct nd_userns_store {
         char *path; /* of pods/ */
 };
 
-void nd_store_done(struct nd_store *store);
-void nd_store_init(const char *kubelet_root, struct nd_store *ret);
+void nd_userns_store_done(struct nd_userns_store *store);
+void nd_userns_store_init(const char *kubelet_root, struct nd_userns_store *ret);
 
 /* A UID becomes a file name: one component, not hidden, at most 253 bytes. */
-[[nodiscard]] struct nd_error *nd_store_check_uid(const char *pod_uid);
+[[nodiscard]] struct nd_error *nd_userns_store_check_uid(const char *pod_uid);
 
 /* The UIDs that have a directory. ND_NOT_FOUND when pods/ is not there. */
-[[nodiscard]] struct nd_error *nd_store_list(const struct nd_store *store, struct nd_strings *ret);
+[[nodiscard]] struct nd_error *nd_userns_store_list(const struct nd_userns_store *store, struct nd_strings *ret);
 
 /* The file's bytes; nullptr and 0 when there is no file or an empty one, which both mean "no user namespace". */
-[[nodiscard]] struct nd_error *nd_store_read(const struct nd_store *store, const char *pod_uid, char **ret,
-                                             size_t *ret_length);
+[[nodiscard]] struct nd_error *nd_userns_store_read(const struct nd_userns_store *store, const char *pod_uid, char **ret,
+                                                    size_t *ret_length);
 
 /* Durable when it returns. */
-[[nodiscard]] struct nd_error *nd_store_write(const struct nd_store *store, const char *pod_uid, const char *text);
+[[nodiscard]] struct nd_error *nd_userns_store_write(const struct nd_userns_store *store, const char *pod_uid,
+                                                     const char *text);
 
 /* Durably gone when it returns. */
-[[nodiscard]] struct nd_error *nd_store_remove(const struct nd_store *store, const char *pod_uid);
+[[nodiscard]] struct nd_error *nd_userns_store_remove(const struct nd_userns_store *store, const char *pod_uid);
 
-[[nodiscard]] char *nd_store_file(const struct nd_store *store, const char *pod_uid); /* its path, for messages */
+[[nodiscard]] char *nd_userns_store_file(const struct nd_userns_store *store,
+                                         const char *pod_uid); /* its path, for messages */

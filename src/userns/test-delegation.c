@@ -6,8 +6,8 @@
 
 /* Maps as text, "inside outside count" per line, of ranges "first count" in pairs. */
 static char *maps_of(const uint64_t *ranges, size_t count) {
-        nd_cleanup(nd_subids_done) struct nd_subids subids = {};
-        nd_cleanup(nd_id_maps_done) struct nd_id_maps maps = {};
+        nd_cleanup(nd_subid_list_done) struct nd_subid_list subids = {};
+        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps maps = {};
         nd_autotext text = ND_TEXT(64 * 1024);
 
         for (size_t i = 0; i < count; i++)

@@ -18,7 +18,7 @@ enum { UNIT = ND_IDS_UNIT };
 static void a_file_that_is_no_json_quarantines_its_pod_and_the_blocks_it_names(void **state) {
         struct manager_world *world = *state;
         const uint32_t named = 4 * UNIT;
-        struct nd_id_range range;
+        struct nd_userns_range range;
 
         manager_put_file(world, "bad", "{\"uidMappings\":[{\"hostId\":262144,\"contai");
         manager_put_block(world, "good", 2 * UNIT);
@@ -65,7 +65,7 @@ static void different_blocks_for_users_and_groups_are_both_quarantined(void **st
 static void of_two_files_with_one_block_one_pod_keeps_it_and_the_other_is_quarantined(void **state) {
         struct manager_world *world = *state;
         const uint32_t block = 3 * UNIT;
-        struct nd_id_range range;
+        struct nd_userns_range range;
 
         manager_put_block(world, "a", block);
         manager_put_block(world, "b", block);

@@ -79,7 +79,7 @@ static void a_file_that_somebody_else_wrote_is_taken_over_when_the_pod_is_asked_
 
 static void a_file_that_names_a_taken_block_is_refused_with_the_kubelet_s_words(void **state) {
         struct manager_world *world = *state;
-        struct nd_id_range range;
+        struct nd_userns_range range;
         uint32_t first;
 
         manager_reopen(world);
@@ -102,7 +102,7 @@ static void wrong_files_are_refused_with_the_kubelet_s_words(void **state) {
                      {11 * UNIT, UNIT, "user namespace: id 720896 is out of range"},
                      {0, UNIT, "user namespace: id 0 is out of range"}};
         struct manager_world *world = *state;
-        struct nd_id_range range;
+        struct nd_userns_range range;
 
         manager_reopen(world);
         for (size_t i = 0; i < nd_count_of(cases); i++) {
@@ -144,7 +144,7 @@ static void blocks_of_another_size_are_cut_to_that_size(void **state) {
         struct manager_world *world = *state;
 
         world->settings.ids_per_pod = 3 * UNIT; /* does not divide 2^32 */
-        world->settings.range = (struct nd_id_range) {.first = 3 * UNIT, .count = 12 * UNIT};
+        world->settings.range = (struct nd_userns_range) {.first = 3 * UNIT, .count = 12 * UNIT};
         manager_reopen(world);
         assert_int_equal(nd_userns_manager_count(world->manager).usable, 4);
         assert_int_equal(manager_get(world, "a") % (3 * UNIT), 0);
@@ -184,7 +184,7 @@ static void the_sweep_needs_the_directory_of_the_pods(void **state) {
 static void the_block_that_ends_at_2_to_the_32_is_never_handed_out(void **state) {
         struct manager_world *world = *state;
 
-        world->settings.range = (struct nd_id_range) {.first = UINT32_MAX - 3 * UNIT + 1, .count = 3 * UNIT};
+        world->settings.range = (struct nd_userns_range) {.first = UINT32_MAX - 3 * UNIT + 1, .count = 3 * UNIT};
         world->settings.max_pods = 2;
         manager_reopen(world);
         assert_int_equal(nd_userns_manager_count(world->manager).usable, 2);
@@ -195,7 +195,7 @@ static void the_block_that_ends_at_2_to_the_32_is_no_room_for_a_pod(void **state
         struct manager_world *world = *state;
         struct nd_userns_manager *manager;
 
-        world->settings.range = (struct nd_id_range) {.first = UINT32_MAX - 3 * UNIT + 1, .count = 3 * UNIT};
+        world->settings.range = (struct nd_userns_range) {.first = UINT32_MAX - 3 * UNIT + 1, .count = 3 * UNIT};
         world->settings.max_pods = 3;
         expect_error_text(nd_userns_manager_open(&world->settings, &manager),
                           "kubelet user assigned IDs are not enough to support 3 pods");
@@ -204,7 +204,7 @@ static void the_block_that_ends_at_2_to_the_32_is_no_room_for_a_pod(void **state
 static void a_pod_that_a_kubelet_gave_the_last_block_keeps_it(void **state) {
         struct manager_world *world = *state;
         const uint32_t last = UINT32_MAX - UNIT + 1;
-        struct nd_id_range range;
+        struct nd_userns_range range;
 
         world->settings.range = nd_range_default(UNIT);
         manager_put_block(world, "a", last);
@@ -218,10 +218,10 @@ static void a_pod_that_a_kubelet_gave_the_last_block_keeps_it(void **state) {
 
 /* Deliberate difference 4. */
 static void in_a_user_namespace_only_blocks_within_one_extent_are_handed_out(void **state) {
-        struct nd_extent pieces[] = {{.first = 2 * UNIT, .count = UNIT + UNIT / 2}, /* one block and a half */
-                                     {.first = 3 * UNIT + UNIT / 2, .count = UNIT}, /* across two blocks */
-                                     {.first = 6 * UNIT, .count = 2 * UNIT}};       /* two blocks */
-        struct nd_extents delegated = {.items = pieces, .count = 3};
+        struct nd_userns_extent pieces[] = {{.first = 2 * UNIT, .count = UNIT + UNIT / 2}, /* one block and a half */
+                                            {.first = 3 * UNIT + UNIT / 2, .count = UNIT}, /* across two blocks */
+                                            {.first = 6 * UNIT, .count = 2 * UNIT}};       /* two blocks */
+        struct nd_userns_extents delegated = {.items = pieces, .count = 3};
         struct manager_world *world = *state;
 
         world->settings.delegated = &delegated;
@@ -231,8 +231,8 @@ static void in_a_user_namespace_only_blocks_within_one_extent_are_handed_out(voi
 }
 
 static void a_file_that_names_a_block_outside_of_the_extents_is_foreign(void **state) {
-        struct nd_extent piece = {.first = 2 * UNIT, .count = UNIT};
-        struct nd_extents delegated = {.items = &piece, .count = 1};
+        struct nd_userns_extent piece = {.first = 2 * UNIT, .count = UNIT};
+        struct nd_userns_extents delegated = {.items = &piece, .count = 1};
         struct manager_world *world = *state;
 
         manager_put_block(world, "a", 5 * UNIT);
@@ -246,7 +246,7 @@ static void a_file_that_names_a_block_outside_of_the_extents_is_foreign(void **s
 static void with_no_extent_at_all_nothing_can_be_handed_out(void **state) {
         struct manager_world *world = *state;
         struct nd_userns_manager *manager = nullptr;
-        struct nd_extents none = {};
+        struct nd_userns_extents none = {};
 
         world->settings.delegated = &none;
         expect_error_text(nd_userns_manager_open(&world->settings, &manager),
@@ -284,7 +284,7 @@ static void a_block_is_not_free_when_the_removal_may_not_survive_a_crash(void **
 
 static void a_pod_whose_file_could_not_be_written_has_no_block(void **state) {
         struct manager_world *world = *state;
-        struct nd_id_range range = {.first = 7};
+        struct nd_userns_range range = {.first = 7};
 
         manager_reopen(world);
         faults_arm(FAULT_FSYNC, 1, ENOSPC, false);
@@ -297,7 +297,7 @@ static void a_pod_whose_file_could_not_be_written_has_no_block(void **state) {
 
 static void a_file_that_was_written_in_part_and_cannot_be_removed_keeps_its_block(void **state) {
         struct manager_world *world = *state;
-        struct nd_id_range range;
+        struct nd_userns_range range;
         struct manager_found found;
         uint32_t first;
 
@@ -331,7 +331,7 @@ static void a_pod_whose_file_vanished_gets_its_own_block_again(void **state) {
 static void a_pod_whose_file_vanished_keeps_its_block_when_the_file_cannot_be_written(void **state) {
         struct manager_world *world = *state;
         nd_autofree char *file = nd_format("%s/pods/a/userns", world->root);
-        struct nd_id_range range;
+        struct nd_userns_range range;
         uint32_t first;
 
         manager_reopen(world);
@@ -370,7 +370,7 @@ static void links_fifos_and_large_files_are_foreign_files(void **state) {
 /* Deliberate difference 8. */
 static void a_uid_that_cannot_name_a_directory_gets_no_block(void **state) {
         struct manager_world *world = *state;
-        struct nd_id_range range;
+        struct nd_userns_range range;
 
         manager_reopen(world);
         expect_error(nd_userns_manager_get(world->manager, "../etc", &range), ND_INVALID, "cannot name a directory");
@@ -381,7 +381,7 @@ static void a_uid_that_cannot_name_a_directory_gets_no_block(void **state) {
 /* Deliberate difference 9. */
 static void looking_for_a_pod_s_file_does_not_make_its_directory(void **state) {
         struct manager_world *world = *state;
-        struct nd_id_range range;
+        struct nd_userns_range range;
 
         world->settings.range.count = UNIT;
         manager_reopen(world);
@@ -400,21 +400,21 @@ static void a_reserved_block_is_the_pod_s_and_nobody_else_s(void **state) {
         const uint32_t block = 6 * UNIT;
 
         manager_reopen(world);
-        nd_userns_manager_reserve(world->manager, "a", (struct nd_id_range) {.first = block, .count = UNIT});
+        nd_userns_manager_reserve(world->manager, "a", (struct nd_userns_range) {.first = block, .count = UNIT});
         assert_null(manager_get_file(world, "a")); /* nothing is written */
         assert_int_equal(manager_handed_out(world, &block, 1), 9);
         assert_int_equal(manager_get(world, "a"), block);
-        nd_userns_manager_reserve(world->manager, "a", (struct nd_id_range) {.first = UNIT, .count = UNIT});
+        nd_userns_manager_reserve(world->manager, "a", (struct nd_userns_range) {.first = UNIT, .count = UNIT});
         assert_int_equal(manager_get(world, "a"), block);
 }
 
 static void a_reserved_pod_keeps_its_block_when_the_file_cannot_be_written(void **state) {
         struct manager_world *world = *state;
         const uint32_t block = 6 * UNIT;
-        struct nd_id_range range;
+        struct nd_userns_range range;
 
         manager_reopen(world);
-        nd_userns_manager_reserve(world->manager, "a", (struct nd_id_range) {.first = block, .count = UNIT});
+        nd_userns_manager_reserve(world->manager, "a", (struct nd_userns_range) {.first = block, .count = UNIT});
         faults_arm(FAULT_WRITE, 1, ENOSPC, false);
         expect_error(nd_userns_manager_get(world->manager, "a", &range), ND_EXHAUSTED, "create user namespace: ");
         assert_true(faults_disarm());
@@ -423,10 +423,10 @@ static void a_reserved_pod_keeps_its_block_when_the_file_cannot_be_written(void 
 
 static void a_reserved_block_of_another_shape_is_kept_free_of_others_but_not_written_as_ours(void **state) {
         struct manager_world *world = *state;
-        struct nd_id_range range;
+        struct nd_userns_range range;
 
         manager_reopen(world);
-        nd_userns_manager_reserve(world->manager, "a", (struct nd_id_range) {.first = 2 * UNIT + 5, .count = 10});
+        nd_userns_manager_reserve(world->manager, "a", (struct nd_userns_range) {.first = 2 * UNIT + 5, .count = 10});
         assert_int_equal(manager_handed_out(world, &(uint32_t) {2 * UNIT}, 1), 9);
         expect_error(nd_userns_manager_get(world->manager, "a", &range), ND_INVALID, "wrong user namespace length 10");
         assert_null(manager_get_file(world, "a"));
@@ -435,7 +435,7 @@ static void a_reserved_block_of_another_shape_is_kept_free_of_others_but_not_wri
 static void a_manager_that_only_looks_changes_nothing(void **state) {
         nd_cleanup(nd_map_done) struct nd_map alive = {};
         struct manager_world *world = *state;
-        struct nd_id_range range;
+        struct nd_userns_range range;
 
         manager_put_block(world, "a", 2 * UNIT);
         world->settings.read_only = true;

@@ -134,7 +134,7 @@ static void salvage_finds_every_host_id_that_broken_bytes_still_name([[maybe_unu
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
-                nd_cleanup(nd_extents_done) struct nd_extents extents = {};
+                nd_cleanup(nd_userns_extents_done) struct nd_userns_extents extents = {};
 
                 nd_mapping_salvage(cases[i].bytes, strlen(cases[i].bytes), &extents);
                 assert_int_equal(extents.count, cases[i].count);
@@ -144,7 +144,7 @@ static void salvage_finds_every_host_id_that_broken_bytes_still_name([[maybe_unu
 }
 
 static void salvage_stops_at_its_ceiling([[maybe_unused]] void **state) {
-        nd_cleanup(nd_extents_done) struct nd_extents extents = {};
+        nd_cleanup(nd_userns_extents_done) struct nd_userns_extents extents = {};
         nd_autotext bytes = ND_TEXT(ND_MAPPING_CEILING);
 
         while (!bytes.overflow)

@@ -12,11 +12,11 @@
 #include "userns/probe.h"
 
 static void needs_privilege(void) {
-        nd_cleanup(nd_id_maps_done) struct nd_id_maps maps = {};
+        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps maps = {};
 
-        expect_ok(nd_id_maps_own("uid", &maps));
-        if (geteuid() != 0 || !nd_id_maps_identity(&maps)) {
-                nd_id_maps_done(&maps);
+        expect_ok(nd_userns_maps_own("uid", &maps));
+        if (geteuid() != 0 || !nd_userns_maps_identity(&maps)) {
+                nd_userns_maps_done(&maps);
                 skip_because("the probe needs root in the initial user namespace");
         }
 }

@@ -13,16 +13,16 @@
 #include "userns/range.h"
 
 static void ids_per_pod_is_checked_with_the_kubelet_s_words([[maybe_unused]] void **state) {
-        expect_ok(nd_ids_per_pod_check(65536));
-        expect_ok(nd_ids_per_pod_check(3 * 65536));
-        expect_ok(nd_ids_per_pod_check(4294901760));
-        expect_error_text(nd_ids_per_pod_check(65535),
+        expect_ok(nd_userns_ids_per_pod_check(65536));
+        expect_ok(nd_userns_ids_per_pod_check(3 * 65536));
+        expect_ok(nd_userns_ids_per_pod_check(4294901760));
+        expect_error_text(nd_userns_ids_per_pod_check(65535),
                           "invalid configuration: userNamespaces.idsPerPod must not be less than 65536");
-        expect_error_text(nd_ids_per_pod_check(-65536),
+        expect_error_text(nd_userns_ids_per_pod_check(-65536),
                           "invalid configuration: userNamespaces.idsPerPod must not be less than 65536");
-        expect_error_text(nd_ids_per_pod_check(65537),
+        expect_error_text(nd_userns_ids_per_pod_check(65537),
                           "invalid configuration: userNamespaces.idsPerPod must be a multiple of 65536");
-        expect_error_text(nd_ids_per_pod_check(INT64_C(1) << 32),
+        expect_error_text(nd_userns_ids_per_pod_check(INT64_C(1) << 32),
                           "invalid configuration: userNamespaces.idsPerPod must not be more than 4294967295");
 }
 
@@ -33,7 +33,7 @@ static void the_default_range_is_everything_above_the_first_block([[maybe_unused
 }
 
 static void one_line_of_getsubids_is_a_range([[maybe_unused]] void **state) {
-        struct nd_id_range range = {};
+        struct nd_userns_range range = {};
 
         expect_ok(nd_range_parse("0: kubelet 65536 7208960\n", &range));
         assert_int_equal(range.first, 65536);
@@ -59,7 +59,7 @@ static void other_output_of_getsubids_is_refused_with_the_kubelet_s_words([[mayb
                 {"0: kubelet -1 2",
                  "error parsing line \"0: kubelet -1 2\": strconv.ParseUint: parsing \"-1\": invalid syntax"},
         };
-        struct nd_id_range range = {.first = 7};
+        struct nd_userns_range range = {.first = 7};
 
         for (size_t i = 0; i < nd_count_of(cases); i++)
                 expect_error_text(nd_range_parse(cases[i].output, &range), cases[i].error);
@@ -68,7 +68,7 @@ static void other_output_of_getsubids_is_refused_with_the_kubelet_s_words([[mayb
 
 static void a_range_is_checked_with_the_kubelet_s_words([[maybe_unused]] void **state) {
         static const struct {
-                struct nd_id_range range;
+                struct nd_userns_range range;
                 uint32_t ids_per_pod;
                 uint32_t max_pods;
                 const char *error; /* nullptr = fine */
@@ -107,7 +107,7 @@ static bool cover(const char *root, const char *name) {
 static struct nd_error *ask(void *argument, [[maybe_unused]] int *ret_fd) {
         struct node *node = argument;
         enum nd_range_source source;
-        struct nd_id_range range;
+        struct nd_userns_range range;
 
         nd_try(nd_mount_namespace_private());
         if (!cover(node->root, "passwd") || !cover(node->root, "subuid") || !cover(node->root, "subgid"))
@@ -177,38 +177,38 @@ static void several_ranges_are_an_error([[maybe_unused]] void **state) {
 }
 
 static void extents_are_the_pieces_that_both_maps_have([[maybe_unused]] void **state) {
-        struct nd_id_map uid_lines[] = {{65536, 500000, 131072}, {0, 1000, 1}},
-                         gid_lines[] = {{0, 1000, 1}, {131072, 0, 1 << 20}};
-        struct nd_id_maps uids = {.items = uid_lines, .count = 2}, gids = {.items = gid_lines, .count = 2}, none = {};
-        nd_cleanup(nd_extents_done) struct nd_extents extents = {}, empty = {};
+        struct nd_userns_map uid_lines[] = {{65536, 500000, 131072}, {0, 1000, 1}},
+                             gid_lines[] = {{0, 1000, 1}, {131072, 0, 1 << 20}};
+        struct nd_userns_maps uids = {.items = uid_lines, .count = 2}, gids = {.items = gid_lines, .count = 2}, none = {};
+        nd_cleanup(nd_userns_extents_done) struct nd_userns_extents extents = {}, empty = {};
 
-        nd_extents_of_maps(&uids, &gids, &extents);
+        nd_userns_extents_of_maps(&uids, &gids, &extents);
         assert_int_equal(extents.count, 2);
         assert_int_equal(extents.items[0].first, 0);
         assert_int_equal(extents.items[0].count, 1);
         assert_int_equal(extents.items[1].first, 131072);
         assert_int_equal(extents.items[1].count, 65536);
-        nd_extents_of_maps(&uids, &none, &empty);
+        nd_userns_extents_of_maps(&uids, &none, &empty);
         assert_int_equal(empty.count, 0);
 }
 
 static void pieces_that_touch_stay_apart_since_no_map_may_span_them([[maybe_unused]] void **state) {
-        struct nd_id_map lines[] = {{0, 100000, 65536}, {65536, 900000, 65536}};
-        struct nd_id_maps maps = {.items = lines, .count = 2};
-        nd_cleanup(nd_extents_done) struct nd_extents extents = {};
+        struct nd_userns_map lines[] = {{0, 100000, 65536}, {65536, 900000, 65536}};
+        struct nd_userns_maps maps = {.items = lines, .count = 2};
+        nd_cleanup(nd_userns_extents_done) struct nd_userns_extents extents = {};
 
-        nd_extents_of_maps(&maps, &maps, &extents);
+        nd_userns_extents_of_maps(&maps, &maps, &extents);
         assert_int_equal(extents.count, 2);
-        assert_true(nd_extents_hold(&extents, 0, 65536));
-        assert_true(nd_extents_hold(&extents, 65536, 65536));
-        assert_false(nd_extents_hold(&extents, 32768, 65536));
-        assert_false(nd_extents_hold(&extents, 131071, 2));
+        assert_true(nd_userns_extents_hold(&extents, 0, 65536));
+        assert_true(nd_userns_extents_hold(&extents, 65536, 65536));
+        assert_false(nd_userns_extents_hold(&extents, 32768, 65536));
+        assert_false(nd_userns_extents_hold(&extents, 131071, 2));
 }
 
 static void our_own_extents_can_be_read([[maybe_unused]] void **state) {
-        nd_cleanup(nd_extents_done) struct nd_extents extents = {};
+        nd_cleanup(nd_userns_extents_done) struct nd_userns_extents extents = {};
 
-        expect_ok(nd_extents_own(&extents));
+        expect_ok(nd_userns_extents_own(&extents));
         assert_true(extents.count > 0);
 }
 

@@ -86,7 +86,7 @@ static void prepare_manager(void *argument) {
 /* Hands out everything that is free, and makes sure that it comes to an end by exhaustion. */
 static void hand_out_all(struct world *world) {
         struct nd_error *error = nullptr;
-        struct nd_id_range range;
+        struct nd_userns_range range;
         char uid[32];
 
         for (int i = 0; !error; i++) {
@@ -139,7 +139,7 @@ static void opening_survives_every_single_fault_or_says_so(void **state) {
 
 static struct nd_error *run_get(void *argument) {
         struct world *world = argument;
-        struct nd_id_range range;
+        struct nd_userns_range range;
 
         return nd_userns_manager_get(world->manager, "c", &range);
 }
@@ -157,7 +157,7 @@ static void a_new_pod_has_its_block_on_disk_or_not_at_all(void **state) {
 
 static struct nd_error *run_get_known(void *argument) {
         struct world *world = argument;
-        struct nd_id_range range = {.first = 2 * UNIT};
+        struct nd_userns_range range = {.first = 2 * UNIT};
         struct nd_error *error = nd_userns_manager_get(world->manager, "a", &range);
 
         assert_int_equal(range.first, 2 * UNIT);
@@ -186,7 +186,7 @@ static void lose_file(void *argument) {
 /* Nobody but the pod itself may have its block, though there is no file that says so. */
 static void check_vanished(void *argument, bool failed) {
         struct world *world = argument;
-        struct nd_id_range range = {};
+        struct nd_userns_range range = {};
 
         expect_ok(nd_userns_manager_get(world->manager, "a", &range));
         assert_int_equal(range.first, 2 * UNIT);
@@ -238,7 +238,7 @@ static void the_sweep_frees_what_it_could_remove_and_tells_the_rest(void **state
 static struct nd_error *live(struct world *world) {
         nd_cleanup(nd_userns_manager_done) struct nd_userns_manager *manager = nullptr;
         nd_cleanup(nd_map_done) struct nd_map alive = {};
-        struct nd_id_range range;
+        struct nd_userns_range range;
 
         nd_try(open_manager(world, &manager));
         nd_try(nd_userns_manager_get(manager, "c", &range));

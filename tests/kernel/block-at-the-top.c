@@ -9,7 +9,7 @@
 #include "evidence.h"
 
 static int try_block(uint32_t first, uint32_t count) {
-        struct nd_id_map map = {.inside = 0, .outside = first, .count = count};
+        struct nd_userns_map map = {.inside = 0, .outside = first, .count = count};
         struct nd_userns_plan plan = {.uids = &map, .uid_count = 1, .gids = &map, .gid_count = 1};
         nd_autoclose int fd = -EBADF;
         nd_autoerror struct nd_error *error = nd_userns_make(&plan, &fd);

@@ -98,7 +98,7 @@ static int node(void *argument) {
 
 int main(void) {
         /* A node within a user namespace of its own, so that the machine's own allowance is left alone. */
-        struct nd_id_map map = {.inside = 0, .outside = POD_ROOT, .count = 2 * BLOCK};
+        struct nd_userns_map map = {.inside = 0, .outside = POD_ROOT, .count = 2 * BLOCK};
         struct nd_userns_plan plan = {.uids = &map, .uid_count = 1, .gids = &map, .gid_count = 1, .charge_to_root = true};
         int userns = -EBADF;
 

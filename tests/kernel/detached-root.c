@@ -34,7 +34,7 @@ static int work(void *argument) {
 }
 
 int main(void) {
-        struct nd_id_map map = {.inside = 0, .outside = 0, .count = UINT32_MAX};
+        struct nd_userns_map map = {.inside = 0, .outside = 0, .count = UINT32_MAX};
         struct nd_userns_plan plan = {.uids = &map, .uid_count = 1, .gids = &map, .gid_count = 1};
         char *base = scratch_directory("/var/tmp"), *command = nd_format("rm -rf '%s'", base);
         int userns = -EBADF;

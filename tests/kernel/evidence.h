@@ -87,7 +87,7 @@ static inline void need_root(void) {
 
 /* A user namespace of one pod: IDs 0..65535 are outside..outside + 65535. */
 [[nodiscard]] static inline int make_pod_userns(uint32_t outside, bool charge_to_root) {
-        struct nd_id_map map = {.inside = 0, .outside = outside, .count = BLOCK};
+        struct nd_userns_map map = {.inside = 0, .outside = outside, .count = BLOCK};
         struct nd_userns_plan plan = {
                 .uids = &map, .uid_count = 1, .gids = &map, .gid_count = 1, .charge_to_root = charge_to_root};
         int fd = -EBADF;

@@ -92,23 +92,24 @@ static bool answered(int family, int type, bool kept) {
 static int tried(void *argument) {
         static const int families[] = {AF_INET, AF_INET6}, types[] = {SOCK_STREAM, SOCK_DGRAM};
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
-        struct nd_address address, gateway;
+        struct nd_netlink_address address, gateway;
         struct nd_error *error;
         unsigned link;
 
         (void) argument;
         step(unshare(CLONE_NEWNET) == 0);
-        done(nd_tap_make("tap0"));
+        done(nd_netlink_tap_make("tap0"));
         done(nd_netlink_open(&netlink));
-        done(nd_link_up(&netlink, if_nametoindex("lo"), 0));
+        done(nd_netlink_link_up(&netlink, if_nametoindex("lo"), 0));
         link = if_nametoindex("tap0");
-        done(nd_link_up(&netlink, link, 0));
+        done(nd_netlink_link_up(&netlink, link, 0));
         for (size_t i = 0; i < 2; i++) {
-                step(nd_address_parse(i == 0 ? "10.9.0.2/24" : "fd09::2/64", &address) == 0 &&
-                     nd_address_parse(i == 0 ? "10.9.0.1" : "fd09::1", &gateway) == 0);
-                done(nd_link_add_address(&netlink, link, &address));
-                done(nd_route_replace(&netlink,
-                                      &(struct nd_route) {.link = link, .to = {.family = families[i]}, .gateway = gateway}));
+                step(nd_netlink_address_parse(i == 0 ? "10.9.0.2/24" : "fd09::2/64", &address) == 0 &&
+                     nd_netlink_address_parse(i == 0 ? "10.9.0.1" : "fd09::1", &gateway) == 0);
+                done(nd_netlink_link_add_address(&netlink, link, &address));
+                done(nd_netlink_route_replace(
+                        &netlink,
+                        &(struct nd_netlink_route) {.link = link, .to = {.family = families[i]}, .gateway = gateway}));
         }
         for (size_t i = 0; i < 4; i++)
                 expect(!answered(families[i / 2], types[i % 2], false), "without rules no answer: %s, %s",

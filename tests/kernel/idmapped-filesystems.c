@@ -37,9 +37,9 @@ static void try_idmap(struct place *place) {
         step(mkdir(store, 0755) == 0 && mkdir(mapped, 0755) == 0 && chmod(place->directory, 0755) == 0);
         write_file(file, "");
         done(nd_mount_clone(AT_FDCWD, store, false, &tree));
-        saw("%s: a clone of %s is idmapped to %d", nd_fs_name(tree), store, POD_ROOT);
-        if (strcmp(nd_fs_name(tree), place->name) != 0)
-                skip("%s is on %s, and %s is what is to be tried", place->directory, nd_fs_name(tree), place->name);
+        saw("%s: a clone of %s is idmapped to %d", nd_mount_fs_name(tree), store, POD_ROOT);
+        if (strcmp(nd_mount_fs_name(tree), place->name) != 0)
+                skip("%s is on %s, and %s is what is to be tried", place->directory, nd_mount_fs_name(tree), place->name);
         done(nd_mount_idmap(tree, place->userns, false));
         done(nd_mount_attach(tree, AT_FDCWD, mapped));
         step(stat(seen, &st) == 0);
@@ -59,12 +59,12 @@ static void try_overlay(int userns) {
         nd_autofree char *work = nd_format("%s/work", base);
         nd_autoerror struct nd_error *error = nullptr;
         nd_autoclose int tree = -EBADF;
-        struct nd_fs_option options[] = {{"lowerdir+", lower}, {"upperdir", upper}, {"workdir", work}};
+        struct nd_mount_fs_option options[] = {{"lowerdir+", lower}, {"upperdir", upper}, {"workdir", work}};
         char *made[] = {lower, upper, work};
 
         for (size_t i = 0; i < nd_count_of(made); i++)
                 step(mkdir(made[i], 0755) == 0);
-        done(nd_fs_make("overlay", options, nd_count_of(options), 0, &tree));
+        done(nd_mount_fs_make("overlay", options, nd_count_of(options), 0, &tree));
         saw("overlayfs: a detached overlay is idmapped");
         error = nd_mount_idmap(tree, userns, false);
         expect(nd_error_errno(error) == EINVAL, "the kernel refuses: %s", nd_error_text(error));

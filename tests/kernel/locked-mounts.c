@@ -89,8 +89,8 @@ int main(void) {
         step(mkdir(t.volume, 0755) == 0 && mkdir(t.late, 0755) == 0 && mkdir(t.image, 0755) == 0);
         step(mount("host", t.volume, nullptr, MS_BIND, nullptr) == 0);
         step(mount(nullptr, t.volume, nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) == 0);
-        done(nd_fs_make("overlay", (const struct nd_fs_option[]) {{"lowerdir+", "layer"}, {"lowerdir+", "empty"}}, 2,
-                        MOUNT_ATTR_RDONLY, &overlay));
+        done(nd_mount_fs_make("overlay", (const struct nd_mount_fs_option[]) {{"lowerdir+", "layer"}, {"lowerdir+", "empty"}},
+                              2, MOUNT_ATTR_RDONLY, &overlay));
         done(nd_mount_attach(overlay, AT_FDCWD, t.image));
         done(nd_mount_clone(AT_FDCWD, "host", false, &t.clone));
         saw("a volume is read-only below a root; another comes as a clone; an image is an overlay without an upper directory");

@@ -50,7 +50,7 @@ static bool listed(const char *directory, const char *name) {
 int main(void) {
         static const char *const directories[] = {"lower",      "lower/both",  "lower/opaque", "upper",
                                                   "upper/both", "upper/alone", "upper/opaque", "merged"};
-        struct nd_id_map map = {.inside = 0, .outside = 0, .count = UINT32_MAX};
+        struct nd_userns_map map = {.inside = 0, .outside = 0, .count = UINT32_MAX};
         struct nd_userns_plan plan = {.uids = &map, .uid_count = 1, .gids = &map, .gid_count = 1};
         char *base = scratch_directory("/var/tmp"), *command = nd_format("rm -rf '%s'", base);
         unsigned char value[64];

@@ -40,17 +40,17 @@ static inline struct rootfs rootfs_make(int userns) {
 static inline struct nd_error *rootfs_build(void *argument, int *ret_fd) {
         struct rootfs *r = argument;
         nd_autoclose int tree = -EBADF;
-        struct nd_fs_option options[] = {{"lowerdir+", r->stage},
-                                         {"upperdir", r->upper},
-                                         {"workdir", r->work},
-                                         {"userxattr", nullptr},
-                                         {"volatile", nullptr}};
+        struct nd_mount_fs_option options[] = {{"lowerdir+", r->stage},
+                                               {"upperdir", r->upper},
+                                               {"workdir", r->work},
+                                               {"userxattr", nullptr},
+                                               {"volatile", nullptr}};
 
         nd_try(nd_mount_namespace_private());
         nd_try(nd_mount_clone(AT_FDCWD, r->layer, false, &tree));
         nd_try(nd_mount_idmap(tree, r->userns, false));
         nd_try(nd_mount_attach(tree, AT_FDCWD, r->stage));
-        return nd_fs_make("overlay", options, nd_count_of(options), 0, ret_fd);
+        return nd_mount_fs_make("overlay", options, nd_count_of(options), 0, ret_fd);
 }
 
 static inline void rootfs_remove(struct rootfs *r) {

@@ -37,7 +37,7 @@ static bool carrier(const char *name) {
 
 static size_t routes(unsigned link) {
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
-        struct nd_routes list = {};
+        struct nd_netlink_route_list list = {};
         size_t count = 0;
 
         done(nd_netlink_open(&netlink));
@@ -51,7 +51,7 @@ static size_t routes(unsigned link) {
 
 static int lives_on(void *argument) {
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
-        struct nd_address address, gateway;
+        struct nd_netlink_address address, gateway;
         struct ifreq request = {};
         unsigned link;
         int fd, probe;
@@ -60,19 +60,20 @@ static int lives_on(void *argument) {
         step(unshare(CLONE_NEWNET | CLONE_NEWNS) == 0);
         step(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
              mount("sysfs", "/sys", "sysfs", 0, nullptr) == 0);
-        done(nd_tap_make("tap0"));
+        done(nd_netlink_tap_make("tap0"));
         link = if_nametoindex("tap0");
-        step(nd_address_parse("10.9.0.2/24", &address) == 0 && nd_address_parse("10.9.0.1", &gateway) == 0);
+        step(nd_netlink_address_parse("10.9.0.2/24", &address) == 0 && nd_netlink_address_parse("10.9.0.1", &gateway) == 0);
         done(nd_netlink_open(&netlink));
-        done(nd_link_up(&netlink, link, 65520));
+        done(nd_netlink_link_up(&netlink, link, 65520));
         probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         (void) strcpy(request.ifr_name, "tap0");
         step(ioctl(probe, SIOCGIFFLAGS, &request) == 0);
         saw("a new tap, up, without a reader: IFF_RUNNING %s, carrier %d", request.ifr_flags & IFF_RUNNING ? "yes" : "no",
             carrier("tap0"));
         expect(!carrier("tap0"), "the carrier says that nobody is there");
-        done(nd_link_add_address(&netlink, link, &address));
-        done(nd_route_replace(&netlink, &(struct nd_route) {.link = link, .to = {.family = AF_INET}, .gateway = gateway}));
+        done(nd_netlink_link_add_address(&netlink, link, &address));
+        done(nd_netlink_route_replace(
+                &netlink, &(struct nd_netlink_route) {.link = link, .to = {.family = AF_INET}, .gateway = gateway}));
         expect(routes(link) == 2, "a route to the network and a default route");
 
         for (int i = 0; i < 3; i++) {

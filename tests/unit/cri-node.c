@@ -41,7 +41,7 @@ static void put_image(struct cri_node *node) {
         offers_hurry(true);
         expect_ok(offer_commit(node->parts.images, &image));
         offers_hurry(false);
-        expect_ok(nd_image_store_find(node->parts.images, "example.org/test:1", &found));
+        expect_ok(nd_oci_store_find(node->parts.images, "example.org/test:1", &found));
         nd_image_chains(found, &chain);
         tree = nd_format("%s/images/layers/%s/fs", node->root, nd_digest_hex(&chain, hex));
         program = nd_format("%s/bin/program", tree);
@@ -75,7 +75,7 @@ void cri_node_make(struct cri_node *node) {
         expect_ok(cri_record_store_open(config, &node->parts.records));
         node->parts.network = cri_network_new(node->parts.loop, config);
         images = nd_format("%s/images", node->root);
-        expect_ok(nd_image_store_open(images, &node->parts.images));
+        expect_ok(nd_oci_store_open(images, &node->parts.images));
         layers = nd_format("%s/layers", images);
         expect_ok(cri_build_mntns_open(config, layers, &node->parts.build_mntns));
         put_image(node);
@@ -89,7 +89,7 @@ void cri_node_done(struct cri_node *node) {
         cri_record_store_free(node->parts.records);
         cri_pins_free(node->parts.pins);
         cri_build_mntns_free(node->parts.build_mntns);
-        nd_image_store_free(node->parts.images);
+        nd_oci_store_free(node->parts.images);
         sd_event_unref(node->parts.loop);
         cri_config_done(&node->parts.config);
         assert_int_equal(umount2(mnt, MNT_DETACH), 0);

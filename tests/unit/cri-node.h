@@ -53,7 +53,7 @@ pid_t cri_node_monitor(const struct cri_container *container);
 
 struct cri_node_answer {
         bool called;
-        enum nd_code code;
+        enum nd_error_code code;
 };
 
 void cri_node_on_answer(struct nd_error *error, struct cri_container *container, void *userdata);

@@ -25,14 +25,14 @@ static inline void expect_ok_at(struct nd_error *error, const char *expression, 
 }
 
 /* Consumes the error. Words are a part of its text; "" takes any. */
-static inline void expect_error_at(struct nd_error *error, enum nd_code code, const char *words, const char *expression,
+static inline void expect_error_at(struct nd_error *error, enum nd_error_code code, const char *words, const char *expression,
                                    const char *file, int line) {
         if (error && nd_error_code(error) == code && strstr(nd_error_text(error), words)) {
                 nd_error_free(error);
                 return;
         }
-        print_error("%s\nshould have given '%s' with the words: %s\nbut gave '%s': %s\n", expression, nd_code_name(code),
-                    words, nd_code_name(nd_error_code(error)), nd_error_text(error));
+        print_error("%s\nshould have given '%s' with the words: %s\nbut gave '%s': %s\n", expression, nd_error_code_name(code),
+                    words, nd_error_code_name(nd_error_code(error)), nd_error_text(error));
         nd_error_free(error);
         _fail(file, line);
 }

@@ -54,7 +54,7 @@ char *manager_get_file(struct manager_world *world, const char *uid) {
 }
 
 uint32_t manager_get(struct manager_world *world, const char *uid) {
-        struct nd_id_range range = {};
+        struct nd_userns_range range = {};
 
         expect_ok(nd_userns_manager_get(world->manager, uid, &range));
         assert_int_equal(range.count, world->settings.ids_per_pod);
@@ -62,7 +62,7 @@ uint32_t manager_get(struct manager_world *world, const char *uid) {
 }
 
 size_t manager_handed_out(struct manager_world *world, const uint32_t *held, size_t held_count) {
-        struct nd_id_range range;
+        struct nd_userns_range range;
         struct nd_error *error;
         size_t count = 0;
         char uid[32];

@@ -64,16 +64,16 @@ static void put_layer(int stage_fd, const struct nd_digest *chain, const struct 
         put(stage_fd, file, text);
 }
 
-static bool store_has(const struct nd_image_store *store, const struct nd_digest *chain) {
+static bool store_has(const struct nd_oci_store *store, const struct nd_digest *chain) {
         char hex[ND_DIGEST_HEX];
         struct stat st;
 
-        return store && fstatat(nd_image_store_layers_fd(store), nd_digest_hex(chain, hex), &st, 0) == 0;
+        return store && fstatat(nd_oci_store_layers_fd(store), nd_digest_hex(chain, hex), &st, 0) == 0;
 }
 
 /* The config's text; puts the layers on the way when there is a staging directory, and says which. */
-static char *make_layers(const struct nd_image_store *store, int stage_fd, const struct offer_plan *plan,
-                         struct nd_unpacked_layers *unpacked) {
+static char *make_layers(const struct nd_oci_store *store, int stage_fd, const struct offer_plan *plan,
+                         struct nd_oci_unpacked_layers *unpacked) {
         struct nd_text diff_ids = ND_TEXT(1 << 20);
         nd_autofree char *list = nullptr;
         struct nd_digest below = {};
@@ -81,11 +81,11 @@ static char *make_layers(const struct nd_image_store *store, int stage_fd, const
 
         for (unsigned i = 0; i < plan->shared + plan->own; i++) {
                 struct nd_layer layer = {.diff_id = diff_id_of(plan, i), .parent = below, .size = 1000 + i, .inodes = 2};
-                struct nd_digest chain = nd_chain_of(i > 0 ? &below : nullptr, &layer.diff_id);
+                struct nd_digest chain = nd_layer_chain_of(i > 0 ? &below : nullptr, &layer.diff_id);
 
                 if (stage_fd >= 0 && !store_has(store, &chain)) {
                         put_layer(stage_fd, &chain, &layer);
-                        nd_vector_push(unpacked, ((struct nd_unpacked_layer) {.chain = chain, .layer = layer}));
+                        nd_vector_push(unpacked, ((struct nd_oci_unpacked_layer) {.chain = chain, .layer = layer}));
                 }
                 nd_text_addf(&diff_ids, "%s\"%s\"", i > 0 ? "," : "", nd_digest_text(&layer.diff_id, text));
                 below = chain;
@@ -117,7 +117,7 @@ static char *manifest_text(const struct offer_plan *plan, const struct nd_digest
                          nd_digest_text(config_digest, text), config_length, nd_text_get(&layers));
 }
 
-void offer_make(const struct nd_image_store *store, int stage_fd, const struct offer_plan *plan, struct offer *ret) {
+void offer_make(const struct nd_oci_store *store, int stage_fd, const struct offer_plan *plan, struct offer *ret) {
         nd_autofree char *config = nullptr, *manifest = nullptr, *index = nullptr;
         char text[ND_DIGEST_TEXT];
 
@@ -140,38 +140,38 @@ void offer_make(const struct nd_image_store *store, int stage_fd, const struct o
         ret->offer.pulled_at = 1;
 }
 
-struct nd_error *offer_commit(struct nd_image_store *store, const struct offer_plan *plan) {
+struct nd_error *offer_commit(struct nd_oci_store *store, const struct offer_plan *plan) {
         nd_cleanup(offer_done) struct offer offer = {};
         nd_autofree char *id = nullptr;
         nd_autoclose int fd = -EBADF;
         const struct nd_image *image;
         struct nd_error *error;
 
-        nd_try(nd_image_store_stage(store, &id, &fd));
+        nd_try(nd_oci_store_stage(store, &id, &fd));
         offer_make(store, fd, plan, &offer);
         offer.offer.names = &offer.names;
         offer.offer.unpacked = &offer.unpacked;
-        error = nd_image_store_commit(store, id, &offer.offer, &image);
-        nd_image_store_unstage(store, id);
+        error = nd_oci_store_commit(store, id, &offer.offer, &image);
+        nd_oci_store_unstage(store, id);
         return error;
 }
 
-size_t offers_collect(struct nd_image_store *store, nd_image_store_used used, void *userdata) {
-        struct nd_image_store_collected collected;
+size_t offers_collect(struct nd_oci_store *store, nd_oci_store_used used, void *userdata) {
+        struct nd_oci_store_collected collected;
 
-        expect_ok(nd_image_store_collect(store, 0, used, userdata, &collected));
+        expect_ok(nd_oci_store_collect(store, 0, used, userdata, &collected));
         assert_false(collected.deferred);
         return collected.layers;
 }
 
-void offers_empty_trash(struct nd_image_store *store) {
+void offers_empty_trash(struct nd_oci_store *store) {
         for (;;) {
                 nd_autofree char *path = nullptr;
 
-                expect_ok(nd_image_store_trash_take(store, &path));
+                expect_ok(nd_oci_store_trash_take(store, &path));
                 if (!path)
                         return;
-                nd_image_store_trash_done(store, path, true);
+                nd_oci_store_trash_done(store, path, true);
                 scratch_remove(&path); /* frees the path, too */
         }
 }
@@ -199,7 +199,7 @@ static void check_layer(const char *root, const struct nd_digest *chain) {
                 fail_msg("the layer %s is not whole", hex);
 }
 
-static void check_names(const struct nd_image_store *store, const struct nd_image *image, const struct nd_strings *names,
+static void check_names(const struct nd_oci_store *store, const struct nd_image *image, const struct nd_strings *names,
                         struct nd_map *seen) {
         nd_vector_each (name, names) {
                 const struct nd_image *found;
@@ -207,23 +207,23 @@ static void check_names(const struct nd_image_store *store, const struct nd_imag
                 if (nd_map_has(seen, *name))
                         fail_msg("'%s' is on two images", *name);
                 (void) nd_map_put(seen, *name, nullptr);
-                expect_ok(nd_image_store_find(store, *name, &found));
+                expect_ok(nd_oci_store_find(store, *name, &found));
                 assert_ptr_equal(found, image);
         }
 }
 
-static void check_image(const char *root, const struct nd_image_store *store, const struct nd_image *image,
-                        struct nd_map *names, struct nd_map *chains, struct nd_map *blobs) {
-        nd_cleanup(nd_image_config_done) struct nd_image_config config = {};
+static void check_image(const char *root, const struct nd_oci_store *store, const struct nd_image *image, struct nd_map *names,
+                        struct nd_map *chains, struct nd_map *blobs) {
+        nd_cleanup(nd_oci_config_done) struct nd_oci_config config = {};
         nd_autofree struct nd_digest *list = nd_calloc(image->layer_count + 1, sizeof *list);
         const struct nd_digest *needed[] = {&image->id, &image->manifest, &image->index};
         char hex[ND_DIGEST_HEX];
 
-        expect_ok(nd_image_store_config(store, image, &config));
+        expect_ok(nd_oci_store_config(store, image, &config));
         assert_int_equal(config.diff_ids.count, image->layer_count);
         nd_image_chains(image, list);
         for (size_t i = 0; i < image->layer_count; i++) {
-                struct nd_digest chain = nd_chain_of(i > 0 ? &list[i - 1] : nullptr, &config.diff_ids.items[i]);
+                struct nd_digest chain = nd_layer_chain_of(i > 0 ? &list[i - 1] : nullptr, &config.diff_ids.items[i]);
 
                 assert_true(nd_digest_equal(&chain, &list[i]));
                 check_layer(root, &chain);
@@ -241,12 +241,12 @@ static void check_image(const char *root, const struct nd_image_store *store, co
         check_names(store, image, &image->digests, names);
 }
 
-static size_t check_images(const char *root, const struct nd_image_store *store, size_t *ret_chains, size_t *ret_blobs) {
+static size_t check_images(const char *root, const struct nd_oci_store *store, size_t *ret_chains, size_t *ret_blobs) {
         nd_cleanup(nd_map_done) struct nd_map names = {}, chains = {}, blobs = {};
         const struct nd_image *image;
         size_t count = 0;
 
-        for (size_t at = 0; (image = nd_image_store_next(store, &at)); count++)
+        for (size_t at = 0; (image = nd_oci_store_next(store, &at)); count++)
                 check_image(root, store, image, &names, &chains, &blobs);
         *ret_chains = chains.count;
         *ret_blobs = blobs.count;
@@ -254,17 +254,17 @@ static size_t check_images(const char *root, const struct nd_image_store *store,
 }
 
 size_t offers_check(const char *root) {
-        nd_cleanup(nd_image_store_done) struct nd_image_store *store = nullptr;
-        struct nd_image_store_collected collected;
+        nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
+        struct nd_oci_store_collected collected;
         size_t count, chains, blobs, again;
 
-        expect_ok(nd_image_store_open(root, &store));
-        nd_vector_each (problem, nd_image_store_problems(store)) {
+        expect_ok(nd_oci_store_open(root, &store));
+        nd_vector_each (problem, nd_oci_store_problems(store)) {
                 fail_msg("%s", *problem);
         }
         count = check_images(root, store, &chains, &blobs);
         do
-                expect_ok(nd_image_store_collect(store, 0, nullptr, nullptr, &collected));
+                expect_ok(nd_oci_store_collect(store, 0, nullptr, nullptr, &collected));
         while (collected.more);
         assert_false(collected.deferred);
         offers_empty_trash(store);

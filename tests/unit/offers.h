@@ -16,18 +16,18 @@ struct offer_plan {
 };
 
 struct offer {
-        struct nd_image_offer offer;
+        struct nd_oci_store_offer offer;
         struct nd_strings names;
-        struct nd_unpacked_layers unpacked;
+        struct nd_oci_unpacked_layers unpacked;
 };
 
 void offer_done(struct offer *offer);
 
 /* Writes blobs and those layers that the store does not have. */
-void offer_make(const struct nd_image_store *store, int stage_fd, const struct offer_plan *plan, struct offer *ret);
+void offer_make(const struct nd_oci_store *store, int stage_fd, const struct offer_plan *plan, struct offer *ret);
 
 /* Stage, make, commit, unstage. */
-struct nd_error *offer_commit(struct nd_image_store *store, const struct offer_plan *plan);
+struct nd_error *offer_commit(struct nd_oci_store *store, const struct offer_plan *plan);
 struct nd_digest offer_id(const struct offer_plan *plan);
 
 /* Opens the store at root as after a crash and looks at all of it with nothing but the files and the API: whatever an image names
@@ -36,10 +36,10 @@ struct nd_digest offer_id(const struct offer_plan *plan);
 size_t offers_check(const char *root);
 
 /* Collects without a grace period. Returns how many layers went. */
-size_t offers_collect(struct nd_image_store *store, nd_image_store_used used, void *userdata);
+size_t offers_collect(struct nd_oci_store *store, nd_oci_store_used used, void *userdata);
 
 /* Does what the daemon's child does: removes what is in the trash. */
-void offers_empty_trash(struct nd_image_store *store);
+void offers_empty_trash(struct nd_oci_store *store);
 
 /* System calls of ours without fsync: for preparing, where nobody cuts the power. */
 void offers_hurry(bool hurry);

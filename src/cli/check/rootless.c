@@ -32,7 +32,7 @@ static struct nd_error *whom(uid_t *ret_uid, char **ret_name) {
         char buffer[16 * 1024];
         uint32_t uid = getuid();
 
-        if (uid == 0 && sudo && nd_parse_u32(sudo, &uid) < 0)
+        if (uid == 0 && sudo && nd_text_parse_u32(sudo, &uid) < 0)
                 uid = 0;
         if (uid == 0)
                 return nd_error_new(ND_PRECONDITION, 0, "root asks; nothing is rootless about root");
@@ -44,7 +44,7 @@ static struct nd_error *whom(uid_t *ret_uid, char **ret_name) {
 }
 
 /* Blocks for nested pods: whole, aligned, within one extent, and above the first block. */
-static uint64_t nested_blocks(const struct nd_extents *extents) {
+static uint64_t nested_blocks(const struct nd_userns_extents *extents) {
         uint64_t blocks = 0;
 
         nd_vector_each (extent, extents) {
@@ -67,8 +67,8 @@ static uint64_t end_of_subids(const char *path) {
         while ((line = strsep(&rest, "\n"))) {
                 const char *name = strsep(&line, ":"), *first_text = strsep(&line, ":");
 
-                if (name && first_text && line && nd_parse_u64(first_text, UINT32_MAX, &first) == 0 &&
-                    nd_parse_u64(line, UINT32_MAX, &count) == 0 && first + count > end)
+                if (name && first_text && line && nd_text_parse_u64(first_text, UINT32_MAX, &first) == 0 &&
+                    nd_text_parse_u64(line, UINT32_MAX, &count) == 0 && first + count > end)
                         end = first + count;
         }
         return end;
@@ -89,14 +89,14 @@ static char *subid_advice(const char *name) {
 }
 
 static void check_subids(struct cli_findings *findings, uid_t uid, const char *name) {
-        nd_cleanup(nd_subids_done) struct nd_subids uids = {}, gids = {};
-        nd_cleanup(nd_id_maps_done) struct nd_id_maps uid_maps = {}, gid_maps = {};
-        nd_cleanup(nd_extents_done) struct nd_extents extents = {};
-        nd_autoerror struct nd_error *error = nd_subids_of(name, ND_SUBUID, &uids);
+        nd_cleanup(nd_subid_list_done) struct nd_subid_list uids = {}, gids = {};
+        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps uid_maps = {}, gid_maps = {};
+        nd_cleanup(nd_userns_extents_done) struct nd_userns_extents extents = {};
+        nd_autoerror struct nd_error *error = nd_subid_list_of(name, ND_SUBUID, &uids);
         uint64_t blocks;
 
         if (!error)
-                error = nd_subids_of(name, ND_SUBGID, &gids);
+                error = nd_subid_list_of(name, ND_SUBGID, &gids);
         if (error) {
                 cli_findings_add(findings, FINDING_FAIL, "subordinate IDs", nd_strdup(nd_error_text(error)),
                                  subid_advice(name));
@@ -104,7 +104,7 @@ static void check_subids(struct cli_findings *findings, uid_t uid, const char *n
         }
         nd_delegation_maps(uid, &uids, &uid_maps);
         nd_delegation_maps(uid, &gids, &gid_maps);
-        nd_extents_of_maps(&uid_maps, &gid_maps, &extents);
+        nd_userns_extents_of_maps(&uid_maps, &gid_maps, &extents);
         blocks = nested_blocks(&extents);
         if (blocks == 0)
                 cli_findings_add(
@@ -253,7 +253,7 @@ static void check_namespaces(struct cli_findings *findings) {
         if (absent)
                 return;
         text[strcspn(text, "\n")] = '\0';
-        if (nd_parse_u32(text, &most) == 0 && most > 0 && most < NAMESPACES_LEAST)
+        if (nd_text_parse_u32(text, &most) == 0 && most > 0 && most < NAMESPACES_LEAST)
                 cli_findings_add(
                         findings, FINDING_WARN, "number of user namespaces", nd_format("a user may have %u", most),
                         nd_strdup(

@@ -17,7 +17,7 @@ static bool is_of_the_node(const char *name) {
         return false;
 }
 
-bool cli_subids_find_overlap(const char *text, struct nd_id_range range, struct cli_subids_overlap *ret) {
+bool cli_subids_find_overlap(const char *text, struct nd_userns_range range, struct cli_subids_overlap *ret) {
         nd_autofree char *copy = nd_strdup(text);
         char *rest = copy, *line;
         uint64_t first, count;
@@ -26,8 +26,8 @@ bool cli_subids_find_overlap(const char *text, struct nd_id_range range, struct 
                 const char *name = strsep(&line, ":"), *first_text = strsep(&line, ":");
 
                 if (!first_text || !line || *name == '\0' || is_of_the_node(name) ||
-                    nd_parse_u64(first_text, UINT32_MAX, &first) < 0 || nd_parse_u64(line, ND_ID_SPACE, &count) < 0 ||
-                    count == 0)
+                    nd_text_parse_u64(first_text, UINT32_MAX, &first) < 0 ||
+                    nd_text_parse_u64(line, ND_ID_SPACE, &count) < 0 || count == 0)
                         continue;
                 if (first >= (uint64_t) range.first + range.count || range.first >= first + count)
                         continue;
@@ -38,7 +38,7 @@ bool cli_subids_find_overlap(const char *text, struct nd_id_range range, struct 
         return false;
 }
 
-static bool check_file(struct cli_findings *findings, const char *path, struct nd_id_range range) {
+static bool check_file(struct cli_findings *findings, const char *path, struct nd_userns_range range) {
         nd_autofree char *text = nullptr;
         nd_autoerror struct nd_error *absent = nd_file_read_kernel(path, SUBIDS_CEILING, &text);
         bool used = access(KUBELET_ROOT, F_OK) == 0;
@@ -55,7 +55,7 @@ static bool check_file(struct cli_findings *findings, const char *path, struct n
         return true;
 }
 
-void cli_subids_check(struct cli_findings *findings, struct nd_id_range range) {
+void cli_subids_check(struct cli_findings *findings, struct nd_userns_range range) {
         if (!check_file(findings, "/etc/subuid", range))
                 (void) check_file(findings, "/etc/subgid", range);
 }

@@ -20,8 +20,8 @@ struct cli_subids_overlap {
 
 /* The first line NAME:FIRST:COUNT of the text that overlaps the range. Lines of root and of the user kubelet do not count: pods have
  * their IDs from the latter. Lines that cannot be read are passed over. */
-bool cli_subids_find_overlap(const char *text, struct nd_id_range range, struct cli_subids_overlap *ret);
+bool cli_subids_find_overlap(const char *text, struct nd_userns_range range, struct cli_subids_overlap *ret);
 
 /* Looks into /etc/subuid and /etc/subgid. A warning where a kubelet has run on this machine, else a note. Directory services are not asked: they
  * answer for one user at a time. */
-void cli_subids_check(struct cli_findings *findings, struct nd_id_range range);
+void cli_subids_check(struct cli_findings *findings, struct nd_userns_range range);

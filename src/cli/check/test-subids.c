@@ -3,8 +3,8 @@
 
 #include "cli/check/subids.h"
 
-static const struct nd_id_range everything = {.first = 65536, .count = UINT32_MAX - 65535},
-                                some = {.first = 655360000, .count = 7208960};
+static const struct nd_userns_range everything = {.first = 65536, .count = UINT32_MAX - 65535},
+                                    some = {.first = 655360000, .count = 7208960};
 
 static void the_first_user_of_debian_overlaps_the_default_range([[maybe_unused]] void **state) {
         struct cli_subids_overlap found = {};

@@ -76,7 +76,7 @@ static struct nd_error *read_number(const char *path, uint64_t *ret) {
 
         nd_try(nd_file_read_kernel(path, 64, &text));
         text[strcspn(text, "\n")] = '\0';
-        if (nd_parse_u64(text, UINT64_MAX, ret) < 0)
+        if (nd_text_parse_u64(text, UINT64_MAX, ret) < 0)
                 return nd_error_new(ND_INVALID, 0, "%s is '%s'", path, text);
         return nullptr;
 }
@@ -188,7 +188,7 @@ static void check_cgroup(struct cli_findings *findings) {
 static void check_ids(struct cli_findings *findings, const struct cli_kubelet_config *config) {
         nd_autoerror struct nd_error *error = nullptr;
         enum nd_range_source source;
-        struct nd_id_range range;
+        struct nd_userns_range range;
         uint32_t blocks;
 
         error = nd_range_of_node(config->ids_per_pod, &range, &source);

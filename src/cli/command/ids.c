@@ -29,13 +29,13 @@ const struct nd_option cli_ids_options[] = {
 /* One line of output: a pod, or a further extent of a pod in quarantine. */
 struct holder {
         char *uid;
-        struct nd_extent extent;
+        struct nd_userns_extent extent;
         char *problem;
 };
 
 struct view {
         struct cli_kubelet_config config;
-        struct nd_id_range range;
+        struct nd_userns_range range;
         enum nd_range_source source;
         struct nd_userns_count count;
         nd_vector(struct holder) holders;
@@ -53,10 +53,11 @@ static void add_holder(const struct nd_userns_pod *pod, void *userdata) {
         struct view *view = userdata;
 
         for (size_t i = 0; i < pod->extent_count || i == 0; i++)
-                nd_vector_push(&view->holders,
-                               ((struct holder) {.uid = nd_strdup(pod->uid),
-                                                 .extent = pod->extent_count > 0 ? pod->extents[i] : (struct nd_extent) {},
-                                                 .problem = pod->problem ? nd_strdup(pod->problem) : nullptr}));
+                nd_vector_push(
+                        &view->holders,
+                        ((struct holder) {.uid = nd_strdup(pod->uid),
+                                          .extent = pod->extent_count > 0 ? pod->extents[i] : (struct nd_userns_extent) {},
+                                          .problem = pod->problem ? nd_strdup(pod->problem) : nullptr}));
 }
 
 static int compare_holders(const void *a, const void *b) {
@@ -69,11 +70,11 @@ static int compare_holders(const void *a, const void *b) {
 
 static struct nd_error *read_blocks(const struct cli_ids_settings *settings, struct view *view) {
         nd_cleanup(nd_userns_manager_done) struct nd_userns_manager *manager = nullptr;
-        nd_cleanup(nd_extents_done) struct nd_extents delegated = {};
+        nd_cleanup(nd_userns_extents_done) struct nd_userns_extents delegated = {};
 
         nd_try(cli_kubelet_config_read(settings->kubelet_config, &view->config));
         nd_try(nd_range_of_node(view->config.ids_per_pod, &view->range, &view->source));
-        nd_try(nd_extents_own(&delegated));
+        nd_try(nd_userns_extents_own(&delegated));
         nd_try(nd_userns_manager_open(&(struct nd_userns_settings) {.kubelet_root = settings->root ?: KUBELET_ROOT,
                                                                     .ids_per_pod = view->config.ids_per_pod,
                                                                     .max_pods = 0, /* to look, any range will do */

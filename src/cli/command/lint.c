@@ -63,9 +63,9 @@ static struct nd_error *take_settings(const struct cli_lint_settings *settings, 
         lint->has_level = settings->level;
         if (settings->json && settings->sarif)
                 return nd_error_new(ND_INVALID, 0, "--json and --sarif exclude each other");
-        if (settings->version && nd_policy_version_parse(settings->version, &lint->version) < 0)
+        if (settings->version && nd_kube_version_parse(settings->version, &lint->version) < 0)
                 return nd_error_new(ND_INVALID, 0, "--policy-version %s: must be \"latest\" or \"v1.x\"", settings->version);
-        if (settings->level && nd_level_parse(settings->level, &lint->level) < 0)
+        if (settings->level && nd_podsecurity_level_parse(settings->level, &lint->level) < 0)
                 return nd_error_new(ND_INVALID, 0, "--level %s: must be one of privileged, baseline, restricted",
                                     settings->level);
         if (settings->as || settings->namespace || settings->kubeconfig)

@@ -66,8 +66,8 @@ bool cli_logs_since(const char *text, uint64_t now, uint64_t *ret) {
         uint64_t count;
 
         if (digits == 0 || strlen(text) != digits + 1)
-                return nd_log_time_parse(text, strlen(text), ret);
-        if (nd_parse_u64(number, UINT32_MAX, &count) < 0)
+                return nd_log_line_time_parse(text, strlen(text), ret);
+        if (nd_text_parse_u64(number, UINT32_MAX, &count) < 0)
                 return false;
         for (size_t i = 0; i < nd_count_of(units); i++)
                 if (units[i].unit == text[digits]) {
@@ -168,7 +168,7 @@ struct printing {
         struct nd_text clean;
 };
 
-static void print_bytes(struct printing *p, enum nd_log_stream stream, const char *bytes, size_t length) {
+static void print_bytes(struct printing *p, enum nd_log_line_stream stream, const char *bytes, size_t length) {
         FILE *to = stream == ND_LOG_STDERR ? stderr : stdout;
 
         if (p->plain[stream]) {
@@ -284,7 +284,7 @@ int cli_logs_run(void *settings_pointer, int operand_count, char **operands) {
                 fputs("nodens logs: name one container: [NAMESPACE/]POD[/CONTAINER], or its id\n", stderr);
                 return ND_EXIT_USAGE;
         }
-        if (settings->tail && nd_parse_u64(settings->tail, TAIL_MOST, &tail) < 0) {
+        if (settings->tail && nd_text_parse_u64(settings->tail, TAIL_MOST, &tail) < 0) {
                 fprintf(stderr, "nodens logs: --tail needs a number from 0 to %d\n", TAIL_MOST);
                 return ND_EXIT_USAGE;
         }

@@ -108,7 +108,7 @@ int cli_rm_run(void *settings_pointer, int operand_count, char **operands) {
                 fputs("nodens rm: name the pods, as NAMESPACE/POD, or say --all\n", stderr);
                 return ND_EXIT_USAGE;
         }
-        if (settings->grace && nd_parse_u64(settings->grace, most_grace_s, &grace) < 0) {
+        if (settings->grace && nd_text_parse_u64(settings->grace, most_grace_s, &grace) < 0) {
                 fprintf(stderr, "nodens rm: --grace needs a number from 0 to %d\n", (int) most_grace_s);
                 return ND_EXIT_USAGE;
         }

@@ -56,7 +56,7 @@ struct session {
         char key[ND_WEBSOCKET_KEY];
         struct nd_text request; /* what is not sent of it */
         struct nd_text head;    /* of the answer, so far */
-        struct nd_channels *channels;
+        struct nd_channel_mux *channels;
         struct nd_text status;
         struct nd_error *error; /* what ended it */
         struct termios before;
@@ -77,7 +77,7 @@ static void session_done(struct session *s) {
         nd_text_done(&s->request);
         nd_text_done(&s->head);
         nd_text_done(&s->status);
-        nd_channels_free(s->channels);
+        nd_channel_mux_free(s->channels);
         nd_error_free(s->error);
 }
 
@@ -108,7 +108,7 @@ static struct nd_error *parse_url(const char *url, struct sockaddr_in *ret, cons
         if (host[length] == ':' && *ret_path)
                 port = nd_strndup(host + length + 1, (size_t) (*ret_path - host) - length - 1);
         *ret = (struct sockaddr_in) {.sin_family = AF_INET};
-        if (!port || nd_parse_u32(port, &number) < 0 || number == 0 || number > UINT16_MAX ||
+        if (!port || nd_text_parse_u32(port, &number) < 0 || number == 0 || number > UINT16_MAX ||
             inet_pton(AF_INET, address, &ret->sin_addr) != 1)
                 return nd_error_new(ND_INVALID, 0, "nodens-cri gave an address that is not http://ADDRESS:PORT/PATH: '%s'",
                                     url);
@@ -147,7 +147,7 @@ static bool send_some(const struct session *s, const char *bytes, size_t length,
 }
 
 static void flush(struct session *s) {
-        struct nd_websocket *websocket = s->channels ? nd_channels_websocket(s->channels) : nullptr;
+        struct nd_websocket *websocket = s->channels ? nd_channel_mux_websocket(s->channels) : nullptr;
         const char *bytes = nullptr;
         size_t n;
 
@@ -162,14 +162,14 @@ static void flush(struct session *s) {
                                                      ? EPOLLIN | EPOLLOUT
                                                      : EPOLLIN);
         if (s->input && s->channels)
-                (void) sd_event_source_set_enabled(s->input,
-                                                   nd_channels_room(s->channels) >= ROOM_LEAST ? SD_EVENT_ON : SD_EVENT_OFF);
+                (void) sd_event_source_set_enabled(s->input, nd_channel_mux_room(s->channels) >= ROOM_LEAST ? SD_EVENT_ON
+                                                                                                            : SD_EVENT_OFF);
 }
 
 static int on_input([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
                     void *userdata) {
         struct session *s = userdata;
-        size_t room = nd_channels_room(s->channels);
+        size_t room = nd_channel_mux_room(s->channels);
         ssize_t n;
 
         if (room < ROOM_LEAST) { /* flush() wakes it again */
@@ -180,9 +180,9 @@ static int on_input([[maybe_unused]] sd_event_source *source, [[maybe_unused]] i
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return 0;
         if (n > 0) {
-                nd_channels_write(s->channels, CHANNEL_INPUT, s->buffer, (size_t) n);
+                nd_channel_mux_write(s->channels, CHANNEL_INPUT, s->buffer, (size_t) n);
         } else {
-                nd_channels_end(s->channels, CHANNEL_INPUT);
+                nd_channel_mux_end(s->channels, CHANNEL_INPUT);
                 s->input = sd_event_source_disable_unref(s->input);
         }
         flush(s);
@@ -218,8 +218,8 @@ static void send_size(struct session *s) {
             window.ws_col == 0 || window.ws_row == 0)
                 return;
         text = nd_format("{\"Width\":%u,\"Height\":%u}", window.ws_col, window.ws_row);
-        if (nd_channels_room(s->channels) > strlen(text))
-                nd_channels_write(s->channels, CHANNEL_SIZE, text, strlen(text));
+        if (nd_channel_mux_room(s->channels) > strlen(text))
+                nd_channel_mux_write(s->channels, CHANNEL_SIZE, text, strlen(text));
         flush(s);
 }
 
@@ -297,7 +297,7 @@ static struct nd_error *take_frames(struct session *s, char *bytes, size_t lengt
                 struct nd_channel_event event;
                 size_t used;
 
-                nd_try(nd_channels_receive(s->channels, bytes, length, &used, &event));
+                nd_try(nd_channel_mux_receive(s->channels, bytes, length, &used, &event));
                 bytes += used;
                 length -= used;
                 if (event.kind == ND_CHANNEL_NOTHING)
@@ -324,7 +324,7 @@ static struct nd_error *check_answer(const struct session *s, const struct nd_ht
 }
 
 static struct nd_error *open_streams(struct session *s) {
-        s->channels = nd_channels_new(ND_WEBSOCKET_CLIENT, protocol, 0);
+        s->channels = nd_channel_mux_new(ND_WEBSOCKET_CLIENT, protocol, 0);
         s->status = ND_TEXT(EXEC_STATUS_BYTES);
         s->phase = OPEN;
         if (s->settings->terminal) {

@@ -15,7 +15,7 @@ static bool find_code(yyjson_val *status, int *ret) {
 
         yyjson_arr_foreach(causes, i, count, cause) {
                 if (nd_streq(text_of(cause, "reason"), "ExitCode") &&
-                    nd_parse_u64(text_of(cause, "message"), 255, &code) == 0 && code > 0) {
+                    nd_text_parse_u64(text_of(cause, "message"), 255, &code) == 0 && code > 0) {
                         *ret = (int) code;
                         return true;
                 }

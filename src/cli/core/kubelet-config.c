@@ -31,7 +31,7 @@ struct nd_error *cli_kubelet_config_parse(const char *text, size_t length, struc
                 return nd_error_new(ND_INVALID, 0, "not a KubeletConfiguration");
         nd_try(take_number(root, "maxPods", &max_pods));
         nd_try(take_number(yyjson_obj_get(root, "userNamespaces"), "idsPerPod", &ids_per_pod));
-        nd_try(nd_ids_per_pod_check(ids_per_pod));
+        nd_try(nd_userns_ids_per_pod_check(ids_per_pod));
         if (max_pods < 0 || max_pods > INT32_MAX)
                 return nd_error_new(ND_INVALID, 0, "maxPods %lld is not from 0 to %d", (long long) max_pods, INT32_MAX);
         *ret = (struct cli_kubelet_config) {

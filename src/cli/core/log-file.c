@@ -23,7 +23,7 @@ struct nd_error *cli_log_file_open(const char *path, struct cli_log_file *ret) {
         struct stat st;
 
         if (fd < 0 || fstat(fd, &st) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open the log '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "open the log '%s'", path);
         if (!S_ISREG(st.st_mode))
                 return nd_error_new(ND_INVALID, 0, "the log '%s' is no regular file", path);
         *ret = (struct cli_log_file) {.path = path, .fd = nd_take_fd(fd), .rest = ND_TEXT(LOG_FILE_LINE + READ)};
@@ -61,7 +61,7 @@ struct nd_error *cli_log_file_read(struct cli_log_file *file, cli_log_file_line 
                 nd_text_append(&file->rest, buffer, (size_t) n);
                 give_lines(file, each, userdata);
         }
-        return n < 0 ? nd_error_new(nd_code_of_errno(errno), errno, "read the log '%s'", file->path) : nullptr;
+        return n < 0 ? nd_error_new(nd_error_code_of(errno), errno, "read the log '%s'", file->path) : nullptr;
 }
 
 void cli_log_file_finish(struct cli_log_file *file, cli_log_file_line each, void *userdata) {

@@ -13,7 +13,7 @@ void cli_sanitize_append(struct nd_text *out, const char *bytes, size_t length) 
         for (size_t i = 0, n; i < length; i += n > 0 ? n : 1) {
                 unsigned char c = (unsigned char) bytes[i];
 
-                n = nd_utf8_length(bytes + i, length - i);
+                n = nd_text_utf8_length(bytes + i, length - i);
                 if (n == 0 || (c < ' ' && c != '\t') || c == 0x7f || is_high_control(bytes + i, n))
                         nd_text_add(out, "?");
                 else

@@ -26,7 +26,7 @@ static constexpr uint64_t request_timeout_us = 20 * ND_SECOND_US;
 
 struct person {
         const char *name;
-        struct nd_texts groups;
+        struct nd_shape_texts groups;
         bool self;
 };
 
@@ -156,11 +156,14 @@ static struct nd_error *find_constraints(struct cli_lint_cluster *cluster) {
 }
 
 struct named {
-        struct nd_metadata metadata;
+        struct nd_kube_metadata metadata;
 };
 
 static const struct nd_shape_field named_fields[] = {
-        {.name = "metadata", .kind = ND_SHAPE_INLINE, .offset = offsetof(struct named, metadata), .of = &nd_metadata_shape},
+        {.name = "metadata",
+         .kind = ND_SHAPE_INLINE,
+         .offset = offsetof(struct named, metadata),
+         .of = &nd_kube_metadata_shape},
         {},
 };
 static const struct nd_shape named_shape = {.size = sizeof(struct named), .fields = named_fields};
@@ -196,7 +199,7 @@ static void set_groups(struct cli_lint_cluster *cluster, const char *name, struc
 
 struct identity {
         const char *name;
-        struct nd_texts groups;
+        struct nd_shape_texts groups;
 };
 
 static const struct nd_shape_field identity_fields[] = {
@@ -219,7 +222,7 @@ static struct nd_error *find_user(struct cli_lint_cluster *cluster, const char *
         nd_try(ask(cluster, "/apis/authentication.k8s.io/v1/selfsubjectreviews", question, nullptr, &doc));
         nd_try(nd_shape_decode(&identity_shape, yyjson_obj_get(yyjson_obj_get(yyjson_doc_get_root(doc), "status"), "userInfo"),
                                cluster->arena, &identity));
-        cluster->user = (struct person) {.name = nd_or_empty(identity.name), .groups = identity.groups, .self = true};
+        cluster->user = (struct person) {.name = nd_kube_or_empty(identity.name), .groups = identity.groups, .self = true};
         return nullptr;
 }
 
@@ -227,9 +230,9 @@ static struct nd_error *find_user(struct cli_lint_cluster *cluster, const char *
 
 static bool is_listed(const struct nd_scc *scc, const struct person *person) {
         for (size_t i = 0; i < person->groups.count; i++)
-                if (nd_texts_have(&scc->groups, person->groups.items[i]))
+                if (nd_shape_texts_have(&scc->groups, person->groups.items[i]))
                         return true;
-        return nd_texts_have(&scc->users, person->name);
+        return nd_shape_texts_have(&scc->users, person->name);
 }
 
 static void write_question(const struct cli_lint_cluster *cluster, const struct nd_scc *scc, const struct person *person,
@@ -252,7 +255,7 @@ static void write_question(const struct cli_lint_cluster *cluster, const struct 
         nd_json_string(&out, "verb", "use");
         nd_json_string(&out, "group", cluster->group);
         nd_json_string(&out, "resource", "securitycontextconstraints");
-        nd_json_string(&out, "name", nd_or_empty(scc->metadata.name));
+        nd_json_string(&out, "name", nd_kube_or_empty(scc->metadata.name));
         nd_json_close(&out, '}');
         nd_json_close(&out, '}');
         nd_json_close(&out, '}');
@@ -271,7 +274,7 @@ static struct nd_error *ask_right(struct cli_lint_cluster *cluster, const struct
 }
 
 static bool has_right(struct cli_lint_cluster *cluster, const struct nd_scc *scc, const struct person *person) {
-        nd_autofree char *key = nd_format("%s\n%s", person->name, nd_or_empty(scc->metadata.name));
+        nd_autofree char *key = nd_format("%s\n%s", person->name, nd_kube_or_empty(scc->metadata.name));
         uintptr_t known = (uintptr_t) nd_map_get(&cluster->rights, key);
         struct nd_error *error = nullptr;
         bool allowed = is_listed(scc, person);
@@ -290,7 +293,7 @@ static bool has_right(struct cli_lint_cluster *cluster, const struct nd_scc *scc
 
 bool cli_lint_cluster_may_use(struct cli_lint_cluster *cluster, const struct nd_scc *scc, const struct nd_pod *pod) {
         struct person account = {};
-        const char *name = nd_or_empty(pod->spec.service_account);
+        const char *name = nd_kube_or_empty(pod->spec.service_account);
 
         if (has_right(cluster, scc, &cluster->user))
                 return true;

@@ -27,7 +27,7 @@ static bool is_allowed_in_cluster(const struct nd_scc *scc, void *userdata) {
 
 /* Points do not see seccomp: of two that take a pod the one without a wildcard there asks for less trust. */
 static bool is_stricter(const struct nd_scc *a, const struct nd_scc *b) {
-        bool lax_a = nd_texts_have(&a->seccomp_profiles, "*"), lax_b = nd_texts_have(&b->seccomp_profiles, "*");
+        bool lax_a = nd_shape_texts_have(&a->seccomp_profiles, "*"), lax_b = nd_shape_texts_have(&b->seccomp_profiles, "*");
 
         return lax_a != lax_b ? lax_b : nd_scc_points(a) < nd_scc_points(b);
 }
@@ -67,7 +67,7 @@ static void find_constraint(struct cli_lint *lint, const struct nd_pod *pod, str
         result->refusal = choice.refusal;
         request.may_use = nullptr;
         scc = choice.scc ? choice.scc : strictest(&request, pod, &lint->arena);
-        result->constraint = scc ? nd_or_empty(scc->metadata.name) : nullptr;
+        result->constraint = scc ? nd_kube_or_empty(scc->metadata.name) : nullptr;
 }
 
 static void evaluate_side(struct cli_lint *lint, const struct cli_lint_subject *subject, enum cli_lint_side side,
@@ -95,7 +95,7 @@ static const char *find_invalid(struct cli_lint *lint, const struct nd_pod *pod)
 void cli_lint_evaluate(struct cli_lint *lint, struct cli_lint_subject *subject) {
         const struct nd_pod *pod = &subject->workload.pod;
         struct nd_podsecurity_rule rule = {.version = lint->version};
-        enum nd_level level;
+        enum nd_podsecurity_level level;
 
         if (!lint->set.plain)
                 lint->set = nd_scc_set_make(lint->sccs.items, lint->sccs.count, &lint->arena);

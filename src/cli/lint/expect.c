@@ -15,7 +15,7 @@ struct expectation {
         const char *name;
         const char *levels[LINT_SIDES];
         const char *constraints[LINT_SIDES];
-        enum nd_switch valid;
+        enum nd_shape_switch valid;
 };
 
 static const struct nd_shape_field expectation_fields[] = {
@@ -59,9 +59,9 @@ static void compare_all(struct cli_lint *lint, struct cli_lint_subject *subject,
         const struct cli_lint_result *host = &subject->sides[LINT_HOST], *userns = &subject->sides[LINT_USERNS];
         bool valid = subject->invalid[0] == '\0';
 
-        compare(lint, subject, "level", expectation->levels[LINT_HOST], nd_level_name(host->level));
+        compare(lint, subject, "level", expectation->levels[LINT_HOST], nd_podsecurity_level_name(host->level));
         compare(lint, subject, "levelWithUserNamespace", expectation->levels[LINT_USERNS],
-                userns->obstacle[0] == '\0' ? nd_level_name(userns->level) : "none");
+                userns->obstacle[0] == '\0' ? nd_podsecurity_level_name(userns->level) : "none");
         compare(lint, subject, "constraint", expectation->constraints[LINT_HOST],
                 host->constraint ? host->constraint : "none");
         compare(lint, subject, "constraintWithUserNamespace", expectation->constraints[LINT_USERNS],
@@ -86,9 +86,9 @@ static struct nd_error *take_expectation(struct cli_lint *lint, yyjson_val *obje
                 compare_all(lint, subject, &expectation);
         }
         if (!met)
-                nd_vector_push(&lint->broken,
-                               nd_arena_format(&lint->arena, "%s%s%s: expected, but not in any file",
-                                               nd_or_empty(expectation.kind), expectation.kind ? " " : "", expectation.name));
+                nd_vector_push(&lint->broken, nd_arena_format(&lint->arena, "%s%s%s: expected, but not in any file",
+                                                              nd_kube_or_empty(expectation.kind), expectation.kind ? " " : "",
+                                                              expectation.name));
         return nullptr;
 }
 

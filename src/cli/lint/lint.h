@@ -18,7 +18,7 @@ enum cli_lint_side {              /* a pod is judged twice, whatever it says of 
 
 struct cli_lint_result {
         const char *obstacle; /* why it cannot be: a field; "" = it can */
-        enum nd_level level;
+        enum nd_podsecurity_level level;
         const char *constraint; /* nullptr: none takes the pod */
         bool everybody;         /* it needs no grant */
         const char *refusal;    /* of those that everybody may use; nullptr where one took the pod */
@@ -31,7 +31,7 @@ struct cli_lint_subject {
         enum cli_lint_side own; /* what the manifest asks for */
         struct cli_lint_result sides[LINT_SIDES];
         const char *invalid; /* what the API server would say about hostUsers; "" = nothing */
-        enum nd_level target;
+        enum nd_podsecurity_level target;
         struct nd_podsecurity_findings findings; /* against the target, of the manifest as it is */
         struct nd_advice advice;
         nd_vector(const char *) broken; /* expectations */
@@ -41,10 +41,10 @@ struct cli_lint_cluster;
 
 struct cli_lint {
         struct nd_arena arena;
-        struct nd_policy_version version;
+        struct nd_kube_version version;
         bool host_network;
         bool has_level; /* one was demanded */
-        enum nd_level level;
+        enum nd_podsecurity_level level;
         struct cli_lint_cluster *cluster; /* a cluster that is asked; nullptr: none */
         nd_vector(const struct nd_scc *) sccs;
         struct nd_scc_set set; /* of these, made when the first pod is judged */

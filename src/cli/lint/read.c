@@ -82,7 +82,8 @@ static struct nd_error *take_constraint(struct cli_lint *lint, yyjson_val *objec
         nd_scc_validate(scc, &errors);
         nd_field_errors_print(&errors, &text);
         if (errors.items.count > 0)
-                return nd_error_new(ND_INVALID, 0, "constraint '%s': %s", nd_or_empty(scc->metadata.name), nd_text_get(&text));
+                return nd_error_new(ND_INVALID, 0, "constraint '%s': %s", nd_kube_or_empty(scc->metadata.name),
+                                    nd_text_get(&text));
         nd_vector_push(&lint->sccs, scc);
         return nullptr;
 }

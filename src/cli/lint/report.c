@@ -33,12 +33,12 @@ static void put_side(const struct cli_lint_subject *subject, enum cli_lint_side 
         if (result->obstacle[0] != '\0')
                 put_line(label, nd_arena_format(arena, "not with %s", result->obstacle));
         else
-                put_line(label, nd_arena_format(arena, "%-11s %s%s", nd_level_name(result->level),
+                put_line(label, nd_arena_format(arena, "%-11s %s%s", nd_podsecurity_level_name(result->level),
                                                 constraint_text(result, arena), side == subject->own ? "   (as it is)" : ""));
 }
 
 static void put_advice(const struct cli_lint_subject *subject, struct nd_arena *arena) {
-        const char *label = nd_arena_format(arena, "for %s", nd_level_name(subject->target));
+        const char *label = nd_arena_format(arena, "for %s", nd_podsecurity_level_name(subject->target));
 
         if (subject->findings.count > 0 && !subject->advice.reached)
                 put_line(label, "no small change is enough");
@@ -88,7 +88,7 @@ static void json_side(struct nd_json_out *out, const struct cli_lint_subject *su
         if (result->obstacle[0] != '\0') {
                 nd_json_string(out, "obstacle", result->obstacle);
         } else {
-                nd_json_string(out, "level", nd_level_name(result->level));
+                nd_json_string(out, "level", nd_podsecurity_level_name(result->level));
                 nd_json_string(out, "constraint", result->constraint);
                 nd_json_bool(out, "needsGrant", result->constraint && !result->everybody);
                 if (result->refusal)
@@ -98,7 +98,7 @@ static void json_side(struct nd_json_out *out, const struct cli_lint_subject *su
 }
 
 static void json_findings(struct nd_json_out *out, const struct cli_lint_subject *subject) {
-        nd_json_string(out, "target", nd_level_name(subject->target));
+        nd_json_string(out, "target", nd_podsecurity_level_name(subject->target));
         nd_json_open(out, "findings", '[');
         for (size_t i = 0; i < subject->findings.count; i++) {
                 nd_json_open(out, nullptr, '{');
@@ -146,7 +146,7 @@ static void json_subject(struct nd_json_out *out, const struct cli_lint *lint, c
 void cli_lint_report_json(const struct cli_lint *lint) {
         nd_autotext text = ND_TEXT(REPORT);
         struct nd_json_out out = {.text = &text, .indent = 2};
-        nd_autofree char *version = nd_policy_version_text(lint->version);
+        nd_autofree char *version = nd_kube_version_text(lint->version);
 
         nd_json_open(&out, nullptr, '{');
         nd_json_string(&out, "policyVersion", version);

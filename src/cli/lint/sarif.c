@@ -43,8 +43,9 @@ static void put_results(struct nd_json_out *out, const struct cli_lint *lint, co
 
         for (size_t i = 0; i < subject->findings.count; i++) {
                 const struct nd_podsecurity_finding *finding = &subject->findings.items[i];
-                nd_autofree char *message = nd_format("not %s: %s%s%s", nd_level_name(subject->target), finding->reason,
-                                                      finding->detail[0] != '\0' ? ": " : "", finding->detail);
+                nd_autofree char *message =
+                        nd_format("not %s: %s%s%s", nd_podsecurity_level_name(subject->target), finding->reason,
+                                  finding->detail[0] != '\0' ? ": " : "", finding->detail);
 
                 put_result(out, subject, finding->check, demanded ? "error" : "note", message);
         }

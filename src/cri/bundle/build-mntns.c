@@ -87,7 +87,7 @@ struct nd_error *cri_build_mntns_enter(const struct cri_build_mntns *build_mntns
         if (!build_mntns) {
                 nd_try(nd_mount_namespace_private());
         } else if (nd_sys->setns(build_mntns->mount_namespace, CLONE_NEWNS) < 0 || nd_sys->unshare(CLONE_NEWNS) < 0) {
-                return nd_error_new(nd_code_of_errno(errno), errno, "enter the mount namespace for root filesystems");
+                return nd_error_new(nd_error_code_of(errno), errno, "enter the mount namespace for root filesystems");
         }
         *ret_home = nd_take_fd(home);
         return nullptr;

@@ -344,7 +344,7 @@ static struct nd_error *open_userns(const struct cri_bundle_plan *plan, int *ret
 
         *ret_fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -EBADF;
         if (path && *ret_fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open the pod's user namespace '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "open the pod's user namespace '%s'", path);
         return nullptr;
 }
 
@@ -440,11 +440,11 @@ static struct nd_error *find_init(const struct cri_config *config, char **ret) {
 /* It has nothing but its own program: an empty root, in which that is mounted. A mount and not a directory, since crun must be able to make it private. */
 static struct nd_error *make_init_root(const struct cri_bundle_plan *plan, const char *directory, int *ret_fd) {
         nd_autofree char *place = nd_format("%s/rootfs", directory);
-        const struct nd_fs_option options[] = {{"size", "64k"}, {"mode", "755"}};
+        const struct nd_mount_fs_option options[] = {{"size", "64k"}, {"mode", "755"}};
         nd_autoclose int tree = -EBADF;
 
         nd_try(nd_dir_make(AT_FDCWD, place, 0755));
-        nd_try(nd_fs_make("tmpfs", options, nd_count_of(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &tree));
+        nd_try(nd_mount_fs_make("tmpfs", options, nd_count_of(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &tree));
         nd_try(nd_file_write(tree, "init", "", 0, 0755));
         nd_try(nd_dir_make(tree, "dev", 0755));  /* where crun puts devices, wanted or not */
         nd_try(nd_dir_make(tree, "proc", 0755)); /* by which crun sets up the process */

@@ -24,7 +24,7 @@ struct cri_bundle_report {
 struct cri_bundle_plan {
         const struct cri_config *config;
         const struct cri_container *container;
-        const struct nd_image_config *image; /* nullptr for the pod's init */
+        const struct nd_oci_config *image; /* nullptr for the pod's init */
         const char *layers;
         const struct nd_digest *chains; /* lowest first */
         size_t chain_count;

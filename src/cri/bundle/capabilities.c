@@ -30,8 +30,8 @@ static bool has_all(const struct nd_strings *names) {
 static struct nd_error *named(const struct nd_strings *names, uint64_t *ret) {
         *ret = 0;
         nd_vector_each (name, names) {
-                nd_autofree char *quoted = nd_quote(*name);
-                int number = nd_capability_parse(*name);
+                nd_autofree char *quoted = nd_text_quote(*name);
+                int number = nd_spec_capability_parse(*name);
 
                 if (is_all(*name))
                         continue;

@@ -175,7 +175,7 @@ static struct nd_error *complete_node(const struct edit *edit, struct node *node
                 return nullptr;
         r = edit->look(host, &st);
         if (r < 0)
-                return nd_error_new(nd_code_of_errno(-r), -r, "device '%.200s'", host);
+                return nd_error_new(nd_error_code_of(-r), -r, "device '%.200s'", host);
         if (!S_ISBLK(st.st_mode) && !S_ISCHR(st.st_mode))
                 return nd_error_new(ND_INVALID, 0, "'%.200s' is no device", host);
         if (!node->device.type || node->device.major == 0) {

@@ -53,7 +53,7 @@ static struct nd_error *open_in_image(int tree, const struct cri_image_path *pat
                 return nullptr;
         fd = nd_sys->openat2(tree, path->resolved, &how, sizeof how);
         if (fd < 0)
-                return nd_error_new(errno == ENOTDIR ? ND_INVALID : nd_code_of_errno(errno), errno,
+                return nd_error_new(errno == ENOTDIR ? ND_INVALID : nd_error_code_of(errno), errno,
                                     "what the image has there cannot be used as a directory");
         *ret_fd = fd;
         return nullptr;

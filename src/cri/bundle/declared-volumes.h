@@ -25,7 +25,7 @@ struct cri_declared_volumes {
 void cri_declared_volumes_done(struct cri_declared_volumes *list);
 
 struct cri_declared_volumes_plan {
-        const struct nd_image_config *image;
+        const struct nd_oci_config *image;
         const struct cri_container_request *request;
         const char *directory; /* the container's, absolute */
         int tree;              /* its root filesystem */

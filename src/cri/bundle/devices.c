@@ -63,7 +63,7 @@ static struct nd_error *add_entry(struct walk *walk, const char *host, const cha
         struct stat st;
 
         if (lstat(host, &st) < 0)
-                return errno == ENOENT ? nullptr : nd_error_new(nd_code_of_errno(errno), errno, "device '%s'", host);
+                return errno == ENOENT ? nullptr : nd_error_new(nd_error_code_of(errno), errno, "device '%s'", host);
         if (S_ISDIR(st.st_mode))
                 return add_directory(walk, host, inside, depth);
         if (!S_ISBLK(st.st_mode) && !S_ISCHR(st.st_mode))
@@ -84,7 +84,7 @@ static struct nd_error *add_directory(struct walk *walk, const char *host, const
                 return nullptr;
         directory = opendir(host);
         if (!directory)
-                return nd_error_new(nd_code_of_errno(errno), errno, "device directory '%s'", host);
+                return nd_error_new(nd_error_code_of(errno), errno, "device directory '%s'", host);
         while ((entry = readdir(directory))) {
                 nd_autofree char *below = nd_format("%s/%s", host, entry->d_name);
                 nd_autofree char *place = nd_format("%s/%s", inside, entry->d_name);
@@ -104,7 +104,7 @@ static struct nd_error *add_asked(const struct cri_device_request *device, struc
         size_t before = spec->devices.count;
 
         if (!host)
-                return nd_error_new(nd_code_of_errno(errno), errno, "device '%s'", device->host_path);
+                return nd_error_new(nd_error_code_of(errno), errno, "device '%s'", device->host_path);
         nd_try(add_entry(&walk, host, device->container_path, 0));
         if (spec->devices.count == before)
                 return nd_error_new(ND_INVALID, 0, "'%s' is no device", device->host_path);

@@ -65,7 +65,7 @@ static struct nd_error *read_link(int tree, const char *path, char **ret) {
         ssize_t n;
 
         if (fd < 0 || fstat(fd, &st) < 0)
-                return nd_error_new(errno == ENOTDIR || errno == ENAMETOOLONG ? ND_INVALID : nd_code_of_errno(errno), errno,
+                return nd_error_new(errno == ENOTDIR || errno == ENAMETOOLONG ? ND_INVALID : nd_error_code_of(errno), errno,
                                     "'/%s' in the image", path);
         if (!S_ISLNK(st.st_mode))
                 return nullptr;
@@ -151,7 +151,7 @@ static struct nd_error *check_place(int tree, const char *place) {
 
         if (fstatat(tree, place + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return errno == ENOENT ? nullptr
-                                       : nd_error_new(nd_code_of_errno(errno), errno, "look at '%s' of the image", place);
+                                       : nd_error_new(nd_error_code_of(errno), errno, "look at '%s' of the image", place);
         if (S_ISDIR(st.st_mode))
                 return nullptr;
         return nd_error_new(ND_INVALID, 0,

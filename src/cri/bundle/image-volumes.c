@@ -27,13 +27,13 @@ void cri_image_volumes_done(struct cri_image_volumes *list) {
         nd_vector_done(list);
 }
 
-static struct nd_error *find_one(struct nd_image_store *store, const struct cri_mount_request *mount,
+static struct nd_error *find_one(struct nd_oci_store *store, const struct cri_mount_request *mount,
                                  struct cri_image_volume *ret) {
         const struct nd_image *image = nullptr;
 
         if (!mount->read_only)
                 return nd_error_new(ND_INVALID, 0, "an image can only be mounted read-only");
-        nd_try(nd_image_store_find(store, mount->image, &image));
+        nd_try(nd_oci_store_find(store, mount->image, &image));
         if (!image)
                 return nd_error_new(ND_NOT_FOUND, 0, "no image '%s' on this node: it must be pulled first", mount->image);
         if (image->layer_count == 0)
@@ -45,7 +45,7 @@ static struct nd_error *find_one(struct nd_image_store *store, const struct cri_
         return nullptr;
 }
 
-struct nd_error *cri_image_volumes_find(struct nd_image_store *store, const struct cri_container_request *request,
+struct nd_error *cri_image_volumes_find(struct nd_oci_store *store, const struct cri_container_request *request,
                                         struct cri_image_volumes *ret) {
         for (size_t i = 0; i < request->mounts.count; i++) {
                 const struct cri_mount_request *mount = &request->mounts.items[i];
@@ -91,7 +91,7 @@ static struct nd_error *clone_part(const char *place, const char *part, int *ret
         nd_try(nd_dir_open(AT_FDCWD, place, &root));
         fd = nd_sys->openat2(root, part, &how, sizeof how);
         if (fd < 0)
-                return nd_error_new(errno == ENOENT ? ND_NOT_FOUND : nd_code_of_errno(errno), errno,
+                return nd_error_new(errno == ENOENT ? ND_NOT_FOUND : nd_error_code_of(errno), errno,
                                     "sub path '%s' of the image", part);
         return nd_mount_clone(fd, "", false, ret_fd);
 }
@@ -101,11 +101,11 @@ static struct nd_error *make_place(int tree, const char *place) {
         struct stat st;
 
         if (fstat(tree, &st) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "look at the image's part");
+                return nd_error_new(nd_error_code_of(errno), errno, "look at the image's part");
         if (S_ISDIR(st.st_mode))
                 return nullptr; /* it was made as one */
         if (nd_sys->unlinkat(AT_FDCWD, place, AT_REMOVEDIR) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "remove '%s'", place);
+                return nd_error_new(nd_error_code_of(errno), errno, "remove '%s'", place);
         return nd_file_write(AT_FDCWD, place, "", 0, 0600);
 }
 
@@ -167,7 +167,7 @@ struct nd_error *cri_image_volumes_undo(const char *directory) {
         const struct dirent *entry;
 
         if (!list)
-                return errno == ENOENT ? nullptr : nd_error_new(nd_code_of_errno(errno), errno, "read '%s'", path);
+                return errno == ENOENT ? nullptr : nd_error_new(nd_error_code_of(errno), errno, "read '%s'", path);
         while ((entry = readdir(list))) {
                 nd_autofree char *place = nd_format("%s/%s", path, entry->d_name);
 

@@ -10,7 +10,7 @@
 #include "cri/core/request.h"
 #include "oci/digest.h"
 
-struct nd_image_store;
+struct nd_oci_store;
 struct cri_build_mntns;
 
 struct cri_image_volume {
@@ -26,8 +26,7 @@ struct cri_image_volumes {
 void cri_image_volumes_done(struct cri_image_volumes *list);
 
 /* Finds the images that the request wants to mount. ND_NOT_FOUND with the image's name when one was not pulled. */
-[[nodiscard]] struct nd_error *cri_image_volumes_find(struct nd_image_store *store,
-                                                      const struct cri_container_request *request,
+[[nodiscard]] struct nd_error *cri_image_volumes_find(struct nd_oci_store *store, const struct cri_container_request *request,
                                                       struct cri_image_volumes *ret);
 
 struct cri_image_volumes_plan {

@@ -111,9 +111,9 @@ static struct nd_error *write_file(int directory, const char *name, const struct
                 return nd_error_new(ND_INVALID, 0, "a %s of more than %d bytes", name, FILE_CEILING);
         fd = nd_sys->openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
         if (fd < 0 || nd_sys->fchmod(fd, 0644) < 0 || nd_sys->fchown(fd, uid, gid) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make the pod's %s", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "make the pod's %s", name);
         if (nd_sys->write(fd, nd_text_get(text), text->length) != (ssize_t) text->length)
-                return nd_error_new(nd_code_of_errno(errno), errno, "write the pod's %s", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "write the pod's %s", name);
         return nullptr;
 }
 
@@ -129,7 +129,7 @@ static struct nd_error *fill(int directory, const struct cri_sandbox_request *re
         nd_try(nd_dir_make(directory, names[POD_SHM], 01777));
         if (nd_sys->fchmodat(directory, names[POD_SHM], 01777, 0) < 0 ||
             nd_sys->fchownat(directory, names[POD_SHM], uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "give the pod its shared memory");
+                return nd_error_new(nd_error_code_of(errno), errno, "give the pod its shared memory");
         return nullptr;
 }
 
@@ -144,14 +144,14 @@ struct nd_error *cri_pod_files_make(const struct cri_config *config, const struc
 
         if (cri_selinux_is_on())
                 nd_try(cri_selinux_pod_label(request, &label));
-        nd_try(nd_fs_make("tmpfs",
-                          (const struct nd_fs_option[]) {{"source", "nodens-pod"},
-                                                         {"size", "64m"},
-                                                         {"mode", "0755"},
-                                                         {"uid", owner},
-                                                         {"gid", group},
-                                                         {"context", label}},
-                          label ? 6 : 5, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &tree));
+        nd_try(nd_mount_fs_make("tmpfs",
+                                (const struct nd_mount_fs_option[]) {{"source", "nodens-pod"},
+                                                                     {"size", "64m"},
+                                                                     {"mode", "0755"},
+                                                                     {"uid", owner},
+                                                                     {"gid", group},
+                                                                     {"context", label}},
+                                label ? 6 : 5, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &tree));
         nd_try(fill(tree, request, uid, gid));
         nd_try(nd_dir_make(AT_FDCWD, pods, 0711));
         nd_try(cri_path_make_of_pod(AT_FDCWD, run, request));
@@ -161,7 +161,7 @@ struct nd_error *cri_pod_files_make(const struct cri_config *config, const struc
 
 static struct nd_error *remove_directory(const char *path) {
         if (nd_sys->unlinkat(AT_FDCWD, path, AT_REMOVEDIR) < 0 && errno != ENOENT)
-                return nd_error_new(nd_code_of_errno(errno), errno, "remove '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "remove '%s'", path);
         return nullptr;
 }
 
@@ -169,7 +169,7 @@ struct nd_error *cri_pod_files_undo(const struct cri_config *config, const struc
         nd_autofree char *run = cri_path_of_sandbox_run(config, sandbox->id), *directory = directory_of(config, sandbox);
 
         if (nd_sys->umount2(directory, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL && errno != ENOENT)
-                return nd_error_new(nd_code_of_errno(errno), errno, "unmount '%s'", directory);
+                return nd_error_new(nd_error_code_of(errno), errno, "unmount '%s'", directory);
         nd_try(remove_directory(directory));
         return remove_directory(run);
 }

@@ -16,7 +16,7 @@ static void add_all(struct nd_strings *list, const struct nd_strings *more) {
         }
 }
 
-static struct nd_error *put_arguments(const struct cri_container_request *request, const struct nd_image_config *image,
+static struct nd_error *put_arguments(const struct cri_container_request *request, const struct nd_oci_config *image,
                                       struct nd_strings *ret) {
         bool own = request->command.count > 0;
 
@@ -61,7 +61,7 @@ static void set_pair(struct variables *variables, const char *pair) {
         set(variables, key, nd_strdup(pair));
 }
 
-static void put_environment(const struct cri_container_request *request, const struct nd_image_config *image,
+static void put_environment(const struct cri_container_request *request, const struct nd_oci_config *image,
                             const char *hostname, struct nd_strings *ret) {
         struct variables variables = {.list = ret};
         struct utsname node;
@@ -81,7 +81,7 @@ static void put_environment(const struct cri_container_request *request, const s
         nd_map_done(&variables.places);
 }
 
-struct nd_error *cri_process_describe(const struct cri_container_request *request, const struct nd_image_config *image,
+struct nd_error *cri_process_describe(const struct cri_container_request *request, const struct nd_oci_config *image,
                                       const char *hostname, struct nd_spec_process *ret) {
         const char *directory = *request->working_directory ? request->working_directory
                                 : *image->working_directory ? image->working_directory
@@ -103,7 +103,7 @@ static int parse_realtime(const char *name, const char *prefix, int base, int si
         name += strlen(prefix);
         if (*name == '\0')
                 return base;
-        if (*name != (sign > 0 ? '+' : '-') || nd_parse_u64(name + 1, 30, &offset) < 0)
+        if (*name != (sign > 0 ? '+' : '-') || nd_text_parse_u64(name + 1, 30, &offset) < 0)
                 return 0;
         return base + sign * (int) offset;
 }
@@ -112,7 +112,7 @@ static int parse_signal(const char *text) {
         const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
         uint64_t number;
 
-        if (nd_parse_u64(text, 64, &number) == 0)
+        if (nd_text_parse_u64(text, 64, &number) == 0)
                 return (int) number;
         for (int i = 1; i < 32; i++)
                 if (sigabbrev_np(i) && strcasecmp(sigabbrev_np(i), name) == 0)
@@ -122,7 +122,7 @@ static int parse_signal(const char *text) {
         return number > 0 ? (int) number : parse_realtime(name, "RTMAX", 64, -1);
 }
 
-int cri_process_stop_signal(const struct cri_container_request *request, const struct nd_image_config *image) {
+int cri_process_stop_signal(const struct cri_container_request *request, const struct nd_oci_config *image) {
         int signal = request->stop_signal > 0 ? request->stop_signal
                                               : parse_signal(image->stop_signal ?: ""); /* the pod's init has no image */
 

@@ -12,9 +12,9 @@
 
 /* Fills arguments, environment, directory and terminal. hostname "" = the node's own. */
 [[nodiscard]] struct nd_error *cri_process_describe(const struct cri_container_request *request,
-                                                    const struct nd_image_config *image, const char *hostname,
+                                                    const struct nd_oci_config *image, const char *hostname,
                                                     struct nd_spec_process *ret);
 
 /* The signal that stops it: the request's, the image's ("SIGQUIT", "QUIT", "3", "RTMIN+3"), SIGTERM. What the image says and nobody understands is
  * SIGTERM, too. */
-int cri_process_stop_signal(const struct cri_container_request *request, const struct nd_image_config *image);
+int cri_process_stop_signal(const struct cri_container_request *request, const struct nd_oci_config *image);

@@ -33,7 +33,7 @@ static struct nd_error *map_layers(const char *layers, int userns) {
         return nd_mount_attach(tree, AT_FDCWD, layers);
 }
 
-typedef nd_vector(struct nd_fs_option) options;
+typedef nd_vector(struct nd_mount_fs_option) options;
 
 static void options_done(options *list) {
         nd_vector_each (option, list) {
@@ -43,7 +43,7 @@ static void options_done(options *list) {
 }
 
 static void add(options *list, const char *key, char *value) {
-        nd_vector_push(list, ((struct nd_fs_option) {.key = key, .value = value}));
+        nd_vector_push(list, ((struct nd_mount_fs_option) {.key = key, .value = value}));
 }
 
 /* Overlay wants the topmost first. */
@@ -71,7 +71,7 @@ struct nd_error *cri_rootfs_build(const struct cri_rootfs_plan *plan, int *ret_f
         add(&list, "volatile", nullptr);
         if (plan->label)
                 add(&list, "context", nd_strdup(plan->label));
-        return nd_error_wrap(nd_fs_make("overlay", list.items, list.count, 0, ret_fd), "root filesystem in '%s'",
+        return nd_error_wrap(nd_mount_fs_make("overlay", list.items, list.count, 0, ret_fd), "root filesystem in '%s'",
                              plan->directory);
 }
 
@@ -83,7 +83,7 @@ struct nd_error *cri_rootfs_merge(const struct cri_rootfs_merge_plan *plan, int 
         add_layers(&list, plan->layers, plan->chains, plan->count);
         add(&list, "lowerdir+", nd_strdup(plan->empty)); /* never a clone of the layer, not even of the only one */
         add(&list, "userxattr", nullptr);
-        return nd_fs_make("overlay", list.items, list.count, MOUNT_ATTR_RDONLY, ret_fd);
+        return nd_mount_fs_make("overlay", list.items, list.count, MOUNT_ATTR_RDONLY, ret_fd);
 }
 
 struct nd_error *cri_rootfs_attach(int tree, const char *directory) {

@@ -97,7 +97,7 @@ struct nd_error *cri_selinux_relabel(int fd, const char *name, const char *label
         struct stat st;
 
         if (fstat(fd, &st) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "look at volume '%s'", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "look at volume '%s'", name);
         nd_try(nd_child_run(&(struct nd_child_plan) {.argv = S_ISDIR(st.st_mode) ? whole : one,
                                                      .deadline_us = deadline_us,
                                                      .dies_with_us = true,

@@ -33,7 +33,7 @@ static struct nd_error *look(void *argument, [[maybe_unused]] int *ret_fd) {
                 return nd_error_new(ND_INTERNAL, 0, "the layers are not there");
         if (is_there(inside))
                 return nd_error_new(ND_INTERNAL, 0, "what another one mounted is there");
-        nd_try(nd_fs_make("tmpfs", nullptr, 0, 0, &tree));
+        nd_try(nd_mount_fs_make("tmpfs", nullptr, 0, 0, &tree));
         nd_try(nd_dir_make(tree, "mounted", 0755));
         nd_try(nd_mount_attach(tree, AT_FDCWD, visit->pods));
         if (!is_there(inside))

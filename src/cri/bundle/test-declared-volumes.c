@@ -11,7 +11,7 @@
 /* An image's tree, attached nowhere, as a root filesystem is when volumes are made of it. */
 struct world {
         char *root;
-        struct nd_image_config image;
+        struct nd_oci_config image;
         struct cri_container_request request;
         struct cri_declared_volumes found;
         int tree;

@@ -8,15 +8,15 @@ static struct cri_container_request request_of(void) {
         return (struct cri_container_request) {.working_directory = (char *) ""};
 }
 
-static struct nd_image_config image_of(void) {
-        struct nd_image_config image = {.working_directory = (char *) "", .stop_signal = (char *) ""};
+static struct nd_oci_config image_of(void) {
+        struct nd_oci_config image = {.working_directory = (char *) "", .stop_signal = (char *) ""};
 
         nd_strings_add(&image.entrypoint, "entry");
         nd_strings_add(&image.command, "cmd");
         return image;
 }
 
-static void image_done(struct nd_image_config *image) {
+static void image_done(struct nd_oci_config *image) {
         nd_strings_done(&image->entrypoint);
         nd_strings_done(&image->command);
         nd_strings_done(&image->environment);
@@ -31,7 +31,7 @@ static char *join(const struct nd_strings *strings) {
         return nd_strdup(nd_text_get(&text));
 }
 
-static void expect_arguments(struct cri_container_request *request, struct nd_image_config *image, const char *expected) {
+static void expect_arguments(struct cri_container_request *request, struct nd_oci_config *image, const char *expected) {
         nd_cleanup(nd_spec_process_done) struct nd_spec_process process = {};
 
         expect_ok(cri_process_describe(request, image, "host", &process));
@@ -40,7 +40,7 @@ static void expect_arguments(struct cri_container_request *request, struct nd_im
 
 /* The table of Kubernetes' documentation, row by row. */
 static void command_and_arguments_take_the_images_place_as_kubernetes_says([[maybe_unused]] void **state) {
-        nd_cleanup(image_done) struct nd_image_config image = image_of();
+        nd_cleanup(image_done) struct nd_oci_config image = image_of();
         struct cri_container_request request = request_of();
 
         expect_arguments(&request, &image, "entry cmd");
@@ -54,14 +54,14 @@ static void command_and_arguments_take_the_images_place_as_kubernetes_says([[may
 }
 
 static void nothing_to_run_is_an_error([[maybe_unused]] void **state) {
-        struct nd_image_config image = {.working_directory = (char *) "", .stop_signal = (char *) ""};
+        struct nd_oci_config image = {.working_directory = (char *) "", .stop_signal = (char *) ""};
         nd_cleanup(nd_spec_process_done) struct nd_spec_process process = {};
         struct cri_container_request request = request_of();
 
         expect_error(cri_process_describe(&request, &image, "h", &process), ND_INVALID, "no command");
 }
 
-static char *environment_of(const struct cri_container_request *request, const struct nd_image_config *image) {
+static char *environment_of(const struct cri_container_request *request, const struct nd_oci_config *image) {
         nd_cleanup(nd_spec_process_done) struct nd_spec_process process = {};
 
         expect_ok(cri_process_describe(request, image, "pod-1", &process));
@@ -69,7 +69,7 @@ static char *environment_of(const struct cri_container_request *request, const s
 }
 
 static void variables_come_from_the_image_and_the_pod_and_the_later_one_wins([[maybe_unused]] void **state) {
-        nd_cleanup(image_done) struct nd_image_config image = image_of();
+        nd_cleanup(image_done) struct nd_oci_config image = image_of();
         struct cri_container_request request = request_of();
 
         expect_text(environment_of(&request, &image),
@@ -91,7 +91,7 @@ static void the_directory_is_absolute([[maybe_unused]] void **state) {
         } cases[] = {{"", "", "/"}, {"", "/srv", "/srv"}, {"", "app", "/app"}, {"/pod", "/srv", "/pod"}};
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
-                nd_cleanup(image_done) struct nd_image_config image = image_of();
+                nd_cleanup(image_done) struct nd_oci_config image = image_of();
                 nd_cleanup(nd_spec_process_done) struct nd_spec_process process = {};
                 struct cri_container_request request = {.working_directory = (char *) cases[i].pod};
 
@@ -110,7 +110,7 @@ static void stop_signals_are_understood_by_name_and_number([[maybe_unused]] void
                      {"SIGNO", SIGTERM}, {"RTMIN+99", SIGTERM}, {"-9", SIGTERM},      {"USR1", SIGUSR1}};
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
-                struct nd_image_config image = {.stop_signal = (char *) cases[i].text};
+                struct nd_oci_config image = {.stop_signal = (char *) cases[i].text};
                 struct cri_container_request request = request_of();
 
                 assert_int_equal(cri_process_stop_signal(&request, &image), cases[i].signal);

@@ -60,7 +60,7 @@ static void what_cannot_be_mounted_is_told_with_its_reason([[maybe_unused]] void
 }
 
 static int make_userns(void) {
-        struct nd_id_map map = {.outside = 1 << 20, .count = 65536};
+        struct nd_userns_map map = {.outside = 1 << 20, .count = 65536};
         int fd = -EBADF;
 
         expect_ok(nd_userns_make(&(struct nd_userns_plan) {.uids = &map, .uid_count = 1, .gids = &map, .gid_count = 1}, &fd));
@@ -79,7 +79,7 @@ static void a_filesystem_that_cannot_be_idmapped_is_named_with_a_remedy([[maybe_
         needs_privilege();
         userns = make_userns();
         mount.idmapped = true;
-        mount.uids = mount.gids = (struct nd_id_map) {.outside = 1 << 20, .count = 65536};
+        mount.uids = mount.gids = (struct nd_userns_map) {.outside = 1 << 20, .count = 65536};
         expect_error(look(mount, userns), ND_PRECONDITION,
                      "failed to set MOUNT_ATTR_IDMAP on /proc: invalid argument (maybe the source filesystem doesn't support "
                      "idmap mounts on this kernel?): it is on proc; put the volume on");
@@ -118,7 +118,7 @@ static struct nd_error *submounts_work(void *argument, [[maybe_unused]] int *ret
         nd_autoclose int userns = make_userns();
 
         mount.idmapped = true;
-        mount.uids = mount.gids = (struct nd_id_map) {.outside = 1 << 20, .count = 65536};
+        mount.uids = mount.gids = (struct nd_userns_map) {.outside = 1 << 20, .count = 65536};
         nd_vector_push(&request.mounts, mount);
         nd_try(nd_mount_namespace_private());
         if (nd_sys->mount("tmpfs", below, "tmpfs", 0, nullptr) < 0)

@@ -22,7 +22,7 @@ struct entry {
 static bool parse_id(const char *text, uint32_t *ret) {
         uint64_t number;
 
-        if (!text || nd_parse_u64(text, INT32_MAX, &number) < 0)
+        if (!text || nd_text_parse_u64(text, INT32_MAX, &number) < 0)
                 return false;
         *ret = (uint32_t) number;
         return true;
@@ -60,25 +60,25 @@ static bool is_member(char *members, const char *name) {
 /* What is known of the process's user while it is worked out. */
 struct search {
         struct cri_user_files *files;
-        struct nd_image_user wanted; /* numbers or names */
-        char *name;                  /* for memberships; nullptr = not known */
+        struct nd_oci_user wanted; /* numbers or names */
+        char *name;                /* for memberships; nullptr = not known */
         struct cri_container_user *user;
 };
 
 static void search_done(struct search *search) {
-        nd_image_user_done(&search->wanted);
+        nd_oci_user_done(&search->wanted);
         free(search->name);
 }
 
 static struct nd_error *not_found(const char *what, const char *name, const char *file) {
-        nd_autofree char *quoted = nd_quote(name);
+        nd_autofree char *quoted = nd_text_quote(name);
 
         return nd_error_new(ND_INVALID, 0, "no %s %s in the image's %s", what, quoted, file);
 }
 
 /* The user's number and, where the file has it, name and group. Two users of one number: the first counts, as getpwuid() does it. */
 static struct nd_error *find_user(struct search *search) {
-        const struct nd_image_user *wanted = &search->wanted;
+        const struct nd_oci_user *wanted = &search->wanted;
         char *cursor = search->files->passwd;
         struct entry entry;
 
@@ -107,7 +107,7 @@ static struct nd_error *add_group(struct cri_container_user *user, uint32_t grou
 
 /* One walk through /etc/group: the group by its name, and the groups that have the user in them. */
 static struct nd_error *find_groups(struct search *search, bool memberships) {
-        const struct nd_image_user *wanted = &search->wanted;
+        const struct nd_oci_user *wanted = &search->wanted;
         nd_cleanup(cri_container_user_done) struct cri_container_user found = {};
         char *cursor = search->files->group;
         bool named = !wanted->group;
@@ -142,17 +142,17 @@ static struct nd_error *take_id(const char *what, int64_t value, bool *ret_has, 
 
 /* The request's user stands alone: the image's group belongs to the image's user. */
 static struct nd_error *take_wishes(const struct cri_container_request *request, const char *image_user,
-                                    struct nd_image_user *ret) {
+                                    struct nd_oci_user *ret) {
         bool given = request->has_user || *request->user_name;
 
         if (request->has_group && !given)
                 return nd_error_new(ND_INVALID, 0, "group %lld is given without a user", (long long) request->group);
         if (*request->user_name)
-                nd_try(nd_error_recode(nd_image_user_parse(request->user_name, ret), ND_INVALID));
+                nd_try(nd_error_recode(nd_oci_user_parse(request->user_name, ret), ND_INVALID));
         else if (request->has_user)
                 nd_try(take_id("user", request->user, &ret->has_uid, &ret->uid));
         else
-                nd_try(nd_image_user_parse(image_user, ret));
+                nd_try(nd_oci_user_parse(image_user, ret));
         if (!request->has_group)
                 return nullptr;
         free(nd_take_ptr(ret->group));

@@ -88,9 +88,9 @@ static struct nd_error *make_last(int parent, const char *name, bool directory) 
         if (directory)
                 return nd_sys->mkdirat(parent, name, 0755) == 0
                                ? nullptr
-                               : nd_error_new(nd_code_of_errno(errno), errno, "make the directory '%s'", name);
+                               : nd_error_new(nd_error_code_of(errno), errno, "make the directory '%s'", name);
         fd = nd_sys->openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-        return fd >= 0 ? nullptr : nd_error_new(nd_code_of_errno(errno), errno, "make the file '%s'", name);
+        return fd >= 0 ? nullptr : nd_error_new(nd_error_code_of(errno), errno, "make the file '%s'", name);
 }
 
 /* One part of the way: what is there, or what is made there. A link that leads to nothing leaves *ret_fd as it is and *ret_path says where to go on. */
@@ -102,7 +102,7 @@ static struct nd_error *enter(int root, int parent, const char *prefix, const ch
 
         *ret_fd = open_inside(root, prefix, 0);
         if (*ret_fd >= 0 || errno != ENOENT)
-                return *ret_fd >= 0 ? nullptr : nd_error_new(nd_code_of_errno(errno), errno, "'%s'", prefix);
+                return *ret_fd >= 0 ? nullptr : nd_error_new(nd_error_code_of(errno), errno, "'%s'", prefix);
         n = readlinkat(parent, name, target, sizeof target);
         if (n >= 0 && n < PATH_MAX) {
                 *ret_path = target[0] == '/' ? nd_format("%.*s/%s", (int) n, target, rest)
@@ -111,7 +111,7 @@ static struct nd_error *enter(int root, int parent, const char *prefix, const ch
         }
         nd_try(make_last(parent, name, directory));
         *ret_fd = open_inside(root, prefix, 0);
-        return *ret_fd >= 0 ? nullptr : nd_error_new(nd_code_of_errno(errno), errno, "'%s'", prefix);
+        return *ret_fd >= 0 ? nullptr : nd_error_new(nd_error_code_of(errno), errno, "'%s'", prefix);
 }
 
 /* Goes down from the root and makes what is not there, inside of the root also where links lead. */
@@ -185,7 +185,7 @@ static struct nd_error *find_place(const struct cri_volume_attachment *attachmen
         nd_try(provide(attachment, &list));
         fd = open_inside(attachment->root, destination, 0);
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "find '%s' in the root filesystem", destination);
+                return nd_error_new(nd_error_code_of(errno), errno, "find '%s' in the root filesystem", destination);
         *ret_fd = fd;
         return nullptr;
 }
@@ -223,7 +223,7 @@ static struct nd_error *is_directory(int tree, bool *ret) {
         struct stat st;
 
         if (fstat(tree, &st) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "look at the volume");
+                return nd_error_new(nd_error_code_of(errno), errno, "look at the volume");
         *ret = S_ISDIR(st.st_mode);
         return nullptr;
 }

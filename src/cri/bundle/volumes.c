@@ -92,7 +92,7 @@ static struct nd_error *resolve(const char *path, struct cri_volume *ret) {
                                     "DirectoryOrCreate",
                                     path);
         if (ret->file < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "host path '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "host path '%s'", path);
         ret->path = path_of(ret->file, path);
         return nullptr;
 }
@@ -113,7 +113,7 @@ static struct nd_error *check_shared(const struct cri_volume *volume) {
         struct statx st;
 
         if (statx(volume->file, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_MNT_ID, &st) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "host path '%s'", volume->path);
+                return nd_error_new(nd_error_code_of(errno), errno, "host path '%s'", volume->path);
         nd_try(nd_file_read_kernel("/proc/self/mountinfo", TABLE_CEILING, &table));
         found = find_line(table, st.stx_mnt_id);
         line = found ? nd_strndup(found, strcspn(found, "\n")) : nd_strdup("");
@@ -154,13 +154,13 @@ static struct nd_error *explain(struct nd_error *cause, const struct cri_volume 
 
         nd_error_free(cause);
         if (number != EINVAL)
-                return nd_error_new(nd_code_of_errno(number), number, "failed to set MOUNT_ATTR_IDMAP on %s", volume->path);
+                return nd_error_new(nd_error_code_of(number), number, "failed to set MOUNT_ATTR_IDMAP on %s", volume->path);
         return nd_error_new(
                 ND_PRECONDITION, 0,
                 "failed to set MOUNT_ATTR_IDMAP on %s: invalid argument (maybe the source filesystem doesn't support "
                 "idmap mounts on this kernel?): it is on %s; put the volume on a filesystem that can be idmapped "
                 "(ext4, xfs, btrfs, tmpfs, ...), or set hostUsers: true",
-                volume->path, nd_fs_name(volume->file));
+                volume->path, nd_mount_fs_name(volume->file));
 }
 
 static bool is_at_or_below(const char *path, const char *directory) {
@@ -195,7 +195,7 @@ static struct nd_error *map(const struct cri_config *config, const struct cri_mo
         return error ? explain(nd_take_ptr(error), volume) : nullptr;
 }
 
-static bool is_same(const struct nd_id_map *a, const struct nd_id_map *b) {
+static bool is_same(const struct nd_userns_map *a, const struct nd_userns_map *b) {
         return a->inside == b->inside && a->outside == b->outside && a->count == b->count;
 }
 

@@ -179,7 +179,7 @@ static struct nd_error *take_endpoint(const struct key *key, yyjson_val *value, 
         uint64_t port = 0;
 
         if (text && nd_has_prefix(text, "127.0.0.1:") &&
-            (nd_parse_u64(text + strlen("127.0.0.1:"), UINT16_MAX, &port) < 0 || port == 0))
+            (nd_text_parse_u64(text + strlen("127.0.0.1:"), UINT16_MAX, &port) < 0 || port == 0))
                 text = nullptr;
         if (!text || (text[0] != '/' && !port && !nd_streq(text, "off")))
                 return nd_error_new(ND_INVALID, 0, "%s must be off, the absolute path of a socket, or 127.0.0.1:PORT",

@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_map(const struct nd_id_map *map) {
+static void check_map(const struct nd_userns_map *map) {
         if (map->inside != 0 || map->outside == 0 || map->count == 0 || (uint64_t) map->outside + map->count > UINT32_MAX)
                 abort();
 }

@@ -35,7 +35,7 @@ static struct nd_error *clear_way(const struct sockaddr_un *address) {
         if (other != 0)
                 return nd_error_new(ND_EXISTS, 0, "another process (%d) listens on '%s'", (int) other, address->sun_path);
         if (unlink(address->sun_path) < 0 && errno != ENOENT)
-                return nd_error_new(nd_code_of_errno(errno), errno, "remove '%s'", address->sun_path);
+                return nd_error_new(nd_error_code_of(errno), errno, "remove '%s'", address->sun_path);
         return nullptr;
 }
 
@@ -60,14 +60,14 @@ struct nd_error *cri_listener_unix(const char *path, int *ret_fd) {
         nd_try(clear_way(&address));
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a socket");
         mask = umask(0177);
         r = bind(fd, (struct sockaddr *) &address, sizeof address);
         (void) umask(mask);
         if (r < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "bind '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "bind '%s'", path);
         if (listen(fd, SOMAXCONN) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "listen on '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "listen on '%s'", path);
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }
@@ -80,7 +80,7 @@ struct nd_error *cri_listener_loopback(uint16_t port, int *ret_fd) {
 
         if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
             bind(fd, (const struct sockaddr *) &address, sizeof address) < 0 || listen(fd, SOMAXCONN) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "listen on 127.0.0.1:%u", port);
+                return nd_error_new(nd_error_code_of(errno), errno, "listen on 127.0.0.1:%u", port);
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }

@@ -11,7 +11,7 @@
 #include "cri/core/pod-table.h"
 
 struct cri_events;
-struct nd_image_store;
+struct nd_oci_store;
 struct cri_network;
 struct cri_pins;
 struct cri_puller;
@@ -30,7 +30,7 @@ struct cri_parts {
         struct cri_pod_table pods;
         uint64_t status_asked; /* time of the last Status request, in nanoseconds since 1970; 0 = none */
 
-        struct nd_image_store *images;
+        struct nd_oci_store *images;
         struct cri_puller *puller;
         struct cri_image_gc *image_gc;
 

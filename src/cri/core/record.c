@@ -103,7 +103,7 @@ static struct nd_error *sync_file(int dir_fd, const char *name) {
         nd_autoclose int fd = nd_sys->openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
 
         if (fd < 0 || nd_sys->fsync(fd) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "sync '%s'", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "sync '%s'", name);
         return nullptr;
 }
 
@@ -171,7 +171,7 @@ struct nd_error *cri_record_new_container(struct cri_record_store *store, const 
 
 static struct nd_error *remove_directory(int dir_fd, const char *name) {
         if (nd_sys->unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-                return nd_error_new(nd_code_of_errno(errno), errno, "remove directory '%s'", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "remove directory '%s'", name);
         return nullptr;
 }
 
@@ -257,7 +257,7 @@ static void tell_removed(struct loading *loading, const char *kind, const char *
 
 /* What is written there cannot be understood, today or ever; a request that is missing beside its record included. */
 static bool is_damage(const struct nd_error *error) {
-        enum nd_code code = nd_error_code(error);
+        enum nd_error_code code = nd_error_code(error);
 
         return code == ND_INVALID || code == ND_DATA_LOSS || code == ND_NOT_FOUND;
 }

@@ -63,7 +63,7 @@ struct nd_error *cri_decode_pair(const char *what, const char *key, const char *
 }
 
 struct nd_error *cri_decode_id_map(const char *what, Runtime__V1__IDMapping *const *lines, size_t count,
-                                   struct nd_id_map *ret) {
+                                   struct nd_userns_map *ret) {
         const Runtime__V1__IDMapping *line;
 
         if (count != 1)
@@ -78,7 +78,7 @@ struct nd_error *cri_decode_id_map(const char *what, Runtime__V1__IDMapping *con
         if (line->length > UINT32_MAX - line->host_id)
                 return nd_error_new(ND_INVALID, 0, "%s goes beyond the last ID: %u from %u on", what, line->length,
                                     line->host_id);
-        *ret = (struct nd_id_map) {.outside = line->host_id, .count = line->length};
+        *ret = (struct nd_userns_map) {.outside = line->host_id, .count = line->length};
         return nullptr;
 }
 
@@ -284,7 +284,7 @@ struct nd_error *cri_request_decode_update(const char *bytes, size_t length, cha
 
 /* ---- beside what is there ---- */
 
-static bool overlap(const struct nd_id_map *a, const struct nd_id_map *b) {
+static bool overlap(const struct nd_userns_map *a, const struct nd_userns_map *b) {
         return a->outside < (uint64_t) b->outside + b->count && b->outside < (uint64_t) a->outside + a->count;
 }
 
@@ -318,7 +318,7 @@ struct nd_error *cri_request_check_sandbox(const struct cri_pod_table *pods, con
         return nullptr;
 }
 
-static bool same_map(const struct nd_id_map *a, const struct nd_id_map *b) {
+static bool same_map(const struct nd_userns_map *a, const struct nd_userns_map *b) {
         return a->inside == b->inside && a->outside == b->outside && a->count == b->count;
 }
 

@@ -33,12 +33,12 @@
 
 /* One line of IDs: container id 0, within 32 bits, never the host's root. */
 [[nodiscard]] struct nd_error *cri_decode_id_map(const char *what, Runtime__V1__IDMapping *const *lines, size_t count,
-                                                 struct nd_id_map *ret);
+                                                 struct nd_userns_map *ret);
 
 struct cri_decode_namespaces {
         enum cri_namespace_mode network, pid, ipc;
         bool user_namespace;
-        struct nd_id_map uids, gids;
+        struct nd_userns_map uids, gids;
 };
 
 /* Absent options are the CRI's zeros: namespaces of the pod's own; users are the host's unless it says otherwise, as old kubelets expect. */

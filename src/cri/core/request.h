@@ -56,7 +56,7 @@ struct cri_sandbox_request {
         struct cri_pairs sysctls;             /* name with dots, value */
         enum cri_namespace_mode network, pid, ipc;
         bool user_namespace; /* a namespace of the pod's own; false = the host's users */
-        struct nd_id_map uids, gids;
+        struct nd_userns_map uids, gids;
         bool privileged;
         char *selinux_level; /* nullptr or "" = not given */
         char *runtime_handler;
@@ -77,7 +77,7 @@ struct cri_mount_request {
         enum { MOUNT_PRIVATE = 0, MOUNT_HOST_TO_CONTAINER = 1, MOUNT_BIDIRECTIONAL = 2 } propagation;
         bool relabel;
         bool idmapped; /* uidMappings and gidMappings were given: one line each, below */
-        struct nd_id_map uids, gids;
+        struct nd_userns_map uids, gids;
         char *image; /* "" = none */
         char *image_subpath;
 };
@@ -133,7 +133,7 @@ struct cri_container_request {
         enum cri_namespace_mode network, pid, ipc;
         char *pid_target; /* a container's id, for NAMESPACE_TARGET */
         bool user_namespace;
-        struct nd_id_map uids, gids;
+        struct nd_userns_map uids, gids;
         bool has_user, has_group;
         int64_t user, group; /* as sent; whoever uses them checks the range */
         char *user_name;     /* "" = none */
@@ -145,7 +145,7 @@ struct cri_container_request {
         struct cri_security_profile seccomp, apparmor;
         struct cri_selinux_request selinux;
         struct nd_strings cdi_devices; /* names */
-        int stop_signal; /* a Linux number; 0 = the image's, or SIGTERM */
+        int stop_signal;               /* a Linux number; 0 = the image's, or SIGTERM */
 };
 
 void cri_container_request_done(struct cri_container_request *request);

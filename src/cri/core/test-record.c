@@ -224,7 +224,7 @@ static void what_was_removed_is_gone_and_removing_it_again_is_fine([[maybe_unuse
         fixture_init(&f);
         sandbox = add_sandbox(&f);
         container = add_container(&f, sandbox, false);
-        expect_error(cri_record_remove_sandbox(f.store, sandbox), nd_code_of_errno(ENOTEMPTY), sandbox->id);
+        expect_error(cri_record_remove_sandbox(f.store, sandbox), nd_error_code_of(ENOTEMPTY), sandbox->id);
         expect_ok(cri_record_remove_container(f.store, container));
         expect_ok(cri_record_remove_container(f.store, container));
         expect_ok(cri_record_remove_sandbox(f.store, sandbox));

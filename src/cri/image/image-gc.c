@@ -34,7 +34,7 @@ struct cri_image_gc_wait {
 
 struct cri_image_gc {
         sd_event *loop;
-        struct nd_image_store *store;
+        struct nd_oci_store *store;
         const struct cri_pod_table *pods;
         sd_event_source *later; /* collecting is put off to the end of the loop's turn: many wake-ups, one sweep */
         sd_event_source *again; /* trying once more, when it is on */
@@ -79,7 +79,7 @@ static void on_child(struct nd_child_result *result, void *userdata) {
         nd_autofree char *path = nd_take_ptr(image_gc->path);
 
         image_gc->child = nullptr;
-        nd_image_store_trash_done(image_gc->store, path, !error);
+        nd_oci_store_trash_done(image_gc->store, path, !error);
         if (!error) {
                 image_gc->failures = 0;
                 empty_trash(image_gc);
@@ -102,14 +102,14 @@ static void empty_trash(struct cri_image_gc *image_gc) {
 
         if (image_gc->child)
                 return;
-        error = nd_image_store_trash_take(image_gc->store, &image_gc->path);
+        error = nd_oci_store_trash_take(image_gc->store, &image_gc->path);
         if (!error && image_gc->path)
                 error = start_rm(image_gc);
         if (!error)
                 return;
         nd_log(ND_LOG_WARNING, "cannot empty the image store's trash", nd_field("error", nd_error_text(error)));
         if (image_gc->path)
-                nd_image_store_trash_done(image_gc->store, image_gc->path, false);
+                nd_oci_store_trash_done(image_gc->store, image_gc->path, false);
         free(nd_take_ptr(image_gc->path));
 }
 
@@ -139,12 +139,12 @@ static void collect_used(const struct cri_pod_table *pods, struct nd_map *ret) {
 
 static int on_later([[maybe_unused]] sd_event_source *source, void *userdata) {
         struct cri_image_gc *image_gc = userdata;
-        struct nd_image_store_collected collected = {};
+        struct nd_oci_store_collected collected = {};
         nd_cleanup(nd_map_done) struct nd_map used = {};
         nd_autoerror struct nd_error *error = nullptr;
 
         collect_used(image_gc->pods, &used);
-        error = nd_image_store_collect(image_gc->store, 0, used_by_container, &used, &collected);
+        error = nd_oci_store_collect(image_gc->store, 0, used_by_container, &used, &collected);
         if (error)
                 nd_log(ND_LOG_WARNING, "cannot collect garbage", nd_field("error", nd_error_text(error)));
         else if (collected.more)
@@ -185,7 +185,7 @@ void cri_image_gc_wait_cancel(struct cri_image_gc_wait *wait) {
         free(wait);
 }
 
-struct nd_error *cri_image_gc_new(sd_event *loop, struct nd_image_store *store, const struct cri_pod_table *pods,
+struct nd_error *cri_image_gc_new(sd_event *loop, struct nd_oci_store *store, const struct cri_pod_table *pods,
                                   struct cri_image_gc **ret) {
         struct cri_image_gc *image_gc = nd_new(struct cri_image_gc);
         int r;

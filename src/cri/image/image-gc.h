@@ -6,12 +6,12 @@
 
 #include "base/error.h"
 
-struct nd_image_store;
+struct nd_oci_store;
 struct cri_pod_table;
 struct cri_image_gc;
 
 /* What the containers in the pod table use stays. */
-[[nodiscard]] struct nd_error *cri_image_gc_new(sd_event *loop, struct nd_image_store *store, const struct cri_pod_table *pods,
+[[nodiscard]] struct nd_error *cri_image_gc_new(sd_event *loop, struct nd_oci_store *store, const struct cri_pod_table *pods,
                                                 struct cri_image_gc **ret);
 void cri_image_gc_free(struct cri_image_gc *image_gc);
 

@@ -73,7 +73,7 @@ static struct nd_error *take_error(yyjson_val *root, struct cri_pull_event *even
         nd_try(nd_json_member_text(root, "message", PULL_MESSAGE, &message));
         if (code == 0 || !message)
                 return nd_error_new(ND_INVALID, 0, "an error without code or message");
-        event->code = (enum nd_code) code;
+        event->code = (enum nd_error_code) code;
         event->message = nd_strdup(message);
         return nullptr;
 }

@@ -46,9 +46,9 @@ struct cri_pull_event {
         uint64_t size, done;     /* PULL_LAYER */
         const char *state;       /* PULL_LAYER; static */
         nd_vector(struct cri_pull_image) images;
-        enum nd_code code; /* PULL_ERROR */
+        enum nd_error_code code; /* PULL_ERROR */
         char *message;
-        struct nd_unpacked_layer layer; /* PULL_UNPACKED */
+        struct nd_oci_unpacked_layer layer; /* PULL_UNPACKED */
 };
 
 void cri_pull_event_done(struct cri_pull_event *event);

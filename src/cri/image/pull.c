@@ -68,7 +68,7 @@ struct job {
         char *staging; /* name under staging/, nullptr before it runs */
         struct party parties[PULL_PARTIES];
         int channel; /* the fetcher's end; it is shut down when the fetcher has ended, whatever it left behind */
-        struct nd_unpacked_layers unpacked;
+        struct nd_oci_unpacked_layers unpacked;
         struct nd_child *verifier;
         struct nd_error *failure; /* ours: a line that makes no sense */
         struct cri_pull_request *tickets;
@@ -77,7 +77,7 @@ struct job {
 struct cri_puller {
         sd_event *loop;
         const struct cri_config *config;
-        struct nd_image_store *store;
+        struct nd_oci_store *store;
         struct cri_image_gc *image_gc;
         struct cri_telemetry *telemetry;
         struct job *jobs; /* in the order in which they came */
@@ -114,7 +114,7 @@ static void job_free(struct job *job) {
         nd_close_fd(&job->channel);
         nd_vector_done(&job->unpacked);
         if (job->staging)
-                nd_image_store_unstage(job->puller->store, job->staging);
+                nd_oci_store_unstage(job->puller->store, job->staging);
         nd_close_fd(&job->archive);
         nd_error_free(job->failure);
         free(job->staging);
@@ -228,15 +228,15 @@ static struct nd_error *commit(struct job *job, struct nd_strings *ret_ids) {
 
                 if (job->reference)
                         nd_try(name_pulled(job->reference, image));
-                nd_try(nd_image_store_commit(puller->store, job->staging,
-                                             &(struct nd_image_offer) {.manifest = image->manifest,
-                                                                       .index = image->index,
-                                                                       .config = image->config,
-                                                                       .names = &image->names,
-                                                                       .unpacked = &job->unpacked,
-                                                                       .pinned = is_pinned(puller->config, &image->names),
-                                                                       .pulled_at = nd_clock_wall_ns()},
-                                             &committed));
+                nd_try(nd_oci_store_commit(puller->store, job->staging,
+                                           &(struct nd_oci_store_offer) {.manifest = image->manifest,
+                                                                         .index = image->index,
+                                                                         .config = image->config,
+                                                                         .names = &image->names,
+                                                                         .unpacked = &job->unpacked,
+                                                                         .pinned = is_pinned(puller->config, &image->names),
+                                                                         .pulled_at = nd_clock_wall_ns()},
+                                           &committed));
                 nd_strings_add(ret_ids, nd_digest_text(&committed->id, text));
         }
         return nullptr;
@@ -379,17 +379,17 @@ static struct nd_error *run(struct job *job) {
         struct nd_error *error;
         int pair[2];
 
-        nd_try(nd_image_store_stage(puller->store, &job->staging, &staging));
+        nd_try(nd_oci_store_stage(puller->store, &job->staging, &staging));
         nd_try(open_part(staging, "blobs", &blobs));
         nd_try(open_part(staging, "unpack", &unpack));
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket pair");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a socket pair");
         job->channel = pair[0];
         theirs = pair[1];
         nd_try(start(job, PULL_UNPACKER, puller->config->unpack_helper,
-                     (const int[]) {theirs, unpack, nd_image_store_layers_fd(puller->store)}, 3));
+                     (const int[]) {theirs, unpack, nd_oci_store_layers_fd(puller->store)}, 3));
         error = start(job, PULL_FETCHER, puller->config->fetch_helper,
-                      (const int[]) {job->channel, blobs, job->archive, nd_image_store_partial_fd(puller->store)}, 4);
+                      (const int[]) {job->channel, blobs, job->archive, nd_oci_store_partial_fd(puller->store)}, 4);
         wipe(job);
         return error;
 }
@@ -568,7 +568,7 @@ size_t cri_puller_count(const struct cri_puller *puller) {
         return count;
 }
 
-struct nd_error *cri_puller_new(sd_event *loop, const struct cri_config *config, struct nd_image_store *store,
+struct nd_error *cri_puller_new(sd_event *loop, const struct cri_config *config, struct nd_oci_store *store,
                                 struct cri_image_gc *image_gc, struct cri_telemetry *telemetry, struct cri_puller **ret) {
         struct cri_puller *puller = nd_new(struct cri_puller);
         int r;

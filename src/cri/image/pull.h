@@ -7,7 +7,7 @@
 #include "cri/core/config.h"
 #include "cri/image/pull-event.h"
 
-struct nd_image_store;
+struct nd_oci_store;
 struct cri_image_gc;
 struct cri_telemetry;
 
@@ -25,7 +25,7 @@ struct cri_pull_listener {
 struct cri_puller;
 struct cri_pull_request; /* one listener's place in a pull */
 
-[[nodiscard]] struct nd_error *cri_puller_new(sd_event *loop, const struct cri_config *config, struct nd_image_store *store,
+[[nodiscard]] struct nd_error *cri_puller_new(sd_event *loop, const struct cri_config *config, struct nd_oci_store *store,
                                               struct cri_image_gc *image_gc, struct cri_telemetry *telemetry,
                                               struct cri_puller **ret);
 void cri_puller_free(struct cri_puller *puller); /* pulls under way are killed, their listeners told */

@@ -17,7 +17,7 @@ static const struct offer_plan image = {.number = 3, .own = 2, .names = {"exampl
 struct fixture {
         char *root;
         sd_event *loop;
-        struct nd_image_store *store;
+        struct nd_oci_store *store;
         struct cri_pod_table pods;
         struct cri_image_gc *image_gc;
         unsigned told;
@@ -27,7 +27,7 @@ struct fixture {
 static void set_up(struct fixture *f) {
         *f = (struct fixture) {.root = scratch_make()};
         assert_true(sd_event_new(&f->loop) >= 0);
-        expect_ok(nd_image_store_open(f->root, &f->store));
+        expect_ok(nd_oci_store_open(f->root, &f->store));
         expect_ok(cri_image_gc_new(f->loop, f->store, &f->pods, &f->image_gc));
         offers_hurry(true);
         expect_ok(offer_commit(f->store, &image));
@@ -36,7 +36,7 @@ static void set_up(struct fixture *f) {
 
 static void tear_down(struct fixture *f) {
         cri_image_gc_free(f->image_gc);
-        nd_image_store_free(f->store);
+        nd_oci_store_free(f->store);
         cri_pod_table_done(&f->pods);
         sd_event_unref(f->loop);
         scratch_remove(&f->root);
@@ -73,7 +73,7 @@ static void run(struct fixture *f, unsigned told) {
 static void remove_image(struct fixture *f) {
         struct nd_digest id = offer_id(&image);
 
-        expect_ok(nd_image_store_remove(f->store, &id));
+        expect_ok(nd_oci_store_remove(f->store, &id));
 }
 
 static void whoever_waits_is_told_when_the_disk_has_its_room_back([[maybe_unused]] void **state) {
@@ -120,11 +120,11 @@ static void what_cannot_be_removed_at_once_is_removed_a_little_later([[maybe_unu
         nd_autoclose int fd = -EBADF;
 
         set_up(f);
-        expect_ok(nd_image_store_stage(f->store, &name, &fd));
+        expect_ok(nd_oci_store_stage(f->store, &name, &fd));
         busy = nd_format("%s/staging/%s/busy", f->root, name);
         assert_int_equal(mkdir(busy, 0700), 0);
         assert_int_equal(mount("none", busy, "tmpfs", 0, nullptr), 0);
-        nd_image_store_unstage(f->store, name);
+        nd_oci_store_unstage(f->store, name);
         (void) cri_image_gc_wait(f->image_gc, on_swept, f);
         assert_true(sd_event_add_time_relative(f->loop, nullptr, CLOCK_MONOTONIC, 300 * ND_MS_US, 0, unmount, busy) >= 0);
         run(f, 1);

@@ -99,7 +99,7 @@ static struct nd_error *check_sysctl(const struct cri_sandbox_request *request, 
         enum cri_pod_namespace owner = path ? sysctl_owner(path) : POD_NAMESPACES;
 
         if (!path) {
-                quoted = nd_quote(sysctl->key);
+                quoted = nd_text_quote(sysctl->key);
                 return nd_error_new(ND_INVALID, 0, "sysctl %s: that is no sysctl's name", quoted);
         }
         if (owner == POD_NAMESPACES)
@@ -145,7 +145,7 @@ static bool is_late(const char *path) {
         return false;
 }
 
-typedef nd_vector(struct nd_sysctl) sysctls;
+typedef nd_vector(struct nd_namespace_sysctl) sysctls;
 
 static void sysctls_done(sysctls *list) {
         nd_vector_each (sysctl, list) {
@@ -160,7 +160,8 @@ static void add_default(sysctls *list, const char *path, const char *value) {
                 if (nd_streq(sysctl->path, path))
                         return;
         }
-        nd_vector_push(list, ((struct nd_sysctl) {.path = nd_strdup(path), .value = nd_strdup(value), .optional = true}));
+        nd_vector_push(list,
+                       ((struct nd_namespace_sysctl) {.path = nd_strdup(path), .value = nd_strdup(value), .optional = true}));
 }
 
 /* The kernel takes no group that is not mapped. */
@@ -177,8 +178,8 @@ static void add_requested(sysctls *list, const struct cri_sandbox_request *reque
                 nd_autofree char *path = sysctl_path(sysctl->key);
 
                 if (path && is_late(path) == late)
-                        nd_vector_push(list,
-                                       ((struct nd_sysctl) {.path = nd_take_ptr(path), .value = nd_strdup(sysctl->value)}));
+                        nd_vector_push(list, ((struct nd_namespace_sysctl) {.path = nd_take_ptr(path),
+                                                                            .value = nd_strdup(sysctl->value)}));
         }
 }
 
@@ -205,21 +206,21 @@ struct nd_error *cri_namespaces_set_late_sysctls(const struct cri_config *config
         nd_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
         if (fd < 0 || nd_sys->setns(fd, CLONE_NEWNET) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "enter the network namespace '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "enter the network namespace '%s'", path);
         add_requested(&list, &sandbox->request, true);
         nd_vector_each (sysctl, &list) {
-                nd_try(nd_sysctl_write(sysctl));
+                nd_try(nd_namespace_sysctl_write(sysctl));
         }
         return nullptr;
 }
 
 /* ---- making and undoing ---- */
 
-static struct nd_error *make(const struct cri_sandbox_request *request, struct nd_namespaces *ret) {
+static struct nd_error *make(const struct cri_sandbox_request *request, struct nd_namespace_set *ret) {
         nd_cleanup(sysctls_done) sysctls list = {};
         const struct nd_userns_plan user = {
                 .uids = &request->uids, .uid_count = 1, .gids = &request->gids, .gid_count = 1, .charge_to_root = true};
-        struct nd_namespaces_plan plan = {
+        struct nd_namespace_plan plan = {
                 .user = request->user_namespace ? &user : nullptr,
                 .flags = (cri_namespaces_owned(request, POD_NET) ? CLONE_NEWNET : 0) |
                          (cri_namespaces_owned(request, POD_IPC) ? CLONE_NEWIPC : 0) |
@@ -230,12 +231,12 @@ static struct nd_error *make(const struct cri_sandbox_request *request, struct n
         list_sysctls(&list, request);
         plan.sysctls = list.items;
         plan.sysctl_count = list.count;
-        return nd_namespaces_make(&plan, ret);
+        return nd_namespace_make(&plan, ret);
 }
 
 struct nd_error *cri_namespaces_make(const struct cri_config *config, const struct cri_pins *pins,
                                      const struct cri_sandbox *sandbox) {
-        nd_cleanup(nd_namespaces_done) struct nd_namespaces made = ND_NAMESPACES_NONE;
+        nd_cleanup(nd_namespace_set_done) struct nd_namespace_set made = ND_NAMESPACE_SET_NONE;
         nd_autofree char *net = cri_path_of_netns(config, sandbox->id);
 
         nd_try(make(&sandbox->request, &made));

@@ -63,7 +63,7 @@ static struct nd_error *make_namespace(void *argument, int *ret_fd) {
 
 static struct nd_error *enter(int mount_namespace) {
         if (nd_sys->setns(mount_namespace, CLONE_NEWNS) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "enter the pins' mount namespace");
+                return nd_error_new(nd_error_code_of(errno), errno, "enter the pins' mount namespace");
         return nullptr;
 }
 
@@ -91,7 +91,7 @@ static struct nd_error *make_private(const char *directory) {
                 nd_try(nd_mount_attach(tree, AT_FDCWD, directory));
         }
         if (nd_sys->mount_setattr(AT_FDCWD, directory, 0, &attributes, sizeof attributes) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make the mount at '%s' private and unbindable",
+                return nd_error_new(nd_error_code_of(errno), errno, "make the mount at '%s' private and unbindable",
                                     directory);
         return nullptr;
 }
@@ -205,6 +205,6 @@ struct nd_error *cri_pins_drop(const struct cri_pins *pins, const char *sandbox_
                 nd_try(nd_namespace_unpin(path));
         }
         if (nd_sys->unlinkat(AT_FDCWD, directory, AT_REMOVEDIR) < 0 && errno != ENOENT)
-                return nd_error_new(nd_code_of_errno(errno), errno, "remove '%s' from the pins", directory);
+                return nd_error_new(nd_error_code_of(errno), errno, "remove '%s' from the pins", directory);
         return nullptr;
 }

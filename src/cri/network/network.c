@@ -126,7 +126,7 @@ static struct nd_error *read_file(const char *path, struct cri_cni_config *ret) 
         struct stat st;
 
         if (stat(path, &st) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "look at the file");
+                return nd_error_new(nd_error_code_of(errno), errno, "look at the file");
         if (!S_ISREG(st.st_mode))
                 return nd_error_new(ND_INVALID, 0, "not a file");
         nd_try(nd_file_read_kernel(path, CNI_CONFIG_CEILING, &text));

@@ -111,7 +111,7 @@ static struct nd_error *memory_file(const char *name, const char *bytes, size_t 
         nd_autoclose int fd = memfd_create(name, MFD_CLOEXEC);
 
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a memory file");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a memory file");
         if (pwrite(fd, bytes, length, 0) != (ssize_t) length)
                 return nd_error_new(ND_EXHAUSTED, errno, "write a memory file");
         *ret_fd = nd_take_fd(fd);

@@ -154,7 +154,7 @@ static void take_reopened(struct cri_monitor *m, const struct nd_monitor_message
                 answer_first(m, nullptr);
         else
                 answer_first(
-                        m, nd_error_new(nd_code_of_errno(message->error_number), message->error_number, "open the log anew"));
+                        m, nd_error_new(nd_error_code_of(message->error_number), message->error_number, "open the log anew"));
 }
 
 /* ---- what the monitor tells ---- */
@@ -233,7 +233,7 @@ static void take_created(struct cri_monitor *m, const struct nd_monitor_message 
 
 static void take_failed(struct cri_monitor *m, const struct nd_monitor_message *message) {
         nd_autofree char *words = nd_strndup(message->words, message->length);
-        enum nd_code code = message->error_number == 0 ? ND_INTERNAL : nd_code_of_errno(message->error_number);
+        enum nd_error_code code = message->error_number == 0 ? ND_INTERNAL : nd_error_code_of(message->error_number);
 
         give_failed(m, nd_error_wrap(nd_error_received(code, message->error_number, words), "create the container"));
 }
@@ -396,7 +396,7 @@ struct nd_error *cri_monitor_start(sd_event *loop, const struct cri_monitor_plan
         int pair[2];
 
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket pair");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a socket pair");
         m->fd = pair[0];
         theirs = pair[1];
         nd_try(listen_to(m));
@@ -415,12 +415,12 @@ struct nd_error *cri_monitor_dial(const char *directory, int *ret_fd) {
         *ret_fd = -EBADF;
         nd_try(nd_dir_open(AT_FDCWD, directory, &directory_fd));
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a socket");
         (void) snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/control", directory_fd);
         if (connect(fd, (struct sockaddr *) &address, sizeof address) == 0)
                 *ret_fd = nd_take_fd(fd);
         else if (errno != ECONNREFUSED && errno != ENOENT)
-                return nd_error_new(nd_code_of_errno(errno), errno, "connect to '%s/control'", directory);
+                return nd_error_new(nd_error_code_of(errno), errno, "connect to '%s/control'", directory);
         return nullptr;
 }
 

@@ -145,7 +145,7 @@ static void add_mounts(const struct room *room, const char *volume, struct nd_sp
         nd_spec_mount_option(mount, "rprivate");
         if (maps_users(room->feature)) {
                 mount->idmapped = true;
-                mount->uids = mount->gids = (struct nd_id_map) {.outside = FIRST_ID, .count = IDS};
+                mount->uids = mount->gids = (struct nd_userns_map) {.outside = FIRST_ID, .count = IDS};
         }
         if (room->feature == SELFTEST_READ_ONLY)
                 nd_spec_mount_option(mount, "rro");
@@ -180,7 +180,7 @@ static struct nd_error *write_spec(const struct room *room) {
                 users = nd_format("/proc/%d/fd/%d", (int) getpid(), room->userns);
                 nd_spec_add_namespace(&spec, "user", users);
                 spec.user_namespace = true;
-                spec.uids = spec.gids = (struct nd_id_map) {.outside = FIRST_ID, .count = IDS};
+                spec.uids = spec.gids = (struct nd_userns_map) {.outside = FIRST_ID, .count = IDS};
         }
         nd_try(nd_spec_format(&spec, &text));
         nd_try(nd_dir_open(AT_FDCWD, room->directory, &fd));
@@ -217,7 +217,7 @@ static struct nd_error *check_owner(const struct room *room) {
         struct stat st;
 
         if (stat(path, &st) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "stat '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "stat '%s'", path);
         if (st.st_uid != expected || st.st_gid != expected)
                 return nd_error_new(ND_INTERNAL, 0, "a file of root's in a layer belongs to %u:%u in the container, not to %u",
                                     st.st_uid, st.st_gid, expected);
@@ -225,7 +225,7 @@ static struct nd_error *check_owner(const struct room *room) {
 }
 
 static struct nd_error *run_trial(struct room *room) {
-        struct nd_id_map map = {.outside = FIRST_ID, .count = IDS};
+        struct nd_userns_map map = {.outside = FIRST_ID, .count = IDS};
         struct nd_userns_plan users = {.uids = &map, .uid_count = 1, .gids = &map, .gid_count = 1, .charge_to_root = true};
         struct cri_rootfs_plan plan = {.layers = room->layers,
                                        .chains = &room->chain,

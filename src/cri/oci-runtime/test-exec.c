@@ -95,7 +95,7 @@ static void replace(char **field, char *value) {
 static void write_bundle(struct fixture *f, const char *words) {
         nd_autofree char *directory = cri_path_of_container(&f->config, &f->container), *name = nullptr, *text = nullptr;
         nd_autofree char *rootfs = nd_format("%s/rootfs", f->root);
-        nd_autofree char *quoted = nd_quote(words);
+        nd_autofree char *quoted = nd_text_quote(words);
 
         scratch_mkdir(f->root, directory + strlen(f->root) + 1);
         name = nd_format("%s/config.json", directory + strlen(f->root) + 1);

@@ -39,7 +39,7 @@ enum {
 struct cri_creation {
         char *bytes;
         size_t length;
-        struct nd_image_config image;
+        struct nd_oci_config image;
         struct nd_digest *chains;
         size_t chain_count;
         struct cri_image_volumes volumes;
@@ -55,7 +55,7 @@ void cri_container_create_free(struct cri_creation *creation) {
         if (!creation)
                 return;
         free(creation->bytes);
-        nd_image_config_done(&creation->image);
+        nd_oci_config_done(&creation->image);
         free(creation->chains);
         cri_image_volumes_done(&creation->volumes);
         if (creation->report)
@@ -152,11 +152,11 @@ static struct nd_error *take_image(struct cri_container_operation *operation) {
         const struct nd_image *image = nullptr;
         char text[ND_DIGEST_TEXT];
 
-        nd_try(nd_image_store_find(operation->parts->images, container->request.image, &image));
+        nd_try(nd_oci_store_find(operation->parts->images, container->request.image, &image));
         if (!image)
                 return nd_error_new(ND_NOT_FOUND, 0, "no image '%s' on this node: it must be pulled first",
                                     container->request.image);
-        nd_try(nd_image_store_config(operation->parts->images, image, &creation->image));
+        nd_try(nd_oci_store_config(operation->parts->images, image, &creation->image));
         creation->chain_count = image->layer_count;
         creation->chains = nd_calloc(image->layer_count + 1, sizeof *creation->chains);
         nd_image_chains(image, creation->chains);
@@ -228,7 +228,7 @@ static struct nd_error *plan_bundle(struct cri_container_operation *operation) {
         for (unsigned i = 0; i < POD_NAMESPACES; i++)
                 creation->namespaces[i] =
                         cri_namespaces_path(&parts->config, parts->pins, container->sandbox, (enum cri_pod_namespace) i);
-        creation->layers = nd_format("%s/layers", nd_image_store_root(parts->images));
+        creation->layers = nd_format("%s/layers", nd_oci_store_root(parts->images));
         creation->hostname = cri_pod_files_path(config, container->sandbox, POD_HOSTNAME);
         creation->hosts = cri_pod_files_path(config, container->sandbox, POD_HOSTS);
         creation->resolv = cri_pod_files_path(config, container->sandbox, POD_RESOLV);
@@ -303,7 +303,7 @@ struct nd_error *cri_container_create_bundle(struct cri_container_operation *ope
 /* ---- the monitor ---- */
 
 /* The process's user as the host sees it. */
-static uint32_t outside(const struct cri_sandbox_request *pod, const struct nd_id_map *map, uint32_t id) {
+static uint32_t outside(const struct cri_sandbox_request *pod, const struct nd_userns_map *map, uint32_t id) {
         return pod->user_namespace ? map->outside + id : id;
 }
 

@@ -161,7 +161,7 @@ static void volumes_are_idmapped_both_ways([[maybe_unused]] void **state) {
         struct cri_container_request request;
         nd_autofree char *volume = nullptr, *tmpfs = nullptr, *written = nullptr, *log = nullptr, *link = nullptr,
                          *file = nullptr;
-        struct nd_id_map map = {.outside = CRI_NODE_HOST, .count = CRI_NODE_COUNT};
+        struct nd_userns_map map = {.outside = CRI_NODE_HOST, .count = CRI_NODE_COUNT};
         struct stat st;
 
         cri_node_needs_oci_runtime();

@@ -16,7 +16,7 @@ static void expect_finding(const struct cri_verify_checks *checks, const char *n
 }
 
 static void the_one_line_of_the_map_is_what_was_asked_for([[maybe_unused]] void **state) {
-        const struct nd_id_map wanted = {.outside = 65536, .count = 65536};
+        const struct nd_userns_map wanted = {.outside = 65536, .count = 65536};
         nd_cleanup(cri_verify_checks_done) struct cri_verify_checks checks = {};
 
         cri_verify_map("right", "         0      65536      65536\n", &wanted, &checks);
@@ -78,8 +78,8 @@ static void a_verdict_reads_as_it_was_written([[maybe_unused]] void **state) {
         nd_cleanup(cri_verify_checks_done) struct cri_verify_checks checks = {}, again = {}, none = {};
         nd_autofree char *text = nullptr;
 
-        cri_verify_map("user IDs", "0 1 2\n", &(struct nd_id_map) {.outside = 1, .count = 2}, &checks);
-        cri_verify_map("odd \"name\"\n", "", &(struct nd_id_map) {.count = 1}, &checks);
+        cri_verify_map("user IDs", "0 1 2\n", &(struct nd_userns_map) {.outside = 1, .count = 2}, &checks);
+        cri_verify_map("odd \"name\"\n", "", &(struct nd_userns_map) {.count = 1}, &checks);
         text = cri_verify_format(&checks);
         cri_verify_parse(text, &again);
         assert_int_equal(again.count, 2);

@@ -69,10 +69,11 @@ static void add(struct cri_verify_checks *checks, char *name, enum cri_verify_re
 
 /* ---- the checks ---- */
 
-void cri_verify_map(const char *name, const char *map_text, const struct nd_id_map *wanted, struct cri_verify_checks *ret) {
-        nd_cleanup(nd_id_maps_done) struct nd_id_maps maps = {};
-        nd_autoerror struct nd_error *error = nd_id_maps_parse(map_text, &maps);
-        const struct nd_id_map *found = maps.count == 1 ? maps.items : nullptr;
+void cri_verify_map(const char *name, const char *map_text, const struct nd_userns_map *wanted,
+                    struct cri_verify_checks *ret) {
+        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps maps = {};
+        nd_autoerror struct nd_error *error = nd_userns_maps_parse(map_text, &maps);
+        const struct nd_userns_map *found = maps.count == 1 ? maps.items : nullptr;
         bool same =
                 found && found->inside == wanted->inside && found->outside == wanted->outside && found->count == wanted->count;
 
@@ -227,7 +228,7 @@ static uint64_t birth_of(pid_t pid) {
                 return 0;
         end = word(end, strlen(end), 20, &length);
         text = nd_strndup(end, length);
-        return nd_parse_u64(text, UINT64_MAX, &birth) < 0 ? 0 : birth;
+        return nd_text_parse_u64(text, UINT64_MAX, &birth) < 0 ? 0 : birth;
 }
 
 static void verify_container(const struct cri_container *container, const char *root, struct cri_verify_checks *ret) {

@@ -45,6 +45,6 @@ void cri_verify_checks_done(struct cri_verify_checks *checks);
 void cri_verify_parse(const char *checks_json, struct cri_verify_checks *ret);
 
 /* For tests. The checks of a mapping and of a mount table, given as their texts. */
-void cri_verify_map(const char *name, const char *map_text, const struct nd_id_map *wanted, struct cri_verify_checks *ret);
+void cri_verify_map(const char *name, const char *map_text, const struct nd_userns_map *wanted, struct cri_verify_checks *ret);
 void cri_verify_mounts(const char *mountinfo, const struct cri_container_request *request, struct cri_verify_checks *ret);
 void cri_verify_cgroup(const char *cgroup_text, const char *parent, struct cri_verify_checks *ret);

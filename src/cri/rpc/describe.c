@@ -5,7 +5,7 @@
 #include "cri/core/paths.h"
 #include "cri/namespace/namespaces.h"
 
-static void describe_map(struct nd_json_out *out, const char *key, const struct nd_id_map *map) {
+static void describe_map(struct nd_json_out *out, const char *key, const struct nd_userns_map *map) {
         nd_json_open(out, key, '{');
         nd_json_number(out, "containerID", map->inside);
         nd_json_number(out, "hostID", map->outside);

@@ -25,17 +25,17 @@ struct image_message {
         Runtime__V1__Image image;
         Runtime__V1__ImageSpec spec;
         Runtime__V1__Int64Value uid;
-        struct nd_image_user user;
+        struct nd_oci_user user;
         char id[ND_DIGEST_TEXT];
 };
 
 static void image_message_done(struct image_message *m) {
-        nd_image_user_done(&m->user);
+        nd_oci_user_done(&m->user);
 }
 
 /* The user whom the image's config names: a number or a name, never both; neither is root. */
 static void fill_user(const struct nd_image *image, struct image_message *m) {
-        nd_autoerror struct nd_error *error = nd_image_user_parse(image->user, &m->user);
+        nd_autoerror struct nd_error *error = nd_oci_user_parse(image->user, &m->user);
 
         if (error)
                 return; /* whoever makes a container of it is told; a list is not the place */
@@ -93,12 +93,12 @@ static void collect(const struct cri_parts *parts, const char *filter, struct li
         const struct nd_image *image = nullptr;
 
         if (filter) {
-                nd_ignore(nd_image_store_find(parts->images, filter, &image));
+                nd_ignore(nd_oci_store_find(parts->images, filter, &image));
                 if (image)
                         add_image(image, list);
                 return;
         }
-        for (size_t at = 0; (image = nd_image_store_next(parts->images, &at));)
+        for (size_t at = 0; (image = nd_oci_store_next(parts->images, &at));)
                 add_image(image, list);
 }
 
@@ -176,7 +176,7 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
 
         if (!request || !names_image(call, r->image))
                 return;
-        error = nd_image_store_find(parts->images, r->image->image, &image);
+        error = nd_oci_store_find(parts->images, r->image->image, &image);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
@@ -226,9 +226,9 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
 
         if (!request || !names_image(call, r->image))
                 return;
-        error = nd_image_store_find(parts->images, r->image->image, &image);
+        error = nd_oci_store_find(parts->images, r->image->image, &image);
         if (!error && image)
-                error = nd_image_store_remove(parts->images, &image->id);
+                error = nd_oci_store_remove(parts->images, &image->id);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
@@ -248,7 +248,7 @@ static void handle_fs_info(struct nd_grpc_call *call, const char *bytes, size_t 
         Runtime__V1__FilesystemIdentifier id = RUNTIME__V1__FILESYSTEM_IDENTIFIER__INIT;
         Runtime__V1__UInt64Value used = RUNTIME__V1__UINT64_VALUE__INIT, inodes = RUNTIME__V1__UINT64_VALUE__INIT;
         struct cri_parts *parts = userdata;
-        struct nd_image_store_usage sum = nd_image_store_usage(parts->images);
+        struct nd_oci_store_usage sum = nd_oci_store_usage(parts->images);
 
         if (!request)
                 return;

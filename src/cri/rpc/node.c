@@ -36,7 +36,7 @@ static void handle_images(struct nd_grpc_call *call, [[maybe_unused]] const char
         const struct nd_image *image;
         struct list list = {};
 
-        for (size_t at = 0; (image = nd_image_store_next(parts->images, &at));)
+        for (size_t at = 0; (image = nd_oci_store_next(parts->images, &at));)
                 add_image(image, &list);
         answer.n_images = list.entries.count;
         answer.images = list.entries.items;
@@ -139,7 +139,7 @@ static struct nd_error *open_archive(const char *path, int *ret_fd) {
                 return nd_error_new(ND_INVALID, 0, "'%s' is no absolute path", path);
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
         if (fd < 0 || fstat(fd, &st) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "open '%s'", path);
         if (!S_ISREG(st.st_mode))
                 return nd_error_new(ND_INVALID, 0, "'%s' is no regular file", path);
         *ret_fd = nd_take_fd(fd);

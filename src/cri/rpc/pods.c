@@ -45,7 +45,7 @@ static Nodens__V1__ContainerEntry *cri_response_container(struct nd_arena *memor
         return m;
 }
 
-static Nodens__V1__IdRange *answer_range(struct nd_arena *memory, const struct nd_id_map *map) {
+static Nodens__V1__IdRange *answer_range(struct nd_arena *memory, const struct nd_userns_map *map) {
         Nodens__V1__IdRange *m = answer_new(memory, Nodens__V1__IdRange, nodens__v1__id_range__descriptor);
 
         m->container = map->inside;

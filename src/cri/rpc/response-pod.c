@@ -49,7 +49,7 @@ Runtime__V1__PodSandbox *cri_response_sandbox(struct nd_arena *memory, const str
         return m;
 }
 
-static Runtime__V1__IDMapping **answer_id_map(struct nd_arena *memory, const struct nd_id_map *map) {
+static Runtime__V1__IDMapping **answer_id_map(struct nd_arena *memory, const struct nd_userns_map *map) {
         Runtime__V1__IDMapping **lines = nd_arena_alloc(memory, 1, sizeof *lines);
 
         lines[0] = answer_new(memory, Runtime__V1__IDMapping, runtime__v1__idmapping__descriptor);
@@ -170,18 +170,18 @@ Runtime__V1__Container *cri_response_container(struct nd_arena *memory, const st
         return m;
 }
 
-static Runtime__V1__ImageSpec *answer_mounted_image(struct nd_arena *memory, const struct nd_image_store *images,
+static Runtime__V1__ImageSpec *answer_mounted_image(struct nd_arena *memory, const struct nd_oci_store *images,
                                                     const struct cri_mount_request *mount) {
         Runtime__V1__ImageSpec *m = answer_new(memory, Runtime__V1__ImageSpec, runtime__v1__image_spec__descriptor);
         const struct nd_image *image = nullptr;
 
         m->image = mount->image;
-        nd_ignore(nd_image_store_find(images, mount->image, &image));
+        nd_ignore(nd_oci_store_find(images, mount->image, &image));
         m->image_ref = image ? (char *) nd_digest_text(&image->id, nd_arena_alloc(memory, 1, ND_DIGEST_TEXT)) : mount->image;
         return m;
 }
 
-static Runtime__V1__Mount *answer_mount(struct nd_arena *memory, const struct nd_image_store *images,
+static Runtime__V1__Mount *answer_mount(struct nd_arena *memory, const struct nd_oci_store *images,
                                         const struct cri_mount_request *mount) {
         Runtime__V1__Mount *m = answer_new(memory, Runtime__V1__Mount, runtime__v1__mount__descriptor);
 
@@ -274,7 +274,7 @@ static void answer_end(const struct cri_container *container, Runtime__V1__Conta
         m->exit_code = container->exit_code;
 }
 
-Runtime__V1__ContainerStatus *cri_response_container_status(struct nd_arena *memory, const struct nd_image_store *images,
+Runtime__V1__ContainerStatus *cri_response_container_status(struct nd_arena *memory, const struct nd_oci_store *images,
                                                             const struct cri_container *container) {
         Runtime__V1__ContainerStatus *m =
                 answer_new(memory, Runtime__V1__ContainerStatus, runtime__v1__container_status__descriptor);

@@ -9,14 +9,14 @@
 #include "cri/core/pod-table.h"
 #include "cri/rpc/response.h"
 
-struct nd_image_store;
+struct nd_oci_store;
 
 [[nodiscard]] Runtime__V1__PodSandbox *cri_response_sandbox(struct nd_arena *memory, const struct cri_sandbox *sandbox);
 [[nodiscard]] Runtime__V1__PodSandboxStatus *cri_response_sandbox_status(struct nd_arena *memory,
                                                                          const struct cri_sandbox *sandbox);
 [[nodiscard]] Runtime__V1__Container *cri_response_container(struct nd_arena *memory, const struct cri_container *container);
 [[nodiscard]] Runtime__V1__ContainerStatus *cri_response_container_status(struct nd_arena *memory,
-                                                                          const struct nd_image_store *images,
+                                                                          const struct nd_oci_store *images,
                                                                           const struct cri_container *container);
 
 [[nodiscard]] Runtime__V1__PodSandboxMetadata *cri_response_pod_metadata(struct nd_arena *memory,

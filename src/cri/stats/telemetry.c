@@ -94,7 +94,7 @@ static struct method *method_of(struct cri_telemetry *telemetry, const char *nam
         return method;
 }
 
-void cri_telemetry_rpc(struct cri_telemetry *telemetry, const char *name, bool known, bool timed, enum nd_code code,
+void cri_telemetry_rpc(struct cri_telemetry *telemetry, const char *name, bool known, bool timed, enum nd_error_code code,
                        uint64_t duration_us) {
         struct method *method;
 

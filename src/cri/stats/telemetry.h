@@ -23,7 +23,7 @@ void cri_telemetry_free(struct cri_telemetry *telemetry);
 
 /* A call has ended; known says whether there is such a method, or else a peer could fill our memory with names. timed: it is no stream that
  * lasts as long as its reader likes. */
-void cri_telemetry_rpc(struct cri_telemetry *telemetry, const char *method, bool known, bool timed, enum nd_code code,
+void cri_telemetry_rpc(struct cri_telemetry *telemetry, const char *method, bool known, bool timed, enum nd_error_code code,
                        uint64_t duration_us);
 void cri_telemetry_pod(struct cri_telemetry *telemetry, bool user_namespace, bool started);
 void cri_telemetry_pull(struct cri_telemetry *telemetry, const struct nd_error *error); /* also an import */

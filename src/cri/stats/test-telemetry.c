@@ -74,7 +74,7 @@ static void as_many_methods_as_there_may_be_fit([[maybe_unused]] void **state) {
 
                 (void) snprintf(name, sizeof name, "AMethodWithARatherLongNameAsTheyAre%03u", i);
                 for (unsigned code = 0; code <= ND_UNAUTHENTICATED; code++)
-                        cri_telemetry_rpc(telemetry, name, true, true, (enum nd_code) code, ND_SECOND_US);
+                        cri_telemetry_rpc(telemetry, name, true, true, (enum nd_error_code) code, ND_SECOND_US);
         }
         text = counted(telemetry);
         expect_contains(text, "method=\"unknown\"");

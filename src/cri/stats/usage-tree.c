@@ -259,12 +259,12 @@ struct nd_error *cri_usage_of_tree(int dir_fd, const char *path, uint64_t deadli
         int fd;
 
         if (top < 0 || fstat(top, &status) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "look at '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "look at '%s'", path);
         count(&walk, &status);
         if (S_ISDIR(status.st_mode)) {
                 fd = open_directory(top, ".", 0);
                 if (fd < 0)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "open '%s'", path);
+                        return nd_error_new(nd_error_code_of(errno), errno, "open '%s'", path);
                 push(&walk, fd, &status);
         }
         walk_all(&walk);

@@ -202,7 +202,7 @@ static bool parse_percent(const char *text, size_t length, double *ret) {
         if (!point || strlen(point + 1) != 2)
                 return false;
         *point = '\0';
-        if (nd_parse_u64(copy, 100, &whole) < 0 || nd_parse_u64(point + 1, 99, &hundredths) < 0)
+        if (nd_text_parse_u64(copy, 100, &whole) < 0 || nd_text_parse_u64(point + 1, 99, &hundredths) < 0)
                 return false;
         *ret = (double) whole + (double) hundredths / 100.0;
         return true;
@@ -229,7 +229,7 @@ static bool parse_pressure_line(const char *line, size_t length, struct cri_pres
         if (!at || strcspn(at + 7, " ") >= sizeof digits)
                 return false;
         (void) snprintf(digits, sizeof digits, "%.*s", (int) strcspn(at + 7, " "), at + 7);
-        if (nd_parse_u64(digits, UINT64_MAX / MICROSECOND, &ret->total) < 0)
+        if (nd_text_parse_u64(digits, UINT64_MAX / MICROSECOND, &ret->total) < 0)
                 return false;
         ret->total *= MICROSECOND;
         return true;
@@ -271,7 +271,7 @@ static bool parse_interface(const char *text, size_t length, struct cri_interfac
                         return false;
                 memcpy(digits, at, n);
                 digits[n] = '\0';
-                if (nd_parse_u64(digits, UINT64_MAX, values + found) < 0)
+                if (nd_text_parse_u64(digits, UINT64_MAX, values + found) < 0)
                         return false;
                 at += n;
         }
@@ -316,7 +316,7 @@ static uint64_t limit_of(const char *pid, size_t length) {
         struct rlimit limit = {};
         uint32_t number = 0;
 
-        if (nd_parse_u32(text, &number) < 0 || prlimit((pid_t) number, RLIMIT_NOFILE, nullptr, &limit) < 0)
+        if (nd_text_parse_u32(text, &number) < 0 || prlimit((pid_t) number, RLIMIT_NOFILE, nullptr, &limit) < 0)
                 return 0;
         return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }

@@ -16,7 +16,7 @@
 #include "cri/oci-runtime/monitor.h"
 #include "cri/stream/stdio.h"
 #include "net/monitor-wire.h"
-#include "sys/parcel.h"
+#include "sys/fd-passing.h"
 
 enum {
         BUFFER = 1 << 20, /* of a socket, in which output waits for us */
@@ -69,7 +69,7 @@ static void take_message(struct work *work, const struct nd_monitor_message *mes
         } else if (message->letter == ND_MONITOR_ATTACHED && message->error_number != 0) {
                 nd_autofree char *words = nd_strndup(message->words, message->length);
 
-                end(work, nd_error_new(nd_code_of_errno(message->error_number), 0, "%s",
+                end(work, nd_error_new(nd_error_code_of(message->error_number), 0, "%s",
                                        *words ? words : "the container has ended"));
         } else if (message->letter == ND_MONITOR_ATTACHED) {
                 work->patience = sd_event_source_disable_unref(work->patience);
@@ -126,7 +126,7 @@ static struct nd_error *add_stream(struct cri_stdio *stdio, enum cri_stdio_role 
         if (!cri_stdio_wants(stdio, role))
                 return nullptr;
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket pair");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a socket pair");
         ends->fds[ends->count++] = pair[1];
         ends->streams |= bit;
         if (role == STDIO_INPUT)
@@ -139,10 +139,10 @@ static struct nd_error *ask(const struct work *work, const struct ends *ends) {
         char bytes[ND_MONITOR_MESSAGE];
         struct nd_monitor_message question = {.letter = ND_MONITOR_ATTACH, .streams = (uint8_t) ends->streams};
         size_t length = nd_monitor_message_write(&question, bytes);
-        ssize_t n = nd_parcel_send(work->fd, bytes, length, ends->fds, ends->count, MSG_DONTWAIT);
+        ssize_t n = nd_fd_passing_send(work->fd, bytes, length, ends->fds, ends->count, MSG_DONTWAIT);
 
         if (n < 0)
-                return nd_error_new(nd_code_of_errno((int) -n), (int) -n, "ask the container's monitor");
+                return nd_error_new(nd_error_code_of((int) -n), (int) -n, "ask the container's monitor");
         return nullptr;
 }
 

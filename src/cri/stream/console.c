@@ -95,15 +95,15 @@ struct nd_error *cri_stream_console_listen(sd_event *loop, const char *directory
         nd_try(nd_dir_open(AT_FDCWD, directory, &console->directory));
         console->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (console->socket < 0 || getrandom(&number, sizeof number, 0) != sizeof number)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a socket");
         (void) snprintf(console->name, sizeof console->name, "exec-%016llx", (unsigned long long) number);
         /* The directory's own path may be longer than an address. */
         (void) snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", console->directory, console->name);
         if (bind(console->socket, (struct sockaddr *) &address, sizeof address) < 0 || listen(console->socket, 1) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "listen on '%s/%s'", directory, console->name);
+                return nd_error_new(nd_error_code_of(errno), errno, "listen on '%s/%s'", directory, console->name);
         console->path = openat(console->directory, console->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         if (console->path < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s/%s'", directory, console->name);
+                return nd_error_new(nd_error_code_of(errno), errno, "open '%s/%s'", directory, console->name);
         if (watch(console, loop) < 0)
                 return nd_error_new(ND_INTERNAL, 0, "watch a socket");
         *ret = nd_take_ptr(console);

@@ -65,7 +65,7 @@ static struct nd_error *make_pipe(const struct cri_container *container, int our
         int fds[2];
 
         if (nd_sys->pipe2(fds, O_CLOEXEC) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a pipe");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe");
         (void) nd_sys->fchown(fds[0], uid, gid);
         (void) fcntl(fds[ours], F_SETFL, O_NONBLOCK);
         *ret_ours = fds[ours];

@@ -326,7 +326,8 @@ static struct tunnel *tunnel_of(struct session *session, const struct cri_stream
         *ret_is_data = nd_streq(event->type, "data");
         if (!*ret_is_data && !nd_streq(event->type, "error"))
                 return nullptr;
-        if (nd_parse_u64(event->port, UINT16_MAX, &number) < 0 || number == 0 || !identity_of(event, *ret_is_data, identity))
+        if (nd_text_parse_u64(event->port, UINT16_MAX, &number) < 0 || number == 0 ||
+            !identity_of(event, *ret_is_data, identity))
                 return nullptr;
         tunnel = tunnel_find(session, identity) ?: tunnel_new(session, identity, (uint16_t) number);
         if (!tunnel || tunnel->port != number || (*ret_is_data ? tunnel->data : tunnel->error) != 0)

@@ -150,7 +150,7 @@ static struct nd_error *listen_somewhere(struct cri_stream_server *server) {
         server->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (server->fd < 0 || bind(server->fd, (struct sockaddr *) &address, sizeof address) < 0 ||
             listen(server->fd, BACKLOG) < 0 || getsockname(server->fd, (struct sockaddr *) &address, &length) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "listen on 127.0.0.1 for streams");
+                return nd_error_new(nd_error_code_of(errno), errno, "listen on 127.0.0.1 for streams");
         server->port = ntohs(address.sin_port);
         return nullptr;
 }

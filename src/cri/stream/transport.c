@@ -23,7 +23,7 @@ enum {
 
 struct cri_transport {
         struct nd_spdy *spdy; /* one of the two */
-        struct nd_channels *channels;
+        struct nd_channel_mux *channels;
         bool over;
         /* WebSocket only */
         enum cri_stream_kind kind;
@@ -47,7 +47,7 @@ struct nd_error *cri_transport_new_spdy(const struct cri_stream_session_type *ty
 struct cri_transport *cri_transport_new_websocket(const struct cri_stream_request *request, const char *protocol) {
         struct cri_transport *transport = nd_new(struct cri_transport);
 
-        transport->channels = nd_channels_new(ND_WEBSOCKET_SERVER, protocol, 0);
+        transport->channels = nd_channel_mux_new(ND_WEBSOCKET_SERVER, protocol, 0);
         transport->kind = request->kind;
         if (request->kind != STREAM_FORWARD) {
                 const bool wanted[STDIO_CHANNELS] = {request->input, request->output, request->errors, true,
@@ -56,7 +56,7 @@ struct cri_transport *cri_transport_new_websocket(const struct cri_stream_reques
                 memcpy(transport->wanted, wanted, sizeof wanted);
                 transport->count = STDIO_CHANNELS;
                 /* Clients of old wait for a first message: an empty one, on the first channel that has any from us. */
-                nd_channels_write(transport->channels, request->output ? 1 : request->errors ? 2 : 3, nullptr, 0);
+                nd_channel_mux_write(transport->channels, request->output ? 1 : request->errors ? 2 : 3, nullptr, 0);
                 return transport;
         }
         transport->count = 2 * request->port_count;
@@ -64,7 +64,7 @@ struct cri_transport *cri_transport_new_websocket(const struct cri_stream_reques
         for (size_t i = 0; i < transport->count; i++) {
                 uint16_t port = htole16(transport->ports[i / 2]);
 
-                nd_channels_write(transport->channels, (unsigned) i, (const char *) &port, sizeof port);
+                nd_channel_mux_write(transport->channels, (unsigned) i, (const char *) &port, sizeof port);
         }
         return transport;
 }
@@ -73,7 +73,7 @@ void cri_transport_free(struct cri_transport *transport) {
         if (!transport)
                 return;
         nd_spdy_free(transport->spdy);
-        nd_channels_free(transport->channels);
+        nd_channel_mux_free(transport->channels);
         free(transport);
 }
 
@@ -141,7 +141,7 @@ static struct nd_error *receive_channels(struct cri_transport *transport, char *
         while (!*ret_any) {
                 size_t used;
 
-                nd_try(nd_channels_receive(transport->channels, bytes + *ret_used, length - *ret_used, &used, &event));
+                nd_try(nd_channel_mux_receive(transport->channels, bytes + *ret_used, length - *ret_used, &used, &event));
                 *ret_used += used;
                 transport->over = transport->over || event.kind == ND_CHANNEL_CLOSED;
                 if (event.kind == ND_CHANNEL_NOTHING || event.kind == ND_CHANNEL_CLOSED)
@@ -192,14 +192,14 @@ void cri_transport_attach(struct cri_transport *transport, uint32_t stream, void
 }
 
 size_t cri_transport_room(const struct cri_transport *transport) {
-        return transport->spdy ? nd_spdy_room(transport->spdy) : nd_channels_room(transport->channels);
+        return transport->spdy ? nd_spdy_room(transport->spdy) : nd_channel_mux_room(transport->channels);
 }
 
 void cri_transport_write(struct cri_transport *transport, uint32_t stream, const char *bytes, size_t length) {
         if (transport->spdy)
                 (void) !nd_spdy_write(transport->spdy, stream, bytes, length);
         else if (stream > 0 && stream <= transport->count)
-                nd_channels_write(transport->channels, stream - 1, bytes, length);
+                nd_channel_mux_write(transport->channels, stream - 1, bytes, length);
 }
 
 /* WebSocket has no word for it: the end of the connection is the end of all. */
@@ -212,15 +212,15 @@ void cri_transport_goodbye(struct cri_transport *transport) {
         if (transport->spdy)
                 nd_spdy_goaway(transport->spdy, ND_SPDY_GOODBYE);
         else
-                nd_websocket_close(nd_channels_websocket(transport->channels), ND_WEBSOCKET_NORMAL);
+                nd_websocket_close(nd_channel_mux_websocket(transport->channels), ND_WEBSOCKET_NORMAL);
 }
 
 size_t cri_transport_queued(const struct cri_transport *transport, const char **ret_bytes) {
         return transport->spdy ? nd_spdy_output(transport->spdy, ret_bytes)
-                               : nd_websocket_queued(nd_channels_websocket(transport->channels), ret_bytes);
+                               : nd_websocket_queued(nd_channel_mux_websocket(transport->channels), ret_bytes);
 }
 
 bool cri_transport_sent(struct cri_transport *transport, size_t length) {
         return transport->spdy ? nd_spdy_sent(transport->spdy, length)
-                               : nd_websocket_sent(nd_channels_websocket(transport->channels), length);
+                               : nd_websocket_sent(nd_channel_mux_websocket(transport->channels), length);
 }

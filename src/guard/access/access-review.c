@@ -90,7 +90,7 @@ static char *cache_key(const struct guard_subject *subject, const char *namespac
         nd_autotext key = ND_TEXT(REVIEW_BYTES);
 
         nd_text_addf(&key, "%s\n%s\n%s\n%s\n%s", namespace, constraint, subject->name, subject->uid,
-                     nd_or_empty(subject->extra));
+                     nd_kube_or_empty(subject->extra));
         for (size_t i = 0; i < subject->groups.count; i++)
                 nd_text_addf(&key, "\n%s", subject->groups.items[i]);
         return key.overflow ? nullptr : nd_text_steal(&key);

@@ -30,10 +30,10 @@ enum {
 #define RESOURCE "securitycontextconstraints"
 
 struct wire_rule {
-        struct nd_texts verbs;
-        struct nd_texts groups;
-        struct nd_texts resources;
-        struct nd_texts names;
+        struct nd_shape_texts verbs;
+        struct nd_shape_texts groups;
+        struct nd_shape_texts resources;
+        struct nd_shape_texts names;
 };
 
 struct wire_role {
@@ -179,8 +179,8 @@ void guard_rbac_done(struct guard_rbac *rbac) {
         nd_map_done(&rbac->bound);
 }
 
-static bool has_or_star(const struct nd_texts *texts, const char *text) {
-        return nd_texts_have(texts, "*") || nd_texts_have(texts, text);
+static bool has_or_star(const struct nd_shape_texts *texts, const char *text) {
+        return nd_shape_texts_have(texts, "*") || nd_shape_texts_have(texts, text);
 }
 
 static void keep_rule(const struct guard_rbac *rbac, const struct wire_rule *rule, struct role *role) {
@@ -220,13 +220,13 @@ void guard_rbac_remove_role(struct guard_rbac *rbac, enum guard_scope scope, yyj
 
 /* Where a subject's bindings stand; nullptr for a subject that nobody can be. */
 static char *place_of(const struct wire_subject *subject, const char *namespace) {
-        const char *kind = nd_or_empty(subject->kind), *name = nd_or_empty(subject->name), *own;
+        const char *kind = nd_kube_or_empty(subject->kind), *name = nd_kube_or_empty(subject->name), *own;
 
         if (nd_streq(kind, "User"))
                 return nd_format("%s/u:%s", namespace, name);
         if (nd_streq(kind, "Group"))
                 return nd_format("%s/g:%s", namespace, name);
-        own = nd_or_empty(subject->namespace)[0] != '\0' ? subject->namespace : namespace;
+        own = nd_kube_or_empty(subject->namespace)[0] != '\0' ? subject->namespace : namespace;
         if (nd_streq(kind, "ServiceAccount") && *own)
                 return nd_format("%s/u:system:serviceaccount:%s:%s", namespace, own, name);
         return nullptr;
@@ -246,8 +246,8 @@ void guard_rbac_put_binding(struct guard_rbac *rbac, enum guard_scope scope, yyj
         guard_table_remove(&rbac->bindings[scope], key);
         if (error || wire.subjects.count > SUBJECTS)
                 return; /* then the API server is asked */
-        role_scope = nd_streq(nd_or_empty(wire.role.kind), "ClusterRole") ? GUARD_SCOPE_CLUSTER : GUARD_SCOPE_NAMESPACE;
-        role = nd_format("%s/%s", role_scope == GUARD_SCOPE_CLUSTER ? "" : namespace, nd_or_empty(wire.role.name));
+        role_scope = nd_streq(nd_kube_or_empty(wire.role.kind), "ClusterRole") ? GUARD_SCOPE_CLUSTER : GUARD_SCOPE_NAMESPACE;
+        role = nd_format("%s/%s", role_scope == GUARD_SCOPE_CLUSTER ? "" : namespace, nd_kube_or_empty(wire.role.name));
         if (!nd_map_has(&rbac->roles[role_scope].map, role))
                 return; /* it grants nothing that is asked about here */
         binding = nd_calloc(1, sizeof *binding + wire.subjects.count * sizeof(struct link) + strlen(role) + 1);

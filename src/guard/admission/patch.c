@@ -61,7 +61,7 @@ static void close_target(struct target *t) {
         end_operation(t->patch);
 }
 
-static void put_switch(struct target *t, const char *name, enum nd_switch before, enum nd_switch after) {
+static void put_switch(struct target *t, const char *name, enum nd_shape_switch before, enum nd_shape_switch after) {
         char path[PATH_BYTES];
 
         if (before == after)
@@ -70,7 +70,7 @@ static void put_switch(struct target *t, const char *name, enum nd_switch before
         end_member(t);
 }
 
-static void put_int(struct target *t, const char *name, struct nd_int before, struct nd_int after) {
+static void put_int(struct target *t, const char *name, struct nd_shape_int before, struct nd_shape_int after) {
         char path[PATH_BYTES];
 
         if (!after.set || (before.set && before.value == after.value))
@@ -82,18 +82,18 @@ static void put_int(struct target *t, const char *name, struct nd_int before, st
 static void put_text(struct target *t, const char *name, const char *before, const char *after) {
         char path[PATH_BYTES];
 
-        if (nd_streq(nd_or_empty(before), nd_or_empty(after)))
+        if (nd_streq(nd_kube_or_empty(before), nd_kube_or_empty(after)))
                 return;
         nd_json_string(&t->patch->out, member(t, name, path), after);
         end_member(t);
 }
 
 static void write_text_if(struct nd_json_out *out, const char *key, const char *value) {
-        if (nd_or_empty(value)[0] != '\0')
+        if (nd_kube_or_empty(value)[0] != '\0')
                 nd_json_string(out, key, value);
 }
 
-static void put_selinux(struct target *t, const struct nd_selinux *before, const struct nd_selinux *after) {
+static void put_selinux(struct target *t, const struct nd_pod_selinux *before, const struct nd_pod_selinux *after) {
         struct nd_json_out *out = &t->patch->out;
         char path[PATH_BYTES];
 
@@ -108,7 +108,7 @@ static void put_selinux(struct target *t, const struct nd_selinux *before, const
         end_member(t);
 }
 
-static void put_seccomp(struct target *t, const struct nd_profile *before, const struct nd_profile *after) {
+static void put_seccomp(struct target *t, const struct nd_pod_profile *before, const struct nd_pod_profile *after) {
         struct nd_json_out *out = &t->patch->out;
         char path[PATH_BYTES];
 
@@ -121,7 +121,7 @@ static void put_seccomp(struct target *t, const struct nd_profile *before, const
         end_member(t);
 }
 
-static bool same_texts(const struct nd_texts *a, const struct nd_texts *b) {
+static bool same_texts(const struct nd_shape_texts *a, const struct nd_shape_texts *b) {
         if (a->count != b->count)
                 return false;
         for (size_t i = 0; i < a->count; i++)
@@ -130,14 +130,15 @@ static bool same_texts(const struct nd_texts *a, const struct nd_texts *b) {
         return true;
 }
 
-static void write_list(struct nd_json_out *out, const char *key, const struct nd_texts *texts) {
+static void write_list(struct nd_json_out *out, const char *key, const struct nd_shape_texts *texts) {
         nd_json_open(out, key, '[');
         for (size_t i = 0; i < texts->count; i++)
                 nd_json_string(out, nullptr, texts->items[i]);
         nd_json_close(out, ']');
 }
 
-static void put_list(struct target *t, const char *name, const struct nd_texts *before, const struct nd_texts *after) {
+static void put_list(struct target *t, const char *name, const struct nd_shape_texts *before,
+                     const struct nd_shape_texts *after) {
         char path[PATH_BYTES];
 
         if (same_texts(before, after))
@@ -147,7 +148,8 @@ static void put_list(struct target *t, const char *name, const struct nd_texts *
 }
 
 /* An object within an object: where the outer one is added as a whole, this one is a member of it. */
-static void put_capabilities(struct target *t, const struct nd_capabilities *before, const struct nd_capabilities *after) {
+static void put_capabilities(struct target *t, const struct nd_pod_capabilities *before,
+                             const struct nd_pod_capabilities *after) {
         struct nd_json_out *out = &t->patch->out;
         struct target inner = {.patch = t->patch};
         char path[PATH_BYTES];
@@ -169,9 +171,9 @@ static void put_capabilities(struct target *t, const struct nd_capabilities *bef
         end_member(t);
 }
 
-static void put_container(struct patch *p, const char *list, size_t number, const struct nd_security_context *before,
-                          const struct nd_security_context *after) {
-        static const struct nd_security_context none = {};
+static void put_container(struct patch *p, const char *list, size_t number, const struct nd_pod_container_context *before,
+                          const struct nd_pod_container_context *after) {
+        static const struct nd_pod_container_context none = {};
         struct target t = {.patch = p, .whole = !before};
 
         if (!after)
@@ -189,7 +191,7 @@ static void put_container(struct patch *p, const char *list, size_t number, cons
         close_target(&t);
 }
 
-static void put_groups(struct target *t, const struct nd_ints *before, const struct nd_ints *after) {
+static void put_groups(struct target *t, const struct nd_shape_ints *before, const struct nd_shape_ints *after) {
         struct nd_json_out *out = &t->patch->out;
         char path[PATH_BYTES];
 
@@ -223,12 +225,13 @@ static void escape_key(const char *key, struct nd_text *text) {
                 nd_text_append(text, *key == '~' ? "~0" : *key == '/' ? "~1" : key, *key == '~' || *key == '/' ? 2 : 1);
 }
 
-static void put_annotations(struct patch *p, const struct nd_pod *before, const struct nd_pair *annotations, size_t count) {
+static void put_annotations(struct patch *p, const struct nd_pod *before, const struct nd_shape_pair *annotations,
+                            size_t count) {
         bool whole = before->metadata.annotations.count == 0;
 
         for (size_t i = 0; i < count; i++) {
                 nd_autotext path = ND_TEXT(PATH_BYTES);
-                const char *there = nd_pairs_get(&before->metadata.annotations, annotations[i].key);
+                const char *there = nd_shape_pairs_get(&before->metadata.annotations, annotations[i].key);
 
                 if (there && nd_streq(there, annotations[i].value))
                         continue;
@@ -248,11 +251,11 @@ static void put_annotations(struct patch *p, const struct nd_pod *before, const 
         }
 }
 
-const char *guard_patch_make(const struct nd_pod *before, const struct nd_pod *after, const struct nd_pair *annotations,
+const char *guard_patch_make(const struct nd_pod *before, const struct nd_pod *after, const struct nd_shape_pair *annotations,
                              size_t annotation_count, struct nd_arena *arena) {
         nd_cleanup(nd_text_done) struct nd_text text = ND_TEXT(PATCH_BYTES);
         struct patch p = {.out = {.text = &text}};
-        const struct nd_container *a, *b;
+        const struct nd_pod_container *a, *b;
 
         nd_json_open(&p.out, nullptr, '[');
         if (before->spec.host_users != after->spec.host_users) {

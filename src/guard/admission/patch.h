@@ -9,5 +9,5 @@
 
 /* The difference between a pod and a copy that a constraint has filled; annotations are those that
  * the caller names, with their values. Gives nullptr where there is none. In the arena. */
-const char *guard_patch_make(const struct nd_pod *before, const struct nd_pod *after, const struct nd_pair *annotations,
+const char *guard_patch_make(const struct nd_pod *before, const struct nd_pod *after, const struct nd_shape_pair *annotations,
                              size_t annotation_count, struct nd_arena *arena);

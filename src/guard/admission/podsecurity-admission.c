@@ -92,7 +92,7 @@ static void add_mode(struct nd_text *text, const struct guard_standards *standar
         const char *version = nd_arena_format(arena, "%s-version", level);
 
         if (rule->level != ND_LEVEL_PRIVILEGED &&
-            (nd_pairs_get(&review->labels, level) || nd_pairs_get(&review->labels, version)))
+            (nd_shape_pairs_get(&review->labels, level) || nd_shape_pairs_get(&review->labels, version)))
                 nd_text_addf(text, "%s%s=%s", text->length > 0 ? ", " : "", mode, guard_standards_rule(rule, arena));
 }
 
@@ -131,18 +131,19 @@ static void decide_namespace(const struct guard_standards *standards, const stru
 
 /* ---- pods and what makes them ---- */
 
-static bool has_other_images(const struct nd_container *a, size_t a_count, const struct nd_container *b, size_t b_count) {
+static bool has_other_images(const struct nd_pod_container *a, size_t a_count, const struct nd_pod_container *b,
+                             size_t b_count) {
         if (a_count != b_count)
                 return true;
         for (size_t i = 0; i < a_count; i++)
-                if (!nd_streq(nd_or_empty(a[i].image), nd_or_empty(b[i].image)))
+                if (!nd_streq(nd_kube_or_empty(a[i].image), nd_kube_or_empty(b[i].image)))
                         return true;
         return false;
 }
 
-static const struct nd_container *ephemeral_named(const struct nd_pod *pod, const char *name) {
+static const struct nd_pod_container *ephemeral_named(const struct nd_pod *pod, const char *name) {
         nd_list_each(container,
-                     &pod->spec.ephemeral_containers) if (nd_streq(nd_or_empty(container->name), name)) return container;
+                     &pod->spec.ephemeral_containers) if (nd_streq(nd_kube_or_empty(container->name), name)) return container;
         return nullptr;
 }
 
@@ -156,9 +157,9 @@ static bool is_significant(const struct nd_pod *pod, const struct nd_pod *old) {
                              b->init_containers.count))
                 return true;
         nd_list_each(container, &a->ephemeral_containers) {
-                const struct nd_container *before = ephemeral_named(old, nd_or_empty(container->name));
+                const struct nd_pod_container *before = ephemeral_named(old, nd_kube_or_empty(container->name));
 
-                if (!before || !nd_streq(nd_or_empty(before->image), nd_or_empty(container->image)))
+                if (!before || !nd_streq(nd_kube_or_empty(before->image), nd_kube_or_empty(container->image)))
                         return true;
         }
         return false;

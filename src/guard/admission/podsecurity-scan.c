@@ -46,7 +46,7 @@ static void add_pod(struct guard_podsecurity_scan *scan, yyjson_val *object) {
         nd_podsecurity_evaluate(&scan->rule, &pod, &arena, &findings);
         nd_podsecurity_reasons(&findings, &reasons);
         if (findings.count > 0)
-                note(scan, nd_text_get(&reasons), nd_or_empty(pod.metadata.name));
+                note(scan, nd_text_get(&reasons), nd_kube_or_empty(pod.metadata.name));
 }
 
 void guard_podsecurity_scan_add(struct guard_podsecurity_scan *scan, yyjson_val *pods) {

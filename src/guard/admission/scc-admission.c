@@ -71,10 +71,10 @@ bool guard_admission_is_open(const struct guard_admission *a) {
 /* ---- who may use what ---- */
 
 static bool is_listed(const struct nd_scc *scc, const struct guard_subject *subject) {
-        if (nd_texts_have(&scc->users, subject->name))
+        if (nd_shape_texts_have(&scc->users, subject->name))
                 return true;
         for (size_t i = 0; i < subject->groups.count; i++)
-                if (nd_texts_have(&scc->groups, subject->groups.items[i]))
+                if (nd_shape_texts_have(&scc->groups, subject->groups.items[i]))
                         return true;
         return false;
 }
@@ -137,7 +137,7 @@ static void set_service_account(struct guard_admission *a, const struct nd_pod *
         const char *namespace = a->review->namespace;
         const char **groups;
 
-        if (a->service_account.name || is_connect(a->review) || nd_or_empty(pod->spec.service_account)[0] == '\0')
+        if (a->service_account.name || is_connect(a->review) || nd_kube_or_empty(pod->spec.service_account)[0] == '\0')
                 return;
         groups = nd_arena_alloc(a->arena, 2, sizeof *groups);
         groups[0] = "system:serviceaccounts";
@@ -151,9 +151,10 @@ static void set_service_account(struct guard_admission *a, const struct nd_pod *
 /* ---- the choice ---- */
 
 static const char *required_constraint(const struct nd_pod *pod) {
-        const char *ours = nd_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_REQUIRED);
+        const char *ours = nd_shape_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_REQUIRED);
 
-        return nd_or_empty(ours ? ours : nd_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_REQUIRED_OPENSHIFT));
+        return nd_kube_or_empty(ours ? ours
+                                     : nd_shape_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_REQUIRED_OPENSHIFT));
 }
 
 static struct nd_scc_request request_of(struct guard_admission *a, const struct guard_namespace *namespace,
@@ -206,7 +207,7 @@ static void choose(struct guard_admission *a, const struct nd_scc_request *reque
         }
         /* What was recorded is likely to fit, and asking it first is all that the record is good
          * for. */
-        recorded = nd_or_empty(nd_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_SCC));
+        recorded = nd_kube_or_empty(nd_shape_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_SCC));
         scc = request->update && *recorded ? guard_store_constraint(a->store, recorded) : nullptr;
         if (scc) {
                 one = set_of_one(a, scc);
@@ -248,7 +249,7 @@ static void enforce(struct guard_admission *a, const struct guard_namespace *nam
                     bool as_it_is, bool ephemeral, struct guard_response *response) {
         nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
         struct nd_scc_request request = request_of(a, namespace, pod);
-        struct nd_pair annotations[2] = {{.key = GUARD_ANNOTATION_SCC}, {.key = GUARD_ANNOTATION_SUBJECT}};
+        struct nd_shape_pair annotations[2] = {{.key = GUARD_ANNOTATION_SCC}, {.key = GUARD_ANNOTATION_SUBJECT}};
         bool records = a->phase == GUARD_MUTATING && a->review->operation == GUARD_CREATE;
 
         request.update = as_it_is || ephemeral;
@@ -298,8 +299,8 @@ static const char *changed_annotation(const struct guard_review *review) {
                                            GUARD_ANNOTATION_REQUIRED_OPENSHIFT};
 
         for (size_t i = 0; review->old && i < nd_count_of(ours); i++) {
-                const char *before = nd_pairs_get(&review->old->metadata.annotations, ours[i]);
-                const char *after = nd_pairs_get(&review->pod->metadata.annotations, ours[i]);
+                const char *before = nd_shape_pairs_get(&review->old->metadata.annotations, ours[i]);
+                const char *after = nd_shape_pairs_get(&review->pod->metadata.annotations, ours[i]);
 
                 if ((before != nullptr) != (after != nullptr) || (before && !nd_streq(before, after)))
                         return ours[i];
@@ -327,7 +328,7 @@ static void update(struct guard_admission *a, const struct guard_namespace *name
 
 static void create(struct guard_admission *a, const struct guard_namespace *namespace, const struct nd_pod *pod,
                    struct guard_response *response) {
-        bool mirror = nd_pairs_get(&pod->metadata.annotations, MIRROR) && !is_connect(a->review);
+        bool mirror = nd_shape_pairs_get(&pod->metadata.annotations, MIRROR) && !is_connect(a->review);
 
         if (mirror && a->phase == GUARD_MUTATING)
                 return;

@@ -23,7 +23,7 @@ static void an_object_that_is_not_there_comes_whole([[maybe_unused]] void **stat
                       *after = nd_pod_copy(before, &arena);
 
         nd_pod_own_context(after, &arena)->fs_group = ND_INT(7);
-        nd_container_own_context(&after->spec.containers.items[0], &arena)->run_as_user = ND_INT(1000);
+        nd_pod_container_own_context(&after->spec.containers.items[0], &arena)->run_as_user = ND_INT(1000);
         after->spec.containers.items[0].security->run_as_non_root = ND_ON;
         after->spec.host_users = ND_OFF;
         assert_string_equal(
@@ -34,7 +34,7 @@ static void an_object_that_is_not_there_comes_whole([[maybe_unused]] void **stat
 }
 
 static void an_object_that_is_there_is_never_replaced([[maybe_unused]] void **state) {
-        static const struct nd_pair annotation[] = {{.key = "a.b/c~d", .value = "v"}};
+        static const struct nd_shape_pair annotation[] = {{.key = "a.b/c~d", .value = "v"}};
         nd_autoarena arena = {};
         struct nd_pod *before = decode(
                 &arena,
@@ -42,11 +42,11 @@ static void an_object_that_is_there_is_never_replaced([[maybe_unused]] void **st
                 "[{\"name\": \"i\"}], \"containers\": [{\"name\": \"c\", \"securityContext\": {\"capabilities\": "
                 "{\"add\": [\"KILL\"]}}}]}}");
         struct nd_pod *after = nd_pod_copy(before, &arena);
-        struct nd_capabilities *capabilities = nd_arena_new(&arena, struct nd_capabilities);
+        struct nd_pod_capabilities *capabilities = nd_arena_new(&arena, struct nd_pod_capabilities);
 
         *capabilities = *before->spec.containers.items[0].security->capabilities;
-        capabilities->drop = (struct nd_texts) {.items = (const char *[]) {"ALL"}, .count = 1};
-        nd_container_own_context(&after->spec.containers.items[0], &arena)->capabilities = capabilities;
+        capabilities->drop = (struct nd_shape_texts) {.items = (const char *[]) {"ALL"}, .count = 1};
+        nd_pod_container_own_context(&after->spec.containers.items[0], &arena)->capabilities = capabilities;
         nd_pod_own_context(after, &arena)->fs_group = ND_INT(7);
         assert_string_equal(
                 guard_patch_make(before, after, annotation, 1, &arena),
@@ -56,7 +56,7 @@ static void an_object_that_is_there_is_never_replaced([[maybe_unused]] void **st
 }
 
 static void the_first_annotation_brings_the_object([[maybe_unused]] void **state) {
-        static const struct nd_pair annotations[] = {{.key = "k/1", .value = "v"}, {.key = "k/2", .value = "w"}};
+        static const struct nd_shape_pair annotations[] = {{.key = "k/1", .value = "v"}, {.key = "k/2", .value = "w"}};
         nd_autoarena arena = {};
         struct nd_pod *pod = decode(&arena, "{\"spec\": {}}");
 

@@ -25,8 +25,8 @@ static void read_review(const struct asking *asking, struct nd_arena *arena, str
                 "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":{\"uid\":\"u\",\"operation\":\"%s\","
                 "\"resource\":{\"group\":\"%s\",\"resource\":\"%s\"},\"subResource\":\"%s\",\"namespace\":\"%s\",\"name\":\"p\",\"userInfo\":"
                 "{\"username\":\"%s\"},\"object\":%s,\"oldObject\":%s}}",
-                asking->operation ? asking->operation : "CREATE", nd_or_empty(asking->group),
-                asking->resource ? asking->resource : "pods", nd_or_empty(asking->subresource),
+                asking->operation ? asking->operation : "CREATE", nd_kube_or_empty(asking->group),
+                asking->resource ? asking->resource : "pods", nd_kube_or_empty(asking->subresource),
                 asking->namespace ? asking->namespace : "n", asking->user ? asking->user : "alice", asking->object,
                 asking->old ? asking->old : "null");
 
@@ -36,7 +36,7 @@ static void read_review(const struct asking *asking, struct nd_arena *arena, str
 /* "allowed" or the refusal; then warnings and audit annotations. */
 static char *judged(struct guard_world *world, struct asking asking) {
         nd_autofree char *namespace = nd_format("{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"n\",\"labels\":{%s}}}",
-                                                nd_or_empty(asking.labels));
+                                                nd_kube_or_empty(asking.labels));
         nd_autotext text = ND_TEXT(1 << 20);
         struct guard_review review;
         struct guard_response response;

@@ -312,7 +312,7 @@ static void annotate_one(struct guard_allocator *a, const char *name, const stru
         guard_ranges_mcs(block, mcs);
         nd_json_open(&out, nullptr, '{');
         nd_json_open(&out, "metadata", '{');
-        nd_json_string(&out, "resourceVersion", nd_or_empty(namespace->version));
+        nd_json_string(&out, "resourceVersion", nd_kube_or_empty(namespace->version));
         nd_json_open(&out, "annotations", '{');
         nd_json_string(&out, ND_SCC_ANNOTATION_UIDS, uids);
         nd_json_string(&out, ND_SCC_ANNOTATION_GROUPS, uids);

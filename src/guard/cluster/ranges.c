@@ -40,7 +40,7 @@ uint32_t guard_ranges_next(struct guard_ranges *ranges) {
 
 uint32_t guard_ranges_block(const char *uid_range) {
         nd_autoerror struct nd_error *error = nullptr;
-        struct nd_id_pair range;
+        struct nd_scc_id_pair range;
         int64_t offset;
 
         error = nd_scc_block_parse(uid_range, &range);

@@ -19,7 +19,7 @@ struct wire_resource {
 struct wire_user {
         const char *name;
         const char *uid;
-        struct nd_texts groups;
+        struct nd_shape_texts groups;
 };
 
 struct wire_request {
@@ -67,11 +67,11 @@ static struct nd_error *read_operation(const char *text, enum guard_operation *r
         static_assert(nd_count_of(names) == GUARD_OPERATIONS);
 
         for (size_t i = 0; i < nd_count_of(names); i++)
-                if (nd_streq(nd_or_empty(text), names[i])) {
+                if (nd_streq(nd_kube_or_empty(text), names[i])) {
                         *ret = (enum guard_operation) i;
                         return nullptr;
                 }
-        return nd_error_new(ND_INVALID, 0, "request.operation: '%s' is not known", nd_or_empty(text));
+        return nd_error_new(ND_INVALID, 0, "request.operation: '%s' is not known", nd_kube_or_empty(text));
 }
 
 static struct nd_error *read_pod(yyjson_val *object, const char *what, struct nd_arena *arena, struct nd_pod **ret) {
@@ -101,16 +101,16 @@ static struct nd_error *read_extra(yyjson_val *request, struct nd_arena *arena, 
 }
 
 struct wire_labelled {
-        struct nd_metadata metadata;
+        struct nd_kube_metadata metadata;
 };
 
 static const struct nd_shape_field labelled_fields[] = {
-        NESTED(wire_labelled, "metadata", metadata, INLINE, nd_metadata_shape),
+        NESTED(wire_labelled, "metadata", metadata, INLINE, nd_kube_metadata_shape),
         {},
 };
 static const struct nd_shape labelled_shape = SHAPE(wire_labelled, labelled_fields);
 
-static struct nd_error *read_labels(yyjson_val *object, const char *what, struct nd_arena *arena, struct nd_pairs *ret) {
+static struct nd_error *read_labels(yyjson_val *object, const char *what, struct nd_arena *arena, struct nd_shape_pairs *ret) {
         struct wire_labelled wire = {};
 
         if (!object || yyjson_is_null(object))
@@ -160,17 +160,18 @@ struct nd_error *guard_review_decode(const char *bytes, size_t length, struct nd
             !yyjson_equals_str(yyjson_obj_get(root, "kind"), "AdmissionReview") || !yyjson_is_obj(request))
                 return nd_error_new(ND_INVALID, 0, "not an AdmissionReview of admission.k8s.io/v1 with a request");
         nd_try(nd_error_wrap(nd_shape_decode(&request_shape, request, arena, &wire), "request"));
-        if (nd_or_empty(wire.uid)[0] == '\0')
+        if (nd_kube_or_empty(wire.uid)[0] == '\0')
                 return nd_error_new(ND_INVALID, 0, "request.uid is missing");
-        *ret = (struct guard_review) {
-                .uid = wire.uid,
-                .group = nd_or_empty(wire.resource.group),
-                .resource = nd_or_empty(wire.resource.resource),
-                .subresource = nd_or_empty(wire.subresource),
-                .name = nd_or_empty(wire.name),
-                .namespace = nd_or_empty(wire.namespace),
-                .dry_run = wire.dry_run,
-                .user = {.name = nd_or_empty(wire.user.name), .uid = nd_or_empty(wire.user.uid), .groups = wire.user.groups}};
+        *ret = (struct guard_review) {.uid = wire.uid,
+                                      .group = nd_kube_or_empty(wire.resource.group),
+                                      .resource = nd_kube_or_empty(wire.resource.resource),
+                                      .subresource = nd_kube_or_empty(wire.subresource),
+                                      .name = nd_kube_or_empty(wire.name),
+                                      .namespace = nd_kube_or_empty(wire.namespace),
+                                      .dry_run = wire.dry_run,
+                                      .user = {.name = nd_kube_or_empty(wire.user.name),
+                                               .uid = nd_kube_or_empty(wire.user.uid),
+                                               .groups = wire.user.groups}};
         nd_try(read_operation(wire.operation, &ret->operation));
         nd_try(read_extra(request, arena, &ret->user));
         return read_objects(request, arena, ret);
@@ -185,7 +186,7 @@ void guard_response_warn(struct guard_response *response, const char *text) {
 
 void guard_response_audit(struct guard_response *response, const char *key, const char *value) {
         if (response->audit_count < nd_count_of(response->audit))
-                response->audit[response->audit_count++] = (struct nd_pair) {.key = key, .value = value};
+                response->audit[response->audit_count++] = (struct nd_shape_pair) {.key = key, .value = value};
 }
 
 void guard_response_deny(struct guard_response *response, unsigned code, const char *reason, const char *message) {

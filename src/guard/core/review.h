@@ -22,7 +22,7 @@ enum guard_operation {
 struct guard_subject {
         const char *name;
         const char *uid;
-        struct nd_texts groups;
+        struct nd_shape_texts groups;
         const char *extra; /* a JSON object; nullptr: none */
 };
 
@@ -36,12 +36,12 @@ struct guard_review {
         const char *namespace;
         struct guard_subject user;
         bool dry_run;
-        struct nd_pod *pod;                 /* nullptr: the object is no pod, as with exec */
-        struct nd_pod *old;                 /* on updates */
-        bool same_spec;                     /* an update that leaves the whole spec alone, what we do not look at included */
-        struct nd_pod *template;            /* of something that makes pods; nullptr: it has none */
-        const char *template_error;         /* why it could not be read; nullptr: it could */
-        struct nd_pairs labels, old_labels; /* of a namespace */
+        struct nd_pod *pod;         /* nullptr: the object is no pod, as with exec */
+        struct nd_pod *old;         /* on updates */
+        bool same_spec;             /* an update that leaves the whole spec alone, what we do not look at included */
+        struct nd_pod *template;    /* of something that makes pods; nullptr: it has none */
+        const char *template_error; /* why it could not be read; nullptr: it could */
+        struct nd_shape_pairs labels, old_labels; /* of a namespace */
 };
 
 /* All that is handed back lives in the arena. */
@@ -58,7 +58,7 @@ struct guard_response {
         const char *patch; /* JSON patch; nullptr: none */
         const char *warnings[GUARD_WARNINGS];
         size_t warning_count;
-        struct nd_pair audit[4];
+        struct nd_shape_pair audit[4];
         size_t audit_count;
 };
 

@@ -37,9 +37,9 @@ static struct nd_error *read_default(const char *key, const char *text, struct n
         };
 
         for (size_t i = 0; i < nd_count_of(modes); i++) {
-                if (nd_streq(key, modes[i].name) && nd_level_parse(text, &modes[i].rule->level) == 0)
+                if (nd_streq(key, modes[i].name) && nd_podsecurity_level_parse(text, &modes[i].rule->level) == 0)
                         return nullptr;
-                if (nd_streq(key, modes[i].version) && nd_policy_version_parse(text, &modes[i].rule->version) == 0)
+                if (nd_streq(key, modes[i].version) && nd_kube_version_parse(text, &modes[i].rule->version) == 0)
                         return nullptr;
         }
         return nd_error_new(ND_INVALID, 0,
@@ -88,9 +88,9 @@ static struct nd_error *read_member(const char *key, yyjson_val *value, struct g
                 yyjson_val *of_name = yyjson_obj_iter_get_val(name);
 
                 if (!defaults)
-                        nd_try(read_exemption(nd_or_empty(yyjson_get_str(name)), of_name, standards));
+                        nd_try(read_exemption(nd_kube_or_empty(yyjson_get_str(name)), of_name, standards));
                 else
-                        nd_try(read_default(nd_or_empty(yyjson_get_str(name)),
+                        nd_try(read_default(nd_kube_or_empty(yyjson_get_str(name)),
                                             yyjson_is_str(of_name) ? yyjson_get_str(of_name) : "", &standards->defaults));
         }
         return nullptr;
@@ -103,7 +103,7 @@ struct nd_error *guard_standards_read(struct guard_standards *standards, yyjson_
         if (!yyjson_is_obj(value))
                 return nd_error_new(ND_INVALID, 0, "podSecurity must be keys and values");
         while ((name = yyjson_obj_iter_next(&members)))
-                nd_try(read_member(nd_or_empty(yyjson_get_str(name)), yyjson_obj_iter_get_val(name), standards));
+                nd_try(read_member(nd_kube_or_empty(yyjson_get_str(name)), yyjson_obj_iter_get_val(name), standards));
         return nullptr;
 }
 
@@ -113,7 +113,7 @@ bool guard_standards_are_privileged(const struct nd_podsecurity_policy *policy) 
 }
 
 bool guard_standards_exempt(const struct nd_strings *exempt, const char *name) {
-        return *nd_or_empty(name) != '\0' && nd_strings_have(exempt, name);
+        return *nd_kube_or_empty(name) != '\0' && nd_strings_have(exempt, name);
 }
 
 bool guard_standards_exempt_class(const struct guard_standards *standards, const char *runtime_class) {
@@ -121,7 +121,7 @@ bool guard_standards_exempt_class(const struct guard_standards *standards, const
 }
 
 const char *guard_standards_rule(const struct nd_podsecurity_rule *rule, struct nd_arena *arena) {
-        nd_autofree char *version = nd_policy_version_text(rule->version);
+        nd_autofree char *version = nd_kube_version_text(rule->version);
 
-        return nd_arena_format(arena, "%s:%s", nd_level_name(rule->level), version);
+        return nd_arena_format(arena, "%s:%s", nd_podsecurity_level_name(rule->level), version);
 }

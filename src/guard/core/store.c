@@ -36,7 +36,7 @@ struct wire_node_status {
 };
 
 struct wire_node {
-        struct nd_metadata metadata;
+        struct nd_kube_metadata metadata;
         struct wire_node_spec spec;
         struct wire_node_status status;
 };
@@ -57,7 +57,7 @@ static const struct nd_shape_field node_status_fields[] = {
 };
 static const struct nd_shape node_status_shape = SHAPE(wire_node_status, node_status_fields);
 static const struct nd_shape_field node_fields[] = {
-        NESTED(wire_node, "metadata", metadata, INLINE, nd_metadata_shape),
+        NESTED(wire_node, "metadata", metadata, INLINE, nd_kube_metadata_shape),
         NESTED(wire_node, "spec", spec, INLINE, node_spec_shape),
         NESTED(wire_node, "status", status, INLINE, node_status_shape),
         {},
@@ -65,23 +65,23 @@ static const struct nd_shape_field node_fields[] = {
 static const struct nd_shape node_shape = SHAPE(wire_node, node_fields);
 
 struct wire_class {
-        struct nd_metadata metadata;
+        struct nd_kube_metadata metadata;
         const char *handler;
 };
 
 static const struct nd_shape_field class_fields[] = {
-        NESTED(wire_class, "metadata", metadata, INLINE, nd_metadata_shape),
+        NESTED(wire_class, "metadata", metadata, INLINE, nd_kube_metadata_shape),
         FIELD(wire_class, "handler", handler, TEXT),
         {},
 };
 static const struct nd_shape class_shape = SHAPE(wire_class, class_fields);
 
 struct wire_named { /* a namespace: only what every object has */
-        struct nd_metadata metadata;
+        struct nd_kube_metadata metadata;
 };
 
 static const struct nd_shape_field named_fields[] = {
-        NESTED(wire_named, "metadata", metadata, INLINE, nd_metadata_shape),
+        NESTED(wire_named, "metadata", metadata, INLINE, nd_kube_metadata_shape),
         {},
 };
 static const struct nd_shape named_shape = SHAPE(wire_named, named_fields);
@@ -219,8 +219,8 @@ static char *copy(const char *text) {
         return text ? nd_strdup(text) : nullptr;
 }
 
-static enum guard_mode mode_of(const struct guard_store *store, const struct nd_pairs *labels) {
-        const char *label = nd_pairs_get(labels, GUARD_LABEL_CONSTRAINTS);
+static enum guard_mode mode_of(const struct guard_store *store, const struct nd_shape_pairs *labels) {
+        const char *label = nd_shape_pairs_get(labels, GUARD_LABEL_CONSTRAINTS);
 
         if (!label)
                 return store->default_mode;
@@ -230,8 +230,8 @@ static enum guard_mode mode_of(const struct guard_store *store, const struct nd_
                                        : GUARD_MODE_ENFORCE; /* a word that we do not know is meant to be strict */
 }
 
-static enum nd_scc_userns userns_of(const struct nd_pairs *labels) {
-        const char *label = nd_or_empty(nd_pairs_get(labels, GUARD_LABEL_USER_NAMESPACES));
+static enum nd_scc_userns userns_of(const struct nd_shape_pairs *labels) {
+        const char *label = nd_kube_or_empty(nd_shape_pairs_get(labels, GUARD_LABEL_USER_NAMESPACES));
 
         if (*label == '\0')
                 return ND_SCC_USERNS_ASKED;
@@ -239,7 +239,7 @@ static enum nd_scc_userns userns_of(const struct nd_pairs *labels) {
 }
 
 /* The labels of pod security, as one text: namespaces with the same text have the same policy. */
-static char *policy_text(const struct nd_pairs *labels, const char *prefix) {
+static char *policy_text(const struct nd_shape_pairs *labels, const char *prefix) {
         nd_autotext text = ND_TEXT(ND_PODSECURITY_TEXT);
 
         for (size_t i = 0; i < labels->count; i++)
@@ -263,14 +263,14 @@ static struct nd_podsecurity_policy *share_policy(struct guard_store *store, con
         return &shared->rules;
 }
 
-static bool has_label(const struct nd_pairs *labels, const char *prefix, const char *name) {
+static bool has_label(const struct nd_shape_pairs *labels, const char *prefix, const char *name) {
         nd_autofree char *key = nd_format("%s%s", prefix, name);
 
-        return nd_pairs_get(labels, key) != nullptr;
+        return nd_shape_pairs_get(labels, key) != nullptr;
 }
 
 /* Most namespaces have no label of pod security: those have no policy of their own to keep. */
-static void read_policy(struct guard_store *store, const struct nd_pairs *labels, struct nd_arena *arena,
+static void read_policy(struct guard_store *store, const struct nd_shape_pairs *labels, struct nd_arena *arena,
                         struct guard_namespace *namespace) {
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena};
         nd_autotext complaints = ND_TEXT(ND_PODSECURITY_TEXT);
@@ -304,13 +304,13 @@ void guard_store_put_namespace(struct guard_store *store, yyjson_val *object) {
         namespace->userns = userns_of(&wire.metadata.labels);
         namespace->uid_range = copy(ranges.uid_range);
         namespace->supplemental_groups =
-                ranges.uid_range && nd_streq(ranges.uid_range, nd_or_empty(ranges.supplemental_groups))
+                ranges.uid_range && nd_streq(ranges.uid_range, nd_kube_or_empty(ranges.supplemental_groups))
                         ? namespace->uid_range
                         : copy(ranges.supplemental_groups);
         namespace->mcs = copy(ranges.mcs);
         namespace->version = ranges.uid_range ? nullptr : nd_strdup(nd_api_version(object));
         read_policy(store, &wire.metadata.labels, &arena, namespace);
-        guard_table_put(&store->namespaces, nd_or_empty(wire.metadata.name), &namespace->entry);
+        guard_table_put(&store->namespaces, nd_kube_or_empty(wire.metadata.name), &namespace->entry);
 }
 
 void guard_store_put_node(struct guard_store *store, yyjson_val *object) {
@@ -327,10 +327,10 @@ void guard_store_put_node(struct guard_store *store, yyjson_val *object) {
         nd_list_each(handler, &wire.status.handlers) {
                 if (wire.spec.unschedulable || !handler->features.user_namespaces)
                         continue;
-                count_handler(store, nd_or_empty(handler->name), 1);
-                node->handlers[node->count++] = nd_map_key(&store->handlers, nd_or_empty(handler->name));
+                count_handler(store, nd_kube_or_empty(handler->name), 1);
+                node->handlers[node->count++] = nd_map_key(&store->handlers, nd_kube_or_empty(handler->name));
         }
-        guard_table_put(&store->nodes, nd_or_empty(wire.metadata.name), &node->entry);
+        guard_table_put(&store->nodes, nd_kube_or_empty(wire.metadata.name), &node->entry);
 }
 
 void guard_store_put_runtime_class(struct guard_store *store, yyjson_val *object) {
@@ -344,8 +344,8 @@ void guard_store_put_runtime_class(struct guard_store *store, yyjson_val *object
                 return;
         }
         class = nd_new(struct runtime_class);
-        class->handler = nd_strdup(nd_or_empty(wire.handler));
-        guard_table_put(&store->runtime_classes, nd_or_empty(wire.metadata.name), &class->entry);
+        class->handler = nd_strdup(nd_kube_or_empty(wire.handler));
+        guard_table_put(&store->runtime_classes, nd_kube_or_empty(wire.metadata.name), &class->entry);
 }
 
 const struct nd_scc_set *guard_store_set(struct guard_store *store) {
@@ -376,7 +376,7 @@ const struct guard_namespace *guard_store_namespace(const struct guard_store *st
 bool guard_store_offers_user_namespaces(const struct guard_store *store, const char *runtime_class) {
         const struct runtime_class *class = nullptr;
 
-        if (nd_or_empty(runtime_class)[0] != '\0') {
+        if (nd_kube_or_empty(runtime_class)[0] != '\0') {
                 class = nd_map_get(&store->runtime_classes.map, runtime_class);
                 if (!class)
                         return false;

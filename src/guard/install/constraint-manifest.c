@@ -7,7 +7,7 @@ enum {
         INDENT = 2,
 };
 
-static void write_texts(struct nd_json_out *out, const char *key, const struct nd_texts *texts) {
+static void write_texts(struct nd_json_out *out, const char *key, const struct nd_shape_texts *texts) {
         if (texts->count == 0)
                 return;
         nd_json_open(out, key, '[');
@@ -16,7 +16,7 @@ static void write_texts(struct nd_json_out *out, const char *key, const struct n
         nd_json_close(out, ']');
 }
 
-static void write_int(struct nd_json_out *out, const char *key, struct nd_int value) {
+static void write_int(struct nd_json_out *out, const char *key, struct nd_shape_int value) {
         if (value.set)
                 nd_json_signed(out, key, value.value);
 }

@@ -47,7 +47,7 @@ static char *server_name(const struct guard_install_settings *settings) {
         const char *host;
 
         if (!settings->url)
-                return nd_format("%s.%s.svc", nd_or_empty(settings->service), nd_or_empty(settings->namespace));
+                return nd_format("%s.%s.svc", nd_kube_or_empty(settings->service), nd_kube_or_empty(settings->namespace));
         host = nd_has_prefix(settings->url, scheme) ? settings->url + strlen(scheme) : settings->url;
         return nd_strndup(host, strcspn(host, "/"));
 }
@@ -57,7 +57,7 @@ static void write_template(const char *template, const struct guard_install_sett
                            const struct nd_scc_default *constraint, struct nd_text *text) {
         nd_autofree char *bundle = settings->ca ? nd_base64(settings->ca, strlen(settings->ca)) : nullptr;
         nd_autofree char *server = server_name(settings);
-        const char *mode = nd_or_empty(settings->default_mode);
+        const char *mode = nd_kube_or_empty(settings->default_mode);
         const char *prefix = settings->standards ? settings->standards->prefix : nullptr;
         bool by_label = prefix && guard_standards_are_privileged(&settings->standards->defaults);
         char port[16];

@@ -18,7 +18,7 @@ enum {
 };
 
 struct pull_decompressor {
-        enum nd_compression compression;
+        enum nd_oci_compression compression;
         uint64_t ceiling, total;
         pull_decompressor_sink sink;
         void *userdata;
@@ -32,8 +32,8 @@ struct pull_decompressor {
         char output[OUTPUT];
 };
 
-struct pull_decompressor *pull_decompressor_new(enum nd_compression compression, uint64_t ceiling, pull_decompressor_sink sink,
-                                                void *userdata) {
+struct pull_decompressor *pull_decompressor_new(enum nd_oci_compression compression, uint64_t ceiling,
+                                                pull_decompressor_sink sink, void *userdata) {
         struct pull_decompressor *s = nd_new(struct pull_decompressor);
 
         s->compression = compression;
@@ -117,7 +117,7 @@ static struct nd_error *feed(struct pull_decompressor *s, const char *bytes, siz
         }
 }
 
-static enum nd_compression sniff(const char *magic, size_t length) {
+static enum nd_oci_compression sniff(const char *magic, size_t length) {
         static const unsigned char gzip[] = {0x1f, 0x8b, 0x08}, zstd[] = {0x28, 0xb5, 0x2f, 0xfd};
 
         if (length >= sizeof gzip && memcmp(magic, gzip, sizeof gzip) == 0)
@@ -133,7 +133,7 @@ static enum nd_compression sniff(const char *magic, size_t length) {
 static struct nd_error *check(struct pull_decompressor *s) {
         static const char *const names[] = {
                 [ND_COMPRESSION_NONE] = "plain tar", [ND_COMPRESSION_GZIP] = "gzip", [ND_COMPRESSION_ZSTD] = "zstd"};
-        enum nd_compression found = sniff(s->magic, s->magic_length);
+        enum nd_oci_compression found = sniff(s->magic, s->magic_length);
 
         s->checked = true;
         if (s->compression == ND_COMPRESSION_DETECT)

@@ -18,7 +18,7 @@ struct pull_decompressor;
 typedef struct nd_error *(*pull_decompressor_sink)(void *userdata, const char *bytes, size_t length);
 
 /* Ceiling: most bytes that may come out. */
-[[nodiscard]] struct pull_decompressor *pull_decompressor_new(enum nd_compression compression, uint64_t ceiling,
+[[nodiscard]] struct pull_decompressor *pull_decompressor_new(enum nd_oci_compression compression, uint64_t ceiling,
                                                               pull_decompressor_sink sink, void *userdata);
 void pull_decompressor_free(struct pull_decompressor *inflate);
 static inline void pull_decompressor_done(struct pull_decompressor **inflate) {

@@ -173,7 +173,7 @@ static bool read_decimal(const char *bytes, size_t length, uint64_t ceiling, uin
                 return false;
         memcpy(digits, bytes, length);
         digits[length] = '\0';
-        return strlen(digits) == length && nd_parse_u64(digits, ceiling, ret) == 0;
+        return strlen(digits) == length && nd_text_parse_u64(digits, ceiling, ret) == 0;
 }
 
 /* "1767225600.25", perhaps negative; digits beyond a nanosecond are dropped. */

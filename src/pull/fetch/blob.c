@@ -18,7 +18,7 @@ enum {
 
 void pull_blob_init(const struct nd_digest *digest, uint64_t size, struct pull_blob *ret) {
         *ret = (struct pull_blob) {.digest = *digest, .size = size, .fd = -EBADF, .reader = -EBADF};
-        nd_hash_start(digest->kind, &ret->hash);
+        nd_digest_hash_start(digest->kind, &ret->hash);
 }
 
 void pull_blob_done(struct pull_blob *b) {
@@ -62,10 +62,10 @@ struct nd_error *pull_blob_open(struct pull_blob *b, int partial_fd, int blobs_f
                 b->fd = nd_sys->openat(blobs_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         }
         if (b->fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "create the file for a download");
+                return nd_error_new(nd_error_code_of(errno), errno, "create the file for a download");
         b->reader = nd_sys->openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
         if (b->reader < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open the file of a download");
+                return nd_error_new(nd_error_code_of(errno), errno, "open the file of a download");
         b->on_disk = (uint64_t) st.st_size;
         b->resumed = b->on_disk > 0;
         return nullptr;
@@ -92,7 +92,7 @@ struct nd_error *pull_blob_rehash(struct pull_blob *b, bool *ret_more) {
 
                 if (n <= 0)
                         return nd_error_new(ND_INTERNAL, n < 0 ? errno : EIO, "read what an earlier pull left");
-                nd_hash_add(&b->hash, piece, (size_t) n);
+                nd_digest_hash_add(&b->hash, piece, (size_t) n);
                 b->there += (uint64_t) n;
                 announce(b);
         }
@@ -110,10 +110,10 @@ struct nd_error *pull_blob_write(struct pull_blob *b, const char *bytes, size_t 
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n <= 0)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "write a download");
+                        return nd_error_new(nd_error_code_of(errno), errno, "write a download");
                 done += (size_t) n;
         }
-        nd_hash_add(&b->hash, bytes, length);
+        nd_digest_hash_add(&b->hash, bytes, length);
         b->there += length;
         if (b->there - b->announced >= ANNOUNCEMENT || b->there == b->size)
                 announce(b);
@@ -127,7 +127,7 @@ struct nd_error *pull_blob_verify(struct pull_blob *b) {
         if (b->there != b->size)
                 return nd_error_new(ND_DATA_LOSS, 0, "a layer has %llu bytes, its manifest says %llu",
                                     (unsigned long long) b->there, (unsigned long long) b->size);
-        digest = nd_hash_finish(&b->hash);
+        digest = nd_digest_hash_finish(&b->hash);
         if (nd_digest_equal(&digest, &b->digest)) {
                 b->verified = true;
                 return nullptr;

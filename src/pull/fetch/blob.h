@@ -19,7 +19,7 @@ struct pull_blob {
         uint64_t announced; /* as many of them as listeners know of */
         bool resumed;       /* some of them came from an earlier pull */
         bool verified;      /* complete, and the digest is right */
-        struct nd_hash hash;
+        struct nd_digest_hash hash;
         nd_vector(int) listeners; /* eventfds, borrowed */
 };
 

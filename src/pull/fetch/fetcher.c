@@ -58,7 +58,7 @@ struct fetch {
         char curl_error[CURL_ERROR_SIZE];
 
         struct nd_text failures;
-        enum nd_code code; /* that goes with the failures */
+        enum nd_error_code code; /* that goes with the failures */
 };
 
 struct pull_fetcher {
@@ -116,7 +116,7 @@ static const struct pull_host *host_of(const struct fetch *f) {
 }
 
 /* Adds a server's failure to the message. */
-[[gnu::format(printf, 3, 4)]] static void add_failure(struct fetch *f, enum nd_code code, const char *format, ...) {
+[[gnu::format(printf, 3, 4)]] static void add_failure(struct fetch *f, enum nd_error_code code, const char *format, ...) {
         nd_autofree char *curl_error = nullptr;
         va_list arguments;
 
@@ -477,7 +477,7 @@ static void on_unauthorized(struct fetch *f) {
 }
 
 /* A server that is busy or broken gets another chance, unless another server can be asked at once. */
-static void retry_or_next_host(struct fetch *f, enum nd_code code, const char *curl_error) {
+static void retry_or_next_host(struct fetch *f, enum nd_error_code code, const char *curl_error) {
         static const unsigned pauses_ms[ATTEMPTS] = {250, 500, 1000, 2000};
 
         if (f->attempts + 1 < ATTEMPTS && (f->host + 1 == f->fetcher->settings.hosts->count || f->attempts == 0)) {

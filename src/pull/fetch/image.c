@@ -37,10 +37,10 @@ static struct nd_error *keep_document(const struct pull_layers_context *context,
                 ssize_t n = nd_sys->write(fd, bytes + done, length - done);
 
                 if (n <= 0)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "write '%s'", path);
+                        return nd_error_new(nd_error_code_of(errno), errno, "write '%s'", path);
                 done += (size_t) n;
         }
-        return fd < 0 ? nd_error_new(nd_code_of_errno(errno), errno, "create '%s'", path) : nullptr;
+        return fd < 0 ? nd_error_new(nd_error_code_of(errno), errno, "create '%s'", path) : nullptr;
 }
 
 /* From an index down to a manifest, at most ND_MANIFEST_DEPTH indexes deep. */
@@ -54,7 +54,7 @@ static struct nd_error *find_manifest(struct pull_layers_context *context, const
         nd_try(keep_document(context, &digest, root->bytes, root->length));
         for (unsigned depth = 0; document.media == ND_MEDIA_INDEX; depth++) {
                 nd_cleanup(nd_manifest_done) struct nd_manifest next = {};
-                const struct nd_descriptor *chosen;
+                const struct nd_oci_descriptor *chosen;
                 nd_autofree char *bytes = nullptr;
                 size_t length;
 
@@ -92,14 +92,14 @@ static struct nd_error *check_manifest(const struct nd_manifest *manifest, const
 
 static struct nd_error *read_config(struct pull_layers_context *context, const struct pull_request *request,
                                     const struct pull_image_source *source, const struct nd_manifest *manifest,
-                                    struct nd_image_config *ret) {
-        nd_cleanup(nd_image_config_done) struct nd_image_config config = {};
+                                    struct nd_oci_config *ret) {
+        nd_cleanup(nd_oci_config_done) struct nd_oci_config config = {};
         char wanted[ND_PLATFORM_TEXT], found[ND_PLATFORM_TEXT];
         nd_autofree char *bytes = nullptr;
         size_t length;
 
         nd_try(source->document(source->userdata, &manifest->config, ND_CONFIG_CEILING, &bytes, &length));
-        nd_try(nd_image_config_parse(bytes, length, &config));
+        nd_try(nd_oci_config_parse(bytes, length, &config));
         if (config.diff_ids.count != manifest->entries.count)
                 return nd_error_new(ND_INVALID, 0, "the image's config names %zu layers, its manifest %zu",
                                     config.diff_ids.count, manifest->entries.count);
@@ -107,7 +107,7 @@ static struct nd_error *read_config(struct pull_layers_context *context, const s
                 return nd_error_new(ND_NOT_FOUND, 0, "the image is for %s, and this machine is %s",
                                     nd_platform_text(&config.platform, found), nd_platform_text(&request->platform, wanted));
         nd_try(keep_document(context, &manifest->config.digest, bytes, length));
-        *ret = nd_take(config, (struct nd_image_config) {});
+        *ret = nd_take(config, (struct nd_oci_config) {});
         return nullptr;
 }
 
@@ -115,7 +115,7 @@ struct nd_error *pull_image_fetch(struct pull_layers_context *context, const str
                                   const struct pull_image_source *source, const struct pull_image_root *root,
                                   struct pull_image *image) {
         nd_cleanup(nd_manifest_done) struct nd_manifest manifest = {};
-        nd_cleanup(nd_image_config_done) struct nd_image_config config = {};
+        nd_cleanup(nd_oci_config_done) struct nd_oci_config config = {};
 
         nd_try(find_manifest(context, request, source, root, image, &manifest));
         nd_try(check_manifest(&manifest, request));

@@ -8,8 +8,8 @@
 
 /* Where documents come from: a registry or an archive. The bytes that it gives have the descriptor's digest and size. */
 struct pull_image_source {
-        struct nd_error *(*document)(void *userdata, const struct nd_descriptor *descriptor, size_t ceiling, char **ret_bytes,
-                                     size_t *ret_length);
+        struct nd_error *(*document)(void *userdata, const struct nd_oci_descriptor *descriptor, size_t ceiling,
+                                     char **ret_bytes, size_t *ret_length);
         void *userdata;
 };
 

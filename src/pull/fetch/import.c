@@ -26,7 +26,7 @@ struct archive {
         size_t blobs;
         int file; /* the blob that is being written */
         struct nd_digest digest;
-        struct nd_hash hash;
+        struct nd_digest_hash hash;
         bool in_index;
         struct nd_text index;
         bool docker; /* it has manifest.json, as `docker save` writes */
@@ -58,8 +58,8 @@ static struct nd_error *archive_entry(void *userdata, const struct pull_tar_entr
         name = nd_format("archive-%s", nd_digest_hex(&a->digest, hex));
         a->file = nd_sys->openat(a->context->blobs_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (a->file < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "create '%s'", name);
-        nd_hash_start(ND_HASH_SHA256, &a->hash);
+                return nd_error_new(nd_error_code_of(errno), errno, "create '%s'", name);
+        nd_digest_hash_start(ND_HASH_SHA256, &a->hash);
         return nullptr;
 }
 
@@ -73,12 +73,12 @@ static struct nd_error *archive_data(void *userdata, const char *bytes, size_t l
         }
         if (a->file < 0)
                 return nullptr;
-        nd_hash_add(&a->hash, bytes, length);
+        nd_digest_hash_add(&a->hash, bytes, length);
         while (length > 0) {
                 ssize_t n = nd_sys->write(a->file, bytes, length);
 
                 if (n <= 0)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "write a blob of the archive");
+                        return nd_error_new(nd_error_code_of(errno), errno, "write a blob of the archive");
                 bytes += n;
                 length -= (size_t) n;
         }
@@ -93,7 +93,7 @@ static struct nd_error *archive_end(void *userdata) {
         if (a->file < 0)
                 return nullptr;
         nd_close_fd(&a->file);
-        digest = nd_hash_finish(&a->hash);
+        digest = nd_digest_hash_finish(&a->hash);
         if (nd_digest_equal(&digest, &a->digest))
                 return nullptr;
         return nd_error_new(ND_DATA_LOSS, 0, "the archive's blob %s has another digest", nd_digest_text(&a->digest, text));
@@ -116,7 +116,7 @@ static struct nd_error *read_archive(struct archive *a, int fd) {
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n < 0)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "read the archive");
+                        return nd_error_new(nd_error_code_of(errno), errno, "read the archive");
                 if (n == 0)
                         break;
                 nd_try(pull_decompressor_feed(inflate, input, (size_t) n));
@@ -125,7 +125,7 @@ static struct nd_error *read_archive(struct archive *a, int fd) {
         return pull_tar_finish(tar);
 }
 
-static struct nd_error *archive_document(void *userdata, const struct nd_descriptor *descriptor, size_t ceiling,
+static struct nd_error *archive_document(void *userdata, const struct nd_oci_descriptor *descriptor, size_t ceiling,
                                          char **ret_bytes, size_t *ret_length) {
         const struct pull_layers_context *context = userdata;
         char hex[ND_DIGEST_HEX], text[ND_DIGEST_TEXT];
@@ -146,7 +146,7 @@ static struct nd_error *archive_document(void *userdata, const struct nd_descrip
 }
 
 /* The names that an entry of index.json gives: containerd's annotation, or a full name in OCI's. */
-static void take_names(const struct nd_descriptor *entry, struct nd_strings *names) {
+static void take_names(const struct nd_oci_descriptor *entry, struct nd_strings *names) {
         const char *const given[] = {entry->image_name, entry->ref_name};
 
         for (size_t i = 0; i < nd_count_of(given) && names->count == 0; i++) {
@@ -165,7 +165,7 @@ static void take_names(const struct nd_descriptor *entry, struct nd_strings *nam
 }
 
 static struct nd_error *import_entry(struct pull_layers_context *context, const struct pull_request *request,
-                                     const struct nd_descriptor *entry, struct pull_image *image) {
+                                     const struct nd_oci_descriptor *entry, struct pull_image *image) {
         const struct pull_image_source source = {.document = archive_document, .userdata = context};
         nd_autofree char *bytes = nullptr;
         size_t length = 0;

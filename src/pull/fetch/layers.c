@@ -53,7 +53,7 @@ struct download {
 struct layer {
         enum state state;
         struct download *download;
-        const struct nd_descriptor *descriptor;
+        const struct nd_oci_descriptor *descriptor;
         struct nd_digest diff_id, chain;
         uint32_t id;
         int event_fd;
@@ -140,7 +140,7 @@ static void restart_download(struct download *s) {
         s->restarted = true;
         s->state = DOWNLOAD_REHASHING;
         s->blob.resumed = false;
-        nd_hash_start(s->blob.digest.kind, &s->blob.hash);
+        nd_digest_hash_start(s->blob.digest.kind, &s->blob.hash);
         for (size_t i = 0; i < run->count; i++) {
                 struct layer *layer = &run->layers[i];
 
@@ -260,7 +260,7 @@ static struct nd_error *start_unpack(struct run *run, struct layer *layer, const
         layer->id = context->next_id++;
         layer->event_fd = eventfd(0, EFD_CLOEXEC);
         if (layer->event_fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a counter for an unpacker");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a counter for an unpacker");
         pull_blob_subscribe(&layer->download->blob, layer->event_fd);
         layer->state = UNPACKING;
         run->unpacking++;
@@ -382,7 +382,7 @@ static struct nd_error *wait_for_events(struct run *run, bool busy) {
 
 /* ---- the whole ---- */
 
-static struct download *download_for(struct run *run, const struct nd_descriptor *descriptor) {
+static struct download *download_for(struct run *run, const struct nd_oci_descriptor *descriptor) {
         struct download *s;
 
         nd_vector_each (known, &run->downloads) {
@@ -396,7 +396,7 @@ static struct download *download_for(struct run *run, const struct nd_descriptor
         return s;
 }
 
-static struct nd_error *prepare(struct run *run, const struct nd_manifest *manifest, const struct nd_image_config *config) {
+static struct nd_error *prepare(struct run *run, const struct nd_manifest *manifest, const struct nd_oci_config *config) {
         uint64_t total = 0;
 
         run->count = manifest->entries.count;
@@ -409,7 +409,7 @@ static struct nd_error *prepare(struct run *run, const struct nd_manifest *manif
                 layer->id = UINT32_MAX;
                 layer->descriptor = &manifest->entries.items[i];
                 layer->diff_id = config->diff_ids.items[i];
-                layer->chain = nd_chain_of(i > 0 ? &run->layers[i - 1].chain : nullptr, &layer->diff_id);
+                layer->chain = nd_layer_chain_of(i > 0 ? &run->layers[i - 1].chain : nullptr, &layer->diff_id);
                 nd_try(pull_unpack_client_lookup(run->context->unpacker, &layer->chain, &found, &layer->reply.size,
                                                  &layer->reply.inodes));
                 if (found) {
@@ -437,7 +437,7 @@ static void remove_blobs(struct run *run) {
 }
 
 struct nd_error *pull_layers_run(struct pull_layers_context *context, const struct nd_manifest *manifest,
-                                 const struct nd_image_config *config, struct pull_layer_results *ret) {
+                                 const struct nd_oci_config *config, struct pull_layer_results *ret) {
         nd_cleanup(run_done) struct run run = {.context = context};
         long processors = sysconf(_SC_NPROCESSORS_ONLN);
 

@@ -37,4 +37,4 @@ struct pull_layer_results { /* see base/vector.h */
 
 /* Has every layer unpacked that is not there yet. */
 [[nodiscard]] struct nd_error *pull_layers_run(struct pull_layers_context *context, const struct nd_manifest *manifest,
-                                               const struct nd_image_config *config, struct pull_layer_results *ret);
+                                               const struct nd_oci_config *config, struct pull_layer_results *ret);

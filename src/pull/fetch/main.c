@@ -82,7 +82,7 @@ static struct nd_error *work(const struct pull_request *request, struct pull_reg
                         return nd_error_new(ND_INVALID, errno, "keep the archive's descriptor");
                 /* All bytes are in the archive: no network at all. */
                 if (nd_sys->unshare(CLONE_NEWNET) < 0)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "make an empty network namespace");
+                        return nd_error_new(nd_error_code_of(errno), errno, "make an empty network namespace");
         }
         nd_try(nd_error_wrap(pull_registry_config_enter_jail(config, BLOBS_FD, PARTIAL_FD), "the fetcher's jail"));
         for (int fd = BLOBS_FD; fd <= PARTIAL_FD; fd++)

@@ -8,7 +8,7 @@
 static constexpr unsigned document_timeout_s = 120;
 
 /* A manifest by digest or a config; the registry has them under different paths. */
-static struct nd_error *registry_document(void *userdata, const struct nd_descriptor *descriptor, size_t ceiling,
+static struct nd_error *registry_document(void *userdata, const struct nd_oci_descriptor *descriptor, size_t ceiling,
                                           char **ret_bytes, size_t *ret_length) {
         const struct pull_layers_context *context = userdata;
         bool manifest = descriptor->media == ND_MEDIA_MANIFEST || descriptor->media == ND_MEDIA_INDEX;

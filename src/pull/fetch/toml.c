@@ -387,7 +387,7 @@ struct nd_error *pull_toml_parse(const char *bytes, size_t length, struct pull_t
 
         if (length > TOML_BYTES)
                 return nd_error_new(ND_EXHAUSTED, EFBIG, "more than %d bytes", TOML_BYTES);
-        if (!nd_utf8_valid(bytes, length))
+        if (!nd_text_utf8_valid(bytes, length))
                 return nd_error_new(ND_INVALID, 0, "not UTF-8");
         nd_try(make(&r, TOML_TABLE, &root));
         table = root;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "sys/parcel.h"
+#include "sys/fd-passing.h"
 
 static constexpr int start_timeout_ms = 30000;
 static constexpr int lookup_timeout_ms = 60000; /* a few reads of small files, on a disk that may be busy */
@@ -42,7 +42,7 @@ static struct nd_error *receive(const struct pull_unpack_client *u, struct pull_
 static struct nd_error *error_of(const struct pull_message_reply *reply) {
         if (reply->code == ND_OK)
                 return nullptr;
-        return nd_error_received((enum nd_code)(reply->code & 15), reply->error_number, reply->text);
+        return nd_error_received((enum nd_error_code)(reply->code & 15), reply->error_number, reply->text);
 }
 
 /* The next reply of a kind; others that come before it belong to jobs that were cancelled. */
@@ -71,7 +71,7 @@ struct nd_error *pull_unpack_client_connect(int channel_fd, struct pull_unpack_c
 
 static struct nd_error *send_job(const struct pull_unpack_client *u, const struct pull_message_job *job, const int *fds,
                                  size_t count) {
-        ssize_t n = nd_parcel_send(u->fd, job, sizeof *job, fds, count, 0);
+        ssize_t n = nd_fd_passing_send(u->fd, job, sizeof *job, fds, count, 0);
 
         return n < 0 ? nd_error_new(ND_INTERNAL, (int) -n, "the unpacker is gone") : nullptr;
 }

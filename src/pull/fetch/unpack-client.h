@@ -26,7 +26,7 @@ struct pull_unpack_job {
         int available_fd;
         uint64_t blob_size;
         uint64_t ceiling; /* most bytes of the unpacked stream */
-        enum nd_compression compression;
+        enum nd_oci_compression compression;
         const struct nd_digest *parent; /* the chain of the layer below; nullptr for the lowest */
 };
 [[nodiscard]] struct nd_error *pull_unpack_client_unpack(struct pull_unpack_client *unpacker,

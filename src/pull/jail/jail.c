@@ -194,12 +194,12 @@ static struct nd_error *put_file(const struct pull_jail_file *file) {
         nd_try(make_parents(path));
         fd = nd_sys->openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "create '%s' in the jail", file->path);
+                return nd_error_new(nd_error_code_of(errno), errno, "create '%s' in the jail", file->path);
         for (size_t done = 0; done < file->length;) {
                 ssize_t n = nd_sys->write(fd, file->bytes + done, file->length - done);
 
                 if (n <= 0)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "write '%s' in the jail", file->path);
+                        return nd_error_new(nd_error_code_of(errno), errno, "write '%s' in the jail", file->path);
                 done += (size_t) n;
         }
         return nullptr;
@@ -217,17 +217,17 @@ static struct nd_error *put_mount(int tree_fd, const struct pull_jail_mount *mou
         if (tree_fd < 0)
                 return nullptr;
         if (nd_sys->mount_setattr(tree_fd, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "restrict the mount of '%s'", mount->path);
+                return nd_error_new(nd_error_code_of(errno), errno, "restrict the mount of '%s'", mount->path);
         return nd_mount_attach(tree_fd, AT_FDCWD, path);
 }
 
 /* From here on nothing of the machine has a name. */
 static struct nd_error *enter_root(void) {
         if (chdir(NEW_ROOT) < 0 || nd_sys->pivot_root(".", ".") < 0 || nd_sys->umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make the jail the root directory");
+                return nd_error_new(nd_error_code_of(errno), errno, "make the jail the root directory");
         if (nd_sys->mount(nullptr, "/", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
                           nullptr) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make the jail's root read-only");
+                return nd_error_new(nd_error_code_of(errno), errno, "make the jail's root read-only");
         return nullptr;
 }
 
@@ -241,7 +241,7 @@ static struct nd_error *build_root(const struct pull_jail_file *files, size_t fi
                         nd_try(nd_mount_clone(mounts[i].fd, "", false, &trees[i]));
         nd_try(nd_mount_namespace_private());
         if (nd_sys->mount("tmpfs", NEW_ROOT, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=16m,mode=755") < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "mount the jail's root");
+                return nd_error_new(nd_error_code_of(errno), errno, "mount the jail's root");
         for (size_t i = 0; i < file_count; i++)
                 nd_try(put_file(&files[i]));
         for (size_t i = 0; i < mount_count; i++)
@@ -299,10 +299,10 @@ static struct nd_error *keep_capabilities(uint64_t keep) {
 
         for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
                 if (!(keep & UINT64_C(1) << capability) && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "drop capability %d", capability);
+                        return nd_error_new(nd_error_code_of(errno), errno, "drop capability %d", capability);
         (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
         if (syscall(SYS_capset, &header, data) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "give up capabilities");
+                return nd_error_new(nd_error_code_of(errno), errno, "give up capabilities");
         return nullptr;
 }
 
@@ -436,9 +436,9 @@ struct nd_error *pull_jail_enter_supervisor(int userns_fd, struct pull_jail_filt
                               &ret->of[JAIL_STREAM]));
         nd_try(compile_filter(&(struct cell) {.files = true, .trees = true}, &ret->of[JAIL_TREE]));
         if (nd_sys->setns(userns_fd, CLONE_NEWUSER) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "enter the unpacker's user namespace");
+                return nd_error_new(nd_error_code_of(errno), errno, "enter the unpacker's user namespace");
         if (nd_sys->unshare(CLONE_NEWNS) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make the unpacker's mount namespace");
+                return nd_error_new(nd_error_code_of(errno), errno, "make the unpacker's mount namespace");
         nd_try(give_up(supervisor_capabilities));
         /* A worker's calls are among them: it has the supervisor's filter, too. */
         return load_filter(&(struct cell) {.files = true,
@@ -455,7 +455,7 @@ struct nd_error *pull_jail_enter_worker(const struct pull_jail_filters *filters,
         const struct sock_fprog program = {.len = filter->count, .filter = filter->code};
 
         if (fchdir(root_fd) < 0 || chroot(".") < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "enter a worker's root directory");
+                return nd_error_new(nd_error_code_of(errno), errno, "enter a worker's root directory");
         nd_try(keep_capabilities(kind == JAIL_TREE ? file_capabilities : 0));
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "load a worker's system call filter");
@@ -469,13 +469,13 @@ struct nd_error *pull_jail_clone_mount(const char *path, bool read_only, int *re
 
         nd_try(nd_mount_clone(AT_FDCWD, path, false, &fd));
         if (nd_sys->mount_setattr(fd, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "restrict the view of '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "restrict the view of '%s'", path);
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }
 
-static struct nd_error *identity(const char *kind, struct nd_id_maps *ret) {
-        nd_try(nd_id_maps_own(kind, ret));
+static struct nd_error *identity(const char *kind, struct nd_userns_maps *ret) {
+        nd_try(nd_userns_maps_own(kind, ret));
         nd_vector_each (map, ret) {
                 map->outside = map->inside;
         }
@@ -483,7 +483,7 @@ static struct nd_error *identity(const char *kind, struct nd_id_maps *ret) {
 }
 
 struct nd_error *pull_jail_open_userns(int *ret_fd) {
-        nd_cleanup(nd_id_maps_done) struct nd_id_maps uids = {}, gids = {};
+        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps uids = {}, gids = {};
 
         nd_try(identity("uid", &uids));
         nd_try(identity("gid", &gids));

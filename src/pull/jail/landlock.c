@@ -36,7 +36,7 @@ static struct nd_error *allow(int ruleset, const char *path, uint64_t access) {
         const struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = fd};
 
         if (fd < 0 || syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "add '%s' to the Landlock rules", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "add '%s' to the Landlock rules", path);
         return nullptr;
 }
 
@@ -58,11 +58,11 @@ struct nd_error *pull_landlock_fetcher(const char *const *writable, size_t count
                                            : offsetof(struct landlock_ruleset_attr, handled_access_net),
                                 0);
         if (ruleset < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "start the Landlock rules");
+                return nd_error_new(nd_error_code_of(errno), errno, "start the Landlock rules");
         nd_try(allow(ruleset, "/", READ & attributes.handled_access_fs));
         for (size_t i = 0; i < count; i++)
                 nd_try(allow(ruleset, writable[i], (READ | WRITE) & attributes.handled_access_fs));
         if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "put the Landlock rules into force");
+                return nd_error_new(nd_error_code_of(errno), errno, "put the Landlock rules into force");
         return nullptr;
 }

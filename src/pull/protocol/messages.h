@@ -32,7 +32,7 @@ enum pull_message_kind {
 struct pull_message_job {
         uint32_t kind;
         uint32_t id;
-        uint32_t compression; /* enum nd_compression */
+        uint32_t compression; /* enum nd_oci_compression */
         uint32_t has_chain;
         uint64_t blob_size;
         uint64_t ceiling;                  /* most bytes of the unpacked stream */

@@ -113,11 +113,11 @@ static struct nd_error *finalize_directory(int root_fd, const char *path, const 
         if (!found || fstat(below, &st) < 0 || !S_ISDIR(st.st_mode))
                 return nullptr;
         if (nd_sys->fchown(fd, st.st_uid, st.st_gid) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "set the owner of '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "set the owner of '%s'", path);
         copy_attributes(below, fd);
         if (nd_sys->fchmod(fd, st.st_mode & 07777) < 0 ||
             nd_sys->utimensat(fd, nullptr, (struct timespec[]) {st.st_atim, st.st_mtim}, 0) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "set mode and time of '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "set mode and time of '%s'", path);
         return nullptr;
 }
 
@@ -155,7 +155,7 @@ static struct nd_error *finalize_whiteout(int root_fd, const char *path, const s
                 return nullptr;
         if (nd_sys->unlinkat(parent, name, 0) < 0 ||
             nd_sys->utimensat(parent, nullptr, (struct timespec[]) {dir.st_atim, dir.st_mtim}, 0) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "remove the whiteout '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "remove the whiteout '%s'", path);
         return nullptr;
 }
 

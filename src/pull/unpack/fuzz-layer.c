@@ -10,7 +10,7 @@
 #include "pull/unpack/tree.h"
 
 struct seen {
-        struct nd_hash hash;
+        struct nd_digest_hash hash;
         uint64_t promised;
         bool open;
 };
@@ -30,10 +30,10 @@ static struct nd_error *on_entry(void *userdata, const struct pull_tar_entry *en
                 fuzz_require(*text != '/' && !nd_streq(text, "..") && !nd_has_prefix(text, "../") && !strstr(text, "/../"));
                 fuzz_require(!strstr(text, "//") && !strstr(text, "/./"));
         }
-        nd_hash_add(&seen->hash, entry->path, strlen(entry->path) + 1);
-        nd_hash_add(&seen->hash, entry->link, strlen(entry->link) + 1);
+        nd_digest_hash_add(&seen->hash, entry->path, strlen(entry->path) + 1);
+        nd_digest_hash_add(&seen->hash, entry->link, strlen(entry->link) + 1);
         for (size_t i = 0; i < entry->xattr_count; i++)
-                nd_hash_add(&seen->hash, entry->xattrs[i].value, entry->xattrs[i].length);
+                nd_digest_hash_add(&seen->hash, entry->xattrs[i].value, entry->xattrs[i].length);
         seen->promised = entry->size;
         seen->open = true;
         return nullptr;
@@ -44,7 +44,7 @@ static struct nd_error *on_data(void *userdata, const char *bytes, size_t length
 
         fuzz_require(seen->open && length <= seen->promised);
         seen->promised -= length;
-        nd_hash_add(&seen->hash, bytes, length);
+        nd_digest_hash_add(&seen->hash, bytes, length);
         return nullptr;
 }
 
@@ -60,7 +60,7 @@ static struct nd_error *to_tar(void *userdata, const char *bytes, size_t length)
         return pull_tar_feed(userdata, bytes, length);
 }
 
-static bool read_layer(const uint8_t *data, size_t size, enum nd_compression compression, size_t piece,
+static bool read_layer(const uint8_t *data, size_t size, enum nd_oci_compression compression, size_t piece,
                        struct nd_digest *ret) {
         struct seen seen = {};
         nd_cleanup(pull_tar_done) struct pull_tar *tar =
@@ -69,25 +69,25 @@ static bool read_layer(const uint8_t *data, size_t size, enum nd_compression com
                 pull_decompressor_new(compression, 1 << 20, to_tar, tar);
         nd_autoerror struct nd_error *error = nullptr;
 
-        nd_hash_start(ND_HASH_SHA256, &seen.hash);
+        nd_digest_hash_start(ND_HASH_SHA256, &seen.hash);
         for (size_t at = 0; at < size && !error; at += piece)
                 error = pull_decompressor_feed(decompressor, (const char *) data + at, size - at < piece ? size - at : piece);
         if (!error)
                 error = pull_decompressor_finish(decompressor);
         if (!error)
                 error = pull_tar_finish(tar);
-        *ret = nd_hash_finish(&seen.hash);
+        *ret = nd_digest_hash_finish(&seen.hash);
         return !error;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct nd_digest whole, cut;
-        enum nd_compression compression;
+        enum nd_oci_compression compression;
         bool good, good_cut;
 
         if (size < 1)
                 return 0;
-        compression = (enum nd_compression)(data[0] & 3);
+        compression = (enum nd_oci_compression)(data[0] & 3);
         good = read_layer(data + 1, size - 1, compression, size, &whole);
         good_cut = read_layer(data + 1, size - 1, compression, (size_t) (data[0] >> 2) + 1, &cut);
         fuzz_require(good == good_cut);

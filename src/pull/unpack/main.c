@@ -51,7 +51,7 @@ static struct nd_error *start(const struct pull_events *events, int *ret_pidfd) 
         pid = nd_sys->clone3(&arguments, sizeof arguments);
         if (pid < 0)
                 return nd_error_new(
-                        nd_code_of_errno(errno), errno,
+                        nd_error_code_of(errno), errno,
                         "start the unpacker (nodens-unpack must be root, or root of a rootless node's user namespace)");
         if (pid == 0) {
                 (void) prctl(PR_SET_PDEATHSIG, SIGKILL);

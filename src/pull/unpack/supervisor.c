@@ -33,8 +33,8 @@
 #include "pull/protocol/messages.h"
 #include "pull/unpack/layer-paths.h"
 #include "pull/unpack/worker.h"
+#include "sys/fd-passing.h"
 #include "sys/file.h"
-#include "sys/parcel.h"
 
 enum {
         CHANNEL_FD = 3,
@@ -159,7 +159,7 @@ static struct nd_error *start_worker(struct worker *worker, struct pull_worker_p
         int report[2];
 
         if (nd_sys->pipe2(report, O_CLOEXEC | O_NONBLOCK) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a pipe for a worker");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe for a worker");
         plan->report = report[1];
         worker->pid = fork();
         if (worker->pid == 0) {
@@ -170,7 +170,7 @@ static struct nd_error *start_worker(struct worker *worker, struct pull_worker_p
         if (worker->pid < 0) {
                 worker->pid = 0;
                 (void) close(report[0]);
-                return nd_error_new(nd_code_of_errno(errno), errno, "start a process for unpacking a layer");
+                return nd_error_new(nd_error_code_of(errno), errno, "start a process for unpacking a layer");
         }
         worker->report_fd = report[0];
         return nullptr;
@@ -185,7 +185,7 @@ static void kill_workers(struct slot *slot) {
 
 static struct nd_error *make_pipe(int fds[static 2]) {
         if (nd_sys->pipe2(fds, O_CLOEXEC) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a pipe for a layer");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe for a layer");
         (void) fcntl(fds[1], F_SETPIPE_SZ, PIPE); /* fewer switches; the usual size will do, too */
         return nullptr;
 }
@@ -198,7 +198,7 @@ static struct nd_error *start_workers(struct supervisor *s, struct slot *slot, c
         struct pull_worker_plan plan = {.filters = &s->filters,
                                         .blob_size = job->blob_size,
                                         .ceiling = job->ceiling < s->left ? job->ceiling : s->left,
-                                        .compression = (enum nd_compression) job->compression,
+                                        .compression = (enum nd_oci_compression) job->compression,
                                         .tree = tree,
                                         .lowest = !slot->has_parent};
         int fds[2];
@@ -207,7 +207,7 @@ static struct nd_error *start_workers(struct supervisor *s, struct slot *slot, c
         nd_try(nd_dir_make(AT_FDCWD, tree, 0755));
         marks = nd_sys->openat(AT_FDCWD, marks_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (marks < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "create '%s'", marks_path);
+                return nd_error_new(nd_error_code_of(errno), errno, "create '%s'", marks_path);
         nd_try(make_pipe(fds));
         decompressed = fds[0];
         to_hash = fds[1];
@@ -290,21 +290,21 @@ static struct nd_error *write_layer_file(const struct slot *slot) {
         size_t length = strlen(text);
 
         if (fd < 0 || nd_sys->write(fd, text, length) != (ssize_t) length)
-                return nd_error_new(nd_code_of_errno(errno), errno, "write " ND_LAYER_FILE);
+                return nd_error_new(nd_error_code_of(errno), errno, "write " ND_LAYER_FILE);
         return nullptr;
 }
 
 static struct nd_error *put_into_place(struct supervisor *s, const struct slot *slot, struct nd_digest *ret_chain) {
-        struct nd_digest chain = nd_chain_of(slot->has_parent ? &slot->parent : nullptr, &slot->diff_id);
+        struct nd_digest chain = nd_layer_chain_of(slot->has_parent ? &slot->parent : nullptr, &slot->diff_id);
         char hex[ND_DIGEST_HEX];
         nd_autofree char *work = work_path(slot, ""), *marks = work_path(slot, "/marks"),
                          *place = nd_format("/unpack/layers/%s", nd_digest_hex(&chain, hex));
 
         if (nd_sys->unlinkat(AT_FDCWD, marks, 0) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "remove '%s'", marks);
+                return nd_error_new(nd_error_code_of(errno), errno, "remove '%s'", marks);
         nd_try(write_layer_file(slot));
         if (nd_sys->renameat(AT_FDCWD, work, AT_FDCWD, place) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "put a layer into place");
+                return nd_error_new(nd_error_code_of(errno), errno, "put a layer into place");
         pull_event_unpacked(s->events, &chain, &slot->diff_id, slot->has_parent ? &slot->parent : nullptr, slot->size,
                             slot->inodes);
         *ret_chain = chain;
@@ -327,7 +327,7 @@ static struct nd_error *start_finalize(struct supervisor *s, struct slot *slot, 
         nd_autoclose int fd = nd_sys->openat(AT_FDCWD, marks, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
 
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s'", marks);
+                return nd_error_new(nd_error_code_of(errno), errno, "open '%s'", marks);
         return start_worker(&slot->workers[TREE],
                             &(struct pull_worker_plan) {.filters = &s->filters,
                                                         .input = fd,
@@ -379,7 +379,8 @@ static void place(struct supervisor *s, const struct pull_message_job *job) {
 /* ---- the end of workers ---- */
 
 static struct nd_error *reported_error(const struct worker *worker) {
-        return nd_error_received((enum nd_code)(worker->report.code & 15), worker->report.error_number, worker->report.text);
+        return nd_error_received((enum nd_error_code)(worker->report.code & 15), worker->report.error_number,
+                                 worker->report.text);
 }
 
 static bool failed(const struct worker *worker) {
@@ -508,7 +509,7 @@ static struct nd_error *finish(struct supervisor *s) {
                         return nd_error_new(ND_PRECONDITION, 0, "the end came while a layer was being unpacked");
         nd_try(nd_dir_open(AT_FDCWD, "/unpack", &fd));
         if (nd_sys->syncfs(fd) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "write the image to disk");
+                return nd_error_new(nd_error_code_of(errno), errno, "write the image to disk");
         pull_event_synced(s->events);
         s->finished = true;
         return nullptr;
@@ -518,7 +519,7 @@ static struct nd_error *finish(struct supervisor *s) {
 static struct nd_error *take_message(struct supervisor *s, bool *ret_more) {
         struct pull_message_job job;
         int fds[2] = {-EBADF, -EBADF};
-        ssize_t n = nd_parcel_receive(CHANNEL_FD, &job, sizeof job, fds, nd_count_of(fds), MSG_DONTWAIT);
+        ssize_t n = nd_fd_passing_receive(CHANNEL_FD, &job, sizeof job, fds, nd_count_of(fds), MSG_DONTWAIT);
         nd_autoclose int blob = fds[0], available = fds[1];
 
         *ret_more = n == -EAGAIN || n == sizeof job;

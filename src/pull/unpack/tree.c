@@ -128,16 +128,16 @@ static struct nd_error *imply(struct pull_tree *tree, const char *path, bool aft
         struct stat st;
 
         if (after_whiteout && nd_sys->unlinkat(tree->root, path, 0) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "replace '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "replace '%s'", path);
         if (nd_sys->mkdirat(tree->root, path, 0755) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make directory '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "make directory '%s'", path);
         tree->made++;
         fd = pull_tree_open(tree->root, path, O_RDONLY | O_DIRECTORY, false);
         if (fd < 0 || fstat(fd, &st) < 0)
                 return nd_error_new(ND_INTERNAL, fd < 0 ? -fd : errno, "open directory '%s'", path);
         if (after_whiteout) {
                 if (nd_sys->fsetxattr(fd, "user.overlay.opaque", "y", 1, 0) < 0)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "mark '%s' as opaque", path);
+                        return nd_error_new(nd_error_code_of(errno), errno, "mark '%s' as opaque", path);
                 return nullptr;
         }
         return pull_tree_mark(tree, MARK_IMPLIED, st.st_ino, nd_strdup(path));
@@ -177,7 +177,7 @@ static struct nd_error *step(struct pull_tree *tree, const char *name, size_t le
         if (fd == -ENOENT && make)
                 return imply(tree, nd_text_get(here), false);
         if (fd < 0 || fstat(fd, &st) < 0)
-                return nd_error_new(nd_code_of_errno(fd < 0 ? -fd : errno), fd < 0 ? -fd : errno, "'%s'", nd_text_get(here));
+                return nd_error_new(nd_error_code_of(fd < 0 ? -fd : errno), fd < 0 ? -fd : errno, "'%s'", nd_text_get(here));
         if (S_ISDIR(st.st_mode))
                 return nullptr;
         if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0) && make)
@@ -225,7 +225,7 @@ static struct nd_error *open_parent(struct pull_tree *tree, const char *director
                 nd_try(walk(tree, directory, make, &here));
                 fd = pull_tree_open(tree->root, nd_text_get(&here), O_RDONLY | O_DIRECTORY, false);
                 if (fd < 0)
-                        return nd_error_new(nd_code_of_errno(-fd), -fd, "open directory '%s'", nd_text_get(&here));
+                        return nd_error_new(nd_error_code_of(-fd), -fd, "open directory '%s'", nd_text_get(&here));
         }
         pull_tree_invalidate(tree);
         tree->cached_fd = fd;

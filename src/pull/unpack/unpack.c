@@ -79,7 +79,7 @@ void pull_unpack_free(struct pull_unpack *u) {
 }
 
 static struct nd_error *failed(const char *what, const char *path) {
-        return nd_error_new(nd_code_of_errno(errno), errno, "%s '%s'", what, path);
+        return nd_error_new(nd_error_code_of(errno), errno, "%s '%s'", what, path);
 }
 
 static uint64_t blocks_of(uint64_t size) {
@@ -165,7 +165,7 @@ static struct nd_error *set_xattrs(struct pull_unpack *u, int fd, const char *na
                 if (nd_streq(xattrs[i].name, "system.posix_acl_default"))
                         u->default_acl = true;
                 if (nd_sys->fsetxattr(fd, xattrs[i].name, xattrs[i].value, xattrs[i].length, 0) < 0 && errno != ENOTSUP)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "set the extended attribute %s of '%s'",
+                        return nd_error_new(nd_error_code_of(errno), errno, "set the extended attribute %s of '%s'",
                                             xattrs[i].name, name);
         }
         return nullptr;
@@ -179,7 +179,7 @@ static void times_of(const struct metadata *m, struct timespec ret[static 2]) {
 static struct nd_error *owner_refused(const char *name, const struct metadata *m) {
         int number = errno;
 
-        return nd_error_new(nd_code_of_errno(number), number, "set the owner of '%s' to %u:%u%s", name, m->uid, m->gid,
+        return nd_error_new(nd_error_code_of(number), number, "set the owner of '%s' to %u:%u%s", name, m->uid, m->gid,
                             number == EINVAL ? ", which are not both among this node's user and group IDs (see /etc/subuid)"
                                              : "");
 }
@@ -245,7 +245,7 @@ static struct nd_error *make_file(struct pull_unpack *u, const struct pull_tar_e
 static struct nd_error *make_opaque(int fd, const char *name) {
         if (nd_sys->fsetxattr(fd, "user.overlay.opaque", "y", 1, 0) < 0)
                 return nd_error_new(
-                        nd_code_of_errno(errno), errno,
+                        nd_error_code_of(errno), errno,
                         "mark directory '%s' as opaque (the image store's filesystem must have user extended attributes)",
                         name);
         return nullptr;

@@ -155,21 +155,21 @@ static struct nd_error *read_piece(char piece[static PIECE], size_t *ret) {
 static struct nd_error *hash_all(uint64_t ceiling, struct pull_worker_report *report) {
         static char piece[PIECE];
         struct nd_digest digest;
-        struct nd_hash hash;
+        struct nd_digest_hash hash;
         size_t n = 0;
 
-        nd_hash_start(ND_HASH_SHA256, &hash);
+        nd_digest_hash_start(ND_HASH_SHA256, &hash);
         for (;;) {
                 nd_try(read_piece(piece, &n));
                 if (n == 0)
                         break;
                 if (n > ceiling - report->stream)
                         return nd_error_new(ND_EXHAUSTED, EFBIG, "the layer unpacks to more than is allowed");
-                nd_hash_add(&hash, piece, n);
+                nd_digest_hash_add(&hash, piece, n);
                 report->stream += n;
                 nd_try(write_output(report, piece, n));
         }
-        digest = nd_hash_finish(&hash);
+        digest = nd_digest_hash_finish(&hash);
         memcpy(report->diff_id, digest.bytes, sizeof report->diff_id);
         return nullptr;
 }
@@ -193,7 +193,7 @@ static struct nd_error *write_marks(const struct nd_text *marks) {
                 ssize_t n = nd_sys->write(OUTPUT_FD, marks->bytes + done, marks->length - done);
 
                 if (n <= 0)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "write a layer's marks");
+                        return nd_error_new(nd_error_code_of(errno), errno, "write a layer's marks");
                 done += (size_t) n;
         }
         return nullptr;

@@ -37,7 +37,7 @@ struct pull_worker_plan {
         int available;      /* decompress */
         uint64_t blob_size; /* decompress */
         uint64_t ceiling;   /* decompress, hash */
-        enum nd_compression compression;
+        enum nd_oci_compression compression;
         const char *tree;   /* tar, finalize: the directory */
         bool lowest;        /* tar */
         char *const *lower; /* finalize: the trees below, the topmost first */

@@ -5,7 +5,7 @@
 #include "base/option.h"
 #include "rootless/node/settings.h"
 
-extern const struct nd_program rootless_program;
+extern const struct nd_option_program rootless_program;
 
 /* The node that is meant when none is named. */
 #define NODE_DEFAULT_NAME "default"

@@ -22,7 +22,7 @@ static struct nd_error *withdraw(const char *name, int count, char **operands) {
                 nd_autojson doc = nullptr;
                 uint64_t id;
 
-                if (nd_parse_u64(operands[i], UINT32_MAX, &id) < 0)
+                if (nd_text_parse_u64(operands[i], UINT32_MAX, &id) < 0)
                         return nd_error_new(ND_INVALID, 0, "'%s' is no port's id; 'nodens-rootless ports' shows them",
                                             operands[i]);
                 nd_try(rootless_api_request(name, "DELETE", path, "", &doc));

@@ -71,7 +71,7 @@ static const struct nd_option status_options[] = {
 static const struct nd_option ports_options[] = {
         NAME_OPTION, {.name = "json", .kind = ND_OPTION_FLAG, .offset = FIELD(json), .help = "Print JSON, for machines"}, {}};
 
-static const struct nd_command commands[] = {
+static const struct nd_option_command commands[] = {
         {.name = "run",
          .summary = "run a command in a node of its own, which ends with it",
          .operands = "[--] COMMAND [ARGUMENT...]",
@@ -139,7 +139,7 @@ static const struct nd_command commands[] = {
         {},
 };
 
-const struct nd_program rootless_program = {
+const struct nd_option_program rootless_program = {
         .name = "nodens-rootless",
         .summary = "a whole node as an ordinary user",
         .commands = commands,
@@ -163,12 +163,13 @@ static void print_network(const struct rootless_netplan *plan) {
         printf("network   %s, MTU %u\n", rootless_net_driver_name(plan->driver), plan->mtu);
         for (size_t i = 0; i < nd_count_of(plan->addresses); i++) {
                 if (plan->addresses[i].family)
-                        printf("address   %s/%u\n", nd_address_text(&plan->addresses[i], text), plan->addresses[i].prefix);
+                        printf("address   %s/%u\n", nd_netlink_address_text(&plan->addresses[i], text),
+                               plan->addresses[i].prefix);
                 if (plan->gateways[i].family)
-                        printf("gateway   %s\n", nd_address_text(&plan->gateways[i], text));
+                        printf("gateway   %s\n", nd_netlink_address_text(&plan->gateways[i], text));
         }
         if (plan->dns.family)
-                printf("names     %s\n", nd_address_text(&plan->dns, text));
+                printf("names     %s\n", nd_netlink_address_text(&plan->dns, text));
         if (!rootless_netplan_helper_argv(plan, 1, &words))
                 return;
         printf("helper   ");

@@ -39,9 +39,9 @@ static struct nd_error *remove_data(const struct rootless_config *config) {
         (void) nd_sys->unlinkat(fd, "ports.json", 0);
         for (size_t i = 0; i < nd_count_of(parts); i++)
                 if (nd_sys->unlinkat(fd, parts[i], AT_REMOVEDIR) < 0 && errno != ENOENT)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "remove '%s/%s'", config->data, parts[i]);
+                        return nd_error_new(nd_error_code_of(errno), errno, "remove '%s/%s'", config->data, parts[i]);
         if (nd_sys->unlinkat(AT_FDCWD, config->data, AT_REMOVEDIR) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno,
+                return nd_error_new(nd_error_code_of(errno), errno,
                                     "remove '%s' (the node's own parts of it are gone, the rest is not ours)", config->data);
         return nullptr;
 }

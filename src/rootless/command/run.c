@@ -75,7 +75,7 @@ static int on_ended([[maybe_unused]] sd_event_source *source, int fd, [[maybe_un
                 return 0;
         code = rootless_control_get(&message, "code");
         killed = rootless_control_get(&message, "signal");
-        (void) !nd_parse_u64(code ? code : killed ? killed : "1", 255, &number);
+        (void) !nd_text_parse_u64(code ? code : killed ? killed : "1", 255, &number);
         job->code = (int) (killed ? 128 + number : number);
         return sd_event_exit(job->loop, 0);
 }

@@ -47,11 +47,11 @@ static struct nd_error *enter(const struct rootless_node_record *record) {
         if (!nd_streq(record->net, "host"))
                 flags |= CLONE_NEWNET;
         if (nd_sys->setns(SESSION_NODE, flags) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "enter the node");
+                return nd_error_new(nd_error_code_of(errno), errno, "enter the node");
         (void) syscall(SYS_setgroups, 0, nullptr);
         if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0 ||
             prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "become root of the node");
+                return nd_error_new(nd_error_code_of(errno), errno, "become root of the node");
         return rootless_seccomp_load();
 }
 
@@ -72,7 +72,7 @@ static struct nd_error *enter(const struct rootless_node_record *record) {
         if (pid == 0)
                 rootless_session_lead(session);
         if (pid < 0)
-                _exit(rootless_command_fail(nd_error_new(nd_code_of_errno(errno), errno, "start a process in the node")));
+                _exit(rootless_command_fail(nd_error_new(nd_error_code_of(errno), errno, "start a process in the node")));
         (void) close_range(0, ~0U, 0); /* a pipe must end with the command */
         while (waitid(P_PID, (id_t) pid, &end, WEXITED) < 0 && errno == EINTR)
                 ;
@@ -101,14 +101,14 @@ static struct nd_error *start(struct job *job, const struct rootless_node_record
         pid_t pid;
 
         if (nd_sys->pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a pipe");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe");
         job->failure = fds[0];
         failure_end = fds[1];
         session->failure = failure_end;
         rootless_console_block_signals(job->console);
         pid = nd_sys->clone3(&arguments, sizeof arguments);
         if (pid < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "start a process");
+                return nd_error_new(nd_error_code_of(errno), errno, "start a process");
         if (pid == 0)
                 child_main(record, session);
         return nullptr;
@@ -149,7 +149,7 @@ static struct nd_error *shell(const char *name, char **words, int *ret_code) {
         nd_try(follow(&job));
         *ret_code = job.code;
         return job.status == 0 ? nullptr
-                               : nd_error_new(nd_code_of_errno(job.status), job.status, "execute '%s'", session.argv[0]);
+                               : nd_error_new(nd_error_code_of(job.status), job.status, "execute '%s'", session.argv[0]);
 }
 
 int rootless_command_shell(void *settings, int operand_count, char **operands) {

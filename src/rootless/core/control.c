@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "sys/parcel.h"
+#include "sys/fd-passing.h"
 
 #define GREETING "nodens/1 "
 
@@ -87,16 +87,16 @@ struct nd_error *rootless_control_error(const struct rootless_control *message) 
                    *text = rootless_control_get(message, "text");
         uint64_t code_value = ND_INTERNAL, number_value = 0;
 
-        if (code && (nd_parse_u64(code, ND_UNAUTHENTICATED, &code_value) < 0 || code_value == ND_OK))
+        if (code && (nd_text_parse_u64(code, ND_UNAUTHENTICATED, &code_value) < 0 || code_value == ND_OK))
                 code_value = ND_INTERNAL;
-        if (number && nd_parse_u64(number, 4095, &number_value) < 0)
+        if (number && nd_text_parse_u64(number, 4095, &number_value) < 0)
                 number_value = 0;
-        return nd_error_received((enum nd_code) code_value, (int) number_value, text ? text : "an error without a text");
+        return nd_error_received((enum nd_error_code) code_value, (int) number_value, text ? text : "an error without a text");
 }
 
 /* ---- sockets ---- */
 
-static_assert((int) CONTROL_DESCRIPTORS <= (int) ND_PARCEL_DESCRIPTORS);
+static_assert((int) CONTROL_DESCRIPTORS <= (int) ND_FD_PASSING_MOST);
 
 struct nd_error *rootless_control_send(int fd, const struct nd_text *text, const int *descriptors, size_t count) {
         ssize_t n;
@@ -104,9 +104,9 @@ struct nd_error *rootless_control_send(int fd, const struct nd_text *text, const
         if (text->overflow || count > CONTROL_DESCRIPTORS)
                 return nd_error_new(ND_INVALID, E2BIG, "a message of more than %d bytes or %d descriptors", CONTROL_BYTES,
                                     CONTROL_DESCRIPTORS);
-        n = nd_parcel_send(fd, text->bytes, text->length, descriptors, count, 0);
+        n = nd_fd_passing_send(fd, text->bytes, text->length, descriptors, count, 0);
         if (n < 0)
-                return nd_error_new(n == -EPIPE || n == -ECONNRESET ? ND_CANCELLED : nd_code_of_errno((int) -n), (int) -n,
+                return nd_error_new(n == -EPIPE || n == -ECONNRESET ? ND_CANCELLED : nd_error_code_of((int) -n), (int) -n,
                                     "send a message");
         return nullptr;
 }
@@ -135,13 +135,13 @@ struct nd_error *rootless_control_receive(int fd, uint64_t deadline_us, struct r
         ssize_t n;
 
         nd_try(await(fd, deadline_us));
-        n = nd_parcel_receive(fd, bytes, CONTROL_BYTES, message.descriptors, CONTROL_DESCRIPTORS, 0);
+        n = nd_fd_passing_receive(fd, bytes, CONTROL_BYTES, message.descriptors, CONTROL_DESCRIPTORS, 0);
         if (n == 0 || n == -ECONNRESET)
                 return nd_error_new(ND_CANCELLED, ECONNRESET, "the other side is gone");
         if (n == -EMSGSIZE)
                 return nd_error_new(ND_INVALID, EMSGSIZE, "a message that is too long");
         if (n < 0)
-                return nd_error_new(nd_code_of_errno((int) -n), (int) -n, "receive a message");
+                return nd_error_new(nd_error_code_of((int) -n), (int) -n, "receive a message");
         while (message.descriptor_count < CONTROL_DESCRIPTORS && message.descriptors[message.descriptor_count] >= 0)
                 message.descriptor_count++;
         nd_try(rootless_control_parse(bytes, (size_t) n, &parsed));

@@ -102,7 +102,7 @@ struct nd_error *rootless_node_lock(struct rootless_node *node) {
         nd_autoclose int fd = nd_sys->openat(node->fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s/lock'", node->path);
+                return nd_error_new(nd_error_code_of(errno), errno, "open '%s/lock'", node->path);
         if (flock(fd, LOCK_EX | LOCK_NB) < 0)
                 return nd_error_new(errno == EWOULDBLOCK ? ND_EXISTS : ND_INTERNAL, errno,
                                     "node '%s' is being started or ended by another process, or runs in the foreground",
@@ -115,7 +115,7 @@ struct nd_error *rootless_node_lock_service(const struct rootless_node *node, co
         nd_autoclose int fd = nd_sys->openat(node->fd, file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open '%s/%s'", node->path, file);
+                return nd_error_new(nd_error_code_of(errno), errno, "open '%s/%s'", node->path, file);
         if (flock(fd, LOCK_EX | LOCK_NB) < 0)
                 return nd_error_new(ND_EXISTS, errno, "another process serves node '%s' already ('%s/%s' is locked)",
                                     node->name, node->path, file);
@@ -268,6 +268,6 @@ void rootless_node_clear(const struct rootless_node *node) {
 struct nd_error *rootless_node_remove(const struct rootless_node *node) {
         if (nd_sys->unlinkat(node->fd, "api", AT_REMOVEDIR) < 0 || nd_sys->unlinkat(node->fd, "lock", 0) < 0 ||
             nd_sys->unlinkat(AT_FDCWD, node->path, AT_REMOVEDIR) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "remove '%s'", node->path);
+                return nd_error_new(nd_error_code_of(errno), errno, "remove '%s'", node->path);
         return nullptr;
 }

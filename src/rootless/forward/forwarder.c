@@ -54,7 +54,7 @@ socklen_t rootless_sockaddr_length(const union rootless_sockaddr *address) {
         return address->any.sa_family == AF_INET ? sizeof address->v4 : sizeof address->v6;
 }
 
-void rootless_sockaddr_make(const struct nd_address *address, uint16_t port, union rootless_sockaddr *ret) {
+void rootless_sockaddr_make(const struct nd_netlink_address *address, uint16_t port, union rootless_sockaddr *ret) {
         *ret = (union rootless_sockaddr) {};
         if (address->family == AF_INET)
                 ret->v4 = (struct sockaddr_in) {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = address->v4};
@@ -69,7 +69,7 @@ struct nd_error *rootless_forwarder_watch(struct rootless_forwarder *f, int fd, 
         struct epoll_event event = {.events = events, .data.ptr = watch};
 
         if (epoll_ctl(f->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "watch a socket");
+                return nd_error_new(nd_error_code_of(errno), errno, "watch a socket");
         return nullptr;
 }
 
@@ -100,9 +100,9 @@ void rootless_listener_resume_all(struct rootless_forwarder *f) {
 }
 
 /* The node's address of the client's family, so that the client's own can be kept; else the other one; a node without any has its loopback. */
-static struct nd_address target_address(const struct rootless_forwarder *f, const struct rootless_listener *l) {
-        const struct nd_address *own = f->pool.addresses;
-        struct nd_address loopback = {.family = l->family};
+static struct nd_netlink_address target_address(const struct rootless_forwarder *f, const struct rootless_listener *l) {
+        const struct nd_netlink_address *own = f->pool.addresses;
+        struct nd_netlink_address loopback = {.family = l->family};
 
         if (l->target.family)
                 return l->target;
@@ -119,7 +119,7 @@ static struct nd_address target_address(const struct rootless_forwarder *f, cons
 
 void rootless_listener_target(const struct rootless_forwarder *f, const struct rootless_listener *l,
                               union rootless_sockaddr *ret, enum rootless_socket_kind *ret_kind) {
-        struct nd_address address = target_address(f, l);
+        struct nd_netlink_address address = target_address(f, l);
         bool v6 = address.family == AF_INET6;
 
         rootless_sockaddr_make(&address, l->target_port, ret);
@@ -170,13 +170,13 @@ static struct nd_error *parse_listener(const struct rootless_control *message, s
                    *port = rootless_control_get(message, "port"), *spec = rootless_control_get(message, "spec");
         uint64_t number;
 
-        if (!id || nd_parse_u64(id, UINT32_MAX, &ret->id) < 0 || !spec || message->descriptor_count != 1)
+        if (!id || nd_text_parse_u64(id, UINT32_MAX, &ret->id) < 0 || !spec || message->descriptor_count != 1)
                 return nd_error_new(ND_INVALID, 0, "listening takes an id, words and a socket");
         if (!type || !family || (!nd_streq(type, "tcp") && !nd_streq(type, "udp")))
                 return nd_error_new(ND_INVALID, 0, "the type must be tcp or udp");
-        if (!port || nd_parse_u64(port, UINT16_MAX, &number) < 0 || number == 0)
+        if (!port || nd_text_parse_u64(port, UINT16_MAX, &number) < 0 || number == 0)
                 return nd_error_new(ND_INVALID, 0, "port '%s' cannot be a target", port ? port : "");
-        if (target && nd_address_parse(target, &ret->target) < 0)
+        if (target && nd_netlink_address_parse(target, &ret->target) < 0)
                 return nd_error_new(ND_INVALID, 0, "target '%s' is no address", target);
         ret->target_port = (uint16_t) number;
         ret->stream = nd_streq(type, "tcp");
@@ -218,7 +218,7 @@ static struct nd_error *on_close(struct rootless_forwarder *f, struct rootless_c
         const char *text = rootless_control_get(message, "id");
         uint64_t id;
 
-        if (!text || nd_parse_u64(text, UINT32_MAX, &id) < 0)
+        if (!text || nd_text_parse_u64(text, UINT32_MAX, &id) < 0)
                 return nd_error_new(ND_INVALID, 0, "closing takes an id");
         for (struct rootless_listener *l = f->listeners; l; l = l->next)
                 if (l->id == id && !l->closed) {
@@ -252,7 +252,7 @@ static struct nd_error *on_list(struct rootless_forwarder *f, struct rootless_co
         const char *from_text = rootless_control_get(message, "from");
         uint64_t from = 0, at = 0;
 
-        if (from_text && nd_parse_u64(from_text, UINT32_MAX, &from) < 0)
+        if (from_text && nd_text_parse_u64(from_text, UINT32_MAX, &from) < 0)
                 return nd_error_new(ND_INVALID, 0, "'%s' is no place in the list", from_text);
         rootless_control_add(answer, "kept", f->pool.kept ? "1" : "0");
         if (f->pool.why)
@@ -421,7 +421,7 @@ static struct nd_error *listen_for_controllers(struct rootless_forwarder *f, con
         f->control_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (f->control_fd < 0 || bind(f->control_fd, (struct sockaddr *) &address, sizeof address) < 0 ||
             listen(f->control_fd, BACKLOG) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "listen at '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "listen at '%s'", path);
         f->control_watch.ready = on_controller;
         return rootless_forwarder_watch(f, f->control_fd, EPOLLIN, &f->control_watch);
 }

@@ -33,7 +33,7 @@ union rootless_sockaddr {
         struct sockaddr_in6 v6;
 };
 [[nodiscard]] socklen_t rootless_sockaddr_length(const union rootless_sockaddr *address);
-void rootless_sockaddr_make(const struct nd_address *address, uint16_t port, union rootless_sockaddr *ret);
+void rootless_sockaddr_make(const struct nd_netlink_address *address, uint16_t port, union rootless_sockaddr *ret);
 
 /* One listening socket of a published port. Lives as long as it is published or has connections. */
 struct rootless_listener {
@@ -41,11 +41,11 @@ struct rootless_listener {
         struct rootless_listener *next;
         int fd;
         bool stream;
-        bool paused;              /* epoll does not look at it: something is used up */
-        bool closed;              /* no longer published */
-        uint64_t id;              /* the controller's number of the port */
-        char *spec;               /* the controller's words about it, which it gets back */
-        struct nd_address target; /* family 0 = the node's own address */
+        bool paused;                      /* epoll does not look at it: something is used up */
+        bool closed;                      /* no longer published */
+        uint64_t id;                      /* the controller's number of the port */
+        char *spec;                       /* the controller's words about it, which it gets back */
+        struct nd_netlink_address target; /* family 0 = the node's own address */
         uint16_t target_port;
         int family;
         uint64_t users; /* relays and flows */
@@ -66,7 +66,7 @@ struct rootless_socket_pool {
         bool stale; /* the addresses are to be asked for again */
         bool kept;  /* sockets may have clients' addresses */
         char *why;  /* why they may not */
-        struct nd_address addresses[2];
+        struct nd_netlink_address addresses[2];
 };
 
 struct rootless_relay;

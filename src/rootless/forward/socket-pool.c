@@ -38,17 +38,17 @@ static void take_socket(struct rootless_forwarder *f, const char *name, int *fd)
 
 static void read_answer(struct rootless_forwarder *f, struct rootless_control *answer) {
         struct rootless_socket_pool *s = &f->pool;
-        struct nd_address addresses[2] = {};
+        struct nd_netlink_address addresses[2] = {};
         size_t next = 0;
 
         nd_vector_each (field, &answer->fields) {
-                struct nd_address address;
+                struct nd_netlink_address address;
 
                 if (nd_streq(field->key, "kept"))
                         s->kept = nd_streq(field->value, "1");
                 else if (nd_streq(field->key, "why"))
                         nd_strset(&s->why, field->value);
-                else if (nd_streq(field->key, "address") && nd_address_parse(field->value, &address) == 0 &&
+                else if (nd_streq(field->key, "address") && nd_netlink_address_parse(field->value, &address) == 0 &&
                          addresses[address.family == AF_INET6].family == 0)
                         addresses[address.family == AF_INET6] = address;
                 else if (nd_streq(field->key, "socket") && next < answer->descriptor_count)

@@ -32,7 +32,7 @@ struct flow {
         struct flow *newer, *older;
         struct rootless_listener *listener;
         union rootless_sockaddr client;
-        struct nd_address local; /* ours, as the client knows it */
+        struct nd_netlink_address local; /* ours, as the client knows it */
         int fd;
         uint64_t used_us;
         bool closed;
@@ -199,7 +199,7 @@ static void send_batch(int fd, struct mmsghdr *messages, size_t count) {
 
 /* ---- to the client ---- */
 
-static void name_source(struct msghdr *message, const struct nd_address *local) {
+static void name_source(struct msghdr *message, const struct nd_netlink_address *local) {
         struct cmsghdr *c = message->msg_control;
 
         if (local->family == AF_INET) {
@@ -254,21 +254,21 @@ static void on_answer(struct rootless_forwarder *f, struct rootless_watch *watch
 
 /* ---- to the server ---- */
 
-static struct nd_address read_local(const struct msghdr *message) {
-        struct nd_address local = {};
+static struct nd_netlink_address read_local(const struct msghdr *message) {
+        struct nd_netlink_address local = {};
 
         for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR((struct msghdr *) message, c)) {
                 if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
                         struct in_pktinfo info;
 
                         memcpy(&info, CMSG_DATA(c), sizeof info);
-                        local = (struct nd_address) {.family = AF_INET, .v4 = info.ipi_spec_dst};
+                        local = (struct nd_netlink_address) {.family = AF_INET, .v4 = info.ipi_spec_dst};
                 }
                 if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
                         struct in6_pktinfo info;
 
                         memcpy(&info, CMSG_DATA(c), sizeof info);
-                        local = (struct nd_address) {.family = AF_INET6, .v6 = info.ipi6_addr};
+                        local = (struct nd_netlink_address) {.family = AF_INET6, .v6 = info.ipi6_addr};
                 }
         }
         return local;
@@ -290,7 +290,7 @@ static int dial(struct rootless_forwarder *f, struct rootless_listener *l, const
 }
 
 static struct flow *open_flow(struct rootless_forwarder *f, struct rootless_listener *l, const union rootless_sockaddr *client,
-                              const struct nd_address *local, size_t bucket) {
+                              const struct nd_netlink_address *local, size_t bucket) {
         struct rootless_flows *flows = f->flows;
         struct flow *flow;
         int fd = dial(f, l, client);
@@ -318,11 +318,11 @@ static struct flow *open_flow(struct rootless_forwarder *f, struct rootless_list
 }
 
 static struct flow *get_flow(struct rootless_forwarder *f, struct rootless_listener *l, const union rootless_sockaddr *client,
-                             const struct nd_address *local) {
+                             const struct nd_netlink_address *local) {
         size_t bucket = bucket_of(f->flows, l, client);
 
         for (struct flow *flow = f->flows->buckets[bucket]; flow; flow = flow->bucket_next)
-                if (flow->listener == l && same_client(&flow->client, client) && nd_address_equal(&flow->local, local))
+                if (flow->listener == l && same_client(&flow->client, client) && nd_netlink_address_equal(&flow->local, local))
                         return flow;
         return open_flow(f, l, client, local, bucket);
 }
@@ -355,13 +355,13 @@ static bool receive_batch(struct rootless_forwarder *f, struct rootless_listener
         prepare_batch(flows, true);
         n = recvmmsg(l->fd, flows->messages, BATCH, MSG_DONTWAIT, nullptr);
         for (int i = 0, end; i < n; i = end) {
-                struct nd_address local = read_local(&flows->messages[i].msg_hdr);
+                struct nd_netlink_address local = read_local(&flows->messages[i].msg_hdr);
                 struct flow *flow = get_flow(f, l, &flows->addresses[i], &local);
 
                 for (end = i + 1; end < n && same_client(&flows->addresses[end], &flows->addresses[i]); end++) {
-                        struct nd_address other = read_local(&flows->messages[end].msg_hdr);
+                        struct nd_netlink_address other = read_local(&flows->messages[end].msg_hdr);
 
-                        if (!nd_address_equal(&other, &local))
+                        if (!nd_netlink_address_equal(&other, &local))
                                 break;
                 }
                 if (flow)

@@ -17,8 +17,8 @@ static const char *link_name(unsigned link, char *buffer) {
 struct nd_error *rootless_network_discover(const char *name, enum rootless_net_driver driver, uint32_t mtu,
                                            struct rootless_netplan *ret, char **ret_resolv) {
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
-        struct nd_link_addresses addresses = {};
-        struct nd_routes routes = {};
+        struct nd_netlink_link_addresses addresses = {};
+        struct nd_netlink_route_list routes = {};
         nd_autofree char *machine = nullptr, *owner = nd_format("%u/%s", geteuid(), name);
         char bridge[NET_LINK_BYTES];
         uint32_t bridge_mtu = 0;

@@ -18,7 +18,7 @@ static void on_a_bridge(const char *machine) {
         nd_autofree char *ours = nullptr;
         char bridge[NET_LINK_BYTES];
 
-        fuzz_require(nd_address_parse("10.0.3.1", &plan.gateways[0]) == 0);
+        fuzz_require(nd_netlink_address_parse("10.0.3.1", &plan.gateways[0]) == 0);
         ours = rootless_netplan_resolv_conf(&plan, machine);
         fuzz_require(nd_has_prefix(ours, "nameserver"));
         for (const char *line = ours; *line;) {
@@ -35,10 +35,10 @@ static void on_a_bridge(const char *machine) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autofree char *machine = fuzz_text(data, size), *ours = nullptr;
         struct rootless_netplan plan = {.driver = NET_DRIVER_PASTA};
-        struct nd_address address;
+        struct nd_netlink_address address;
         char text[ND_ADDRESS_TEXT];
 
-        fuzz_require(nd_address_parse("169.254.1.1", &plan.dns) == 0);
+        fuzz_require(nd_netlink_address_parse("169.254.1.1", &plan.dns) == 0);
         ours = rootless_netplan_resolv_conf(&plan, machine);
         fuzz_require(nd_has_prefix(ours, "nameserver 169.254.1.1\n"));
         for (const char *line = ours; *line;) {
@@ -52,12 +52,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         on_a_bridge(machine);
 
-        if (nd_address_parse(machine, &address) == 0) {
-                struct nd_address again;
+        if (nd_netlink_address_parse(machine, &address) == 0) {
+                struct nd_netlink_address again;
 
-                fuzz_require(nd_address_parse(nd_address_text(&address, text), &again) == 0);
+                fuzz_require(nd_netlink_address_parse(nd_netlink_address_text(&address, text), &again) == 0);
                 again.prefix = address.prefix;
-                fuzz_require(nd_address_equal(&address, &again) && address.prefix <= (address.family == AF_INET ? 32 : 128));
+                fuzz_require(nd_netlink_address_equal(&address, &again) &&
+                             address.prefix <= (address.family == AF_INET ? 32 : 128));
         }
         return 0;
 }

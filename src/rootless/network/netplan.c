@@ -45,14 +45,14 @@ const char *rootless_net_driver_name(enum rootless_net_driver driver) {
         return "?";
 }
 
-static struct nd_address fixed(const char *text) {
-        struct nd_address address = {};
+static struct nd_netlink_address fixed(const char *text) {
+        struct nd_netlink_address address = {};
 
-        (void) !nd_address_parse(text, &address);
+        (void) !nd_netlink_address_parse(text, &address);
         return address;
 }
 
-static bool covers(const struct nd_address *network, const struct nd_address *address) {
+static bool covers(const struct nd_netlink_address *network, const struct nd_netlink_address *address) {
         unsigned whole = network->prefix / 8, rest = network->prefix % 8;
 
         if (network->family != address->family)
@@ -63,8 +63,8 @@ static bool covers(const struct nd_address *network, const struct nd_address *ad
 }
 
 /* The default route that the kernel would take, or nullptr. */
-static const struct nd_route *default_route(const struct rootless_netplan_facts *facts, int family) {
-        const struct nd_route *best = nullptr;
+static const struct nd_netlink_route *default_route(const struct rootless_netplan_facts *facts, int family) {
+        const struct nd_netlink_route *best = nullptr;
 
         nd_vector_each (route, facts->routes) {
                 if (route->to.family == family && route->to.prefix == 0 && route->link != facts->loopback &&
@@ -74,7 +74,8 @@ static const struct nd_route *default_route(const struct rootless_netplan_facts 
         return best;
 }
 
-static const struct nd_link_address *usable_address(const struct rootless_netplan_facts *facts, int family, unsigned link) {
+static const struct nd_netlink_link_address *usable_address(const struct rootless_netplan_facts *facts, int family,
+                                                            unsigned link) {
         nd_vector_each (a, facts->addresses) {
                 if (a->address.family == family && a->global && !a->temporary && a->link != facts->loopback &&
                     (link == 0 || a->link == link))
@@ -85,8 +86,8 @@ static const struct nd_link_address *usable_address(const struct rootless_netpla
 
 /* One family of pasta's plan: the machine's address and gateway. */
 static void copy_family(struct rootless_netplan *plan, const struct rootless_netplan_facts *facts, int family, int slot) {
-        const struct nd_route *route = default_route(facts, family);
-        const struct nd_link_address *found = usable_address(facts, family, route ? route->link : 0);
+        const struct nd_netlink_route *route = default_route(facts, family);
+        const struct nd_netlink_link_address *found = usable_address(facts, family, route ? route->link : 0);
         char name[IF_NAMESIZE] = "";
 
         if (!found)
@@ -108,7 +109,7 @@ static void make_pasta(struct rootless_netplan *plan, const struct rootless_netp
         plan->dns = fixed(PASTA_DNS);
 }
 
-static bool network_is_free(const struct nd_address *network, const struct rootless_netplan_facts *facts) {
+static bool network_is_free(const struct nd_netlink_address *network, const struct rootless_netplan_facts *facts) {
         nd_vector_each (a, facts->addresses) {
                 if (covers(network, &a->address))
                         return false;
@@ -120,8 +121,8 @@ static bool network_is_free(const struct nd_address *network, const struct rootl
         return true;
 }
 
-static struct nd_address host_of(const struct nd_address *network, uint8_t number) {
-        struct nd_address address = *network;
+static struct nd_netlink_address host_of(const struct nd_netlink_address *network, uint8_t number) {
+        struct nd_netlink_address address = *network;
 
         address.bytes[address.family == AF_INET ? 3 : 15] = number;
         return address;
@@ -129,11 +130,11 @@ static struct nd_address host_of(const struct nd_address *network, uint8_t numbe
 
 static void make_slirp(struct rootless_netplan *plan, const struct rootless_netplan_facts *facts) {
         static const char *const candidates[] = {"10.0.2.0/24", "10.213.2.0/24", "172.29.213.0/24", "192.168.213.0/24"};
-        struct nd_address v6 = fixed("fd00::/64");
+        struct nd_netlink_address v6 = fixed("fd00::/64");
 
         plan->network = fixed(candidates[0]);
         for (size_t i = 0; i < nd_count_of(candidates); i++) {
-                struct nd_address candidate = fixed(candidates[i]);
+                struct nd_netlink_address candidate = fixed(candidates[i]);
 
                 if (network_is_free(&candidate, facts)) {
                         plan->network = candidate;
@@ -161,13 +162,13 @@ static uint32_t number_of(const char *owner) {
 }
 
 /* An address of the bridge's network that is not the bridge's, nor the first or last of it. */
-static struct nd_address neighbour_of(const struct nd_address *bridge, uint32_t number) {
-        struct nd_address address = *bridge;
+static struct nd_netlink_address neighbour_of(const struct nd_netlink_address *bridge, uint32_t number) {
+        struct nd_netlink_address address = *bridge;
         unsigned bits = (bridge->family == AF_INET ? 32 : 128) - bridge->prefix, at = bridge->family == AF_INET ? 0 : 12;
         uint32_t mask = bits >= 32 ? UINT32_MAX : (1U << bits) - 1, last, own;
 
         if (bits < 2)
-                return (struct nd_address) {};
+                return (struct nd_netlink_address) {};
         memcpy(&last, bridge->bytes + at, sizeof last);
         own = ntohl(last) & mask;
         number = 1 + number % (mask - 1);
@@ -211,11 +212,11 @@ void rootless_netplan_make(enum rootless_net_driver driver, uint32_t mtu, const 
 
 bool rootless_netplan_equal(const struct rootless_netplan *a, const struct rootless_netplan *b) {
         for (int i = V4; i <= V6; i++)
-                if (!nd_address_equal(&a->addresses[i], &b->addresses[i]) ||
-                    !nd_address_equal(&a->gateways[i], &b->gateways[i]))
+                if (!nd_netlink_address_equal(&a->addresses[i], &b->addresses[i]) ||
+                    !nd_netlink_address_equal(&a->gateways[i], &b->gateways[i]))
                         return false;
         return a->driver == b->driver && a->mtu == b->mtu && nd_streq(a->link, b->link) &&
-               nd_address_equal(&a->dns, &b->dns) && nd_address_equal(&a->network, &b->network);
+               nd_netlink_address_equal(&a->dns, &b->dns) && nd_netlink_address_equal(&a->network, &b->network);
 }
 
 /* ---- the helper's command line ---- */
@@ -225,13 +226,13 @@ static void add_all(struct nd_strings *argv, const char *const *list, size_t cou
                 nd_strings_add(argv, list[i]);
 }
 
-static void add_address(struct nd_strings *argv, const char *option, const struct nd_address *address) {
+static void add_address(struct nd_strings *argv, const char *option, const struct nd_netlink_address *address) {
         char text[ND_ADDRESS_TEXT];
 
         if (address->family == 0)
                 return;
         nd_strings_add(argv, option);
-        nd_strings_add(argv, nd_address_text(address, text));
+        nd_strings_add(argv, nd_netlink_address_text(address, text));
 }
 
 static void pasta_argv(const struct rootless_netplan *plan, int pid, struct nd_strings *argv) {
@@ -273,7 +274,7 @@ static void slirp_argv(const struct rootless_netplan *plan, int pid, struct nd_s
 
         add_all(argv, always, nd_count_of(always));
         nd_strings_addf(argv, "--mtu=%u", plan->mtu);
-        nd_strings_addf(argv, "--cidr=%s/%u", nd_address_text(&plan->network, text), plan->network.prefix);
+        nd_strings_addf(argv, "--cidr=%s/%u", nd_netlink_address_text(&plan->network, text), plan->network.prefix);
         if (plan->addresses[V6].family)
                 nd_strings_add(argv, "--enable-ipv6");
         nd_strings_addf(argv, "%d", pid); /* given by paths, its sandbox does not find the user namespace */
@@ -308,7 +309,7 @@ static bool keeps(const char *line) {
 /* A server that a neighbour of the machine can ask, too. */
 static bool serves_neighbours(const char *line, size_t length) {
         nd_autofree char *value = nullptr;
-        struct nd_address address;
+        struct nd_netlink_address address;
         size_t word = strlen("nameserver");
 
         if (strncmp(line, "nameserver", word) != 0 || (line[word] != ' ' && line[word] != '\t'))
@@ -317,7 +318,7 @@ static bool serves_neighbours(const char *line, size_t length) {
         if (word >= length)
                 return false;
         value = nd_format("%.*s", (int) strcspn(line + word, " \t\r\n"), line + word);
-        if (nd_address_parse(value, &address) < 0)
+        if (nd_netlink_address_parse(value, &address) < 0)
                 return false;
         return address.family == AF_INET ? address.bytes[0] != 127 : !IN6_IS_ADDR_LOOPBACK(&address.v6);
 }
@@ -337,7 +338,7 @@ static void add_neighbours_servers(struct nd_text *text, const struct rootless_n
                 line += length + (line[length] == '\n');
         }
         if (text->length == before && plan->gateways[V4].family)
-                nd_text_addf(text, "nameserver %s\n", nd_address_text(&plan->gateways[V4], gateway));
+                nd_text_addf(text, "nameserver %s\n", nd_netlink_address_text(&plan->gateways[V4], gateway));
 }
 
 char *rootless_netplan_resolv_conf(const struct rootless_netplan *plan, const char *machine) {
@@ -349,7 +350,7 @@ char *rootless_netplan_resolv_conf(const struct rootless_netplan *plan, const ch
         if (plan->driver == NET_DRIVER_LXC)
                 add_neighbours_servers(&text, plan, machine);
         if (plan->dns.family)
-                nd_text_addf(&text, "nameserver %s\n", nd_address_text(&plan->dns, dns));
+                nd_text_addf(&text, "nameserver %s\n", nd_netlink_address_text(&plan->dns, dns));
         for (const char *line = machine; *line;) {
                 size_t length = strcspn(line, "\n");
 

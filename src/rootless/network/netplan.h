@@ -31,17 +31,17 @@ enum {
 struct rootless_netplan {
         enum rootless_net_driver driver;
         uint32_t mtu;
-        char link[NET_LINK_BYTES];      /* the machine's, which the helper looks at, or the bridge; "" = none */
-        struct nd_address addresses[2]; /* IPv4, IPv6; family 0 = none */
-        struct nd_address gateways[2];
-        struct nd_address network; /* slirp4netns' own */
-        struct nd_address dns;     /* where the helper answers; family 0 = nowhere */
+        char link[NET_LINK_BYTES];              /* the machine's, which the helper looks at, or the bridge; "" = none */
+        struct nd_netlink_address addresses[2]; /* IPv4, IPv6; family 0 = none */
+        struct nd_netlink_address gateways[2];
+        struct nd_netlink_address network; /* slirp4netns' own */
+        struct nd_netlink_address dns;     /* where the helper answers; family 0 = nowhere */
 };
 
 /* The machine, as far as the plan depends on it. */
 struct rootless_netplan_facts {
-        const struct nd_link_addresses *addresses;
-        const struct nd_routes *routes;
+        const struct nd_netlink_link_addresses *addresses;
+        const struct nd_netlink_route_list *routes;
         unsigned loopback;                               /* index of lo */
         const char *(*link_name)(unsigned link, char *); /* as if_indextoname() */
         const char *bridge;                              /* what the user may have a link on; nullptr = nothing */

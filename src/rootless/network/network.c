@@ -32,49 +32,50 @@ struct nd_error *rootless_network_prepare(void) {
         for (size_t i = 0; i < nd_count_of(switches); i++)
                 set_switch(switches[i][0], switches[i][1]);
         nd_try(nd_netlink_open(&netlink));
-        return nd_link_up(&netlink, if_nametoindex("lo"), 0);
+        return nd_netlink_link_up(&netlink, if_nametoindex("lo"), 0);
 }
 
-static bool wanted(const struct nd_address *address, const struct nd_address list[2]) {
-        return nd_address_equal(address, &list[0]) || nd_address_equal(address, &list[1]);
+static bool wanted(const struct nd_netlink_address *address, const struct nd_netlink_address list[2]) {
+        return nd_netlink_address_equal(address, &list[0]) || nd_netlink_address_equal(address, &list[1]);
 }
 
 /* Addresses that were ours and are not any more. Those that others gave the tap (link-local ones) stay. */
 static struct nd_error *drop_addresses(struct nd_netlink *netlink, unsigned link, const struct rootless_netplan *plan) {
-        struct nd_link_addresses list = {};
+        struct nd_netlink_link_addresses list = {};
         struct nd_error *error = nd_netlink_addresses(netlink, &list);
 
         for (size_t i = 0; !error && i < list.count; i++)
                 if (list.items[i].link == link && list.items[i].global && !wanted(&list.items[i].address, plan->addresses))
-                        error = nd_link_remove_address(netlink, link, &list.items[i].address);
+                        error = nd_netlink_link_remove_address(netlink, link, &list.items[i].address);
         nd_vector_done(&list);
         return error;
 }
 
 static struct nd_error *drop_defaults(struct nd_netlink *netlink, unsigned link, const struct rootless_netplan *plan) {
-        struct nd_routes list = {};
+        struct nd_netlink_route_list list = {};
         struct nd_error *error = nd_netlink_routes(netlink, &list);
 
         for (size_t i = 0; !error && i < list.count; i++)
                 if (list.items[i].link == link && list.items[i].to.prefix == 0 &&
                     !wanted(&list.items[i].gateway, plan->gateways))
-                        error = nd_route_remove(netlink, &list.items[i]);
+                        error = nd_netlink_route_remove(netlink, &list.items[i]);
         nd_vector_done(&list);
         return error;
 }
 
 static struct nd_error *add_routes(struct nd_netlink *netlink, unsigned link, const struct rootless_netplan *plan) {
         if (plan->dns.family) { /* even a machine without a default route has names */
-                struct nd_address to = plan->dns;
+                struct nd_netlink_address to = plan->dns;
 
                 to.prefix = to.family == AF_INET ? 32 : 128;
-                nd_try(nd_route_replace(netlink, &(struct nd_route) {.link = link, .to = to}));
+                nd_try(nd_netlink_route_replace(netlink, &(struct nd_netlink_route) {.link = link, .to = to}));
         }
         for (size_t i = 0; i < nd_count_of(plan->gateways); i++)
                 if (plan->gateways[i].family)
-                        nd_try(nd_route_replace(netlink, &(struct nd_route) {.link = link,
-                                                                             .to = {.family = plan->gateways[i].family},
-                                                                             .gateway = plan->gateways[i]}));
+                        nd_try(nd_netlink_route_replace(netlink,
+                                                        &(struct nd_netlink_route) {.link = link,
+                                                                                    .to = {.family = plan->gateways[i].family},
+                                                                                    .gateway = plan->gateways[i]}));
         return nullptr;
 }
 
@@ -85,29 +86,29 @@ struct nd_error *rootless_network_apply(const struct rootless_netplan *plan) {
         if (plan->driver == NET_DRIVER_NONE || plan->driver == NET_DRIVER_HOST)
                 return nullptr;
         if (plan->driver != NET_DRIVER_LXC)
-                nd_try(nd_tap_make(NET_TAP));
+                nd_try(nd_netlink_tap_make(NET_TAP));
         link = if_nametoindex(NET_TAP);
         if (link == 0) /* the supervisor has it made when the node lives, and comes back */
                 return nullptr;
         nd_try(nd_netlink_open(&netlink));
-        nd_try(nd_link_up(&netlink, link, plan->mtu));
+        nd_try(nd_netlink_link_up(&netlink, link, plan->mtu));
         nd_try(drop_defaults(&netlink, link, plan));
         nd_try(drop_addresses(&netlink, link, plan));
         for (size_t i = 0; i < nd_count_of(plan->addresses); i++)
                 if (plan->addresses[i].family)
-                        nd_try(nd_link_add_address(&netlink, link, &plan->addresses[i]));
+                        nd_try(nd_netlink_link_add_address(&netlink, link, &plan->addresses[i]));
         return add_routes(&netlink, link, plan);
 }
 
 /* ---- as a message ---- */
 
-static void add_address(struct nd_text *text, const char *key, const struct nd_address *address) {
+static void add_address(struct nd_text *text, const char *key, const struct nd_netlink_address *address) {
         char buffer[ND_ADDRESS_TEXT];
         nd_autofree char *value = nullptr;
 
         if (address->family == 0)
                 return;
-        value = nd_format("%s/%u", nd_address_text(address, buffer), address->prefix);
+        value = nd_format("%s/%u", nd_netlink_address_text(address, buffer), address->prefix);
         rootless_control_add(text, key, value);
 }
 
@@ -126,10 +127,10 @@ void rootless_network_format(struct nd_text *text, const struct rootless_netplan
                 rootless_control_add(text, "resolv", resolv);
 }
 
-static struct nd_error *take_address(const struct rootless_control_field *field, struct nd_address list[2]) {
-        struct nd_address address;
+static struct nd_error *take_address(const struct rootless_control_field *field, struct nd_netlink_address list[2]) {
+        struct nd_netlink_address address;
 
-        if (nd_address_parse(field->value, &address) < 0)
+        if (nd_netlink_address_parse(field->value, &address) < 0)
                 return nd_error_new(ND_INVALID, 0, "%s '%s' is no address", field->key, field->value);
         list[address.family == AF_INET6] = address;
         return nullptr;
@@ -138,10 +139,10 @@ static struct nd_error *take_address(const struct rootless_control_field *field,
 struct nd_error *rootless_network_parse(const struct rootless_control *message, struct rootless_netplan *ret) {
         struct rootless_netplan plan = {};
         const char *driver = rootless_control_get(message, "driver"), *mtu = rootless_control_get(message, "mtu");
-        struct nd_address dns[2] = {};
+        struct nd_netlink_address dns[2] = {};
 
         nd_try(rootless_net_driver_parse(driver ? driver : "", &plan.driver));
-        if (!mtu || nd_parse_u32(mtu, &plan.mtu) < 0 || plan.mtu < NET_MTU_MIN || plan.mtu > NET_MTU_MAX)
+        if (!mtu || nd_text_parse_u32(mtu, &plan.mtu) < 0 || plan.mtu < NET_MTU_MIN || plan.mtu > NET_MTU_MAX)
                 return nd_error_new(ND_INVALID, 0, "the MTU must be %d to %d", NET_MTU_MIN, NET_MTU_MAX);
         nd_vector_each (field, &message->fields) {
                 if (nd_streq(field->key, "address"))

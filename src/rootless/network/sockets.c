@@ -61,7 +61,7 @@ int rootless_socket_kind_parse(const char *name, enum rootless_socket_kind *ret)
                 }                                                                                                             \
         }
 
-static const struct nd_nft_chain chains[] = {
+static const struct nd_nftables_chain chains[] = {
         {.name = "output",
          .type = "route",
          .hook = NF_INET_LOCAL_OUT,
@@ -75,10 +75,10 @@ struct nd_error *rootless_sockets_prepare(void) {
         static const int families[] = {AF_INET, AF_INET6};
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
 
-        nd_try(nd_nft_put(TABLE, chains));
+        nd_try(nd_nftables_put(TABLE, chains));
         nd_try(nd_netlink_open(&netlink));
         for (size_t i = 0; i < nd_count_of(families); i++)
-                nd_try(nd_rule_deliver_marked(&netlink, families[i], ROUTE_BIT, ROUTE_TABLE));
+                nd_try(nd_netlink_rule_deliver_marked(&netlink, families[i], ROUTE_BIT, ROUTE_TABLE));
         return nullptr;
 }
 
@@ -97,14 +97,14 @@ struct nd_error *rootless_socket_open(enum rootless_socket_kind kind, bool kept,
         fd = socket(v6 ? AF_INET6 : AF_INET, (stream ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         /* Two clients' sockets may have one address and port, when they are on their way to different servers. */
         if (fd < 0 || set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a socket");
         /* The client decides what goes together; a piece that we hand on must not wait for the answer to the one before. */
         if (stream && set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket that sends at once");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a socket that sends at once");
         if (kept &&
             (set_option(fd, SOL_SOCKET, SO_MARK, SOCKET_BIT) < 0 ||
              (v6 ? set_option(fd, IPPROTO_IPV6, IPV6_TRANSPARENT, 1) : set_option(fd, IPPROTO_IP, IP_TRANSPARENT, 1)) < 0))
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a socket that keeps clients' addresses");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a socket that keeps clients' addresses");
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }
@@ -120,7 +120,7 @@ void rootless_sockets_response_done(struct rootless_sockets_response *answer) {
 /* The addresses by which the world knows the node: those of its tap. */
 static struct nd_error *add_addresses(struct nd_text *text) {
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
-        struct nd_link_addresses list = {};
+        struct nd_netlink_link_addresses list = {};
         unsigned link = if_nametoindex(NET_TAP);
 
         if (link == 0)
@@ -131,7 +131,7 @@ static struct nd_error *add_addresses(struct nd_text *text) {
                 char address[ND_ADDRESS_TEXT];
 
                 if (found->link == link && found->global)
-                        rootless_control_add(text, "address", nd_address_text(&found->address, address));
+                        rootless_control_add(text, "address", nd_netlink_address_text(&found->address, address));
         }
         nd_vector_done(&list);
         return nullptr;
@@ -159,7 +159,7 @@ struct nd_error *rootless_sockets_serve(const struct rootless_control *request, 
 
                 if (rootless_socket_kind_parse(field->key, &kind) < 0)
                         continue;
-                if (nd_parse_u64(field->value, CONTROL_DESCRIPTORS, &count) < 0)
+                if (nd_text_parse_u64(field->value, CONTROL_DESCRIPTORS, &count) < 0)
                         return nd_error_new(ND_INVALID, 0, "'%s' sockets are too many for one answer, or none", field->value);
                 nd_try(make_some(kind, count, kept, text, &answer));
         }

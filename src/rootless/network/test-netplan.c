@@ -9,10 +9,10 @@
 
 enum { LO = 1, ETH = 2, VPN = 3, BRIDGE = 4 };
 
-static struct nd_address address(const char *text) {
-        struct nd_address a;
+static struct nd_netlink_address address(const char *text) {
+        struct nd_netlink_address a;
 
-        assert_int_equal(nd_address_parse(text, &a), 0);
+        assert_int_equal(nd_netlink_address_parse(text, &a), 0);
         return a;
 }
 
@@ -23,8 +23,8 @@ static const char *link_name(unsigned link, char *buffer) {
 }
 
 struct fixture {
-        struct nd_link_addresses addresses;
-        struct nd_routes routes;
+        struct nd_netlink_link_addresses addresses;
+        struct nd_netlink_route_list routes;
         struct rootless_netplan_facts facts;
 };
 
@@ -34,16 +34,18 @@ static void fixture_done(struct fixture *f) {
 }
 
 static void has(struct fixture *f, unsigned link, const char *text, bool global) {
-        nd_vector_push(&f->addresses, ((struct nd_link_address) {.link = link, .address = address(text), .global = global}));
+        nd_vector_push(&f->addresses,
+                       ((struct nd_netlink_link_address) {.link = link, .address = address(text), .global = global}));
         f->facts = (struct rootless_netplan_facts) {
                 .addresses = &f->addresses, .routes = &f->routes, .loopback = LO, .link_name = link_name};
 }
 
 static void leads(struct fixture *f, unsigned link, const char *to, const char *gateway, uint32_t metric) {
-        nd_vector_push(&f->routes, ((struct nd_route) {.link = link,
-                                                       .to = address(to),
-                                                       .gateway = gateway ? address(gateway) : (struct nd_address) {},
-                                                       .metric = metric}));
+        nd_vector_push(&f->routes,
+                       ((struct nd_netlink_route) {.link = link,
+                                                   .to = address(to),
+                                                   .gateway = gateway ? address(gateway) : (struct nd_netlink_address) {},
+                                                   .metric = metric}));
 }
 
 static char *joined(const struct rootless_netplan *plan) {
@@ -74,9 +76,9 @@ static void pasta_s_tap_carries_what_the_default_route_s_link_has([[maybe_unused
         leads(&f, VPN, "0.0.0.0/0", "10.9.0.1", 50);
         leads(&f, ETH, "::/0", "fe80::1", 0);
         rootless_netplan_make(NET_DRIVER_PASTA, 65520, &f.facts, &plan);
-        assert_string_equal(nd_address_text(&plan.addresses[0], text), "10.9.0.7"); /* the smaller metric wins */
+        assert_string_equal(nd_netlink_address_text(&plan.addresses[0], text), "10.9.0.7"); /* the smaller metric wins */
         assert_int_equal(plan.addresses[0].prefix, 32);
-        assert_string_equal(nd_address_text(&plan.gateways[1], text), "fe80::1");
+        assert_string_equal(nd_netlink_address_text(&plan.gateways[1], text), "fe80::1");
         argv = joined(&plan);
         expect_contains(argv, "--no-map-gw ");
         expect_contains(argv, "-a 10.9.0.7 -n 32 -g 10.9.0.1 -a 2001:db8::5 -g fe80::1 ");
@@ -91,7 +93,7 @@ static void a_machine_without_a_network_still_has_nodes([[maybe_unused]] void **
 
         has(&f, LO, "127.0.0.1/8", false);
         rootless_netplan_make(NET_DRIVER_PASTA, 65520, &f.facts, &plan);
-        assert_string_equal(nd_address_text(&plan.addresses[0], text), "169.254.2.1");
+        assert_string_equal(nd_netlink_address_text(&plan.addresses[0], text), "169.254.2.1");
         assert_int_equal(plan.addresses[1].family, 0);
         assert_string_equal(plan.link, "");
 }
@@ -106,7 +108,7 @@ static void addresses_that_do_not_last_are_not_taken([[maybe_unused]] void **sta
         has(&f, ETH, "2001:db8::5/64", true);
         leads(&f, ETH, "::/0", "fe80::1", 0);
         rootless_netplan_make(NET_DRIVER_PASTA, 65520, &f.facts, &plan);
-        assert_string_equal(nd_address_text(&plan.addresses[1], text), "2001:db8::5");
+        assert_string_equal(nd_netlink_address_text(&plan.addresses[1], text), "2001:db8::5");
         assert_int_equal(plan.addresses[0].family, 0);
 }
 
@@ -121,8 +123,8 @@ static void slirp_s_network_is_one_that_the_machine_does_not_use([[maybe_unused]
         leads(&f, ETH, "10.0.2.0/24", nullptr, 0);
         leads(&f, VPN, "10.213.0.0/16", nullptr, 0);
         rootless_netplan_make(NET_DRIVER_SLIRP, 1500, &f.facts, &plan);
-        assert_string_equal(nd_address_text(&plan.addresses[0], text), "172.29.213.100");
-        assert_string_equal(nd_address_text(&plan.dns, text), "172.29.213.3");
+        assert_string_equal(nd_netlink_address_text(&plan.addresses[0], text), "172.29.213.100");
+        assert_string_equal(nd_netlink_address_text(&plan.dns, text), "172.29.213.3");
         argv = joined(&plan);
         expect_contains(argv, "--disable-host-loopback --enable-sandbox --enable-seccomp ");
         expect_contains(argv, "--cidr=172.29.213.0/24 ");
@@ -143,14 +145,14 @@ static void on_a_bridge_a_node_has_an_address_of_its_own([[maybe_unused]] void *
         rootless_netplan_make(NET_DRIVER_LXC, 65520, &f.facts, &plan);
         assert_int_equal(plan.mtu, 1500);
         assert_string_equal(plan.link, "lxcbr0");
-        assert_string_equal(nd_address_text(&plan.gateways[0], text), "10.0.3.1");
-        expect_contains(nd_address_text(&plan.addresses[0], text), "10.0.3.");
+        assert_string_equal(nd_netlink_address_text(&plan.gateways[0], text), "10.0.3.1");
+        expect_contains(nd_netlink_address_text(&plan.addresses[0], text), "10.0.3.");
         assert_int_equal(plan.addresses[0].prefix, 24);
-        expect_contains(nd_address_text(&plan.addresses[1], text), "fd03::");
+        expect_contains(nd_netlink_address_text(&plan.addresses[1], text), "fd03::");
         expect_text(joined(&plan), "");
         f.facts.owner = "1000/second";
         rootless_netplan_make(NET_DRIVER_LXC, 65520, &f.facts, &other);
-        assert_false(nd_address_equal(&plan.addresses[0], &other.addresses[0]));
+        assert_false(nd_netlink_address_equal(&plan.addresses[0], &other.addresses[0]));
 }
 
 static void that_address_is_never_the_bridge_s_nor_of_the_whole_network([[maybe_unused]] void **state) {
@@ -165,7 +167,7 @@ static void that_address_is_never_the_bridge_s_nor_of_the_whole_network([[maybe_
 
                 f.facts.owner = owner;
                 rootless_netplan_make(NET_DRIVER_LXC, 1500, &f.facts, &plan);
-                assert_string_equal(nd_address_text(&plan.addresses[0], text), "10.0.3.1");
+                assert_string_equal(nd_netlink_address_text(&plan.addresses[0], text), "10.0.3.1");
         }
         f.facts.owner = "1000/node";
         f.addresses.items[0].address = address("10.0.3.2/31"); /* no room for anybody */

@@ -112,7 +112,7 @@ static struct nd_error *add_etc(struct rootless_bindplan *plan, const struct roo
         DIR *directory = opendir(path);
 
         if (!directory)
-                return nd_error_new(nd_code_of_errno(errno), errno, "list '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "list '%s'", path);
         for (struct dirent *entry;
              names.count < ETC_CEILING && (entry = readdir(directory));) /* NOLINT(concurrency-mt-unsafe) */
                 if (!etc_hidden(entry->d_name))
@@ -199,7 +199,7 @@ static struct nd_error *add_bind(struct rootless_bindplan *plan, const struct ro
         nd_try(check_bind(facts, path));
         canonical = realpath(real, nullptr);
         if (!canonical || stat(canonical, &st) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "--bind %s", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "--bind %s", path);
         seen = canonical + strlen(facts->machine);
         nd_try(check_bind(facts, seen)); /* a symbolic link may lead where we do not go */
         bind = add(plan, S_ISDIR(st.st_mode) ? BIND_TREE : BIND_FILE, seen, seen);
@@ -293,7 +293,7 @@ struct nd_error *rootless_bindplan_check_data(const char *path) {
         const char *name;
 
         nd_try(nd_dir_open(AT_FDCWD, path, &fd));
-        name = nd_fs_name(fd);
+        name = nd_mount_fs_name(fd);
         for (size_t i = 0; i < nd_count_of(remote); i++)
                 if (nd_streq(name, remote[i]))
                         return nd_error_new(

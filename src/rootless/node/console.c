@@ -352,10 +352,10 @@ static int open_master(int root) {
 static struct nd_error *make_terminal(struct rootless_console *c, int root) {
         c->master = open_master(root);
         if (c->master < 0 || ioctl(c->master, TIOCSPTLCK, &(int) {0}) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a pseudoterminal for the node");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a pseudoterminal for the node");
         c->slave = ioctl(c->master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
         if (c->slave < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "open the node's end of a pseudoterminal");
+                return nd_error_new(nd_error_code_of(errno), errno, "open the node's end of a pseudoterminal");
         return nullptr;
 }
 
@@ -400,7 +400,7 @@ struct nd_error *rootless_console_new(int root, struct rootless_console **ret) {
                 c->streams[i] = i;
         }
         if (nd_sys->pipe2(c->orders, O_CLOEXEC) < 0 || nd_sys->pipe2(c->reports, O_CLOEXEC) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a pipe");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe");
         if (terminals[0] || terminals[1] || terminals[2]) {
                 nd_try(make_terminal(c, root));
                 find_terminal(c, terminals);

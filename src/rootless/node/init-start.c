@@ -67,7 +67,7 @@ static struct nd_error *become_root(int fd) {
          * while we may still drop them; where the kernel denies that (no subordinate group IDs) they stay. */
         (void) syscall(SYS_setgroups, 0, nullptr);
         if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "become root of the user namespace");
+                return nd_error_new(nd_error_code_of(errno), errno, "become root of the user namespace");
         /* Changing IDs made us undumpable: nobody could write the maps of namespaces in ours, nor enter ours. */
         if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "become dumpable");
@@ -76,7 +76,7 @@ static struct nd_error *become_root(int fd) {
 
 static struct nd_error *set_names(const struct rootless_init_plan *plan) {
         if (sethostname(plan->name, strlen(plan->name)) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "set the node's host name");
+                return nd_error_new(nd_error_code_of(errno), errno, "set the node's host name");
         return nullptr;
 }
 
@@ -85,7 +85,7 @@ static struct nd_error *write_cgroup(const char *file, const char *text) {
         nd_autoclose int fd = nd_sys->openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
 
         if (fd < 0 || nd_sys->write(fd, text, strlen(text)) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "write '%s' to '%s' (is the cgroup delegated?)", text,
+                return nd_error_new(nd_error_code_of(errno), errno, "write '%s' to '%s' (is the cgroup delegated?)", text,
                                     path);
         return nullptr;
 }
@@ -190,13 +190,13 @@ static void keep_only(int *fd, int *listener) {
 
 /* Every ID of the builder's user namespace is itself in init's; in the same extents, since the kernel maps none across two. */
 static struct nd_error *map_same(const struct rootless_init_plan *plan, int procfd) {
-        nd_cleanup(nd_id_maps_done) struct nd_id_maps uids = {}, gids = {};
+        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps uids = {}, gids = {};
 
         nd_vector_each (map, &plan->uids) {
-                nd_vector_push(&uids, ((struct nd_id_map) {map->inside, map->inside, map->count}));
+                nd_vector_push(&uids, ((struct nd_userns_map) {map->inside, map->inside, map->count}));
         }
         nd_vector_each (map, &plan->gids) {
-                nd_vector_push(&gids, ((struct nd_id_map) {map->inside, map->inside, map->count}));
+                nd_vector_push(&gids, ((struct nd_userns_map) {map->inside, map->inside, map->count}));
         }
         return nd_userns_write_maps(
                 &(struct nd_userns_plan) {
@@ -212,7 +212,7 @@ static struct nd_error *clone_init(const struct rootless_init_plan *plan, int fd
         pid_t pid = nd_sys->clone3(&arguments, sizeof arguments);
 
         if (pid < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make the node's namespaces");
+                return nd_error_new(nd_error_code_of(errno), errno, "make the node's namespaces");
         if (pid == 0)
                 init_main(plan, fd, listener);
         *ret = pid;
@@ -264,7 +264,7 @@ static void forget_environment(void) {
 
 /* ---- the launcher ---- */
 
-static struct nd_error *write_map(const char *program, pid_t pid, const struct nd_id_maps *maps) {
+static struct nd_error *write_map(const char *program, pid_t pid, const struct nd_userns_maps *maps) {
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
         struct nd_child_plan plan = {.deadline_us = phase_timeout_us, .output_ceiling = 4096};
@@ -293,7 +293,7 @@ static struct nd_error *leave_root(const char *cgroup) {
         nd_try(nd_dir_make(AT_FDCWD, leaf, 0755));
         fd = nd_sys->openat(AT_FDCWD, procs, O_WRONLY | O_CLOEXEC, 0);
         if (fd < 0 || nd_sys->write(fd, "0", 1) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "move to '%s'", leaf);
+                return nd_error_new(nd_error_code_of(errno), errno, "move to '%s'", leaf);
         return nullptr;
 }
 
@@ -339,7 +339,7 @@ static struct nd_error *take_init(int fd, pid_t *ret_pid, int *ret_pidfd) {
 
         nd_try(await_message(fd, "holder", &message));
         text = rootless_control_get(&message, "pid");
-        if (!text || nd_parse_u64(text, INT32_MAX, &pid) < 0 || pid < 2)
+        if (!text || nd_text_parse_u64(text, INT32_MAX, &pid) < 0 || pid < 2)
                 return nd_error_new(ND_INTERNAL, EPROTO, "the node's builder names no holder");
         pidfd = pidfd_open((pid_t) pid, 0);
         if (pidfd < 0)
@@ -391,7 +391,7 @@ static struct nd_error *listen_at(const char *path, int *ret_fd) {
         r = bind(fd, (struct sockaddr *) &address, sizeof address);
         (void) umask(mask);
         if (r < 0 || listen(fd, BACKLOG) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "listen at '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "listen at '%s'", path);
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }
@@ -422,7 +422,7 @@ struct nd_error *rootless_init_start(const struct rootless_init_plan *plan, pid_
         theirs = pair[1];
         builder = nd_sys->clone3(&arguments, sizeof arguments);
         if (builder < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make the node's namespaces (%s)", why_no_namespaces());
+                return nd_error_new(nd_error_code_of(errno), errno, "make the node's namespaces (%s)", why_no_namespaces());
         if (builder == 0) {
                 (void) close(ours); /* or the launcher's death would not be seen */
                 builder_main(plan, theirs, listener);

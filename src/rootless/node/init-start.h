@@ -13,7 +13,7 @@ struct rootless_init_plan {
         const struct rootless_bindplan *binds;
         const struct rootless_netplan *network;
         const char *socket; /* where it shall listen */
-        struct nd_id_maps uids, gids;
+        struct nd_userns_maps uids, gids;
         const char *cgroup; /* the delegated cgroup that we are in, as a path of the machine; nullptr = none */
         bool die_with_us;   /* the node ends with the calling process */
 };

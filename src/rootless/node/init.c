@@ -122,19 +122,19 @@ static struct nd_error *start_process(struct init *init, const struct rootless_c
                 arguments.cgroup = (uint64_t) cgroup;
         }
         if (nd_sys->pipe2(fds, O_CLOEXEC) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make a pipe");
+                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe");
         failure = fds[0];
         failure_end = session.failure = fds[1];
         pid = nd_sys->clone3(&arguments, sizeof arguments);
         if (pid < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "start '%s'", argv[0]);
+                return nd_error_new(nd_error_code_of(errno), errno, "start '%s'", argv[0]);
         if (pid == 0)
                 become_monitor(&session);
         nd_close_fd(&failure_end);
         while ((n = read(failure, &status, sizeof status)) < 0 && errno == EINTR)
                 ;
         if (n == sizeof status)
-                return nd_error_new(status == ENOENT ? ND_NOT_FOUND : nd_code_of_errno(status), status, "execute '%s'",
+                return nd_error_new(status == ENOENT ? ND_NOT_FOUND : nd_error_code_of(status), status, "execute '%s'",
                                     argv[0]);
         *ret_pid = pid;
         return nullptr;
@@ -169,7 +169,7 @@ static struct nd_error *on_network([[maybe_unused]] struct connection *c, const 
 
 static struct nd_error *on_carrier([[maybe_unused]] struct connection *c,
                                    [[maybe_unused]] const struct rootless_control *message, struct nd_text *answer) {
-        rootless_control_add(answer, "up", nd_link_has_carrier(NET_TAP) ? "1" : "0");
+        rootless_control_add(answer, "up", nd_netlink_link_has_carrier(NET_TAP) ? "1" : "0");
         return nullptr;
 }
 

@@ -37,7 +37,7 @@ static struct nd_error *make_data(struct rootless_config *config) {
         nd_try(nd_error_wrap(make_path(config->data), "the data directory '%s'", config->data));
         canonical = realpath(config->data, nullptr);
         if (!canonical)
-                return nd_error_new(nd_code_of_errno(errno), errno, "the data directory '%s'", config->data);
+                return nd_error_new(nd_error_code_of(errno), errno, "the data directory '%s'", config->data);
         free(config->data);
         config->data = canonical;
         nd_try(rootless_bindplan_check_data(config->data));
@@ -70,8 +70,8 @@ struct nd_error *rootless_launch_bindplan(struct rootless_config *config, const 
 
 /* ---- IDs and cgroup ---- */
 
-static struct nd_error *find_maps(struct nd_id_maps *uids, struct nd_id_maps *gids) {
-        nd_cleanup(nd_subids_done) struct nd_subids uid_ranges = {}, gid_ranges = {};
+static struct nd_error *find_maps(struct nd_userns_maps *uids, struct nd_userns_maps *gids) {
+        nd_cleanup(nd_subid_list_done) struct nd_subid_list uid_ranges = {}, gid_ranges = {};
         struct passwd entry, *found = nullptr;
         char buffer[16 * 1024];
 
@@ -80,8 +80,8 @@ static struct nd_error *find_maps(struct nd_id_maps *uids, struct nd_id_maps *gi
                                     "nothing is rootless about root; run this as the user who shall have the node");
         if (getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &found) != 0 || !found)
                 return nd_error_new(ND_NOT_FOUND, 0, "user %u has no name, so it cannot have subordinate IDs", geteuid());
-        nd_try(nd_subids_of(entry.pw_name, ND_SUBUID, &uid_ranges));
-        nd_try(nd_subids_of(entry.pw_name, ND_SUBGID, &gid_ranges));
+        nd_try(nd_subid_list_of(entry.pw_name, ND_SUBUID, &uid_ranges));
+        nd_try(nd_subid_list_of(entry.pw_name, ND_SUBGID, &gid_ranges));
         nd_delegation_maps(geteuid(), &uid_ranges, uids);
         nd_delegation_maps(getegid(), &gid_ranges, gids);
         return nullptr;
@@ -113,7 +113,7 @@ static char *find_delegated(void) {
         return nullptr;
 }
 
-static uint64_t count_ids(const struct nd_id_maps *maps) {
+static uint64_t count_ids(const struct nd_userns_maps *maps) {
         uint64_t count = 0;
 
         nd_vector_each (map, maps) {
@@ -164,8 +164,8 @@ struct nd_error *rootless_launch_node(struct rootless_config *config, const stru
                 if (error)
                         (void) nd_sys->pidfd_send_signal(pidfd, SIGKILL, 0);
         }
-        nd_id_maps_done(&plan.uids);
-        nd_id_maps_done(&plan.gids);
+        nd_userns_maps_done(&plan.uids);
+        nd_userns_maps_done(&plan.gids);
         nd_try(error);
         *ret_pidfd = nd_take_fd(pidfd);
         return nullptr;

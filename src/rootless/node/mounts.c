@@ -33,7 +33,7 @@ enum { COPY_BYTES = 1024 * 1024 };
 static struct nd_error *mount_at(const char *what, const char *type, const char *target, unsigned long flags,
                                  const char *data) {
         if (nd_sys->mount(what, target, type, flags, data) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "mount %s at '%s'", type ? type : what, target);
+                return nd_error_new(nd_error_code_of(errno), errno, "mount %s at '%s'", type ? type : what, target);
         return nullptr;
 }
 
@@ -43,7 +43,7 @@ static struct nd_error *make_parents(const char *path) {
         for (char *at = strchr(copy + 1, '/'); at; at = strchr(at + 1, '/')) {
                 *at = '\0';
                 if (nd_sys->mkdirat(AT_FDCWD, copy, 0755) < 0 && errno != EEXIST)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "make '%s'", copy);
+                        return nd_error_new(nd_error_code_of(errno), errno, "make '%s'", copy);
                 *at = '/';
         }
         return nullptr;
@@ -52,7 +52,7 @@ static struct nd_error *make_parents(const char *path) {
 static struct nd_error *make_directory(const char *path, unsigned mode) {
         nd_try(make_parents(path));
         if (nd_sys->mkdirat(AT_FDCWD, path, mode ? mode : 0755) < 0 && errno != EEXIST)
-                return nd_error_new(nd_code_of_errno(errno), errno, "make '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "make '%s'", path);
         return nullptr;
 }
 
@@ -61,12 +61,12 @@ static struct nd_error *write_file(const char *path, const char *bytes, size_t l
 
         fd = nd_sys->openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode ? mode : 0644);
         if (fd < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "create '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "create '%s'", path);
         for (size_t done = 0; done < length;) {
                 ssize_t n = nd_sys->write(fd, bytes + done, length - done);
 
                 if (n <= 0)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "write '%s'", path);
+                        return nd_error_new(nd_error_code_of(errno), errno, "write '%s'", path);
                 done += (size_t) n;
         }
         return nullptr;
@@ -90,7 +90,7 @@ static struct nd_error *attach(const struct rootless_bind *bind, const char *sou
 
         nd_try(nd_mount_clone(AT_FDCWD, source, true, &tree));
         if (nd_sys->mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "set the flags of '%s'", bind->target);
+                return nd_error_new(nd_error_code_of(errno), errno, "set the flags of '%s'", bind->target);
         return nd_mount_attach(tree, AT_FDCWD, target);
 }
 
@@ -121,7 +121,7 @@ static struct nd_error *mount_entry(const struct rootless_bind *bind, const char
                 return write_file(target, text, strlen(text), bind->mode);
         case BIND_SYMLINK:
                 if (nd_sys->symlinkat(text, AT_FDCWD, target) < 0)
-                        return nd_error_new(nd_code_of_errno(errno), errno, "make the link '%s'", bind->target);
+                        return nd_error_new(nd_error_code_of(errno), errno, "make the link '%s'", bind->target);
                 return nullptr;
         case BIND_PROC:
                 nd_try(make_directory(target, 0));
@@ -132,7 +132,7 @@ static struct nd_error *mount_entry(const struct rootless_bind *bind, const char
         case BIND_CGROUP:
                 if (nd_sys->mount("cgroup2", target, "cgroup2", quiet, nullptr) < 0 &&
                     errno != EBUSY) /* EBUSY: it is there already */
-                        return nd_error_new(nd_code_of_errno(errno), errno, "mount cgroup2 at '%s'", target);
+                        return nd_error_new(nd_error_code_of(errno), errno, "mount cgroup2 at '%s'", target);
                 return nullptr;
         case BIND_DEVPTS:
                 nd_try(make_directory(target, 0));
@@ -174,7 +174,7 @@ static struct nd_error *move_old_root(void) {
         if (chdir(BASE) < 0 || nd_sys->mkdirat(AT_FDCWD, "oldroot", 0755) < 0 ||
             nd_sys->mkdirat(AT_FDCWD, "newroot", 0755) < 0 || nd_sys->mkdirat(AT_FDCWD, "locked", 0755) < 0 ||
             nd_sys->pivot_root(".", "oldroot") < 0 || chdir("/") < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "move the machine's root aside");
+                return nd_error_new(nd_error_code_of(errno), errno, "move the machine's root aside");
         return nullptr;
 }
 
@@ -208,7 +208,7 @@ struct nd_error *rootless_mounts_prepare(const struct rootless_bindplan *plan) {
 /* What the builder has made is locked and goes as a whole, with the root that it hangs on. */
 static struct nd_error *enter_new_root(void) {
         if (chdir(NEW) < 0 || nd_sys->pivot_root(".", ".") < 0 || nd_sys->umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "enter the node's root");
+                return nd_error_new(nd_error_code_of(errno), errno, "enter the node's root");
         return mount_at("/", nullptr, "/", MS_REC | MS_SHARED, nullptr);
 }
 

@@ -16,7 +16,7 @@ void rootless_config_done(struct rootless_config *config) {
 static struct nd_error *choose_mtu(const struct rootless_settings *settings, const char *variable, uint32_t *ret) {
         uint32_t mtu = settings->mtu;
 
-        if (mtu == 0 && variable && nd_parse_u32(variable, &mtu) < 0)
+        if (mtu == 0 && variable && nd_text_parse_u32(variable, &mtu) < 0)
                 return nd_error_new(ND_INVALID, 0, "NODENS_MTU is '%s', not a number", variable);
         if (mtu == 0)
                 mtu = NET_MTU;

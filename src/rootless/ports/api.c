@@ -98,7 +98,7 @@ static void get_info(const struct rootless_api_backend *backend, struct nd_text 
 static struct nd_error *delete_port(const struct rootless_api_backend *backend, const char *text) {
         uint64_t id;
 
-        if (nd_parse_u64(text, UINT32_MAX, &id) < 0)
+        if (nd_text_parse_u64(text, UINT32_MAX, &id) < 0)
                 return nd_error_new(ND_INVALID, 0, "bad id '%.32s'", text);
         return backend->remove(backend->userdata, id);
 }

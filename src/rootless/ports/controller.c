@@ -91,7 +91,7 @@ static struct nd_error *send_listen(struct controller *c, struct rootless_port *
         rootless_control_add(&text, "family", slot == 0 ? "4" : "6");
         rootless_control_add(&text, "port", child_port);
         if (port->spec.child.family)
-                rootless_control_add(&text, "target", nd_address_text(&port->spec.child, child));
+                rootless_control_add(&text, "target", nd_netlink_address_text(&port->spec.child, child));
         nd_try(rootless_control_call(c->forwarder, &text, &port->fds[slot], 1, call_timeout_us, nullptr));
         port->served[slot] = true;
         return nullptr;
@@ -124,7 +124,7 @@ struct listed {
 
 static void read_number(const struct rootless_control_field *field, const char *key, uint64_t *ret) {
         if (nd_streq(field->key, key))
-                (void) !nd_parse_u64(field->value, UINT64_MAX, ret);
+                (void) !nd_text_parse_u64(field->value, UINT64_MAX, ret);
 }
 
 /* Takes what the forwarder has: its sockets where we have none (an earlier controller made them), and counters. A port that we do not list
@@ -319,11 +319,11 @@ static void on_info(void *userdata, struct nd_json_out *out) {
         nd_json_string(out, "driver", c->record.net);
         if (!error && plan.dns.family) {
                 nd_json_open(out, "dns", '[');
-                nd_json_string(out, nullptr, nd_address_text(&plan.dns, text));
+                nd_json_string(out, nullptr, nd_netlink_address_text(&plan.dns, text));
                 nd_json_close(out, ']');
         }
         if (!error && plan.addresses[0].family)
-                nd_json_string(out, "childIP", nd_address_text(&plan.addresses[0], text));
+                nd_json_string(out, "childIP", nd_netlink_address_text(&plan.addresses[0], text));
         nd_json_bool(out, "dynamicChildIP", true);
         nd_json_bool(out, "ipv6", !error && plan.addresses[1].family != 0);
         nd_json_close(out, '}');
@@ -479,7 +479,7 @@ static struct nd_error *listen_for_clients(struct controller *c) {
         c->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (c->listener < 0 || bind(c->listener, (struct sockaddr *) &address, sizeof address) < 0 ||
             listen(c->listener, BACKLOG) < 0 || sd_event_add_io(c->loop, nullptr, c->listener, EPOLLIN, on_client, c) < 0)
-                return nd_error_new(nd_code_of_errno(errno), errno, "listen at '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "listen at '%s'", path);
         return nullptr;
 }
 

@@ -53,11 +53,11 @@ const char *rootless_port_protocol(const struct rootless_port_spec *spec) {
         return "?";
 }
 
-static struct nd_error *set_address(const char *text, const char *whose, struct nd_address *ret) {
-        *ret = (struct nd_address) {};
+static struct nd_error *set_address(const char *text, const char *whose, struct nd_netlink_address *ret) {
+        *ret = (struct nd_netlink_address) {};
         if (text[0] == '\0')
                 return nullptr;
-        if (strchr(text, '/') || nd_address_parse(text, ret) < 0)
+        if (strchr(text, '/') || nd_netlink_address_parse(text, ret) < 0)
                 return nd_error_new(ND_INVALID, 0, "%s '%.64s' is no address", whose, text);
         return nullptr;
 }
@@ -74,7 +74,7 @@ static struct nd_error *check(const struct rootless_port_spec *spec) {
 static struct nd_error *set_port(const char *text, uint16_t *ret) {
         uint64_t number;
 
-        if (nd_parse_u64(text, UINT16_MAX, &number) < 0 || number == 0)
+        if (nd_text_parse_u64(text, UINT16_MAX, &number) < 0 || number == 0)
                 return nd_error_new(ND_INVALID, 0, "'%.16s' is no port", text);
         *ret = (uint16_t) number;
         return nullptr;
@@ -152,12 +152,13 @@ struct nd_error *rootless_port_parse(const char *text, struct rootless_port_spec
         return nullptr;
 }
 
-static size_t add_address(char *buffer, size_t size, const struct nd_address *address) {
+static size_t add_address(char *buffer, size_t size, const struct nd_netlink_address *address) {
         char text[ND_ADDRESS_TEXT];
 
         if (address->family == 0)
                 return 0;
-        return (size_t) snprintf(buffer, size, address->family == AF_INET6 ? "[%s]:" : "%s:", nd_address_text(address, text));
+        return (size_t) snprintf(buffer, size,
+                                 address->family == AF_INET6 ? "[%s]:" : "%s:", nd_netlink_address_text(address, text));
 }
 
 const char *rootless_port_format(const struct rootless_port_spec *spec, char buffer[static PORT_TEXT]) {
@@ -223,11 +224,11 @@ void rootless_port_write_json(struct nd_json_out *out, const char *key, const st
         nd_json_open(out, key, '{');
         nd_json_string(out, "proto", rootless_port_protocol(spec));
         if (spec->parent.family)
-                nd_json_string(out, "parentIP", nd_address_text(&spec->parent, text));
+                nd_json_string(out, "parentIP", nd_netlink_address_text(&spec->parent, text));
         nd_json_number(out, "parentPort", spec->parent_port);
         nd_json_number(out, "childPort", spec->child_port);
         if (spec->child.family)
-                nd_json_string(out, "childIP", nd_address_text(&spec->child, text));
+                nd_json_string(out, "childIP", nd_netlink_address_text(&spec->child, text));
         nd_json_close(out, '}');
 }
 
@@ -334,7 +335,7 @@ static struct nd_error *listen_error(const struct rootless_port_spec *spec, int 
                              : number == EADDRINUSE ? " (ss -lptu shows who has it)"
                                                     : "";
 
-        return nd_error_new(number == EADDRINUSE ? ND_EXISTS : nd_code_of_errno(number), number, "publish %s%s",
+        return nd_error_new(number == EADDRINUSE ? ND_EXISTS : nd_error_code_of(number), number, "publish %s%s",
                             rootless_port_format(spec, text), advice);
 }
 

@@ -18,11 +18,11 @@ enum {
 };
 
 struct rootless_port_spec {
-        bool stream;              /* TCP, else UDP */
-        int only;                 /* AF_INET or AF_INET6 for tcp4, udp6 and so on; 0 = both */
-        struct nd_address parent; /* family 0 = all of the machine's */
+        bool stream;                      /* TCP, else UDP */
+        int only;                         /* AF_INET or AF_INET6 for tcp4, udp6 and so on; 0 = both */
+        struct nd_netlink_address parent; /* family 0 = all of the machine's */
         uint16_t parent_port;
-        struct nd_address child; /* family 0 = the node's own */
+        struct nd_netlink_address child; /* family 0 = the node's own */
         uint16_t child_port;
 };
 

@@ -85,7 +85,7 @@ static void handle_fail(struct nd_grpc_call *call, const char *request, [[maybe_
         int code = 0, start = 0;
 
         (void) sscanf(request, "%d %n", &code, &start);
-        nd_grpc_call_finish(call, nd_error_new((enum nd_code) code, 0, "%s", request + start));
+        nd_grpc_call_finish(call, nd_error_new((enum nd_error_code) code, 0, "%s", request + start));
 }
 
 static size_t count_descriptors(void) {

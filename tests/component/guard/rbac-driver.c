@@ -14,7 +14,7 @@ enum {
 
 struct question {
         const char *user, *namespace, *name;
-        struct nd_texts groups;
+        struct nd_shape_texts groups;
 };
 
 static const struct nd_shape_field question_fields[] = {

@@ -119,7 +119,7 @@ int main(int argc, char **argv) {
         size_t count = nd_scc_default_count;
         uint32_t extra = MORE;
 
-        if (argc > 1 && (nd_parse_u32(argv[1], &extra) < 0 || extra > MOST - count))
+        if (argc > 1 && (nd_text_parse_u32(argv[1], &extra) < 0 || extra > MOST - count))
                 return EXIT_FAILURE;
         for (size_t i = 0; i < count; i++)
                 sccs[i] = &nd_scc_defaults[i].scc;

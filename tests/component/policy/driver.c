@@ -24,8 +24,8 @@ struct answering {
         struct nd_json_out out;
 };
 
-static void verdict(struct answering *a, enum nd_level level, struct nd_policy_version version, const struct nd_pod *pod,
-                    struct nd_text *text) {
+static void verdict(struct answering *a, enum nd_podsecurity_level level, struct nd_kube_version version,
+                    const struct nd_pod *pod, struct nd_text *text) {
         struct nd_podsecurity_findings findings;
 
         nd_podsecurity_evaluate(&(struct nd_podsecurity_rule) {.level = level, .version = version}, pod, &a->arena, &findings);
@@ -33,22 +33,22 @@ static void verdict(struct answering *a, enum nd_level level, struct nd_policy_v
         nd_podsecurity_details(&findings, text);
 }
 
-static void put_run(struct answering *a, enum nd_level level, uint32_t first, uint32_t last, const char *said) {
+static void put_run(struct answering *a, enum nd_podsecurity_level level, uint32_t first, uint32_t last, const char *said) {
         nd_json_open(&a->out, nullptr, '[');
-        nd_json_string(&a->out, nullptr, nd_level_name(level));
+        nd_json_string(&a->out, nullptr, nd_podsecurity_level_name(level));
         nd_json_number(&a->out, nullptr, first);
         nd_json_number(&a->out, nullptr, last);
         nd_json_string(&a->out, nullptr, said);
         nd_json_close(&a->out, ']');
 }
 
-static void put_level(struct answering *a, enum nd_level level, const struct nd_pod *pod) {
+static void put_level(struct answering *a, enum nd_podsecurity_level level, const struct nd_pod *pod) {
         nd_autotext said = ND_TEXT(ANSWER), now = ND_TEXT(ANSWER);
         uint32_t first = 0;
 
-        verdict(a, level, (struct nd_policy_version) {}, pod, &said);
+        verdict(a, level, (struct nd_kube_version) {}, pod, &said);
         for (uint32_t minor = 1; minor <= NEWEST; minor++) {
-                verdict(a, level, (struct nd_policy_version) {.minor = minor}, pod, &now);
+                verdict(a, level, (struct nd_kube_version) {.minor = minor}, pod, &now);
                 if (now.length == said.length && memcmp(nd_text_get(&now), nd_text_get(&said), now.length) == 0)
                         continue;
                 put_run(a, level, first, minor - 1, said.length > 0 ? nd_text_get(&said) : "");
@@ -79,7 +79,7 @@ static void pod_security(struct answering *a) {
         if (!read_pod(a, "pod", &pod))
                 return;
         nd_json_open(&a->out, nullptr, '[');
-        for (enum nd_level level = ND_LEVEL_PRIVILEGED; level <= ND_LEVEL_RESTRICTED; level++)
+        for (enum nd_podsecurity_level level = ND_LEVEL_PRIVILEGED; level <= ND_LEVEL_RESTRICTED; level++)
                 put_level(a, level, &pod);
         nd_json_close(&a->out, ']');
 }
@@ -113,16 +113,16 @@ static const struct nd_shape_field labels_fields[] = {
         {.name = "labels", .kind = ND_SHAPE_PAIRS},
         {},
 };
-static const struct nd_shape labels_shape = {.size = sizeof(struct nd_pairs), .fields = labels_fields};
+static const struct nd_shape labels_shape = {.size = sizeof(struct nd_shape_pairs), .fields = labels_fields};
 
 static void put_rule(struct answering *a, const struct nd_podsecurity_rule *rule) {
-        nd_autofree char *version = nd_policy_version_text(rule->version);
-        nd_autofree char *text = nd_format("%s:%s", nd_level_name(rule->level), version);
+        nd_autofree char *version = nd_kube_version_text(rule->version);
+        nd_autofree char *text = nd_format("%s:%s", nd_podsecurity_level_name(rule->level), version);
 
         nd_json_string(&a->out, nullptr, text);
 }
 
-static bool read_labels(struct answering *a, struct nd_pairs *ret) {
+static bool read_labels(struct answering *a, struct nd_shape_pairs *ret) {
         nd_autoerror struct nd_error *error = nd_shape_decode(&labels_shape, a->question, &a->arena, ret);
 
         if (error)
@@ -134,7 +134,7 @@ static void namespace_labels(struct answering *a) {
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &a->arena};
         const struct nd_podsecurity_rule lax = {.version = ND_POLICY_LATEST};
         struct nd_podsecurity_policy policy;
-        struct nd_pairs labels = {};
+        struct nd_shape_pairs labels = {};
 
         if (!read_labels(a, &labels))
                 return;
@@ -151,7 +151,7 @@ static void namespace_labels(struct answering *a) {
 static void selector(struct answering *a) {
         yyjson_val *value = yyjson_obj_get(a->question, "selector");
         struct nd_selector selector = {};
-        struct nd_pairs labels = {};
+        struct nd_shape_pairs labels = {};
         nd_autoerror struct nd_error *error = nd_shape_decode(&nd_selector_shape, value, &a->arena, &selector),
                                      *invalid = nullptr;
 

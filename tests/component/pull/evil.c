@@ -187,7 +187,7 @@ struct pull_decompressor {
         bool tried;
 };
 
-struct pull_decompressor *pull_decompressor_new([[maybe_unused]] enum nd_compression compression,
+struct pull_decompressor *pull_decompressor_new([[maybe_unused]] enum nd_oci_compression compression,
                                                 [[maybe_unused]] uint64_t ceiling, pull_decompressor_sink sink,
                                                 void *userdata) {
         struct pull_decompressor *s = nd_new(struct pull_decompressor);

@@ -17,7 +17,7 @@ from typing import Any
 LOOK, UNPACK, PLACE, CANCEL, FINISH = 1, 2, 3, 4, 5
 JOB = struct.Struct("<IIIIQQ32s")
 ANSWER = struct.Struct("<IIiiIIQQQ32s1024s")
-PLAIN = 1       # enum nd_compression
+PLAIN = 1       # enum nd_oci_compression
 
 
 def sha(data: bytes) -> str:

@@ -85,7 +85,7 @@ static struct nd_userns_manager *open_manager(void) {
 
 static void get(struct nd_userns_manager *manager, uint32_t pod) {
         nd_autoerror struct nd_error *error = nullptr;
-        struct nd_id_range range = {};
+        struct nd_userns_range range = {};
         char uid[16];
 
         uid_of(pod, uid);

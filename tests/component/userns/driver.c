@@ -36,7 +36,7 @@ static int64_t number_of(yyjson_val *question, const char *key) {
         return yyjson_get_sint(value);
 }
 
-static struct nd_error *answer_range(struct nd_error *error, struct nd_id_range range, struct nd_json_out *out) {
+static struct nd_error *answer_range(struct nd_error *error, struct nd_userns_range range, struct nd_json_out *out) {
         if (error)
                 return error;
         nd_json_number(out, "first", range.first);
@@ -57,7 +57,7 @@ static struct nd_error *op_open(yyjson_val *question, struct nd_json_out *) {
 }
 
 static struct nd_error *op_get(yyjson_val *question, struct nd_json_out *out) {
-        struct nd_id_range range = {};
+        struct nd_userns_range range = {};
         struct nd_error *error = nd_userns_manager_get(manager, text_of(question, "pod"), &range);
 
         return answer_range(error, range, out);
@@ -115,7 +115,7 @@ static struct nd_error *op_state(yyjson_val *, struct nd_json_out *out) {
 static struct nd_error *op_subids(yyjson_val *question, struct nd_json_out *out) {
         const char *hex = text_of(question, "hex");
         nd_autofree char *bytes = nd_calloc(strlen(hex) / 2 + 1, 1);
-        struct nd_id_range range = {};
+        struct nd_userns_range range = {};
 
         for (size_t i = 0; hex[2 * i] != '\0'; i++) {
                 unsigned byte;
@@ -128,14 +128,14 @@ static struct nd_error *op_subids(yyjson_val *question, struct nd_json_out *out)
 }
 
 static struct nd_error *op_ids_per_pod(yyjson_val *question, struct nd_json_out *) {
-        return nd_ids_per_pod_check(number_of(question, "value"));
+        return nd_userns_ids_per_pod_check(number_of(question, "value"));
 }
 
 static struct nd_error *op_range(yyjson_val *question, struct nd_json_out *out) {
         static const char *const names[] = {
                 [ND_RANGE_DEFAULT] = "default", [ND_RANGE_SUBIDS] = "subids", [ND_RANGE_NO_GETSUBIDS] = "no getsubids"};
         enum nd_range_source source;
-        struct nd_id_range range = {};
+        struct nd_userns_range range = {};
 
         nd_try(nd_range_of_node((uint32_t) number_of(question, "idsPerPod"), &range, &source));
         nd_json_string(out, "source", names[source]);

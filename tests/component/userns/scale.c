@@ -90,7 +90,7 @@ static void time_memory(const char *root, bool figures) {
                 started = now_ns();
                 if (!nd_blocks_find(&blocks, &block) || !nd_blocks_take(&blocks, block))
                         fail("no block free in memory", i);
-                nd_userns_manager_reserve(manager, uid, (struct nd_id_range) {block * ND_IDS_UNIT, ND_IDS_UNIT});
+                nd_userns_manager_reserve(manager, uid, (struct nd_userns_range) {block * ND_IDS_UNIT, ND_IDS_UNIT});
                 samples[i] = now_ns() - started;
         }
         if (nd_userns_manager_count(manager).free != 0)
@@ -104,7 +104,7 @@ static void allocate_all(const char *root, uint32_t pods, uint32_t *firsts) {
         nd_cleanup(nd_userns_manager_done) struct nd_userns_manager *manager = open_manager(root);
         nd_autofree uint64_t *samples = nd_calloc(pods, sizeof *samples);
         nd_autofree bool *seen = nd_calloc(ND_BLOCKS_MOST, sizeof *seen);
-        struct nd_id_range range;
+        struct nd_userns_range range;
 
         for (uint32_t i = 0; i < pods; i++) {
                 uint64_t started;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parcel.c - see parcel.h
+/* fd-passing.c - see fd-passing.h
  *
  * Theory of operation
  *   The room for descriptors that is told to the kernel is CMSG_LEN() of what the caller takes, not CMSG_SPACE(): the latter is
  *   rounded up, and a sender could fill the rounding with one descriptor more, which nobody would close. */
-#include "sys/parcel.h"
+#include "sys/fd-passing.h"
 
 #include <errno.h>
 #include <string.h>
@@ -15,16 +15,16 @@
 
 union ancillary {
         struct cmsghdr header;
-        char bytes[CMSG_SPACE(ND_PARCEL_DESCRIPTORS * sizeof(int))];
+        char bytes[CMSG_SPACE(ND_FD_PASSING_MOST * sizeof(int))];
 };
 
-ssize_t nd_parcel_send(int fd, const void *bytes, size_t length, const int *descriptors, size_t count, int flags) {
+ssize_t nd_fd_passing_send(int fd, const void *bytes, size_t length, const int *descriptors, size_t count, int flags) {
         union ancillary control = {};
         struct iovec vector = {.iov_base = (void *) bytes, .iov_len = length};
         struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
         ssize_t n;
 
-        nd_assert(count <= ND_PARCEL_DESCRIPTORS);
+        nd_assert(count <= ND_FD_PASSING_MOST);
         if (count > 0) {
                 control.header = (struct cmsghdr) {
                         .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(count * sizeof(int))};
@@ -52,7 +52,7 @@ static void unpack(struct msghdr *message, int *ret_descriptors, size_t capacity
                 ret_descriptors[i] = -EBADF;
 }
 
-ssize_t nd_parcel_receive(int fd, void *bytes, size_t size, int *ret_descriptors, size_t capacity, int flags) {
+ssize_t nd_fd_passing_receive(int fd, void *bytes, size_t size, int *ret_descriptors, size_t capacity, int flags) {
         union ancillary control = {};
         struct iovec vector = {.iov_base = bytes, .iov_len = size};
         struct msghdr message = {.msg_iov = &vector,
@@ -61,7 +61,7 @@ ssize_t nd_parcel_receive(int fd, void *bytes, size_t size, int *ret_descriptors
                                  .msg_controllen = CMSG_LEN(capacity * sizeof(int))};
         ssize_t n;
 
-        nd_assert(capacity <= ND_PARCEL_DESCRIPTORS);
+        nd_assert(capacity <= ND_FD_PASSING_MOST);
         do
                 n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | flags);
         while (n < 0 && errno == EINTR);

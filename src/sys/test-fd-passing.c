@@ -7,7 +7,7 @@
 #include <unit/resources.h>
 
 #include "base/memory.h"
-#include "sys/parcel.h"
+#include "sys/fd-passing.h"
 
 struct pair {
         int ends[2];
@@ -34,8 +34,8 @@ static void bytes_and_descriptors_arrive_together([[maybe_unused]] void **state)
         int sent[2] = {null, null}, got[3];
         char bytes[16];
 
-        assert_int_equal(nd_parcel_send(pair.ends[0], "hello", 5, sent, 2, 0), 5);
-        assert_int_equal(nd_parcel_receive(pair.ends[1], bytes, sizeof bytes, got, 3, 0), 5);
+        assert_int_equal(nd_fd_passing_send(pair.ends[0], "hello", 5, sent, 2, 0), 5);
+        assert_int_equal(nd_fd_passing_receive(pair.ends[1], bytes, sizeof bytes, got, 3, 0), 5);
         assert_memory_equal(bytes, "hello", 5);
         for (size_t i = 0; i < 2; i++) {
                 assert_int_equal(fcntl(got[i], F_GETFD), FD_CLOEXEC);
@@ -50,11 +50,11 @@ static void without_descriptors_there_are_none([[maybe_unused]] void **state) {
         int got[2] = {7, 7};
         char bytes[16];
 
-        assert_int_equal(nd_parcel_send(pair.ends[0], "x", 1, nullptr, 0, 0), 1);
-        assert_int_equal(nd_parcel_receive(pair.ends[1], bytes, sizeof bytes, got, 2, 0), 1);
+        assert_int_equal(nd_fd_passing_send(pair.ends[0], "x", 1, nullptr, 0, 0), 1);
+        assert_int_equal(nd_fd_passing_receive(pair.ends[1], bytes, sizeof bytes, got, 2, 0), 1);
         assert_int_equal(got[0], -EBADF);
         assert_int_equal(got[1], -EBADF);
-        assert_int_equal(nd_parcel_receive(pair.ends[1], bytes, sizeof bytes, got, 2, MSG_DONTWAIT), -EAGAIN);
+        assert_int_equal(nd_fd_passing_receive(pair.ends[1], bytes, sizeof bytes, got, 2, MSG_DONTWAIT), -EAGAIN);
         assert_int_equal(got[0], -EBADF);
 }
 
@@ -66,8 +66,8 @@ static void more_descriptors_than_are_taken_leave_none_open([[maybe_unused]] voi
                 int sent[5] = {null, null, null, null, null}, got[5];
                 char bytes[16];
 
-                assert_int_equal(nd_parcel_send(pair.ends[0], "x", 1, sent, capacity + 1, 0), 1);
-                assert_int_equal(nd_parcel_receive(pair.ends[1], bytes, sizeof bytes, got, capacity, 0), -EMSGSIZE);
+                assert_int_equal(nd_fd_passing_send(pair.ends[0], "x", 1, sent, capacity + 1, 0), 1);
+                assert_int_equal(nd_fd_passing_receive(pair.ends[1], bytes, sizeof bytes, got, capacity, 0), -EMSGSIZE);
                 for (size_t i = 0; i < capacity; i++)
                         assert_int_equal(got[i], -EBADF);
                 nd_close_fd(&null);
@@ -80,8 +80,8 @@ static void more_bytes_than_are_taken_leave_none_open([[maybe_unused]] void **st
         char bytes[4];
         int got;
 
-        assert_int_equal(nd_parcel_send(pair.ends[0], "hello", 5, &null, 1, 0), 5);
-        assert_int_equal(nd_parcel_receive(pair.ends[1], bytes, sizeof bytes, &got, 1, 0), -EMSGSIZE);
+        assert_int_equal(nd_fd_passing_send(pair.ends[0], "hello", 5, &null, 1, 0), 5);
+        assert_int_equal(nd_fd_passing_receive(pair.ends[1], bytes, sizeof bytes, &got, 1, 0), -EMSGSIZE);
         assert_int_equal(got, -EBADF);
         nd_close_fd(&null);
 }
@@ -93,8 +93,8 @@ static void the_end_of_the_other_side_is_told([[maybe_unused]] void **state) {
 
         nd_close_fd(&pair.ends[0]);
         pair.descriptors--;
-        assert_int_equal(nd_parcel_receive(pair.ends[1], bytes, sizeof bytes, &got, 1, 0), 0);
-        assert_int_equal(nd_parcel_send(pair.ends[1], "x", 1, nullptr, 0, 0), -EPIPE);
+        assert_int_equal(nd_fd_passing_receive(pair.ends[1], bytes, sizeof bytes, &got, 1, 0), 0);
+        assert_int_equal(nd_fd_passing_send(pair.ends[1], "x", 1, nullptr, 0, 0), -EPIPE);
 }
 
 int main(void) {
