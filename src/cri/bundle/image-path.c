@@ -164,9 +164,13 @@ struct place {
         char *path;
         const struct nd_spec_mount *mount;
 };
-typedef nd_vector(struct place) place_list;
+struct place_list {
+        struct place *items;
+        size_t count;
+        size_t capacity;
+};
 
-static void places_done(place_list *list) {
+static void places_done(struct place_list *list) {
         nd_vector_each (place, list) {
                 free(place->path);
         }
@@ -199,7 +203,7 @@ static bool has_option(const struct nd_spec_mount *mount, const char *wanted) {
 }
 
 /* The mount that a path lies in, and not at; nullptr = the root. */
-static const struct place *holder_of(const place_list *list, const char *path) {
+static const struct place *holder_of(const struct place_list *list, const char *path) {
         const struct place *found = nullptr;
 
         nd_vector_each (place, list) {
@@ -211,7 +215,7 @@ static const struct place *holder_of(const place_list *list, const char *path) {
 }
 
 /* crun makes what is not there while volumes are still writable: it sets "ro" last. */
-static struct nd_error *check_made(const place_list *list, const char *path) {
+static struct nd_error *check_made(const struct place_list *list, const char *path) {
         struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
         const struct place *holder = holder_of(list, path);
         nd_autoclose int source = -EBADF, fd = -EBADF;
@@ -227,14 +231,14 @@ static struct nd_error *check_made(const place_list *list, const char *path) {
                             holder->path);
 }
 
-static struct nd_error *check_directory(int tree, const place_list *list, const char *directory) {
+static struct nd_error *check_directory(int tree, const struct place_list *list, const char *directory) {
         nd_autofree char *path = nullptr;
         nd_autoerror struct nd_error *error = find_place(tree, directory, &path);
 
         return error ? nullptr : check_made(list, path); /* to enter /proc by a link is the container's own affair */
 }
 
-static struct nd_error *check_mounts(int tree, const struct nd_spec *spec, place_list *ret) {
+static struct nd_error *check_mounts(int tree, const struct nd_spec *spec, struct place_list *ret) {
         nd_vector_each (mount, &spec->mounts) {
                 nd_vector_push(ret, (struct place) {.mount = mount});
                 nd_try(nd_error_wrap(find_place(tree, mount->destination, &ret->items[ret->count - 1].path),
@@ -247,7 +251,7 @@ static struct nd_error *check_mounts(int tree, const struct nd_spec *spec, place
 }
 
 struct nd_error *cri_image_path_check(int tree, const struct nd_spec *spec) {
-        nd_cleanup(places_done) place_list list = {};
+        nd_cleanup(places_done) struct place_list list = {};
 
         for (size_t i = 0; i < nd_count_of(places); i++)
                 nd_try(check_place(tree, places[i]));

@@ -33,21 +33,25 @@ static struct nd_error *map_layers(const char *layers, int userns) {
         return nd_mount_attach(tree, AT_FDCWD, layers);
 }
 
-typedef nd_vector(struct nd_mount_fs_option) options;
+struct options {
+        struct nd_mount_fs_option *items;
+        size_t count;
+        size_t capacity;
+};
 
-static void options_done(options *list) {
+static void options_done(struct options *list) {
         nd_vector_each (option, list) {
                 free((char *) option->value);
         }
         nd_vector_done(list);
 }
 
-static void add(options *list, const char *key, char *value) {
+static void add(struct options *list, const char *key, char *value) {
         nd_vector_push(list, ((struct nd_mount_fs_option) {.key = key, .value = value}));
 }
 
 /* Overlay wants the topmost first. */
-static void add_layers(options *list, const char *layers, const struct nd_digest *chains, size_t count) {
+static void add_layers(struct options *list, const char *layers, const struct nd_digest *chains, size_t count) {
         char hex[ND_DIGEST_HEX];
 
         for (size_t i = count; i-- > 0;)
@@ -55,7 +59,7 @@ static void add_layers(options *list, const char *layers, const struct nd_digest
 }
 
 struct nd_error *cri_rootfs_build(const struct cri_rootfs_plan *plan, int *ret_fd) {
-        nd_cleanup(options_done) options list = {};
+        nd_cleanup(options_done) struct options list = {};
         nd_cleanup(cri_build_mntns_leave) int home = -EBADF;
 
         nd_try(make_directories(plan));
@@ -76,7 +80,7 @@ struct nd_error *cri_rootfs_build(const struct cri_rootfs_plan *plan, int *ret_f
 }
 
 struct nd_error *cri_rootfs_merge(const struct cri_rootfs_merge_plan *plan, int *ret_fd) {
-        nd_cleanup(options_done) options list = {};
+        nd_cleanup(options_done) struct options list = {};
 
         if (plan->userns >= 0)
                 nd_try(map_layers(plan->layers, plan->userns));

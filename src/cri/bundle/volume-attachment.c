@@ -66,9 +66,13 @@ struct point {
         char *path;
         bool directory;
 };
-typedef nd_vector(struct point) points;
+struct points {
+        struct point *items;
+        size_t count;
+        size_t capacity;
+};
 
-static void points_done(points *list) {
+static void points_done(struct points *list) {
         nd_vector_each (point, list) {
                 free(point->path);
         }
@@ -138,7 +142,7 @@ static struct nd_error *make_point(int root, const char *path, bool directory, u
 
 struct making {
         const struct cri_volume_attachment *attachment;
-        const points *points;
+        const struct points *points;
 };
 
 /* A worker, which ends as root of the pod. */
@@ -160,8 +164,8 @@ static struct nd_error *make_points(void *argument, [[maybe_unused]] int *ret_fd
 }
 
 /* Makes those that are missing, if any. */
-static struct nd_error *provide(const struct cri_volume_attachment *attachment, points *list) {
-        nd_cleanup(points_done) points missing = {};
+static struct nd_error *provide(const struct cri_volume_attachment *attachment, struct points *list) {
+        nd_cleanup(points_done) struct points missing = {};
 
         nd_vector_each (point, list) {
                 nd_autoclose int fd = open_inside(attachment->root, point->path, 0);
@@ -178,7 +182,7 @@ static struct nd_error *provide(const struct cri_volume_attachment *attachment, 
 
 static struct nd_error *find_place(const struct cri_volume_attachment *attachment, const char *destination, bool directory,
                                    int *ret_fd) {
-        nd_cleanup(points_done) points list = {};
+        nd_cleanup(points_done) struct points list = {};
         int fd;
 
         nd_vector_push(&list, ((struct point) {.path = nd_strdup(destination), .directory = directory}));
@@ -355,7 +359,7 @@ static bool mounts_file(const struct nd_spec_mount *mount) {
 
 struct nd_error *cri_volume_attachment_finish(struct cri_volume_attachment *attachment, const struct nd_spec *spec) {
         nd_autoerror struct nd_error *error = nullptr;
-        nd_cleanup(points_done) points list = {};
+        nd_cleanup(points_done) struct points list = {};
 
         if (attachment->root < 0 || (!spec->read_only_root && !attachment->read_only))
                 return nullptr;

@@ -176,7 +176,7 @@ static struct nd_error *remove_directory(int dir_fd, const char *name) {
 }
 
 /* The .json first, what a killed writer left, and the request. */
-static struct nd_error *cri_container_remove_files(int fd, const char *json, const char *request) {
+static struct nd_error *remove_files(int fd, const char *json, const char *request) {
         nd_cleanup(nd_strings_done) struct nd_strings files = {};
 
         nd_try(nd_file_unlink(fd, json));
@@ -200,7 +200,7 @@ static struct nd_error *remove_container(int containers_fd, const char *id) {
         error = nd_dir_open(containers_fd, id, &fd);
         if (error)
                 return is_absent(error) ? nullptr : nd_take_ptr(error);
-        nd_try(cri_container_remove_files(fd, CONTAINER_JSON, CONTAINER_REQUEST));
+        nd_try(remove_files(fd, CONTAINER_JSON, CONTAINER_REQUEST));
         return remove_directory(containers_fd, id);
 }
 
@@ -211,7 +211,7 @@ static struct nd_error *remove_sandbox(int pods_fd, const char *id) {
         error = nd_dir_open(pods_fd, id, &fd);
         if (error)
                 return is_absent(error) ? nullptr : nd_take_ptr(error);
-        nd_try(cri_container_remove_files(fd, SANDBOX_JSON, SANDBOX_REQUEST));
+        nd_try(remove_files(fd, SANDBOX_JSON, SANDBOX_REQUEST));
         nd_try(remove_directory(fd, CONTAINERS));
         return remove_directory(pods_fd, id);
 }

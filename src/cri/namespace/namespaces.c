@@ -145,9 +145,13 @@ static bool is_late(const char *path) {
         return false;
 }
 
-typedef nd_vector(struct nd_namespace_sysctl) sysctls;
+struct sysctls {
+        struct nd_namespace_sysctl *items;
+        size_t count;
+        size_t capacity;
+};
 
-static void sysctls_done(sysctls *list) {
+static void sysctls_done(struct sysctls *list) {
         nd_vector_each (sysctl, list) {
                 free((char *) sysctl->path);
                 free((char *) sysctl->value);
@@ -155,7 +159,7 @@ static void sysctls_done(sysctls *list) {
         nd_vector_done(list);
 }
 
-static void add_default(sysctls *list, const char *path, const char *value) {
+static void add_default(struct sysctls *list, const char *path, const char *value) {
         nd_vector_each (sysctl, list) {
                 if (nd_streq(sysctl->path, path))
                         return;
@@ -165,7 +169,7 @@ static void add_default(sysctls *list, const char *path, const char *value) {
 }
 
 /* The kernel takes no group that is not mapped. */
-static void add_ping_range(sysctls *list, const struct cri_sandbox_request *request) {
+static void add_ping_range(struct sysctls *list, const struct cri_sandbox_request *request) {
         uint32_t last = request->user_namespace ? request->gids.count - 1 : INT32_MAX;
         nd_autofree char *range = nd_format("0 %u", last < INT32_MAX ? last : (uint32_t) INT32_MAX);
 
@@ -173,7 +177,7 @@ static void add_ping_range(sysctls *list, const struct cri_sandbox_request *requ
 }
 
 /* Those that the request names, late ones or the others. The request has been checked. */
-static void add_requested(sysctls *list, const struct cri_sandbox_request *request, bool late) {
+static void add_requested(struct sysctls *list, const struct cri_sandbox_request *request, bool late) {
         nd_vector_each (sysctl, &request->sysctls) {
                 nd_autofree char *path = sysctl_path(sysctl->key);
 
@@ -183,7 +187,7 @@ static void add_requested(sysctls *list, const struct cri_sandbox_request *reque
         }
 }
 
-static void list_sysctls(sysctls *list, const struct cri_sandbox_request *request) {
+static void list_sysctls(struct sysctls *list, const struct cri_sandbox_request *request) {
         add_requested(list, request, false);
         if (!cri_namespaces_owned(request, POD_NET))
                 return;
@@ -193,7 +197,7 @@ static void list_sysctls(sysctls *list, const struct cri_sandbox_request *reques
 }
 
 bool cri_namespaces_have_late_sysctls(const struct cri_sandbox_request *request) {
-        nd_cleanup(sysctls_done) sysctls list = {};
+        nd_cleanup(sysctls_done) struct sysctls list = {};
 
         add_requested(&list, request, true);
         return list.count > 0;
@@ -201,7 +205,7 @@ bool cri_namespaces_have_late_sysctls(const struct cri_sandbox_request *request)
 
 /* A worker, which ends in the pod's network namespace. */
 struct nd_error *cri_namespaces_set_late_sysctls(const struct cri_config *config, const struct cri_sandbox *sandbox) {
-        nd_cleanup(sysctls_done) sysctls list = {};
+        nd_cleanup(sysctls_done) struct sysctls list = {};
         nd_autofree char *path = cri_path_of_netns(config, sandbox->id);
         nd_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
@@ -217,7 +221,7 @@ struct nd_error *cri_namespaces_set_late_sysctls(const struct cri_config *config
 /* ---- making and undoing ---- */
 
 static struct nd_error *make(const struct cri_sandbox_request *request, struct nd_namespace_set *ret) {
-        nd_cleanup(sysctls_done) sysctls list = {};
+        nd_cleanup(sysctls_done) struct sysctls list = {};
         const struct nd_userns_plan user = {
                 .uids = &request->uids, .uid_count = 1, .gids = &request->gids, .gid_count = 1, .charge_to_root = true};
         struct nd_namespace_plan plan = {

@@ -291,9 +291,13 @@ static void on_started(struct nd_child_result *result, void *userdata) {
                 take_end(m);
 }
 
-typedef nd_vector(const char *) words;
+struct words {
+        const char **items;
+        size_t count;
+        size_t capacity;
+};
 
-static void add_option(words *argv, const char *name, const char *value) {
+static void add_option(struct words *argv, const char *name, const char *value) {
         if (*value == '\0')
                 return;
         nd_vector_push(argv, name);
@@ -304,7 +308,7 @@ struct numbers {
         char uid[16], gid[16], deadline[16];
 };
 
-static void build_argv(const struct cri_monitor_plan *plan, struct numbers *numbers, words *ret) {
+static void build_argv(const struct cri_monitor_plan *plan, struct numbers *numbers, struct words *ret) {
         (void) snprintf(numbers->uid, sizeof numbers->uid, "%u", plan->uid);
         (void) snprintf(numbers->gid, sizeof numbers->gid, "%u", plan->gid);
         (void) snprintf(numbers->deadline, sizeof numbers->deadline, "%u", (unsigned) (plan->deadline_us / ND_MS_US));
@@ -344,7 +348,7 @@ static struct nd_error *make_home(const char *cgroup, char **ret) {
 
 static struct nd_error *launch(struct cri_monitor *m, const struct cri_monitor_plan *plan, int theirs) {
         nd_autofree char *home = nullptr;
-        words argv = {};
+        struct words argv = {};
         struct numbers numbers;
         struct nd_error *error;
 

@@ -96,8 +96,8 @@ struct cri_container_life {
 
 /* How long SIGKILL may take. A monitor that has not reported a dead process after the shorter time
  * hangs. */
-static constexpr uint64_t kill_timeout_us = 30 * ND_SECOND_US;
-static constexpr uint64_t monitor_timeout_us = 10 * ND_SECOND_US;
+static constexpr uint64_t cri_kill_timeout_us = 30 * ND_SECOND_US;
+static constexpr uint64_t cri_monitor_timeout_us = 10 * ND_SECOND_US;
 
 /* ---- container.c ---- */
 

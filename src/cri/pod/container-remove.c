@@ -26,7 +26,7 @@
 #include "sys/tree.h"
 
 static constexpr uint64_t clear_deadline_us = 300 * ND_SECOND_US;
-static constexpr uint64_t kill_deadline_us = 3 * kill_timeout_us; /* it has timeouts of its own, twice */
+static constexpr uint64_t kill_deadline_us = 3 * cri_kill_timeout_us; /* it has timeouts of its own, twice */
 
 /* ---- what workers do; they have a copy of all our memory, so nothing need outlive the call that starts one ---- */
 
@@ -66,12 +66,12 @@ static struct nd_error *plan_clearing(const struct cri_container_operation *oper
 
 /* Processes that hang in a FUSE filesystem of their own need more than SIGKILL. */
 static struct nd_error *clear_cgroup(const char *cgroup) {
-        nd_autoerror struct nd_error *error = nd_cgroup_clear(cgroup, monitor_timeout_us);
+        nd_autoerror struct nd_error *error = nd_cgroup_clear(cgroup, cri_monitor_timeout_us);
 
         if (!error || nd_error_code(error) != ND_DEADLINE)
                 return nd_take_ptr(error);
         cri_fuse_abort(cgroup);
-        return nd_cgroup_clear(cgroup, kill_timeout_us - monitor_timeout_us);
+        return nd_cgroup_clear(cgroup, cri_kill_timeout_us - cri_monitor_timeout_us);
 }
 
 static struct nd_error *kill_work(void *argument, [[maybe_unused]] int *ret_fd) {

@@ -3,9 +3,9 @@
  *
  * Theory of operation
  *   The stop signal goes to the first process. After the timeout SIGKILL goes to all processes of
- *   the container. If the exit is still not complete after @monitor_timeout_us, either the monitor
+ *   the container. If the exit is still not complete after @cri_monitor_timeout_us, either the monitor
  *   hangs and is killed, or processes hang in a FUSE filesystem of their own, whose connections a
- *   worker aborts. After @kill_timeout_us the caller gets an error. The timer goes on until the
+ *   worker aborts. After @cri_kill_timeout_us the caller gets an error. The timer goes on until the
  *   cleanup after the exit has ended: other processes of the container may outlive the first one,
  *   and hang. */
 #include <signal.h>
@@ -77,7 +77,7 @@ static void abort_fuse(struct cri_container_operation *operation) {
 void cri_container_stop_kill(struct cri_container_operation *operation) {
         operation->waited = false;
         cri_container_kill(operation->container);
-        set_timer(operation, monitor_timeout_us);
+        set_timer(operation, cri_monitor_timeout_us);
 }
 
 struct nd_error *cri_container_stop_kill_timeout(struct cri_container_operation *operation) {
@@ -87,12 +87,12 @@ struct nd_error *cri_container_stop_kill_timeout(struct cri_container_operation 
                 return nullptr;
         if (!operation->waited) {
                 operation->waited = true;
-                set_timer(operation, kill_timeout_us - monitor_timeout_us);
+                set_timer(operation, cri_kill_timeout_us - cri_monitor_timeout_us);
                 abort_fuse(operation);
                 return nullptr;
         }
         return nd_error_new(ND_DEADLINE, ETIMEDOUT,
                             "container %.13s has not ended %d s after SIGKILL: a process hangs in the "
                             "kernel, see /proc/%d/stack",
-                            container->id, (int) (kill_timeout_us / ND_SECOND_US), (int) container->pid);
+                            container->id, (int) (cri_kill_timeout_us / ND_SECOND_US), (int) container->pid);
 }

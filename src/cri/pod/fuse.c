@@ -32,20 +32,24 @@ enum {
         DEPTH_MOST = 16,         /* of cgroups */
 };
 
-typedef nd_vector(uint32_t) numbers;
+struct numbers {
+        uint32_t *items;
+        size_t count;
+        size_t capacity;
+};
 
-static void numbers_done(numbers *list) {
+static void numbers_done(struct numbers *list) {
         nd_vector_done(list);
 }
 
-static bool has(const numbers *list, uint32_t number) {
+static bool has(const struct numbers *list, uint32_t number) {
         nd_vector_each (one, list)
                 if (*one == number)
                         return true;
         return false;
 }
 
-static void add(numbers *list, uint32_t number) {
+static void add(struct numbers *list, uint32_t number) {
         if (list->count < FOUND_MOST && !has(list, number))
                 nd_vector_push(list, number);
 }
@@ -67,7 +71,7 @@ static bool take_number(const char **at, char end, uint32_t *ret) {
 }
 
 /* "36 35 0:45 / /mnt rw - fuse.name source options" */
-static void add_mounts(const char *table, numbers *ret) {
+static void add_mounts(const char *table, struct numbers *ret) {
         for (const char *line = table; *line;) {
                 size_t length = strcspn(line, "\n");
                 const char *type = memmem(line, length, " - fuse", 7), *at = line;
@@ -81,7 +85,7 @@ static void add_mounts(const char *table, numbers *ret) {
 }
 
 /* Whether all of it was seen. */
-static bool look_at_mounts(const char *thread, numbers *ret) {
+static bool look_at_mounts(const char *thread, struct numbers *ret) {
         nd_autofree char *path = nd_format("/proc/%s/mountinfo", thread), *table = nullptr;
 
         nd_ignore(nd_file_read_kernel(path, TABLE, &table));
@@ -113,7 +117,7 @@ bool cri_fuse_parse_descriptor(const char *text, uint32_t *ret) {
         return false;
 }
 
-static void look_at_descriptors(const char *thread, numbers *ret) {
+static void look_at_descriptors(const char *thread, struct numbers *ret) {
         nd_autofree char *path = nd_format("/proc/%s/fdinfo", thread);
         DIR *directory = opendir(path);
         const struct dirent *entry;
@@ -132,7 +136,7 @@ static void look_at_descriptors(const char *thread, numbers *ret) {
                 (void) closedir(directory);
 }
 
-static void look_at_cgroup(int cgroup, unsigned depth, unsigned *threads, numbers *ret) {
+static void look_at_cgroup(int cgroup, unsigned depth, unsigned *threads, struct numbers *ret) {
         nd_cleanup(nd_strings_done) struct nd_strings children = {};
         char text[ND_CGROUP_FILE];
 
@@ -154,7 +158,7 @@ static void look_at_cgroup(int cgroup, unsigned depth, unsigned *threads, number
 }
 
 void cri_fuse_abort(const char *cgroup) {
-        nd_cleanup(numbers_done) numbers found = {}, host = {};
+        nd_cleanup(numbers_done) struct numbers found = {}, host = {};
         nd_autoclose int fd = -EBADF;
         unsigned threads = 0;
 

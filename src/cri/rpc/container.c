@@ -32,7 +32,7 @@ static struct pending *pending_new(struct nd_grpc_call *call, struct cri_parts *
         return pending;
 }
 
-static void answer_empty(struct nd_grpc_call *call, const ProtobufCMessageDescriptor *type) {
+static void response_empty(struct nd_grpc_call *call, const ProtobufCMessageDescriptor *type) {
         nd_autoarena memory = {};
 
         cri_response_with(call, cri_response_message(&memory, type));
@@ -108,7 +108,7 @@ static void on_done(struct nd_error *error, [[maybe_unused]] struct cri_containe
         if (error)
                 nd_grpc_call_finish(call, error);
         else
-                answer_empty(call, answer);
+                response_empty(call, answer);
 }
 
 static void on_started(struct nd_error *error, struct cri_container *container, void *userdata) {
@@ -122,7 +122,7 @@ static void on_started(struct nd_error *error, struct cri_container *container, 
 }
 
 static void handle_start(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        response_autofree request =
+        cri_response_autofree request =
                 cri_response_decode(call, &runtime__v1__start_container_request__descriptor, bytes, length);
         struct cri_container *container = nullptr;
         struct cri_parts *parts = userdata;
@@ -148,7 +148,7 @@ static bool answered_absent(struct nd_grpc_call *call, struct nd_error *error, c
                 return false;
         if (nd_error_code(error) == ND_NOT_FOUND) {
                 nd_error_free(error);
-                answer_empty(call, answer);
+                response_empty(call, answer);
         } else {
                 nd_grpc_call_finish(call, error);
         }
@@ -157,7 +157,8 @@ static bool answered_absent(struct nd_grpc_call *call, struct nd_error *error, c
 
 static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         static const ProtobufCMessageDescriptor *const answer = &runtime__v1__stop_container_response__descriptor;
-        response_autofree request = cri_response_decode(call, &runtime__v1__stop_container_request__descriptor, bytes, length);
+        cri_response_autofree request =
+                cri_response_decode(call, &runtime__v1__stop_container_request__descriptor, bytes, length);
         const Runtime__V1__StopContainerRequest *r = (const Runtime__V1__StopContainerRequest *) request;
         struct cri_container *container = nullptr;
         struct cri_parts *parts = userdata;
@@ -172,7 +173,7 @@ static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t len
 
 static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         static const ProtobufCMessageDescriptor *const answer = &runtime__v1__remove_container_response__descriptor;
-        response_autofree request =
+        cri_response_autofree request =
                 cri_response_decode(call, &runtime__v1__remove_container_request__descriptor, bytes, length);
         const Runtime__V1__RemoveContainerRequest *r = (const Runtime__V1__RemoveContainerRequest *) request;
         struct cri_container *container = nullptr;
@@ -230,7 +231,7 @@ static void on_reopened(struct nd_error *error, void *userdata) {
         if (error)
                 nd_grpc_call_finish(reopening->call, error);
         else
-                answer_empty(reopening->call, &runtime__v1__reopen_container_log_response__descriptor);
+                response_empty(reopening->call, &runtime__v1__reopen_container_log_response__descriptor);
 }
 
 static struct nd_error *find_logging(struct cri_parts *parts, const char *id, struct cri_container **ret) {
@@ -243,7 +244,7 @@ static struct nd_error *find_logging(struct cri_parts *parts, const char *id, st
 }
 
 static void handle_reopen(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        response_autofree request =
+        cri_response_autofree request =
                 cri_response_decode(call, &runtime__v1__reopen_container_log_request__descriptor, bytes, length);
         struct cri_container *container = nullptr;
         struct reopening *reopening;
@@ -281,7 +282,7 @@ static bool wanted(const struct cri_container *container, const Runtime__V1__Con
                 return true;
         if (filter->state && (int) filter->state->state != (int) cri_container_reported_state(container))
                 return false;
-        return answer_selects(&container->request.labels, filter->label_selector, filter->n_label_selector);
+        return cri_response_selects(&container->request.labels, filter->label_selector, filter->n_label_selector);
 }
 
 static void collect_pod(const struct cri_sandbox *sandbox, const Runtime__V1__ContainerFilter *filter, struct list *list) {
@@ -317,7 +318,7 @@ static void collect(const struct cri_parts *parts, const Runtime__V1__ContainerF
 }
 
 static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        response_autofree request =
+        cri_response_autofree request =
                 cri_response_decode(call, &runtime__v1__list_containers_request__descriptor, bytes, length);
         Runtime__V1__ListContainersResponse answer = RUNTIME__V1__LIST_CONTAINERS_RESPONSE__INIT;
         nd_cleanup(list_done) struct list list = {};
@@ -332,7 +333,7 @@ static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t len
 
 static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         enum { PER_MESSAGE = 256 };
-        response_autofree request =
+        cri_response_autofree request =
                 cri_response_decode(call, &runtime__v1__stream_containers_request__descriptor, bytes, length);
         nd_cleanup(list_done) struct list list = {};
 
@@ -353,7 +354,7 @@ static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t l
 /* ---- one container ---- */
 
 static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        response_autofree request =
+        cri_response_autofree request =
                 cri_response_decode(call, &runtime__v1__container_status_request__descriptor, bytes, length);
         const Runtime__V1__ContainerStatusRequest *r = (const Runtime__V1__ContainerStatusRequest *) request;
         Runtime__V1__ContainerStatusResponse answer = RUNTIME__V1__CONTAINER_STATUS_RESPONSE__INIT;

@@ -20,13 +20,13 @@ struct pending {
 };
 
 /* All that is left of a sandbox which has gone before its end could be told. */
-static Runtime__V1__PodSandboxStatus *answer_gone(struct nd_arena *memory, const struct cri_event *event) {
+static Runtime__V1__PodSandboxStatus *response_gone(struct nd_arena *memory, const struct cri_event *event) {
         Runtime__V1__PodSandboxStatus *m =
-                answer_new(memory, Runtime__V1__PodSandboxStatus, runtime__v1__pod_sandbox_status__descriptor);
+                cri_response_new(memory, Runtime__V1__PodSandboxStatus, runtime__v1__pod_sandbox_status__descriptor);
 
         m->id = (char *) event->sandbox;
         m->state = RUNTIME__V1__POD_SANDBOX_STATE__SANDBOX_NOTREADY;
-        m->metadata = answer_new(memory, Runtime__V1__PodSandboxMetadata, runtime__v1__pod_sandbox_metadata__descriptor);
+        m->metadata = cri_response_new(memory, Runtime__V1__PodSandboxMetadata, runtime__v1__pod_sandbox_metadata__descriptor);
         m->metadata->uid = event->uid;
         m->metadata->name = event->name;
         m->metadata->namespace_ = event->namespace;
@@ -56,7 +56,7 @@ static void on_event(const struct cri_event *event, void *userdata) {
                 answer.pod_sandbox_status = cri_response_sandbox_status(&memory, sandbox);
                 add_containers(&memory, pending->base.parts, sandbox, &answer);
         } else {
-                answer.pod_sandbox_status = answer_gone(&memory, event);
+                answer.pod_sandbox_status = response_gone(&memory, event);
         }
         cri_response_send(pending->base.call, &answer.base);
 }
@@ -91,7 +91,7 @@ static void cancel(struct cri_pending_call *pending) {
 static const struct cri_event_follower_calls calls = {.ready = is_ready, .tell = on_event, .dismiss = on_dismissed};
 
 static void handle_events(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        response_autofree request = cri_response_decode(call, &runtime__v1__get_events_request__descriptor, bytes, length);
+        cri_response_autofree request = cri_response_decode(call, &runtime__v1__get_events_request__descriptor, bytes, length);
         struct cri_parts *parts = userdata;
         struct pending *pending;
         struct nd_error *error;

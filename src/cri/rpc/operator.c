@@ -42,7 +42,7 @@ static struct nd_error *offer(struct cri_parts *parts, const Nodens__V1__ExecReq
 }
 
 static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        response_autofree request = cri_response_decode(call, &nodens__v1__exec_request__descriptor, bytes, length);
+        cri_response_autofree request = cri_response_decode(call, &nodens__v1__exec_request__descriptor, bytes, length);
         Nodens__V1__ExecAnswer answer = NODENS__V1__EXEC_ANSWER__INIT;
         nd_autofree char *url = nullptr;
         struct nd_error *error;
@@ -65,8 +65,8 @@ struct pending_usage {
         struct cri_stats_operation *request;
 };
 
-static Nodens__V1__Usage *answer_usage(struct nd_arena *memory, const struct cri_usage *usage) {
-        Nodens__V1__Usage *m = answer_new(memory, Nodens__V1__Usage, nodens__v1__usage__descriptor);
+static Nodens__V1__Usage *response_usage(struct nd_arena *memory, const struct cri_usage *usage) {
+        Nodens__V1__Usage *m = cri_response_new(memory, Nodens__V1__Usage, nodens__v1__usage__descriptor);
 
         m->at = usage->at;
         m->has_cpu = usage->has_cpu;
@@ -79,23 +79,23 @@ static Nodens__V1__Usage *answer_usage(struct nd_arena *memory, const struct cri
         return m;
 }
 
-static Nodens__V1__ContainerUsage *cri_response_container(struct nd_arena *memory, const struct cri_container_stats *stats) {
+static Nodens__V1__ContainerUsage *response_container(struct nd_arena *memory, const struct cri_container_stats *stats) {
         Nodens__V1__ContainerUsage *m =
-                answer_new(memory, Nodens__V1__ContainerUsage, nodens__v1__container_usage__descriptor);
+                cri_response_new(memory, Nodens__V1__ContainerUsage, nodens__v1__container_usage__descriptor);
 
         m->id = nd_arena_strdup(memory, stats->id);
-        m->usage = answer_usage(memory, &stats->usage);
+        m->usage = response_usage(memory, &stats->usage);
         m->has_disk = stats->layer.at != 0;
         m->disk = stats->layer.bytes;
         return m;
 }
 
-static Nodens__V1__PodUsage *answer_pod(struct nd_arena *memory, const struct cri_sandbox *sandbox,
-                                        const struct cri_sandbox_stats *stats, const struct nd_map *containers) {
-        Nodens__V1__PodUsage *m = answer_new(memory, Nodens__V1__PodUsage, nodens__v1__pod_usage__descriptor);
+static Nodens__V1__PodUsage *response_pod(struct nd_arena *memory, const struct cri_sandbox *sandbox,
+                                          const struct cri_sandbox_stats *stats, const struct nd_map *containers) {
+        Nodens__V1__PodUsage *m = cri_response_new(memory, Nodens__V1__PodUsage, nodens__v1__pod_usage__descriptor);
 
         m->id = nd_arena_strdup(memory, stats->id);
-        m->usage = answer_usage(memory, &stats->usage);
+        m->usage = response_usage(memory, &stats->usage);
         m->has_network = stats->network.at != 0 && stats->network.count > 0;
         for (size_t i = 0; i < stats->network.count; i++) {
                 m->received += stats->network.interfaces[i].received;
@@ -106,7 +106,7 @@ static Nodens__V1__PodUsage *answer_pod(struct nd_arena *memory, const struct cr
                 const struct cri_container_stats *found = nd_map_get(containers, (*container)->id);
 
                 if (found && cri_container_is_shown(*container))
-                        m->containers[m->n_containers++] = cri_response_container(memory, found);
+                        m->containers[m->n_containers++] = response_container(memory, found);
         }
         return m;
 }
@@ -126,7 +126,7 @@ static void on_usage(const struct cri_stats_result *stats, void *userdata) {
                 const struct cri_sandbox *sandbox = nd_map_get(&pending->base.parts->pods.sandboxes, one->id);
 
                 if (sandbox && cri_sandbox_is_shown(sandbox))
-                        answer.pods[answer.n_pods++] = answer_pod(&memory, sandbox, one, &containers);
+                        answer.pods[answer.n_pods++] = response_pod(&memory, sandbox, one, &containers);
         }
         cri_response_with(pending->base.call, &answer.base);
 }
@@ -229,7 +229,7 @@ static void log_removal(const struct cri_sandbox *sandbox) {
 }
 
 static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        response_autofree request = cri_response_decode(call, &nodens__v1__remove_request__descriptor, bytes, length);
+        cri_response_autofree request = cri_response_decode(call, &nodens__v1__remove_request__descriptor, bytes, length);
         const Nodens__V1__RemoveRequest *r = (const Nodens__V1__RemoveRequest *) request;
         struct cri_parts *parts = userdata;
         struct cri_sandbox *sandbox = nullptr;

@@ -24,9 +24,9 @@ static void count_checks(const struct cri_container *container, Nodens__V1__Cont
         }
 }
 
-static Nodens__V1__ContainerEntry *cri_response_container(struct nd_arena *memory, const struct cri_container *container) {
+static Nodens__V1__ContainerEntry *response_container(struct nd_arena *memory, const struct cri_container *container) {
         Nodens__V1__ContainerEntry *m =
-                answer_new(memory, Nodens__V1__ContainerEntry, nodens__v1__container_entry__descriptor);
+                cri_response_new(memory, Nodens__V1__ContainerEntry, nodens__v1__container_entry__descriptor);
         const struct cri_container_request *request = &container->request;
 
         m->id = (char *) container->id;
@@ -45,8 +45,8 @@ static Nodens__V1__ContainerEntry *cri_response_container(struct nd_arena *memor
         return m;
 }
 
-static Nodens__V1__IdRange *answer_range(struct nd_arena *memory, const struct nd_userns_map *map) {
-        Nodens__V1__IdRange *m = answer_new(memory, Nodens__V1__IdRange, nodens__v1__id_range__descriptor);
+static Nodens__V1__IdRange *response_range(struct nd_arena *memory, const struct nd_userns_map *map) {
+        Nodens__V1__IdRange *m = cri_response_new(memory, Nodens__V1__IdRange, nodens__v1__id_range__descriptor);
 
         m->container = map->inside;
         m->host = map->outside;
@@ -54,8 +54,8 @@ static Nodens__V1__IdRange *answer_range(struct nd_arena *memory, const struct n
         return m;
 }
 
-static Nodens__V1__PodEntry *answer_pod(struct nd_arena *memory, const struct cri_sandbox *sandbox) {
-        Nodens__V1__PodEntry *m = answer_new(memory, Nodens__V1__PodEntry, nodens__v1__pod_entry__descriptor);
+static Nodens__V1__PodEntry *response_pod(struct nd_arena *memory, const struct cri_sandbox *sandbox) {
+        Nodens__V1__PodEntry *m = cri_response_new(memory, Nodens__V1__PodEntry, nodens__v1__pod_entry__descriptor);
         const struct cri_sandbox_request *request = &sandbox->request;
 
         m->id = (char *) sandbox->id;
@@ -67,8 +67,8 @@ static Nodens__V1__PodEntry *answer_pod(struct nd_arena *memory, const struct cr
         m->created_at = sandbox->created_at;
         m->user_namespace = request->user_namespace;
         if (request->user_namespace) {
-                m->uids = answer_range(memory, &request->uids);
-                m->gids = answer_range(memory, &request->gids);
+                m->uids = response_range(memory, &request->uids);
+                m->gids = response_range(memory, &request->gids);
         }
         m->host_network = request->network == NAMESPACE_NODE;
         m->n_addresses = sandbox->addresses.count;
@@ -76,7 +76,7 @@ static Nodens__V1__PodEntry *answer_pod(struct nd_arena *memory, const struct cr
         m->containers = nd_arena_alloc(memory, sandbox->containers.count, sizeof *m->containers);
         nd_vector_each (container, &sandbox->containers) {
                 if (cri_container_is_shown(*container))
-                        m->containers[m->n_containers++] = cri_response_container(memory, *container);
+                        m->containers[m->n_containers++] = response_container(memory, *container);
         }
         return m;
 }
@@ -91,7 +91,7 @@ static void handle_pods(struct nd_grpc_call *call, [[maybe_unused]] const char *
         answer.pods = nd_arena_alloc(&memory, parts->pods.sandboxes.count, sizeof *answer.pods);
         for (size_t at = 0; (slot = nd_map_next(&parts->pods.sandboxes, &at));)
                 if (cri_sandbox_is_shown(slot->value))
-                        answer.pods[answer.n_pods++] = answer_pod(&memory, slot->value);
+                        answer.pods[answer.n_pods++] = response_pod(&memory, slot->value);
         answer.status_asked_at = parts->status_asked;
         cri_response_with(call, &answer.base);
 }
@@ -103,7 +103,7 @@ static void add_namespaces(struct nd_arena *memory, const struct cri_parts *part
         m->namespaces = nd_arena_alloc(memory, POD_NAMESPACES, sizeof *m->namespaces);
         for (enum cri_pod_namespace which = 0; which < POD_NAMESPACES; which++) {
                 Nodens__V1__NamespaceEntry *entry =
-                        answer_new(memory, Nodens__V1__NamespaceEntry, nodens__v1__namespace_entry__descriptor);
+                        cri_response_new(memory, Nodens__V1__NamespaceEntry, nodens__v1__namespace_entry__descriptor);
                 nd_autofree char *path = nullptr;
 
                 entry->kind = (char *) cri_namespaces_name(which);
@@ -124,7 +124,7 @@ static void add_mounts(struct nd_arena *memory, const struct cri_container_reque
         m->mounts = nd_arena_alloc(memory, request->mounts.count, sizeof *m->mounts);
         nd_vector_each (mount, &request->mounts) {
                 Nodens__V1__MountEntry *entry =
-                        answer_new(memory, Nodens__V1__MountEntry, nodens__v1__mount_entry__descriptor);
+                        cri_response_new(memory, Nodens__V1__MountEntry, nodens__v1__mount_entry__descriptor);
 
                 entry->container_path = mount->container_path;
                 entry->host_path = mount->host_path;
@@ -146,7 +146,7 @@ static void add_checks(struct nd_arena *memory, const char *checks_json, Nodens_
         m->checks = nd_arena_alloc(memory, checks.count, sizeof *m->checks);
         nd_vector_each (check, &checks) {
                 Nodens__V1__CheckEntry *entry =
-                        answer_new(memory, Nodens__V1__CheckEntry, nodens__v1__check_entry__descriptor);
+                        cri_response_new(memory, Nodens__V1__CheckEntry, nodens__v1__check_entry__descriptor);
 
                 entry->name = nd_arena_strdup(memory, check->name);
                 entry->result = (char *) results[check->result];
@@ -155,13 +155,13 @@ static void add_checks(struct nd_arena *memory, const char *checks_json, Nodens_
         }
 }
 
-static Nodens__V1__ContainerDetail *answer_container_detail(struct nd_arena *memory, const struct cri_parts *parts,
-                                                            const struct cri_container *container) {
+static Nodens__V1__ContainerDetail *response_container_detail(struct nd_arena *memory, const struct cri_parts *parts,
+                                                              const struct cri_container *container) {
         Nodens__V1__ContainerDetail *m =
-                answer_new(memory, Nodens__V1__ContainerDetail, nodens__v1__container_detail__descriptor);
+                cri_response_new(memory, Nodens__V1__ContainerDetail, nodens__v1__container_detail__descriptor);
         nd_autofree char *bundle = cri_path_of_container(&parts->config, container);
 
-        m->container = cri_response_container(memory, container);
+        m->container = response_container(memory, container);
         m->uid = container->user.uid;
         m->gid = container->user.gid;
         m->n_groups = container->user.groups.count;
@@ -176,33 +176,33 @@ static Nodens__V1__ContainerDetail *answer_container_detail(struct nd_arena *mem
         return m;
 }
 
-static Nodens__V1__CheckEntry *answer_network(struct nd_arena *memory, const struct cri_sandbox *sandbox) {
+static Nodens__V1__CheckEntry *response_network(struct nd_arena *memory, const struct cri_sandbox *sandbox) {
         Nodens__V1__CheckEntry *m;
 
         if (!sandbox->network_check)
                 return nullptr;
-        m = answer_new(memory, Nodens__V1__CheckEntry, nodens__v1__check_entry__descriptor);
+        m = cri_response_new(memory, Nodens__V1__CheckEntry, nodens__v1__check_entry__descriptor);
         m->name = (char *) "network";
         m->result = (char *) (sandbox->network_check[0] ? "failed" : "passed");
         m->found = sandbox->network_check;
         return m;
 }
 
-static Nodens__V1__PodDetail *answer_pod_detail(struct nd_arena *memory, const struct cri_parts *parts,
-                                                const struct cri_sandbox *sandbox) {
-        Nodens__V1__PodDetail *m = answer_new(memory, Nodens__V1__PodDetail, nodens__v1__pod_detail__descriptor);
+static Nodens__V1__PodDetail *response_pod_detail(struct nd_arena *memory, const struct cri_parts *parts,
+                                                  const struct cri_sandbox *sandbox) {
+        Nodens__V1__PodDetail *m = cri_response_new(memory, Nodens__V1__PodDetail, nodens__v1__pod_detail__descriptor);
         nd_autofree char *directory = cri_path_of_sandbox(&parts->config, sandbox->id);
 
-        m->pod = answer_pod(memory, sandbox);
+        m->pod = response_pod(memory, sandbox);
         add_namespaces(memory, parts, sandbox, m);
         m->cgroup_parent = sandbox->request.cgroup_parent;
         m->directory = nd_arena_strdup(memory, directory);
         m->this_boot = sandbox->this_boot;
-        m->network = answer_network(memory, sandbox);
+        m->network = response_network(memory, sandbox);
         m->containers = nd_arena_alloc(memory, sandbox->containers.count, sizeof *m->containers);
         nd_vector_each (container, &sandbox->containers) {
                 if (cri_container_is_shown(*container))
-                        m->containers[m->n_containers++] = answer_container_detail(memory, parts, *container);
+                        m->containers[m->n_containers++] = response_container_detail(memory, parts, *container);
         }
         return m;
 }
@@ -219,7 +219,7 @@ static bool is_called(const struct cri_sandbox *sandbox, const char *text) {
 }
 
 static void handle_inspect(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        response_autofree request = cri_response_decode(call, &nodens__v1__inspect_request__descriptor, bytes, length);
+        cri_response_autofree request = cri_response_decode(call, &nodens__v1__inspect_request__descriptor, bytes, length);
         Nodens__V1__InspectAnswer answer = NODENS__V1__INSPECT_ANSWER__INIT;
         const struct cri_parts *parts = userdata;
         nd_autoerror struct nd_error *error = nullptr;
@@ -234,11 +234,11 @@ static void handle_inspect(struct nd_grpc_call *call, const char *bytes, size_t 
         answer.pods = nd_arena_alloc(&memory, parts->pods.sandboxes.count + 1, sizeof *answer.pods);
         for (size_t at = 0; (slot = nd_map_next(&parts->pods.sandboxes, &at));)
                 if (cri_sandbox_is_shown(slot->value) && is_called(slot->value, pod))
-                        answer.pods[answer.n_pods++] = answer_pod_detail(&memory, parts, slot->value);
+                        answer.pods[answer.n_pods++] = response_pod_detail(&memory, parts, slot->value);
         if (answer.n_pods == 0) {
                 error = cri_pod_table_find_sandbox(&parts->pods, pod, &by_id);
                 if (by_id)
-                        answer.pods[answer.n_pods++] = answer_pod_detail(&memory, parts, by_id);
+                        answer.pods[answer.n_pods++] = response_pod_detail(&memory, parts, by_id);
         }
         if (answer.n_pods > 0)
                 cri_response_with(call, &answer.base);

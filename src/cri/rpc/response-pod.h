@@ -25,7 +25,7 @@ struct nd_oci_store;
                                                                               const struct cri_container_request *request);
 
 /* Whether labels hold all that a selector asks for: entries are of any map<string, string>. */
-#define answer_selects(labels, entries, n)                                                                                    \
+#define cri_response_selects(labels, entries, n)                                                                              \
         ({                                                                                                                    \
                 bool _all = true;                                                                                             \
                 for (size_t _i = 0; _all && _i < (n); _i++)                                                                   \

@@ -14,15 +14,15 @@ ProtobufCMessage *cri_response_decode(struct nd_grpc_call *call, const ProtobufC
 void cri_response_send(struct nd_grpc_call *call, const ProtobufCMessage *message); /* one of a stream */
 void cri_response_with(struct nd_grpc_call *call, const ProtobufCMessage *message); /* the only one; ends the call */
 
-static inline void answer_request_done(ProtobufCMessage **request) {
+static inline void cri_response_request_done(ProtobufCMessage **request) {
         nd_protobuf_free(*request);
 }
-#define response_autofree nd_cleanup(answer_request_done) ProtobufCMessage *
+#define cri_response_autofree nd_cleanup(cri_response_request_done) ProtobufCMessage *
 
 /* An answer is many small messages that point to each other and to what the daemon has: they live in one arena and go all at once. */
 
 /* A new message of a type. */
-#define answer_new(memory, type, descriptor) ((type *) cri_response_message((memory), &(descriptor)))
+#define cri_response_new(memory, type, descriptor) ((type *) cri_response_message((memory), &(descriptor)))
 [[nodiscard]] ProtobufCMessage *cri_response_message(struct nd_arena *memory, const ProtobufCMessageDescriptor *descriptor);
 
 /* A map field's entries. Each map has an entry type of its own, all of them with the same two members; the strings stay the pairs'. */

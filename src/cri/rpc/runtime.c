@@ -49,11 +49,11 @@ static void fill_handlers(const struct cri_parts *parts, struct nd_arena *memory
         answer->runtime_handlers = nd_arena_alloc(memory, HANDLERS, sizeof *answer->runtime_handlers);
         for (size_t i = 0; i < HANDLERS && (name = cri_selftest_handler(parts->selftest, i)); i++) {
                 Runtime__V1__RuntimeHandler *handler =
-                        answer_new(memory, Runtime__V1__RuntimeHandler, runtime__v1__runtime_handler__descriptor);
+                        cri_response_new(memory, Runtime__V1__RuntimeHandler, runtime__v1__runtime_handler__descriptor);
 
                 handler->name = (char *) name;
-                handler->features = answer_new(memory, Runtime__V1__RuntimeHandlerFeatures,
-                                               runtime__v1__runtime_handler_features__descriptor);
+                handler->features = cri_response_new(memory, Runtime__V1__RuntimeHandlerFeatures,
+                                                     runtime__v1__runtime_handler_features__descriptor);
                 handler->features->user_namespaces = !cri_selftest_reason(parts->selftest, name, SELFTEST_USERNS);
                 handler->features->recursive_read_only_mounts =
                         !cri_selftest_reason(parts->selftest, name, SELFTEST_READ_ONLY);
@@ -76,7 +76,7 @@ static void describe(const struct cri_parts *parts, struct nd_text *ret) {
 }
 
 static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        response_autofree request = cri_response_decode(call, &runtime__v1__status_request__descriptor, bytes, length);
+        cri_response_autofree request = cri_response_decode(call, &runtime__v1__status_request__descriptor, bytes, length);
         Runtime__V1__StatusResponse answer = RUNTIME__V1__STATUS_RESPONSE__INIT;
         Runtime__V1__StatusResponse__InfoEntry info = RUNTIME__V1__STATUS_RESPONSE__INFO_ENTRY__INIT;
         Runtime__V1__StatusResponse__InfoEntry *infos[] = {&info};
@@ -125,7 +125,7 @@ static void handle_config(struct nd_grpc_call *call, [[maybe_unused]] const char
 /* The pods' network range: CNI's own configuration says that to whom it concerns. */
 static void handle_update_config(struct nd_grpc_call *call, const char *bytes, size_t length,
                                  [[maybe_unused]] void *userdata) {
-        response_autofree request =
+        cri_response_autofree request =
                 cri_response_decode(call, &runtime__v1__update_runtime_config_request__descriptor, bytes, length);
         Runtime__V1__UpdateRuntimeConfigResponse answer = RUNTIME__V1__UPDATE_RUNTIME_CONFIG_RESPONSE__INIT;
 

@@ -65,7 +65,7 @@ static void ask_of_pod(const struct cri_sandbox *sandbox, struct cri_stats_query
 
 static bool wanted(const struct cri_container *container, const Runtime__V1__ContainerStatsFilter *filter) {
         return counts(container) &&
-               (!filter || answer_selects(&container->request.labels, filter->label_selector, filter->n_label_selector));
+               (!filter || cri_response_selects(&container->request.labels, filter->label_selector, filter->n_label_selector));
 }
 
 static void ask_of_containers(const struct cri_parts *parts, const Runtime__V1__ContainerStatsFilter *filter,
@@ -92,7 +92,7 @@ static void ask_of_containers(const struct cri_parts *parts, const Runtime__V1__
 
 static bool wanted_pod(const struct cri_sandbox *sandbox, const Runtime__V1__PodSandboxStatsFilter *filter) {
         return sandbox->state == SANDBOX_READY &&
-               (!filter || answer_selects(&sandbox->request.labels, filter->label_selector, filter->n_label_selector));
+               (!filter || cri_response_selects(&sandbox->request.labels, filter->label_selector, filter->n_label_selector));
 }
 
 static void ask_of_sandboxes(const struct cri_parts *parts, const Runtime__V1__PodSandboxStatsFilter *filter,
@@ -180,7 +180,7 @@ static void stream_containers(struct pending *pending, const struct cri_stats_re
 }
 
 static void handle_container(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        response_autofree request =
+        cri_response_autofree request =
                 cri_response_decode(call, &runtime__v1__container_stats_request__descriptor, bytes, length);
         nd_cleanup(cri_stats_query_done) struct cri_stats_query question = {.parts = container_parts, .layers = true};
         struct cri_container *container = nullptr;
@@ -200,7 +200,7 @@ static void handle_container(struct nd_grpc_call *call, const char *bytes, size_
 }
 
 static void handle_containers(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        response_autofree request =
+        cri_response_autofree request =
                 cri_response_decode(call, &runtime__v1__list_container_stats_request__descriptor, bytes, length);
         nd_cleanup(cri_stats_query_done) struct cri_stats_query question = {};
 
@@ -211,7 +211,7 @@ static void handle_containers(struct nd_grpc_call *call, const char *bytes, size
 }
 
 static void handle_container_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        response_autofree request =
+        cri_response_autofree request =
                 cri_response_decode(call, &runtime__v1__stream_container_stats_request__descriptor, bytes, length);
         nd_cleanup(cri_stats_query_done) struct cri_stats_query question = {};
 
@@ -292,7 +292,7 @@ static void stream_pods(struct pending *pending, const struct cri_stats_result *
 }
 
 static void handle_pod(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        response_autofree request =
+        cri_response_autofree request =
                 cri_response_decode(call, &runtime__v1__pod_sandbox_stats_request__descriptor, bytes, length);
         nd_cleanup(cri_stats_query_done) struct cri_stats_query question = {
                 .parts = pod_parts, .layers = true, .networks = true};
@@ -314,7 +314,7 @@ static void handle_pod(struct nd_grpc_call *call, const char *bytes, size_t leng
 }
 
 static void handle_pods(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        response_autofree request =
+        cri_response_autofree request =
                 cri_response_decode(call, &runtime__v1__list_pod_sandbox_stats_request__descriptor, bytes, length);
         nd_cleanup(cri_stats_query_done) struct cri_stats_query question = {};
 
@@ -325,7 +325,7 @@ static void handle_pods(struct nd_grpc_call *call, const char *bytes, size_t len
 }
 
 static void handle_pod_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        response_autofree request =
+        cri_response_autofree request =
                 cri_response_decode(call, &runtime__v1__stream_pod_sandbox_stats_request__descriptor, bytes, length);
         nd_cleanup(cri_stats_query_done) struct cri_stats_query question = {};
 
@@ -345,9 +345,9 @@ static size_t label_count(const struct cri_pod_metric *metric) {
         return count;
 }
 
-static Runtime__V1__MetricDescriptor *answer_descriptor(struct nd_arena *memory, const struct cri_pod_metric *metric) {
+static Runtime__V1__MetricDescriptor *response_descriptor(struct nd_arena *memory, const struct cri_pod_metric *metric) {
         Runtime__V1__MetricDescriptor *m =
-                answer_new(memory, Runtime__V1__MetricDescriptor, runtime__v1__metric_descriptor__descriptor);
+                cri_response_new(memory, Runtime__V1__MetricDescriptor, runtime__v1__metric_descriptor__descriptor);
         size_t count = label_count(metric);
 
         m->name = (char *) metric->name;
@@ -367,13 +367,13 @@ static void handle_descriptors(struct nd_grpc_call *call, [[maybe_unused]] const
         answer.n_descriptors = cri_pod_metrics_count();
         answer.descriptors = nd_arena_alloc(&memory, answer.n_descriptors, sizeof *answer.descriptors);
         for (size_t i = 0; i < answer.n_descriptors; i++)
-                answer.descriptors[i] = answer_descriptor(&memory, cri_pod_metrics_at(i));
+                answer.descriptors[i] = response_descriptor(&memory, cri_pod_metrics_at(i));
         cri_response_with(call, &answer.base);
 }
 
-static Runtime__V1__Metric *answer_metric(struct nd_arena *memory, const struct cri_pod_metric_sample *sample,
-                                          const char *const *labels, uint64_t at) {
-        Runtime__V1__Metric *m = answer_new(memory, Runtime__V1__Metric, runtime__v1__metric__descriptor);
+static Runtime__V1__Metric *response_metric(struct nd_arena *memory, const struct cri_pod_metric_sample *sample,
+                                            const char *const *labels, uint64_t at) {
+        Runtime__V1__Metric *m = cri_response_new(memory, Runtime__V1__Metric, runtime__v1__metric__descriptor);
         size_t count = label_count(sample->metric);
 
         m->name = (char *) sample->metric->name;
@@ -383,54 +383,56 @@ static Runtime__V1__Metric *answer_metric(struct nd_arena *memory, const struct 
         m->label_values = nd_arena_alloc(memory, count, sizeof *m->label_values);
         for (size_t i = 0; i < count; i++)
                 m->label_values[i] = (char *) (i < METRIC_BASE ? labels[i] : sample->more[i - METRIC_BASE] ?: "");
-        m->value = answer_new(memory, Runtime__V1__UInt64Value, runtime__v1__uint64_value__descriptor);
+        m->value = cri_response_new(memory, Runtime__V1__UInt64Value, runtime__v1__uint64_value__descriptor);
         m->value->value = sample->value;
         return m;
 }
 
-static Runtime__V1__Metric **answer_metrics(struct nd_arena *memory, const struct cri_pod_metric_sample *samples, size_t count,
-                                            const char *const *labels, uint64_t at) {
+static Runtime__V1__Metric **response_metrics(struct nd_arena *memory, const struct cri_pod_metric_sample *samples,
+                                              size_t count, const char *const *labels, uint64_t at) {
         Runtime__V1__Metric **list = nd_arena_alloc(memory, count, sizeof *list);
 
         for (size_t i = 0; i < count; i++)
-                list[i] = answer_metric(memory, &samples[i], labels, at);
+                list[i] = response_metric(memory, &samples[i], labels, at);
         return list;
 }
 
-static Runtime__V1__ContainerMetrics *answer_container_metrics(struct nd_arena *memory, const struct cri_container *container,
-                                                               const struct cri_container_stats *stats,
-                                                               enum cri_pod_metric_detail detail) {
+static Runtime__V1__ContainerMetrics *response_container_metrics(struct nd_arena *memory,
+                                                                 const struct cri_container *container,
+                                                                 const struct cri_container_stats *stats,
+                                                                 enum cri_pod_metric_detail detail) {
         Runtime__V1__ContainerMetrics *m =
-                answer_new(memory, Runtime__V1__ContainerMetrics, runtime__v1__container_metrics__descriptor);
+                cri_response_new(memory, Runtime__V1__ContainerMetrics, runtime__v1__container_metrics__descriptor);
         struct cri_pod_metric_sample samples[METRIC_SAMPLES];
         const char *labels[METRIC_BASE];
 
         cri_pod_metrics_labels(container->sandbox, container, labels);
         m->container_id = (char *) container->id;
         m->n_metrics = cri_pod_metrics_of_container(container, stats, detail, samples);
-        m->metrics = answer_metrics(memory, samples, m->n_metrics, labels, stats->usage.at);
+        m->metrics = response_metrics(memory, samples, m->n_metrics, labels, stats->usage.at);
         return m;
 }
 
-static Runtime__V1__PodSandboxMetrics *answer_pod_metrics(struct nd_arena *memory, const struct cri_sandbox *sandbox,
-                                                          const struct cri_sandbox_stats *stats,
-                                                          const struct nd_map *containers, enum cri_pod_metric_detail detail) {
+static Runtime__V1__PodSandboxMetrics *response_pod_metrics(struct nd_arena *memory, const struct cri_sandbox *sandbox,
+                                                            const struct cri_sandbox_stats *stats,
+                                                            const struct nd_map *containers,
+                                                            enum cri_pod_metric_detail detail) {
         Runtime__V1__PodSandboxMetrics *m =
-                answer_new(memory, Runtime__V1__PodSandboxMetrics, runtime__v1__pod_sandbox_metrics__descriptor);
+                cri_response_new(memory, Runtime__V1__PodSandboxMetrics, runtime__v1__pod_sandbox_metrics__descriptor);
         struct cri_pod_metric_sample samples[METRIC_SAMPLES];
         const char *labels[METRIC_BASE];
 
         cri_pod_metrics_labels(sandbox, nullptr, labels);
         m->pod_sandbox_id = (char *) sandbox->id;
         m->n_metrics = cri_pod_metrics_of_sandbox(stats, detail, samples);
-        m->metrics = answer_metrics(memory, samples, m->n_metrics, labels, stats->usage.at ?: stats->network.at);
+        m->metrics = response_metrics(memory, samples, m->n_metrics, labels, stats->usage.at ?: stats->network.at);
         m->container_metrics = nd_arena_alloc(memory, sandbox->containers.count, sizeof *m->container_metrics);
         nd_vector_each (container, &sandbox->containers) {
                 const struct cri_container_stats *its = nd_map_get(containers, (*container)->id);
 
                 if (its && its->usage.at > 0)
                         m->container_metrics[m->n_container_metrics++] =
-                                answer_container_metrics(memory, *container, its, detail);
+                                response_container_metrics(memory, *container, its, detail);
         }
         return m;
 }
@@ -451,7 +453,7 @@ static void pack_pods(const struct cri_parts *parts, const struct cri_stats_resu
 
                 if (!sandbox || !cri_sandbox_is_shown(sandbox))
                         continue;
-                pod = answer_pod_metrics(&memory, sandbox, stats, &containers, detail);
+                pod = response_pod_metrics(&memory, sandbox, stats, &containers, detail);
                 response.n_pod_metrics = 1;
                 response.pod_metrics = &pod;
                 nd_protobuf_pack(&response.base, &bytes);
@@ -503,7 +505,7 @@ static void stream_metrics(struct pending *pending, const struct cri_stats_resul
 
                 if (!sandbox || !cri_sandbox_is_shown(sandbox))
                         continue;
-                pods[count++] = answer_pod_metrics(&memory, sandbox, stats, &containers, METRICS_ALL);
+                pods[count++] = response_pod_metrics(&memory, sandbox, stats, &containers, METRICS_ALL);
                 if (count < METRICS_PER_MESSAGE)
                         continue;
                 send_stream(pending, pods, count);

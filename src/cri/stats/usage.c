@@ -357,9 +357,13 @@ static void look_into_cgroup(int cgroup, struct cri_process_usage *u) {
         }
 }
 
-typedef nd_vector(DIR *) cgroup_levels;
+struct cgroup_levels {
+        DIR **items;
+        size_t count;
+        size_t capacity;
+};
 
-static void levels_done(cgroup_levels *levels) {
+static void levels_done(struct cgroup_levels *levels) {
         nd_vector_each (level, levels)
                 (void) closedir(*level);
         nd_vector_done(levels);
@@ -377,7 +381,7 @@ static DIR *open_level(int dir_fd, const char *name) {
 
 struct nd_error *cri_usage_of_processes(const char *cgroup, struct cri_process_usage *ret) {
         struct cri_process_usage u = {.at = nd_clock_wall_ns()};
-        nd_cleanup(levels_done) cgroup_levels levels = {};
+        nd_cleanup(levels_done) struct cgroup_levels levels = {};
         nd_autoclose int fd = -EBADF;
         size_t cgroups = 1;
         DIR *next;
