@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/check-layers finds includes that point the wrong way, between layers and between the folders of a program."""
+import importlib.machinery
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from nodensdev.project import TOOLS, TOP
+
+ORDER = {"core": "", "network": "core", "runtime": "core", "pod": "network runtime"}
+TREE = {"base/text.h": "", "cri/core/record.h": "base/text.h", "cri/network/cni.c": "cri/core/record.h", "cri/runtime/exec.h": "cri/core/record.h",
+        "cri/pod/sandbox.c": "cri/network/cni.h cri/runtime/exec.h cri/core/record.h", "cri/main.c": "cri/pod/sandbox.h cri/core/record.h"}
+
+
+def load() -> ModuleType:
+    loader = importlib.machinery.SourceFileLoader("check_layers", str(TOOLS / "check-layers"))
+    spec = importlib.util.spec_from_loader("check_layers", loader)
+    assert spec
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def layers() -> ModuleType:
+    module = load()
+    module.FOLDERS = {"cri": ORDER}     # type: ignore[attr-defined]
+    return module
+
+
+def problems(layers: ModuleType, src: Path, changes: dict[str, str], order: dict[str, str] | None = None) -> list[str]:
+    """What the check says of TREE with some files changed."""
+    for name, targets in (TREE | changes).items():
+        path = src / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f'#include "{target}"\n' for target in targets.split()))
+    if order is not None:
+        layers.FOLDERS = {"cri": order}     # type: ignore[attr-defined]
+    return layers.problems(src, layers.includes_of(src))
+
+
+def test_includes_that_follow_the_order_are_fine(layers: ModuleType, tmp_path: Path) -> None:
+    assert problems(layers, tmp_path, {}) == []
+
+
+@pytest.mark.parametrize(("name", "target", "said"), [
+    ("cri/core/pods.c", "cri/pod/container.h", "src/cri/core/pods.c: folder 'core' may not include \"cri/pod/container.h\""),
+    ("cri/network/cni.c", "cri/runtime/exec.h", "src/cri/network/cni.c: folder 'network' may not include \"cri/runtime/exec.h\""),
+    ("cri/pod/sandbox.c", "cri/daemon.h", "src/cri/pod/sandbox.c: folder 'pod' may not include \"cri/daemon.h\", which is above all folders"),
+    ("cri/core/test-pods.c", "cri/pod/container.h", "src/cri/core/test-pods.c: folder 'core' may not include \"cri/pod/container.h\""),
+    ("base/text.h", "sys/file.h", "src/base/text.h: layer 'base' may not include \"sys/file.h\""),
+    ("guard/main.c", "cri/core/record.h", "src/guard/main.c: layer 'guard' may not include \"cri/core/record.h\""),
+    ("cri/core/record.c", "record.h", 'src/cri/core/record.c: include "record.h" by its path below src, "cri/core/record.h"'),
+    ("kube/pod.c", "sys/file.h", "src/kube/pod.c: layer 'kube' may not include \"sys/file.h\""),
+])
+def test_an_include_that_points_up_or_sideways_is_found(layers: ModuleType, tmp_path: Path, name: str, target: str, said: str) -> None:
+    assert problems(layers, tmp_path, {name: target}) == [said]
+
+
+def test_folders_and_table_must_agree(layers: ModuleType, tmp_path: Path) -> None:
+    assert problems(layers, tmp_path, {"cri/stream/token.c": ""}) == ["src/cri/stream: no order for this folder; tools/check-layers has the table"]
+    assert problems(layers, tmp_path, {}, ORDER | {"stream": "core", "rpc": "pod"}) == ["tools/check-layers: no folder 'src/cri/rpc'"]
+
+
+def test_the_table_goes_from_the_lowest_folder_to_the_highest(layers: ModuleType, tmp_path: Path) -> None:
+    assert problems(layers, tmp_path, {}, ORDER | {"core": "pod"}) == ["tools/check-layers: 'cri/core' stands on 'pod', which is not before it"]
+
+
+def test_the_tree_follows_its_own_order() -> None:
+    module = load()
+    assert module.problems(TOP / "src", module.includes_of(TOP / "src")) == []
