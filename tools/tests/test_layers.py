@@ -2,6 +2,7 @@
 """tools/check-layers finds includes that point the wrong way, between layers and between the folders of a program."""
 import importlib.machinery
 import importlib.util
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -71,3 +72,34 @@ def test_the_table_goes_from_the_lowest_folder_to_the_highest(layers: ModuleType
 def test_the_tree_follows_its_own_order() -> None:
     module = load()
     assert module.problems(TOP / "src", module.includes_of(TOP / "src")) == []
+
+
+def test_modules_that_include_each_other_are_a_circle(layers: ModuleType, tmp_path: Path) -> None:
+    pair = {"cri/core/record.h": "cri/core/pods.h", "cri/core/pods.c": "cri/core/record.h cri/core/pods.h"}
+    assert problems(layers, tmp_path, pair) == []
+    includes = layers.includes_of(tmp_path)
+    assert layers.circles(includes) == [["cri/core/pods", "cri/core/record"]]
+    assert layers.circle_problems(includes) == []
+
+
+def test_a_circle_of_three_modules_fails(layers: ModuleType, tmp_path: Path) -> None:
+    three = {"cri/core/record.h": "cri/core/pods.h", "cri/core/pods.c": "cri/core/events.h", "cri/core/events.h": "cri/core/record.h"}
+    assert problems(layers, tmp_path, three) == []
+    includes = layers.includes_of(tmp_path)
+    assert layers.circle_problems(includes) == ["3 modules include each other: cri/core/events cri/core/pods cri/core/record"]
+
+
+def test_tests_and_fuzzers_close_no_circle(layers: ModuleType, tmp_path: Path) -> None:
+    tests = {"cri/core/record.h": "cri/core/test-record.h", "cri/core/test-record.h": "cri/core/record.h"}
+    assert problems(layers, tmp_path, tests) == []
+    assert layers.circles(layers.includes_of(tmp_path)) == []
+
+
+def test_the_program_prints_circles_and_fails_on_a_large_one(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    for name, target in (("a", "b"), ("b", "c"), ("c", "a")):
+        (tmp_path / f"base/{name}.h").write_text(f'#include "base/{target}.h"\n')
+    done = subprocess.run([TOOLS / "check-layers", "--circles", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stdout == "3 base/a base/b base/c\n"
+    (tmp_path / "base/c.h").write_text("")
+    assert subprocess.run([TOOLS / "check-layers", "--circles", tmp_path], capture_output=True).returncode == 0
