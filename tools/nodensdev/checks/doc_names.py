@@ -12,6 +12,7 @@ COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 ROW = re.compile(r"^\| (R|F)(\d+) \|(.*)$", re.MULTILINE)
 TEST = re.compile(r"`((?:src|tests)/[A-Za-z0-9_./-]+\.(?:c|py))` `([A-Za-z0-9_]+)`")
 SECURITY_MODEL = TOP / "docs/security-model.md"
+RENAMES = TOP / "docs/renames.md"
 TABLES = {"R": range(1, 28), "F": range(1, 18)}  # requirements, and findings of the audit, by their numbers
 
 
@@ -22,7 +23,7 @@ def c_files() -> list[Path]:
 def document_problems(code: str) -> list[str]:
     """What README and its neighbours name and the tree does not have."""
     found = []
-    for document in sorted([*TOP.glob("*.md"), *(TOP / "docs").rglob("*.md")]):
+    for document in sorted({*TOP.glob("*.md"), *(TOP / "docs").rglob("*.md")} - {RENAMES}):
         text = document.read_text()
         where = document.relative_to(TOP)
         found += [f"{where}: no file '{path}'" for path in sorted(set(PATH.findall(text)))
@@ -65,7 +66,73 @@ def theory_problems(path: Path) -> list[str]:
     return [f"{path.relative_to(TOP)}: '@{name}' is no name in it" for name in sorted(marked) if not re.search(rf"\b{name}\b", code)]
 
 
+# ---- the way of five requests, in ARCHITECTURE.md
+
+ARCHITECTURE = TOP / "ARCHITECTURE.md"
+WAYS = "The way of five requests"
+REQUESTS = ("RunPodSandbox", "PullImage", "AdmissionReview", "Exec bytes", "User namespace mapping")
+WAY_FILES = 8
+STATION = re.compile(r"^\d+\. `([^`]+)`: +\S")      # 1. `src/cri/rpc/sandbox.c`: decodes the request
+
+
+def section(text: str, title: str, level: int) -> str | None:
+    """The lines below a heading, up to the next one of its level or above."""
+    found = re.search(rf"^{'#' * level} {re.escape(title)}\n(.*?)(?=^#{{1,{level}}} |\Z)", text, re.MULTILINE | re.DOTALL)
+    return found[1] if found else None
+
+
+def ways(text: str) -> dict[str, list[str]]:
+    """The numbered lines below each request's heading."""
+    part = section(text, WAYS, 2) or ""
+    parts = {title: section(part, title, 3) for title in REQUESTS}
+    return {title: [line for line in (body or "").splitlines() if re.match(r"\d+\.", line)] for title, body in parts.items()}
+
+
+def way_problems(text: str) -> list[str]:
+    """Each of the five requests passes one to eight files, which exist."""
+    where = ARCHITECTURE.name
+    if section(text, WAYS, 2) is None:
+        return [f"{where}: no section '{WAYS}'"]
+    found = []
+    for title, lines in ways(text).items():
+        if not lines:
+            found.append(f"{where}: no way of '{title}' in '{WAYS}'")
+        if len(lines) > WAY_FILES:
+            found.append(f"{where}: the way of '{title}' has {len(lines)} files, more than {WAY_FILES}")
+        stations = [(line, STATION.match(line)) for line in lines]
+        found += [f"{where}: want '1. `src/FILE`: what it does', not '{line}'" for line, match in stations if not match]
+        found += [f"{where}: no file '{match[1]}' on the way of '{title}'" for _, match in stations if match and not (TOP / match[1]).is_file()]
+    return found
+
+
+# ---- docs/renames.md
+
+def new_names(text: str) -> list[tuple[int, str]]:
+    """The names in the second column of `| old | new |`, with their lines. A remark in parentheses is no name."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) != 4 or cells[2] in ("new", "") or set(cells[2]) <= set("-: "):
+            continue
+        words = [word.strip(" `") for word in re.sub(r"\(.+\)", "", cells[2]).split(",")]
+        found += [(number, re.sub(r"^(struct|union|enum) |\(\)$", "", word)) for word in words if word]
+    return found
+
+
+def rename_problems(text: str, words: set[str]) -> list[str]:
+    """New names that are neither a file nor a word of the code."""
+    return [f"{RENAMES.relative_to(TOP)}:{number}: no file or symbol '{name}'" for number, name in new_names(text)
+            if name not in words and not (TOP / name).exists() and not (TOP / "src" / name).exists()]
+
+
+def words_of_the_code() -> set[str]:
+    """Every word of the sources, tests and tools."""
+    paths = [path for base in ("src", "tests", "tools") for pattern in ("*.[ch]", "*.py", "meson.build") for path in (TOP / base).rglob(pattern)]
+    return {word for path in paths for word in re.findall(r"\w+", path.read_text())}
+
+
 def problems() -> list[str]:
     files = c_files()
     code = "\n".join(path.read_text() for path in files)
-    return document_problems(code) + row_problems(SECURITY_MODEL.read_text()) + [line for path in files for line in theory_problems(path)]
+    found = document_problems(code) + row_problems(SECURITY_MODEL.read_text()) + [line for path in files for line in theory_problems(path)]
+    return found + (rename_problems(RENAMES.read_text(), words_of_the_code()) if RENAMES.is_file() else [])
