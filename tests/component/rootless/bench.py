@@ -209,6 +209,12 @@ def named(pids: list[int], *names: str) -> list[int]:
     return [pid for pid in pids if any(name in Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ") for name in names)]
 
 
+def is_process_1(pid: int) -> bool:
+    """Whether it is the first process of a PID namespace below ours."""
+    numbers = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("NSpid:")).split()[1:]
+    return len(numbers) > 1 and numbers[-1] == "1"
+
+
 @contextlib.contextmanager
 def nodens(port: int, net: str) -> Iterator[Way]:
     command = machine.as_user(machine.PROGRAM, "run", f"--net={net}", "--publish", f"{port}:{port + 2},{port + 1}:{port + 3}", "--", *inside(port + 2))
@@ -216,7 +222,7 @@ def nodens(port: int, net: str) -> Iterator[Way]:
     try:
         time.sleep(0.5)
         every = below(process.pid)
-        holder = [pid for pid in every if Path(f"/proc/{pid}/comm").read_text().strip() == "nodens-holder"]
+        holder = [pid for pid in every if is_process_1(pid)]
         assert len(holder) == 1, every
         yield Way(ALPHA4, port, port + 1, named(every, " forward ") + holder)
     finally:
