@@ -7,10 +7,11 @@ import re
 import shutil
 from pathlib import Path
 
-from nodensdev import prose, room, sizes, symbols
 from nodensdev.bench import before
+from nodensdev.checks import doc_names, sizes, symbols
 from nodensdev.project import BUILD, TOP
-from nodensdev.prove import Proof, check, count_line
+from nodensdev.checks.prove import Proof, check, count_line
+from nodensdev.env import chroot
 
 BASELINE = "6022a49"
 BASELINE_LENGTHS = sizes.Lengths(functions=4526, median=10, p99=32, most=71)
@@ -30,7 +31,7 @@ def layers(proof: Proof) -> None:
     proof.expect(folders == list(ORDERED), f"each of {', '.join(ORDERED)} has folders, not only {', '.join(folders)}")
 
 
-def read_symbols(inside: room.Prepared, directory: Path) -> tuple[list[symbols.Symbol], list[str]]:
+def read_symbols(inside: chroot.Prepared, directory: Path) -> tuple[list[symbols.Symbol], list[str]]:
     """The names of a tree inside this one, and what the lint says of them."""
     def run(argv: list[str]) -> str:
         return inside.capture(["env", f"--chdir={directory.relative_to(TOP)}", *argv]).stdout
@@ -84,19 +85,19 @@ def one_writer(proof: Proof) -> None:
 
 @check("point 4: ARCHITECTURE.md has the way of five requests, at most eight files each, and they exist")
 def ways(proof: Proof) -> None:
-    text = prose.ARCHITECTURE.read_text()
-    found = prose.way_problems(text)
+    text = doc_names.ARCHITECTURE.read_text()
+    found = doc_names.way_problems(text)
     proof.expect(not found, "; ".join(found))
-    for title, files in prose.ways(text).items():
+    for title, files in doc_names.ways(text).items():
         proof.figure(title, f"{len(files)} files")
 
 
 @check("old names lead to new ones: docs/renames.md names what there is")
 def renames(proof: Proof) -> None:
-    proof.expect(prose.RENAMES.is_file(), "docs/renames.md is there")
-    text = prose.RENAMES.read_text()
-    proof.figure("names", str(len(prose.new_names(text))))
-    found = prose.rename_problems(text, prose.words_of_the_code())
+    proof.expect(doc_names.RENAMES.is_file(), "docs/renames.md is there")
+    text = doc_names.RENAMES.read_text()
+    proof.figure("names", str(len(doc_names.new_names(text))))
+    found = doc_names.rename_problems(text, doc_names.words_of_the_code())
     proof.expect(not found, "; ".join(found[:10]))
 
 

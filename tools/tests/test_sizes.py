@@ -2,8 +2,8 @@
 """The limits of `tools/dev lint layout` are where they are said to be."""
 from pathlib import Path
 
-from nodensdev import sizes
-from nodensdev.symbols import Symbol
+from nodensdev.checks import sizes
+from nodensdev.checks.symbols import Symbol
 
 
 def folder(top: Path, name: str = "src/cri/core") -> Path:

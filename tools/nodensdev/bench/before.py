@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import room
+from ..env import chroot
 from ..command import Failure
 from ..project import BUILD, INSIDE, TOP
 from . import figures, priority
@@ -87,7 +87,7 @@ def cri_samples(data: dict[str, Any]) -> Samples:
     return times | {MEMORY_ROW: rows[MEMORY_ROW].samples["nodens"]}
 
 
-def measured(inside: room.Prepared, *argv: str) -> dict[str, Any]:
+def measured(inside: chroot.Prepared, *argv: str) -> dict[str, Any]:
     """What a bench in Python has written into its last argument."""
     RESULT.parent.mkdir(parents=True, exist_ok=True)
     RESULT.unlink(missing_ok=True)
@@ -98,7 +98,7 @@ def measured(inside: room.Prepared, *argv: str) -> dict[str, Any]:
 
 
 def guard(tree: Tree) -> Samples:
-    with room.prepared(room.Room()) as inside, priority.raised("the machine's own"):
+    with chroot.prepared(chroot.Room()) as inside, priority.raised("the machine's own"):
         return guard_samples(measured(inside, "python3", "-B", str(tree.script("guard")), "--builds", str(tree.inside / "build/release"), "--seconds", str(SECONDS)))
 
 
@@ -110,7 +110,7 @@ def guard_samples(data: dict[str, Any]) -> Samples:
 
 def rootless(tree: Tree) -> Samples:
     variant = (tree.inside / "build/release").relative_to(INSIDE / "build")
-    with room.prepared(room.Room()) as inside:
+    with chroot.prepared(chroot.Room()) as inside:
         return rootless_samples(measured(inside, "env", f"NODENS_VARIANT={variant}", "python3", "-B", str(Tree(TOP).script("rootless")), "--ways", f"direct/{WAY}",
                                          "--rounds", "1", "--starts", "5", "--connections", "2000", "--json"))
 

@@ -21,6 +21,8 @@ PREPARATION = (
 QUICK = (
     Step("format", ("format", "--check")),
     Step("names in the prose", ("lint", "names")),
+    Step("names of shared symbols", ("lint", "symbols")),
+    Step("include circles, sizes of files and folders", ("lint", "layout")),
     Step("gcc build, include rules of the layers", ("build", "--variant", "gcc"), 10),
     Step("unit tests, and each fuzzer with 20,000 fixed inputs", ("test", "unit"), 10),
     Step("tests of the tools", ("test", "tools")),

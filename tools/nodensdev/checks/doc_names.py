@@ -135,4 +135,5 @@ def problems() -> list[str]:
     files = c_files()
     code = "\n".join(path.read_text() for path in files)
     found = document_problems(code) + row_problems(SECURITY_MODEL.read_text()) + [line for path in files for line in theory_problems(path)]
+    found += way_problems(ARCHITECTURE.read_text())
     return found + (rename_problems(RENAMES.read_text(), words_of_the_code()) if RENAMES.is_file() else [])

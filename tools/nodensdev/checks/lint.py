@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reads the code without running it: clang-format, clang-tidy, cppcheck, gcc -fanalyzer."""
+"""What reads the code without running it: clang-format, names and sizes, clang-tidy, cppcheck, gcc -fanalyzer."""
 import argparse
 import json
 import re
@@ -10,7 +10,7 @@ from .. import build
 from ..command import Command, Failure
 from ..env import chroot
 from ..project import INSIDE, TOOLS, TOP
-from . import doc_names
+from . import doc_names, sizes, symbols
 
 SUPPRESSIONS = TOOLS / "cppcheck.suppress"
 
@@ -94,7 +94,19 @@ def names(_inside: chroot.Prepared) -> bool:
     return not found
 
 
-CHECKS: dict[str, Callable[[chroot.Prepared], bool]] = {"names": names, "cppcheck": cppcheck, "tidy": tidy, "analyzer": analyzer}
+def symbol_names(inside: chroot.Prepared) -> bool:
+    found = symbols.of_tree(TOP, lambda argv: inside.capture(argv).stdout)
+    print("\n".join(found) if found else "every shared symbol has its prefix, and no name is there twice")
+    return not found
+
+
+def layout(inside: chroot.Prepared) -> bool:
+    found = sizes.problems(TOP)
+    print("\n".join([*found, str(sizes.lengths(symbols.read(lambda argv: inside.capture(argv).stdout)))]))
+    return inside.run(["tools/check-layers", "--circles", "src"]) == 0 and not found
+
+
+CHECKS: dict[str, Callable[[chroot.Prepared], bool]] = {"names": names, "symbols": symbol_names, "layout": layout, "cppcheck": cppcheck, "tidy": tidy, "analyzer": analyzer}
 
 
 def format_options(parser: argparse.ArgumentParser) -> None:
@@ -120,5 +132,5 @@ def run_lint(args: argparse.Namespace) -> int:
 
 COMMANDS = [
     Command("format", "put C files into the project's format, or check it", run_format, format_options),
-    Command("lint", "read the code with cppcheck, clang-tidy and gcc -fanalyzer", run_lint, lint_options),
+    Command("lint", "read the code: names, sizes, cppcheck, clang-tidy and gcc -fanalyzer", run_lint, lint_options),
 ]

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .command import Failure
-from .project import TOOLS
+from ..command import Failure
+from ..project import TOOLS
 
 LIBRARIES = ("base", "sys", "net", "userns", "kube", "policy", "oci")
 PROGRAMS = {"cri": "cri_", "mon": "mon_", "pull": "pull_", "agent": "agent_", "guard": "guard_", "rootless": "rootless_", "cli": "cli_"}
