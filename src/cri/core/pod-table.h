@@ -115,8 +115,8 @@ struct cri_container {
         char *checks_json;               /* JSON of the checks after start; "" = not checked */
         struct cri_monitor *monitor;     /* container.c's, as is life; nullptr when none runs or we are not connected */
         struct cri_container_life *life; /* nullptr until there was an operation */
-        void (*release)(
-                struct cri_container *container); /* container.c's: frees monitor and life; nullptr while there is neither */
+        /* container.c's: frees monitor and life; nullptr while there is neither. */
+        void (*release)(struct cri_container *container);
         struct cri_op_queue op_queue;
 };
 
