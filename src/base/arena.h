@@ -31,5 +31,5 @@ char *nd_arena_format(struct nd_arena *arena, const char *format, ...);
 [[nodiscard, gnu::returns_nonnull, gnu::format(printf, 2, 0)]]
 char *nd_arena_format_va(struct nd_arena *arena, const char *format, va_list arguments);
 
-#define nd_autoarena nd_cleanup(nd_arena_done) struct nd_arena
+#define nd_autoarena nd_cleanup(nd_arena_done)
 #define nd_arena_new(arena, type) ((type *) nd_arena_alloc((arena), 1, sizeof(type)))

@@ -47,9 +47,9 @@ static bool write_value(struct nd_json_out *out, const char *key, yyjson_val *va
 }
 
 static void write_and_compare(yyjson_doc *doc, int indent) {
-        nd_autotext text = ND_TEXT(64 * CEILING);
+        nd_autotext struct nd_text text = ND_TEXT(64 * CEILING);
         struct nd_json_out out = {.text = &text, .indent = indent};
-        nd_autojson again = nullptr;
+        nd_autojson yyjson_doc *again = nullptr;
 
         if (!write_value(&out, nullptr, yyjson_doc_get_root(doc)))
                 return;
@@ -65,9 +65,9 @@ static void write_and_compare(yyjson_doc *doc, int indent) {
 
 /* Any bytes, as a string of ours. */
 static void write_bytes(const char *bytes) {
-        nd_autotext text = ND_TEXT(64 * CEILING);
+        nd_autotext struct nd_text text = ND_TEXT(64 * CEILING);
         struct nd_json_out out = {.text = &text};
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         nd_json_open(&out, nullptr, '{');
         nd_json_string(&out, bytes, bytes);
@@ -80,7 +80,7 @@ static void write_bytes(const char *bytes) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autofree char *text = fuzz_text(data, size);
         nd_autoerror struct nd_error *error = nullptr;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         error = nd_json_parse((const char *) data, size, CEILING, &doc);
         fuzz_require(!error == (doc != nullptr));

@@ -48,7 +48,7 @@ static size_t unescape(struct nd_text *text, const char *escape) {
 }
 
 static void check_quoting(const char *bytes, size_t size) {
-        nd_autotext quoted = ND_TEXT(10 * size + 2), back = ND_TEXT(size);
+        nd_autotext struct nd_text quoted = ND_TEXT(10 * size + 2), back = ND_TEXT(size);
 
         nd_text_add_quoted(&quoted, bytes, size);
         fuzz_require(!quoted.overflow);
@@ -85,7 +85,7 @@ static void check_number(const char *text) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autofree char *text = fuzz_text(data, size);
-        nd_autotext cut = ND_TEXT(size / 2), clean = ND_TEXT(3 * size);
+        nd_autotext struct nd_text cut = ND_TEXT(size / 2), clean = ND_TEXT(3 * size);
 
         check_quoting((const char *) data, size);
         check_number(text);

@@ -11,9 +11,9 @@ enum { CEILING = 1 << 20 };
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autoerror struct nd_error *error = nullptr, *refused = nullptr;
         nd_autofree char *json = nullptr, *json_again = nullptr;
-        nd_autojson doc = nullptr;
-        nd_autojson as_json = nullptr;
-        nd_autojson as_yaml = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
+        nd_autojson yyjson_doc *as_json = nullptr;
+        nd_autojson yyjson_doc *as_yaml = nullptr;
         size_t length;
 
         error = nd_yaml_parse((const char *) data, size, CEILING, &doc);

@@ -19,7 +19,7 @@ static inline void nd_json_doc_done(yyjson_doc **doc) {
         *doc = nullptr;
 }
 
-#define nd_autojson nd_cleanup(nd_json_doc_done) yyjson_doc *
+#define nd_autojson nd_cleanup(nd_json_doc_done)
 
 /* Strict JSON of at most ceiling bytes. The message of an error is what is wrong and where, without a file name. */
 [[nodiscard]] struct nd_error *nd_json_parse(const char *bytes, size_t length, size_t ceiling, yyjson_doc **ret);

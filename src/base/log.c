@@ -104,7 +104,7 @@ static void write_line(const char *bytes, size_t length) {
 }
 
 static void to_line(enum nd_log_level level, const char *message, const struct nd_log_field *fields) {
-        nd_autotext line = ND_TEXT(LINE_CEILING - 1);
+        nd_autotext struct nd_text line = ND_TEXT(LINE_CEILING - 1);
 
         nd_text_addf(&line, "%s: ", level_name(level));
         add_message(&line, message);
@@ -138,7 +138,7 @@ static void add_journal_field(struct nd_text *packet, const char *key, const cha
 }
 
 static bool to_journal(enum nd_log_level level, const char *message, const struct nd_log_field *fields) {
-        nd_autotext packet = ND_TEXT(4 * LINE_CEILING);
+        nd_autotext struct nd_text packet = ND_TEXT(4 * LINE_CEILING);
         const char priority[] = {(char) ('0' + (int) level), '\0'};
 
         add_journal_field(&packet, "message", message);

@@ -6,7 +6,7 @@
 #include <unit/expect.h>
 
 static void memory_is_zeroed_and_aligned([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
 
         for (size_t size = 1; size < 9000; size += 37) {
                 unsigned char *memory = nd_arena_alloc(&arena, 1, size);
@@ -19,7 +19,7 @@ static void memory_is_zeroed_and_aligned([[maybe_unused]] void **state) {
 }
 
 static void texts_stay_where_they_are([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         const char *first = nd_arena_format(&arena, "%s-%d", "pod", 1), *long_one;
 
         for (int i = 0; i < 10000; i++)
@@ -31,7 +31,7 @@ static void texts_stay_where_they_are([[maybe_unused]] void **state) {
 }
 
 static void a_reset_arena_is_zeroed_again([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
 
         nd_arena_reset(&arena);
         for (int round = 0; round < 50; round++) {
@@ -47,7 +47,7 @@ static void a_reset_arena_is_zeroed_again([[maybe_unused]] void **state) {
 }
 
 static void one_huge_request_is_not_kept([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
 
         (void) nd_arena_alloc(&arena, 1, 4 << 20);
         nd_arena_reset(&arena);

@@ -15,7 +15,7 @@ static yyjson_doc *parse(void) {
 }
 
 static void members_are_read_by_their_type([[maybe_unused]] void **state) {
-        nd_autojson doc = parse();
+        nd_autojson yyjson_doc *doc = parse();
         yyjson_val *root = yyjson_doc_get_root(doc), *value = nullptr;
         const char *text = nullptr;
         uint64_t number = 0;
@@ -34,7 +34,7 @@ static void members_are_read_by_their_type([[maybe_unused]] void **state) {
 }
 
 static void an_absent_member_and_a_null_are_empty([[maybe_unused]] void **state) {
-        nd_autojson doc = parse();
+        nd_autojson yyjson_doc *doc = parse();
         yyjson_val *root = yyjson_doc_get_root(doc), *value = root;
         nd_cleanup(nd_strings_done) struct nd_strings strings = {};
         const char *text = "before";
@@ -56,7 +56,7 @@ static void an_absent_member_and_a_null_are_empty([[maybe_unused]] void **state)
 }
 
 static void wrong_members_are_errors([[maybe_unused]] void **state) {
-        nd_autojson doc = parse();
+        nd_autojson yyjson_doc *doc = parse();
         yyjson_val *root = yyjson_doc_get_root(doc), *value;
         const char *text;
         uint64_t number;
@@ -74,7 +74,7 @@ static void wrong_members_are_errors([[maybe_unused]] void **state) {
 }
 
 static void a_list_of_strings_is_whole_or_an_error([[maybe_unused]] void **state) {
-        nd_autojson doc = parse();
+        nd_autojson yyjson_doc *doc = parse();
         yyjson_val *root = yyjson_doc_get_root(doc);
         nd_cleanup(nd_strings_done) struct nd_strings strings = {};
 

@@ -8,7 +8,7 @@ static struct nd_error *parse(const char *text, yyjson_doc **ret) {
 }
 
 static void strict_json_is_read([[maybe_unused]] void **state) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         expect_ok(parse(" {\"a\": [1, null, true, \"x\"]}\n", &doc));
         assert_int_equal(yyjson_arr_size(yyjson_obj_get(yyjson_doc_get_root(doc), "a")), 4);
@@ -44,8 +44,8 @@ static char *nested(size_t depth) {
 static void nesting_has_a_ceiling_and_strings_do_not_count([[maybe_unused]] void **state) {
         nd_autofree char *fits = nested(ND_JSON_DEPTH), *deep = nested(ND_JSON_DEPTH + 1),
                          *quoted = nd_format("\"\\\"%s\"", deep);
-        nd_autojson a = nullptr;
-        nd_autojson b = nullptr;
+        nd_autojson yyjson_doc *a = nullptr;
+        nd_autojson yyjson_doc *b = nullptr;
 
         expect_ok(parse(fits, &a));
         expect_ok(parse(quoted, &b));
@@ -53,7 +53,7 @@ static void nesting_has_a_ceiling_and_strings_do_not_count([[maybe_unused]] void
 }
 
 static void the_writer_sets_commas_blanks_and_indentation([[maybe_unused]] void **state) {
-        nd_autotext text = ND_TEXT(1000);
+        nd_autotext struct nd_text text = ND_TEXT(1000);
         struct nd_json_out out = {.text = &text, .indent = 2};
 
         nd_json_open(&out, nullptr, '{');
@@ -71,7 +71,7 @@ static void the_writer_sets_commas_blanks_and_indentation([[maybe_unused]] void 
 }
 
 static void without_indentation_it_is_one_line([[maybe_unused]] void **state) {
-        nd_autotext text = ND_TEXT(1000);
+        nd_autotext struct nd_text text = ND_TEXT(1000);
         struct nd_json_out out = {.text = &text};
 
         nd_json_open(&out, nullptr, '[');
@@ -94,9 +94,9 @@ static void written_strings_read_back_as_they_were_or_cleaned([[maybe_unused]] v
                      {"\xc3(", "\xef\xbf\xbd("}};
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
-                nd_autotext text = ND_TEXT(1000);
+                nd_autotext struct nd_text text = ND_TEXT(1000);
                 struct nd_json_out out = {.text = &text};
-                nd_autojson doc = nullptr;
+                nd_autojson yyjson_doc *doc = nullptr;
 
                 nd_json_string(&out, nullptr, cases[i].written);
                 expect_ok(parse(nd_text_get(&text), &doc));

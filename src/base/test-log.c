@@ -78,7 +78,7 @@ static void errno_survives_a_message([[maybe_unused]] void **state) {
 
 /* Runs a function with standard error going to a pipe, and returns what came. */
 static char *captured(void (*function)(void)) {
-        nd_autotext text = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text text = ND_TEXT(1 << 20);
         char piece[4096];
         int fds[2], status;
         ssize_t n;

@@ -4,7 +4,7 @@
 #include "base/text.h"
 
 static void an_empty_text_is_an_empty_string([[maybe_unused]] void **state) {
-        nd_autotext text = ND_TEXT(10);
+        nd_autotext struct nd_text text = ND_TEXT(10);
 
         assert_string_equal(nd_text_get(&text), "");
         expect_text(nd_text_steal(&text), "");
@@ -12,7 +12,7 @@ static void an_empty_text_is_an_empty_string([[maybe_unused]] void **state) {
 }
 
 static void a_text_grows_and_stays_terminated([[maybe_unused]] void **state) {
-        nd_autotext text = ND_TEXT(100000);
+        nd_autotext struct nd_text text = ND_TEXT(100000);
 
         for (int i = 0; i < 10000; i++)
                 nd_text_addf(&text, "%d", i % 10);
@@ -23,7 +23,7 @@ static void a_text_grows_and_stays_terminated([[maybe_unused]] void **state) {
 }
 
 static void past_the_ceiling_the_rest_is_dropped_and_told([[maybe_unused]] void **state) {
-        nd_autotext text = ND_TEXT(5);
+        nd_autotext struct nd_text text = ND_TEXT(5);
 
         nd_text_add(&text, "abc");
         assert_false(text.overflow);
@@ -35,7 +35,7 @@ static void past_the_ceiling_the_rest_is_dropped_and_told([[maybe_unused]] void 
 }
 
 static void exactly_the_ceiling_is_no_overflow([[maybe_unused]] void **state) {
-        nd_autotext text = ND_TEXT(3);
+        nd_autotext struct nd_text text = ND_TEXT(3);
 
         nd_text_add(&text, "abc");
         assert_false(text.overflow);
@@ -44,7 +44,7 @@ static void exactly_the_ceiling_is_no_overflow([[maybe_unused]] void **state) {
 }
 
 static void a_stolen_text_leaves_an_empty_one_with_the_same_ceiling([[maybe_unused]] void **state) {
-        nd_autotext text = ND_TEXT(4);
+        nd_autotext struct nd_text text = ND_TEXT(4);
 
         nd_text_add(&text, "12345");
         expect_text(nd_text_steal(&text), "1234");
@@ -110,7 +110,7 @@ static void quoting_is_go_s([[maybe_unused]] void **state) {
 }
 
 static void a_null_byte_is_quoted_like_any_other([[maybe_unused]] void **state) {
-        nd_autotext text = ND_TEXT(100);
+        nd_autotext struct nd_text text = ND_TEXT(100);
 
         nd_text_add_quoted(&text, "a\0b", 3);
         assert_string_equal(nd_text_get(&text), "\"a\\x00b\"");

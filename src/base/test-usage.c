@@ -91,7 +91,7 @@ static void man_page_sections_escape_what_scdoc_would_take_for_markup([[maybe_un
 
 /* Runs a shell on a file; its exit code, or -1 when there is no such shell. What it prints comes back too. */
 static int shell(const char *const *argv, char **ret_output) {
-        nd_autotext text = ND_TEXT(1 << 16);
+        nd_autotext struct nd_text text = ND_TEXT(1 << 16);
         char piece[4096];
         int fds[2], status;
         ssize_t n;

@@ -10,7 +10,7 @@ static struct nd_error *parse(const char *text, yyjson_doc **ret) {
 
 /* Reads YAML and compares it with the JSON that it should be. */
 static void reads_as(const char *yaml, const char *json) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         nd_autofree char *written = nullptr;
 
         expect_ok(parse(yaml, &doc));
@@ -81,7 +81,7 @@ static void a_quoted_merge_key_is_an_ordinary_key([[maybe_unused]] void **state)
 
 static void the_size_and_the_nesting_have_ceilings([[maybe_unused]] void **state) {
         nd_autofree char *deep = nd_calloc(2 * ND_JSON_DEPTH + 3, 1);
-        nd_autojson fits = nullptr;
+        nd_autojson yyjson_doc *fits = nullptr;
         yyjson_doc *doc = nullptr;
 
         expect_error(nd_yaml_parse("a: b\n", 5, 4, &doc), ND_INVALID, "5 bytes of YAML, at most 4");
@@ -94,7 +94,7 @@ static void the_size_and_the_nesting_have_ceilings([[maybe_unused]] void **state
 }
 
 static void the_number_of_values_has_a_ceiling([[maybe_unused]] void **state) {
-        nd_autotext text = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text text = ND_TEXT(1 << 20);
         yyjson_doc *doc = nullptr;
 
         for (int i = 0; i <= ND_YAML_NODES; i++)
@@ -104,8 +104,8 @@ static void the_number_of_values_has_a_ceiling([[maybe_unused]] void **state) {
 
 /* Looking for duplicate keys must not be quadratic, or a megabyte of YAML stops a daemon for many seconds. */
 static void a_mapping_of_fifty_thousand_keys_is_read_in_seconds([[maybe_unused]] void **state) {
-        nd_autotext text = ND_TEXT(1 << 20);
-        nd_autojson doc = nullptr;
+        nd_autotext struct nd_text text = ND_TEXT(1 << 20);
+        nd_autojson yyjson_doc *doc = nullptr;
         uint64_t start = nd_clock_us();
 
         for (int i = 0; i < 50000; i++)
@@ -125,7 +125,7 @@ static struct nd_error *note_document(yyjson_doc *doc, size_t line, void *userda
 static void a_stream_has_many_documents([[maybe_unused]] void **state) {
         static const char stream[] = "name: a\n---\nname: b\n# nothing\n---\n---\nname: d\n...\n";
         static const char stopped[] = "---\nname: a\n---\nname: stop\n---\nname: c\n";
-        nd_autotext seen = ND_TEXT(1000), seen_stopped = ND_TEXT(1000);
+        nd_autotext struct nd_text seen = ND_TEXT(1000), seen_stopped = ND_TEXT(1000);
 
         expect_ok(nd_yaml_each(stream, strlen(stream), 1000, note_document, &seen));
         assert_string_equal(nd_text_get(&seen), "1:a 3:b 6:- 7:d ");

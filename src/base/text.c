@@ -195,7 +195,7 @@ void nd_text_add_quoted(struct nd_text *text, const char *bytes, size_t length) 
 
 char *nd_text_quote(const char *string) {
         size_t length = strlen(string);
-        nd_autotext text = ND_TEXT(length * 10 + 2);
+        nd_autotext struct nd_text text = ND_TEXT(length * 10 + 2);
 
         nd_text_add_quoted(&text, string, length);
         return nd_text_steal(&text);

@@ -26,7 +26,7 @@ void nd_text_add(struct nd_text *text, const char *string);
 const char *nd_text_get(const struct nd_text *text); /* "" while empty */
 [[nodiscard]] char *nd_text_steal(struct nd_text *text);
 
-#define nd_autotext nd_cleanup(nd_text_done) struct nd_text
+#define nd_autotext nd_cleanup(nd_text_done)
 
 /* Decimal digits only: no sign, no space, no other base. Returns -EINVAL, or -ERANGE above the ceiling. */
 [[nodiscard]] int nd_text_parse_u64(const char *text, uint64_t ceiling, uint64_t *ret);

@@ -9,7 +9,7 @@ static const struct nd_option help_option = {.name = "help", .letter = 'h', .hel
 
 /* "-d, --dir PATH" */
 static char *spelling(const struct nd_option *option) {
-        nd_autotext text = ND_TEXT(256);
+        nd_autotext struct nd_text text = ND_TEXT(256);
 
         if (option->letter)
                 nd_text_addf(&text, "-%c, ", option->letter);
@@ -87,7 +87,7 @@ static void print_bash_words(const struct nd_option_command *command, FILE *to) 
 static void print_bash_values(const struct nd_option_program *program, enum nd_option_values values, const char *action,
                               FILE *to) {
         for (const struct nd_option_command *c = program->commands; c->name; c++) {
-                nd_autotext pattern = ND_TEXT(4096);
+                nd_autotext struct nd_text pattern = ND_TEXT(4096);
 
                 for (const struct nd_option *o = c->options; o && o->name; o++) {
                         if (!o->argument || o->values != values)

@@ -51,7 +51,7 @@ static bool one_of(const char *text, const char *const *words, size_t count) {
 /* A plain scalar that is spelled like a JSON number is one: yyjson decides, so both formats have the same numbers. */
 static yyjson_mut_val *number_or_null(yyjson_mut_doc *doc, const char *text, size_t length) {
         yyjson_mut_val *value = nullptr;
-        nd_autojson number = nullptr;
+        nd_autojson yyjson_doc *number = nullptr;
 
         if (length == 0 || !strchr("-0123456789", text[0]))
                 return nullptr;
@@ -154,7 +154,7 @@ static struct nd_error *keep(struct reader *r, yyjson_doc **ret) {
 }
 
 static struct nd_error *end_document(struct reader *r) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         r->complete = true;
         if (!r->take)
@@ -236,7 +236,7 @@ struct nd_error *nd_yaml_each(const char *bytes, size_t length, size_t ceiling,
 }
 
 struct nd_error *nd_yaml_members(const char *bytes, size_t length, size_t ceiling, nd_yaml_member member, void *userdata) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_obj_iter members;
         yyjson_val *root, *key;
 

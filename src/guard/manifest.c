@@ -72,7 +72,7 @@ const struct nd_option guard_manifest_options[] = {
 };
 
 static struct nd_error *print_part(const char *name, const struct guard_install_settings *settings) {
-        nd_autotext text = ND_TEXT(MANIFEST_BYTES);
+        nd_autotext struct nd_text text = ND_TEXT(MANIFEST_BYTES);
 
         for (enum guard_install_part part = 0; part < GUARD_INSTALL_PARTS; part++)
                 if (nd_streq(name, guard_install_part_names[part])) {

@@ -49,7 +49,7 @@ void nd_field_add(struct nd_field_errors *errors, enum nd_field_problem problem,
 }
 
 const char *nd_field_text(struct nd_arena *arena, const char *value) {
-        nd_autotext text = ND_TEXT(VALUE_LENGTH);
+        nd_autotext struct nd_text text = ND_TEXT(VALUE_LENGTH);
 
         nd_text_add_quoted(&text, value, strlen(value));
         return nd_arena_strdup(arena, nd_text_get(&text));
@@ -71,7 +71,7 @@ static void add_json(struct nd_text *text, const char *value, size_t length) {
 }
 
 const char *nd_field_json(struct nd_arena *arena, const char *value) {
-        nd_autotext text = ND_TEXT(VALUE_LENGTH);
+        nd_autotext struct nd_text text = ND_TEXT(VALUE_LENGTH);
         size_t length = strlen(value);
 
         nd_text_add(&text, "\"");

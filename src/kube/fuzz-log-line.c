@@ -13,7 +13,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         const char *bytes = (const char *) data;
         struct nd_log_line line, again;
-        nd_autotext text = ND_TEXT(size + 64);
+        nd_autotext struct nd_text text = ND_TEXT(size + 64);
         uint64_t time;
 
         (void) !nd_log_line_time_parse(bytes, size, &time);

@@ -19,7 +19,7 @@ static void walk(const struct nd_pod *pod) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct nd_pod pod, *copy;
         nd_autoerror struct nd_error *error = nd_pod_decode((const char *) data, size, &arena, &pod);
 

@@ -259,7 +259,7 @@ static const struct nd_shape_field pod_fields[] = {
 const struct nd_shape nd_pod_shape = SHAPE(nd_pod, pod_fields);
 
 struct nd_error *nd_pod_decode(const char *bytes, size_t length, struct nd_arena *arena, struct nd_pod *ret) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         struct nd_pod pod = {};
 
         nd_try(nd_json_parse(bytes, length, ND_POD_BYTES, &doc));

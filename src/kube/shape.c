@@ -32,7 +32,7 @@ static void add_place(const struct place *place, struct nd_text *text) {
 }
 
 static struct nd_error *refuse(const struct place *place, const char *what) {
-        nd_autotext path = ND_TEXT(PATH_LENGTH);
+        nd_autotext struct nd_text path = ND_TEXT(PATH_LENGTH);
 
         add_place(place, &path);
         if (path.length == 0)

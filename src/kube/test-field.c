@@ -4,9 +4,9 @@
 #include <unit/expect.h>
 
 static void errors_read_as_the_api_server_writes_them([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &arena};
-        nd_autotext text = ND_TEXT(1000);
+        nd_autotext struct nd_text text = ND_TEXT(1000);
 
         nd_field_add(&errors, ND_FIELD_INVALID, nd_field_int(&arena, -3), "must be 1", "spec.a[%d].b", 2);
         nd_field_errors_print(&errors, &text);
@@ -24,7 +24,7 @@ static void errors_read_as_the_api_server_writes_them([[maybe_unused]] void **st
 }
 
 static void json_values_are_escaped_as_go_does([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
 
         assert_string_equal(nd_field_json(&arena, "<a>&\"\\"), "\"\\u003ca\\u003e\\u0026\\\"\\\\\"");
         assert_string_equal(nd_field_json(&arena, "\n\t\b\f\r\x01\x0b"), "\"\\n\\t\\b\\f\\r\\u0001\\u000b\"");
@@ -32,7 +32,7 @@ static void json_values_are_escaped_as_go_does([[maybe_unused]] void **state) {
 }
 
 static void the_number_of_errors_is_bounded([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &arena};
 
         for (int i = 0; i < 5000; i++)

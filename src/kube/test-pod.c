@@ -10,10 +10,10 @@ static void decode(const char *json, struct nd_arena *arena, struct nd_pod *ret)
 }
 
 static void containers_are_walked_as_kubernetes_does([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct nd_pod pod;
         const struct nd_pod_container *c;
-        nd_autotext order = ND_TEXT(1000);
+        nd_autotext struct nd_text order = ND_TEXT(1000);
         size_t number;
 
         decode("{\"spec\": {\"containers\": [{\"name\": \"c\"}, {\"name\": \"d\"}], \"ephemeralContainers\": [{\"name\": \"e\"}],"
@@ -29,7 +29,7 @@ static void containers_are_walked_as_kubernetes_does([[maybe_unused]] void **sta
 }
 
 static void a_whole_pod_is_read([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct nd_pod pod;
         const struct nd_pod_container_context *security;
 
@@ -62,7 +62,7 @@ static void a_whole_pod_is_read([[maybe_unused]] void **state) {
 
 static void every_volume_source_has_its_name([[maybe_unused]] void **state) {
         for (enum nd_pod_volume_source source = 0; source < ND_VOLUME_SOURCES; source++) {
-                nd_autoarena arena = {};
+                nd_autoarena struct nd_arena arena = {};
                 nd_autofree char *json =
                         nd_format("{\"spec\": {\"volumes\": [{\"%s\": {}}]}}", nd_pod_volume_source_names[source]);
                 struct nd_pod pod;
@@ -73,7 +73,7 @@ static void every_volume_source_has_its_name([[maybe_unused]] void **state) {
 }
 
 static void a_copy_can_be_changed_alone([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct nd_pod pod, *copy;
 
         decode("{\"metadata\": {\"annotations\": {\"b\": \"1\"}}, \"spec\": {\"containers\": [{\"securityContext\": {}}, {}]}}",
@@ -93,7 +93,7 @@ static void a_copy_can_be_changed_alone([[maybe_unused]] void **state) {
 }
 
 static void a_pod_has_a_ceiling([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_autofree char *huge = nd_malloc(ND_POD_BYTES + 2);
         struct nd_pod pod;
 

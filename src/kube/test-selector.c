@@ -5,8 +5,8 @@
 
 /* 1: matches, 0: does not, -1: is not valid. */
 static int ask(const char *selector_json, const char *value_of_a) {
-        nd_autoarena arena = {};
-        nd_autojson doc = nullptr;
+        nd_autoarena struct nd_arena arena = {};
+        nd_autojson yyjson_doc *doc = nullptr;
         struct nd_selector selector = {};
         struct nd_shape_pair pair = {.key = "a", .value = value_of_a};
         struct nd_shape_pairs labels = {.items = &pair, .count = value_of_a ? 1 : 0};

@@ -51,7 +51,7 @@ static const struct nd_shape_field tree_fields[] = {
 static const struct nd_shape tree_shape = {.size = sizeof(struct tree), .fields = tree_fields};
 
 static struct nd_error *decode(const char *json, struct nd_arena *arena, struct tree *ret) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         nd_try(nd_json_parse(json, strlen(json), 1 << 20, &doc));
         *ret = (struct tree) {};
@@ -59,7 +59,7 @@ static struct nd_error *decode(const char *json, struct nd_arena *arena, struct 
 }
 
 static void every_kind_finds_its_place([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct tree t;
 
         expect_ok(decode(
@@ -89,7 +89,7 @@ static void every_kind_finds_its_place([[maybe_unused]] void **state) {
 }
 
 static void null_is_absence([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct tree t;
 
         expect_ok(
@@ -109,7 +109,7 @@ static void null_is_absence([[maybe_unused]] void **state) {
 }
 
 static void errors_name_the_path([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct tree t;
 
         expect_error_text(decode("{\"leaves\": [{}, {\"number\": \"x\"}]}", &arena, &t),
@@ -124,7 +124,7 @@ static void errors_name_the_path([[maybe_unused]] void **state) {
 }
 
 static void numbers_have_their_bounds([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct tree t;
 
         expect_ok(decode("{\"narrow\": 2147483647, \"wide\": 9223372036854775807}", &arena, &t));
@@ -135,7 +135,7 @@ static void numbers_have_their_bounds([[maybe_unused]] void **state) {
 }
 
 static void what_two_readers_could_read_differently_is_refused([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct tree t;
 
         expect_error_text(decode("{\"flag\": false, \"flag\": true}", &arena, &t), "flag: stands here a second time");

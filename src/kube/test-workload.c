@@ -4,7 +4,7 @@
 #include <unit/expect.h>
 
 static struct nd_error *decode(const char *json, struct nd_arena *arena, struct nd_workload *ret) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         nd_try(nd_json_parse(json, strlen(json), ND_POD_BYTES, &doc));
         return nd_workload_decode(yyjson_doc_get_root(doc), arena, ret);
@@ -23,7 +23,7 @@ static void templates_are_found([[maybe_unused]] void **state) {
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
-                nd_autoarena arena = {};
+                nd_autoarena struct nd_arena arena = {};
                 struct nd_workload workload;
 
                 expect_ok(decode(cases[i].json, &arena, &workload));
@@ -33,7 +33,7 @@ static void templates_are_found([[maybe_unused]] void **state) {
 }
 
 static void other_objects_are_none([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct nd_workload workload;
 
         expect_ok(decode("{\"kind\": \"Service\", \"spec\": {\"ports\": []}}", &arena, &workload));

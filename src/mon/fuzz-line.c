@@ -48,7 +48,7 @@ static void put_together(const struct nd_text *log, struct nd_text *text) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autofree struct mon_line_buffer *buffer = nd_new(struct mon_line_buffer);
-        nd_autotext log = ND_TEXT(SIZE_MAX / 2), text = ND_TEXT(SIZE_MAX / 2);
+        nd_autotext struct nd_text log = ND_TEXT(SIZE_MAX / 2), text = ND_TEXT(SIZE_MAX / 2);
         size_t most, repeat;
 
         if (size < 2)

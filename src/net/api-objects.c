@@ -19,7 +19,7 @@ void nd_api_page_done(struct nd_api_page *page) {
 }
 
 struct nd_error *nd_api_page_parse(const char *bytes, size_t length, struct nd_api_page *ret) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *root, *metadata, *items;
 
         nd_try(nd_error_wrap(nd_json_parse(bytes, length, ND_API_PAGE_BYTES, &doc), "the list"));
@@ -74,7 +74,7 @@ static struct nd_error *take_line(struct nd_api_lines *lines, const char *bytes,
         } events[] = {
                 {"ADDED", ND_API_PUT}, {"MODIFIED", ND_API_PUT}, {"DELETED", ND_API_REMOVED}, {"BOOKMARK", ND_API_BOOKMARK}};
         yyjson_val *root, *object;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         const char *type;
 
         if (length == 0)
@@ -120,8 +120,8 @@ struct nd_error *nd_api_lines_feed(struct nd_api_lines *lines, const char *bytes
 }
 
 struct nd_error *nd_api_refusal(long status, const char *body, size_t length) {
-        nd_autotext words = ND_TEXT(WORDS);
-        nd_autojson doc = nullptr;
+        nd_autotext struct nd_text words = ND_TEXT(WORDS);
+        nd_autojson yyjson_doc *doc = nullptr;
 
         nd_ignore(nd_json_parse(body, length, ND_API_OBJECT_BYTES, &doc)); /* not every refusal is JSON */
         if (doc && yyjson_is_obj(yyjson_doc_get_root(doc)))

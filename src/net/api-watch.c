@@ -119,7 +119,7 @@ static void on_page(const struct nd_api_answer *answer, void *userdata) {
 }
 
 static void list(struct nd_api_watch *w) {
-        nd_autotext path = ND_TEXT(64 << 10);
+        nd_autotext struct nd_text path = ND_TEXT(64 << 10);
 
         w->step = LISTING;
         nd_text_addf(&path, "%s?limit=%u", w->settings.path, w->settings.page > 0 ? w->settings.page : PAGE);
@@ -171,7 +171,7 @@ static void on_watch_end(const struct nd_api_answer *answer, void *userdata) {
 }
 
 static void watch(struct nd_api_watch *w) {
-        nd_autotext path = ND_TEXT(4096);
+        nd_autotext struct nd_text path = ND_TEXT(4096);
 
         w->step = WATCHING;
         w->lines = (struct nd_api_lines) {.take = on_event, .userdata = w};
@@ -219,7 +219,7 @@ static void on_check(const struct nd_api_answer *answer, void *userdata) {
 static int on_checker(sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
         struct nd_api_watch *w = userdata;
         uint64_t quarter_us = w->settings.stale_us / 4;
-        nd_autotext path = ND_TEXT(4096);
+        nd_autotext struct nd_text path = ND_TEXT(4096);
 
         (void) sd_event_source_set_time_relative(source, quarter_us);
         (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);

@@ -22,7 +22,7 @@ static void feed(const char *bytes, size_t length, size_t piece, struct nd_text 
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        nd_autotext whole = ND_TEXT(1 << 20), pieces = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text whole = ND_TEXT(1 << 20), pieces = ND_TEXT(1 << 20);
         nd_cleanup(nd_api_page_done) struct nd_api_page page = {};
         nd_autoerror struct nd_error *error = nullptr, *refusal = nullptr;
         const char *bytes = (const char *) data + 1;

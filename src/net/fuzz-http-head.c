@@ -22,7 +22,7 @@ static void look(const struct nd_http_head *head) {
 }
 
 static void read_answer(const uint8_t *data, size_t size) {
-        nd_autohead head = {};
+        nd_autohead struct nd_http_head head = {};
         nd_autoerror struct nd_error *error = nullptr;
         size_t used;
 
@@ -35,7 +35,7 @@ static void read_answer(const uint8_t *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        nd_autohead head = {}, shorter = {};
+        nd_autohead struct nd_http_head head = {}, shorter = {};
         nd_autoerror struct nd_error *error = nullptr, *again = nullptr;
         size_t used, used_again;
 

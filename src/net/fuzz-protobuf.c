@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (size_t i = 0; i < nd_count_of(types); i++) {
                 ProtobufCMessage *message = nullptr, *again = nullptr;
                 nd_autoerror struct nd_error *error = nd_protobuf_unpack(types[i], (const char *) data, size, &message);
-                nd_autotext once = {}, twice = {};
+                nd_autotext struct nd_text once = {}, twice = {};
 
                 if (error)
                         continue;

@@ -95,7 +95,7 @@ char *nd_grpc_format_timeout(uint64_t timeout_us) {
 }
 
 char *nd_grpc_encode_text(const char *text) {
-        nd_autotext clean = ND_TEXT(ND_GRPC_STATUS_TEXT), encoded = ND_TEXT(3 * ND_GRPC_STATUS_TEXT);
+        nd_autotext struct nd_text clean = ND_TEXT(ND_GRPC_STATUS_TEXT), encoded = ND_TEXT(3 * ND_GRPC_STATUS_TEXT);
 
         nd_text_add_utf8(&clean, text, strlen(text));
         for (size_t i = 0; i < clean.length; i++) {
@@ -120,7 +120,7 @@ static int hex_value(char c) {
 }
 
 char *nd_grpc_decode_text(const char *bytes, size_t length) {
-        nd_autotext decoded = ND_TEXT(length);
+        nd_autotext struct nd_text decoded = ND_TEXT(length);
 
         for (size_t i = 0; i < length; i++) {
                 int high = -1, low = -1;

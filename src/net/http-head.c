@@ -145,7 +145,7 @@ static struct nd_error *read_lines(struct nd_http_head *head, size_t length, fir
 
 static struct nd_error *read_head(const char *bytes, size_t length, first_line read_first, struct nd_http_head *ret,
                                   size_t *ret_used) {
-        nd_autohead head = {};
+        nd_autohead struct nd_http_head head = {};
         size_t seen = length < ND_HTTP_HEAD ? length : ND_HTTP_HEAD;
         const char *empty_line = seen > 0 ? memmem(bytes, seen, "\r\n\r\n", 4) : nullptr;
         size_t used;
@@ -168,7 +168,7 @@ static struct nd_error *read_head(const char *bytes, size_t length, first_line r
 }
 
 struct nd_error *nd_http_head_read(const char *bytes, size_t length, struct nd_http_head *ret, size_t *ret_used) {
-        nd_autohead head = {};
+        nd_autohead struct nd_http_head head = {};
         size_t used;
 
         *ret = (struct nd_http_head) {};
@@ -186,7 +186,7 @@ struct nd_error *nd_http_answer_read(const char *bytes, size_t length, struct nd
 
 struct nd_error *nd_http_request_read(const char *bytes, size_t length, size_t body_most, struct nd_http_head *ret,
                                       const char **ret_body, size_t *ret_body_length, size_t *ret_used) {
-        nd_autohead head = {};
+        nd_autohead struct nd_http_head head = {};
         size_t used, body = 0;
 
         *ret = (struct nd_http_head) {};

@@ -29,7 +29,7 @@ struct nd_http_head {
 };
 
 void nd_http_head_done(struct nd_http_head *head);
-#define nd_autohead nd_cleanup(nd_http_head_done) struct nd_http_head
+#define nd_autohead nd_cleanup(nd_http_head_done)
 
 /* Reads a head from the beginning of what has come so far. *ret_used is the head's length: bytes after it are the next protocol's. 0 means that it is not
  * whole yet and *ret is empty: call again with more bytes behind these. The error is for the peer: ND_INVALID, or ND_EXHAUSTED past a bound. */

@@ -118,7 +118,7 @@ struct nd_error *nd_kubeconfig_parse(const char *text, size_t length, const char
         nd_cleanup(nd_kubeconfig_done) struct nd_kubeconfig config = {};
         nd_autofree char *current = nullptr, *cluster_name = nullptr, *user_name = nullptr;
         yyjson_val *root, *chosen, *cluster, *user;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         nd_try(nd_yaml_parse(text, length, ND_KUBECONFIG_BYTES, &doc));
         root = yyjson_doc_get_root(doc);

@@ -127,7 +127,7 @@ struct cleaning {
 static struct nd_error *replace_dirty(char **string, void *userdata) {
         struct cleaning *cleaning = userdata;
         size_t length = strlen(*string);
-        nd_autotext clean = ND_TEXT(3 * length);
+        nd_autotext struct nd_text clean = ND_TEXT(3 * length);
 
         if (nd_text_utf8_valid(*string, length))
                 return nullptr;

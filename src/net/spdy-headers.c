@@ -174,7 +174,7 @@ static struct nd_error *parse_block(struct walk walk, struct nd_spdy_block *bloc
 }
 
 struct nd_error *nd_spdy_codec_read(struct nd_spdy_codec *codec, const char *bytes, size_t length, struct nd_spdy_block *ret) {
-        nd_autotext text = ND_TEXT(ND_SPDY_HEADERS);
+        nd_autotext struct nd_text text = ND_TEXT(ND_SPDY_HEADERS);
         size_t inflated;
 
         *ret = (struct nd_spdy_block) {};
@@ -206,7 +206,7 @@ static void deflate_block(struct nd_spdy_codec *codec, const struct nd_text *pla
 
 void nd_spdy_codec_write(struct nd_spdy_codec *codec, const struct nd_spdy_header *headers, size_t count,
                          struct nd_text *out) {
-        nd_autotext plain = ND_TEXT(ND_SPDY_HEADERS);
+        nd_autotext struct nd_text plain = ND_TEXT(ND_SPDY_HEADERS);
 
         add_number(&plain, count);
         for (size_t i = 0; i < count; i++) {

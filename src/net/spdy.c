@@ -231,7 +231,7 @@ void nd_spdy_attach(struct nd_spdy *spdy, uint32_t stream, void *attachment) {
 }
 
 static void accept_stream(struct nd_spdy *spdy, struct stream *stream) {
-        nd_autotext payload = ND_TEXT(ND_SPDY_CONTROL);
+        nd_autotext struct nd_text payload = ND_TEXT(ND_SPDY_CONTROL);
         uint32_t id = htobe32(stream->id);
 
         if (stream->accepted)

@@ -19,7 +19,7 @@ static const char events[] = "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"na
 
 static void events_are_the_same_in_pieces_of_any_size([[maybe_unused]] void **state) {
         for (size_t piece = 1; piece <= sizeof events; piece++) {
-                nd_autotext seen = ND_TEXT(4096);
+                nd_autotext struct nd_text seen = ND_TEXT(4096);
                 nd_cleanup(nd_api_lines_done) struct nd_api_lines lines = {.take = note, .userdata = &seen};
 
                 for (size_t at = 0; at < sizeof events - 1; at += piece) {
@@ -34,7 +34,7 @@ static void events_are_the_same_in_pieces_of_any_size([[maybe_unused]] void **st
 static void an_error_event_ends_a_watch_with_its_status([[maybe_unused]] void **state) {
         static const char gone[] =
                 "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"message\":\"too old\"}}\n";
-        nd_autotext seen = ND_TEXT(4096);
+        nd_autotext struct nd_text seen = ND_TEXT(4096);
         nd_cleanup(nd_api_lines_done) struct nd_api_lines lines = {.take = note, .userdata = &seen};
         nd_autoerror struct nd_error *error = nd_api_lines_feed(&lines, gone, strlen(gone));
 

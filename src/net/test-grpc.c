@@ -7,7 +7,7 @@
 static void a_message_in_single_bytes_is_read_whole([[maybe_unused]] void **state) {
         static const char wire[] = "\0\0\0\0\3abc\0\0\0\0\0\0\0\0\0\1z";
         nd_cleanup(nd_grpc_reader_done) struct nd_grpc_reader reader = {};
-        nd_autotext seen = ND_TEXT(64);
+        nd_autotext struct nd_text seen = ND_TEXT(64);
 
         for (size_t i = 0; i < sizeof wire - 1;) {
                 size_t used = 0;

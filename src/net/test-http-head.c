@@ -16,7 +16,7 @@ static const char exec_head[] = "POST /exec/aB3_-x9Z?command=ls&stdout=true HTTP
                                 "\r\n";
 
 static void expect_refusal(const char *text, enum nd_error_code code, const char *words) {
-        nd_autohead head = {};
+        nd_autohead struct nd_http_head head = {};
         size_t used = 1;
 
         expect_error(nd_http_head_read(text, strlen(text), &head, &used), code, words);
@@ -25,8 +25,8 @@ static void expect_refusal(const char *text, enum nd_error_code code, const char
 }
 
 static void a_head_is_read_and_what_follows_is_left([[maybe_unused]] void **state) {
-        nd_autotext bytes = ND_TEXT(4096);
-        nd_autohead head = {};
+        nd_autotext struct nd_text bytes = ND_TEXT(4096);
+        nd_autohead struct nd_http_head head = {};
         size_t used;
 
         nd_text_add(&bytes, exec_head);
@@ -42,7 +42,7 @@ static void a_head_is_read_and_what_follows_is_left([[maybe_unused]] void **stat
 
 static void a_head_may_come_byte_by_byte([[maybe_unused]] void **state) {
         for (size_t length = 0; length < sizeof exec_head - 1; length++) {
-                nd_autohead head = {};
+                nd_autohead struct nd_http_head head = {};
                 size_t used = 1;
 
                 expect_ok(nd_http_head_read(exec_head, length, &head, &used));
@@ -54,7 +54,7 @@ static void a_head_may_come_byte_by_byte([[maybe_unused]] void **state) {
 static void repeated_fields_and_lists_are_one_list([[maybe_unused]] void **state) {
         static const char *const wanted[] = {"v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "channel.k8s.io"};
         struct nd_http_items items = {.name = "X-Stream-Protocol-Version"};
-        nd_autohead head = {};
+        nd_autohead struct nd_http_head head = {};
         size_t used, count = 0;
 
         expect_ok(nd_http_head_read(exec_head, sizeof exec_head - 1, &head, &used));
@@ -101,14 +101,14 @@ static void what_two_readers_could_read_differently_is_refused([[maybe_unused]] 
 }
 
 static void a_null_byte_is_refused_before_the_head_is_whole([[maybe_unused]] void **state) {
-        nd_autohead head = {};
+        nd_autohead struct nd_http_head head = {};
         size_t used;
 
         expect_error(nd_http_head_read("GET \0", 5, &head, &used), ND_INVALID, "null byte");
 }
 
 static void a_head_has_bounds([[maybe_unused]] void **state) {
-        nd_autotext endless = ND_TEXT(ND_HTTP_HEAD), many = ND_TEXT(ND_HTTP_HEAD);
+        nd_autotext struct nd_text endless = ND_TEXT(ND_HTTP_HEAD), many = ND_TEXT(ND_HTTP_HEAD);
 
         nd_text_add(&endless, "GET /");
         while (!endless.overflow)
@@ -125,7 +125,7 @@ static void a_head_has_bounds([[maybe_unused]] void **state) {
 static void an_upgrade_is_answered_with_its_fields_only([[maybe_unused]] void **state) {
         static const struct nd_http_field fields[] = {
                 {"Connection", "Upgrade"}, {"Upgrade", "SPDY/3.1"}, {"X-Bad", "a\r\nInjected: b"}, {}};
-        nd_autotext out = ND_TEXT(ND_HTTP_ANSWER);
+        nd_autotext struct nd_text out = ND_TEXT(ND_HTTP_ANSWER);
 
         nd_http_answer(&out, 101, fields, nullptr);
         assert_string_equal(nd_text_get(&out),
@@ -136,7 +136,7 @@ static void a_refusal_is_answered_with_words_and_ends_the_connection([[maybe_unu
         static const unsigned statuses[] = {400, 403, 404, 431, 503, 500};
         static const enum nd_error_code codes[] = {ND_INVALID,   ND_DENIED,      ND_NOT_FOUND,
                                                    ND_EXHAUSTED, ND_UNAVAILABLE, ND_INTERNAL};
-        nd_autotext out = ND_TEXT(ND_HTTP_ANSWER);
+        nd_autotext struct nd_text out = ND_TEXT(ND_HTTP_ANSWER);
 
         nd_http_answer(&out, 404, nullptr, nullptr);
         assert_non_null(strstr(out.bytes, "HTTP/1.1 404 Not Found\r\n"));
@@ -155,7 +155,7 @@ static void an_answer_is_read_by_whoever_asked([[maybe_unused]] void **state) {
                                   "HTTP/1.0 101 X\r\n\r\n",  "HTTP/1.1 1x1 X\r\n\r\n",           "HTTP/1.1 099 X\r\n\r\n",
                                   "HTTP/1.1 1010 X\r\n\r\n", "HTTP/1.1 101\r\nno colon\r\n\r\n", "\r\n\r\n",
                                   "GET / HTTP/1.1\r\n\r\n"};
-        nd_autohead head = {}, none = {};
+        nd_autohead struct nd_http_head head = {}, none = {};
         size_t used;
 
         expect_ok(nd_http_answer_read(good, sizeof good - 1, &head, &used));

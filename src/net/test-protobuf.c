@@ -10,7 +10,7 @@ static void dirty_strings_are_cleaned_on_the_way_out_and_left_alone_here([[maybe
         char *ids[] = {dirty};
         Nodens__V1__PullProgress progress = NODENS__V1__PULL_PROGRESS__INIT;
         ProtobufCMessage *read = nullptr;
-        nd_autotext bytes = {};
+        nd_autotext struct nd_text bytes = {};
 
         progress.n_image_ids = 1;
         progress.image_ids = ids;

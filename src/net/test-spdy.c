@@ -54,7 +54,7 @@ static void say_control(struct client *c, unsigned type, unsigned flags, const s
 }
 
 static void say_words(struct client *c, unsigned type, size_t count, uint32_t first, uint32_t second) {
-        nd_autotext payload = ND_TEXT(64);
+        nd_autotext struct nd_text payload = ND_TEXT(64);
 
         add_word(&payload, first);
         if (count > 1)
@@ -78,7 +78,7 @@ static void say_hex(struct client *c, const char *hex) {
 
 /* A frame with a header block of these plain bytes. */
 static void say_block(struct client *c, unsigned type, unsigned flags, uint32_t stream, const char *plain, size_t length) {
-        nd_autotext payload = ND_TEXT(ND_SPDY_CONTROL * 4);
+        nd_autotext struct nd_text payload = ND_TEXT(ND_SPDY_CONTROL * 4);
         char *compressed = nd_malloc(length + 1024);
 
         add_word(&payload, stream);
@@ -95,7 +95,7 @@ static void say_block(struct client *c, unsigned type, unsigned flags, uint32_t 
 }
 
 static void say_open(struct client *c, uint32_t stream, unsigned flags, const char *type) {
-        nd_autotext plain = ND_TEXT(1024);
+        nd_autotext struct nd_text plain = ND_TEXT(1024);
 
         add_word(&plain, 1);
         add_word(&plain, 10);
@@ -407,7 +407,7 @@ static void one_stream_too_many_is_refused_and_the_rest_goes_on([[maybe_unused]]
 
 static void settings_and_window_updates_and_headers_are_passed_over([[maybe_unused]] void **state) {
         nd_cleanup(client_done) struct client c;
-        nd_autotext payload = ND_TEXT(64);
+        nd_autotext struct nd_text payload = ND_TEXT(64);
 
         client_begin(&c, (struct nd_spdy_settings) {});
         say_open(&c, 1, 0, "stdin");
@@ -499,7 +499,7 @@ static void one_who_asks_on_without_reading_is_cut_off([[maybe_unused]] void **s
 
 static void a_block_that_inflates_a_thousandfold_ends_the_connection([[maybe_unused]] void **state) {
         nd_cleanup(client_done) struct client c;
-        nd_autotext plain = ND_TEXT(8 << 20);
+        nd_autotext struct nd_text plain = ND_TEXT(8 << 20);
         nd_autofree char *zeroes = nd_calloc(1, 4 << 20);
 
         client_begin(&c, (struct nd_spdy_settings) {});
@@ -515,7 +515,7 @@ static void a_block_that_inflates_a_thousandfold_ends_the_connection([[maybe_unu
 
 static void a_large_block_within_the_bounds_is_read([[maybe_unused]] void **state) {
         nd_cleanup(client_done) struct client c;
-        nd_autotext plain = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text plain = ND_TEXT(1 << 20);
         nd_autofree char *zeroes = nd_calloc(1, ND_SPDY_HEADERS);
         size_t length = ND_SPDY_HEADERS - 4 - 4 - 1 - 4;
 

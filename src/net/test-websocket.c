@@ -70,7 +70,7 @@ static void messages_say_their_channel_however_they_are_cut([[maybe_unused]] voi
         } cases[] = {{"v4.channel.k8s.io", "\1abcd", "\2xy"}, {"v4.base64.channel.k8s.io", "1YWJjZA==", "2eHk="}};
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
-                nd_autotext sent = ND_TEXT(1 << 16);
+                nd_autotext struct nd_text sent = ND_TEXT(1 << 16);
 
                 add_frame(&sent, 0x82, cases[i].first, strlen(cases[i].first));
                 add_frame(&sent, 0x82, cases[i].second, strlen(cases[i].second));
@@ -78,7 +78,7 @@ static void messages_say_their_channel_however_they_are_cut([[maybe_unused]] voi
                         nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *channels =
                                 nd_channel_mux_new(ND_WEBSOCKET_SERVER, cases[i].protocol, 0);
                         nd_autofree char *got = told(channels, &sent, piece);
-                        nd_autotext first = ND_TEXT(100), second = ND_TEXT(100);
+                        nd_autotext struct nd_text first = ND_TEXT(100), second = ND_TEXT(100);
 
                         for (const char *at = got; *at; at += strcspn(at, " ") + 1)
                                 nd_text_append(*at == '1' ? &first : &second, at + 2, strcspn(at, " ") - 2);
@@ -91,7 +91,7 @@ static void messages_say_their_channel_however_they_are_cut([[maybe_unused]] voi
 static void a_message_may_be_several_frames_with_a_ping_between_them([[maybe_unused]] void **state) {
         nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *channels =
                 nd_channel_mux_new(ND_WEBSOCKET_SERVER, "v4.channel.k8s.io", 0);
-        nd_autotext sent = ND_TEXT(1 << 16);
+        nd_autotext struct nd_text sent = ND_TEXT(1 << 16);
         const char *bytes;
 
         add_frame(&sent, 0x02, "\1ab", 3);
@@ -108,7 +108,7 @@ static void the_fifth_protocol_ends_channels_and_the_others_do_not([[maybe_unuse
                                                                                          "v5.channel.k8s.io", 0),
                                                               *four = nd_channel_mux_new(ND_WEBSOCKET_SERVER,
                                                                                          "v4.channel.k8s.io", 0);
-        nd_autotext sent = ND_TEXT(1 << 16);
+        nd_autotext struct nd_text sent = ND_TEXT(1 << 16);
 
         add_frame(&sent, 0x82, "\xff\0", 2);
         expect_text(told(five, &sent, sent.length), "end0 ");
@@ -119,7 +119,7 @@ static void the_fifth_protocol_ends_channels_and_the_others_do_not([[maybe_unuse
 
 static void a_goodbye_is_answered_and_ends_everything([[maybe_unused]] void **state) {
         nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *channels = nd_channel_mux_new(ND_WEBSOCKET_SERVER, "", 0);
-        nd_autotext sent = ND_TEXT(1 << 16);
+        nd_autotext struct nd_text sent = ND_TEXT(1 << 16);
         const char *bytes;
 
         add_frame(&sent, 0x88, "\x03\xe8", 2);
@@ -148,7 +148,7 @@ static void what_breaks_the_protocol_is_an_error([[maybe_unused]] void **state) 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
                 nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *channels =
                         nd_channel_mux_new(ND_WEBSOCKET_SERVER, cases[i].protocol, 0);
-                nd_autotext sent = ND_TEXT(1 << 16);
+                nd_autotext struct nd_text sent = ND_TEXT(1 << 16);
 
                 add_frame(&sent, cases[i].first, cases[i].bytes, strlen(cases[i].bytes));
                 expect_text(told(channels, &sent, sent.length), "(error)");
@@ -156,7 +156,7 @@ static void what_breaks_the_protocol_is_an_error([[maybe_unused]] void **state) 
         {
                 nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *channels =
                         nd_channel_mux_new(ND_WEBSOCKET_SERVER, "", 0);
-                nd_autotext sent = ND_TEXT(100);
+                nd_autotext struct nd_text sent = ND_TEXT(100);
 
                 nd_text_append(&sent, "\x82\2\1x", 4); /* without a mask */
                 expect_text(told(channels, &sent, sent.length), "(error)");
@@ -167,7 +167,7 @@ static void what_waits_is_bounded_and_who_only_asks_is_cut_off([[maybe_unused]] 
         nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *channels =
                 nd_channel_mux_new(ND_WEBSOCKET_SERVER, "base64.channel.k8s.io", 0);
         nd_autofree char *zeros = nd_calloc(1, 1 << 16), *got = nullptr;
-        nd_autotext sent = ND_TEXT(1 << 24);
+        nd_autotext struct nd_text sent = ND_TEXT(1 << 24);
         const char *bytes;
         size_t room;
 
@@ -203,7 +203,7 @@ static void a_message_of_ours_has_its_length_before_it([[maybe_unused]] void **s
 
 /* All that one side has queued, given to the other in pieces; what that makes of it, as words. */
 static char *carried(const struct nd_channel_mux *from, struct nd_channel_mux *to, size_t piece) {
-        nd_autotext sent = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text sent = ND_TEXT(1 << 20);
         const char *bytes;
         size_t length = queued(from, &bytes);
 
@@ -251,7 +251,7 @@ static void a_client_and_a_server_understand_each_other([[maybe_unused]] void **
 
 static void a_client_masks_every_frame_anew_and_takes_none_that_is_masked([[maybe_unused]] void **state) {
         nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *client = nd_channel_mux_new(ND_WEBSOCKET_CLIENT, "", 0);
-        nd_autotext sent = ND_TEXT(100);
+        nd_autotext struct nd_text sent = ND_TEXT(100);
         const char *bytes;
 
         nd_channel_mux_write(client, 0, "same", 4);

@@ -143,7 +143,7 @@ static struct nd_error *parse_process(yyjson_val *object, struct nd_oci_config *
 }
 
 static struct nd_error *parse(const char *bytes, size_t length, struct nd_oci_config *ret) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *root, *process;
 
         nd_try(nd_json_parse(bytes, length, ND_CONFIG_CEILING, &doc));

@@ -6,7 +6,7 @@
 #include "oci/seccomp.h"
 
 static void convert_again(const struct nd_text *once, const struct nd_seccomp_host *host) {
-        nd_autotext twice = ND_TEXT(4 << 20);
+        nd_autotext struct nd_text twice = ND_TEXT(4 << 20);
         nd_autoerror struct nd_error *error = nullptr;
 
         if (once->length > ND_SECCOMP_CEILING)
@@ -18,9 +18,9 @@ static void convert_again(const struct nd_text *once, const struct nd_seccomp_ho
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct nd_seccomp_host host = {.architecture = "amd64", .capabilities = size, .kernel_major = 6, .kernel_minor = 1};
-        nd_autotext text = ND_TEXT(4 << 20);
+        nd_autotext struct nd_text text = ND_TEXT(4 << 20);
         nd_autoerror struct nd_error *error = nd_seccomp_convert((const char *) data, size, &host, &text);
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         if (error)
                 return 0;

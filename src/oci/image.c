@@ -151,7 +151,7 @@ static void layers_done(struct nd_image_layers *layers) {
 struct nd_error *nd_image_parse(const char *bytes, size_t length, struct nd_image **ret, struct nd_image_layers *ret_layers) {
         nd_cleanup(nd_image_done) struct nd_image *image = nd_new(struct nd_image);
         nd_cleanup(layers_done) struct nd_image_layers layers = {};
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *root;
         uint64_t version;
 

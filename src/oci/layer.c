@@ -38,7 +38,7 @@ char *nd_layer_format(const struct nd_layer *layer) {
 struct nd_error *nd_layer_parse(const char *bytes, size_t length, struct nd_layer *ret) {
         const char *diff_id, *parent;
         struct nd_layer layer = {};
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *root;
 
         nd_try(nd_json_parse(bytes, length, ND_LAYER_CEILING, &doc));

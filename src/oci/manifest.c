@@ -213,7 +213,7 @@ static struct nd_error *find_media(yyjson_val *root, const char *media_type, enu
 
 struct nd_error *nd_manifest_parse(const char *bytes, size_t length, const char *media_type, struct nd_manifest *ret) {
         nd_cleanup(nd_manifest_done) struct nd_manifest manifest = {};
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *root;
 
         nd_try(nd_json_parse(bytes, length, ND_MANIFEST_CEILING, &doc));
@@ -230,7 +230,7 @@ struct nd_error *nd_manifest_parse(const char *bytes, size_t length, const char 
 }
 
 static struct nd_error *none_suits(const struct nd_manifest *index, const struct nd_platform *wanted) {
-        nd_autotext shown = ND_TEXT(PLATFORMS_SHOWN);
+        nd_autotext struct nd_text shown = ND_TEXT(PLATFORMS_SHOWN);
         char text[ND_PLATFORM_TEXT];
 
         nd_vector_each (entry, &index->entries) {

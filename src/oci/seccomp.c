@@ -316,7 +316,7 @@ static struct nd_error *convert(yyjson_val *root, const struct nd_seccomp_host *
 
 struct nd_error *nd_seccomp_convert(const char *bytes, size_t length, const struct nd_seccomp_host *host,
                                     struct nd_text *ret) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         nd_try(nd_json_parse(bytes, length, ND_SECCOMP_CEILING, &doc));
         return convert(yyjson_doc_get_root(doc), host, ret);

@@ -159,7 +159,7 @@ void nd_oci_store_adopt(struct nd_oci_store *store, struct nd_image *image) {
 
 struct nd_error *nd_oci_store_write_record(struct nd_oci_store *store, struct nd_image *image) {
         char name[ND_STORE_RECORD_NAME];
-        nd_autotext text = {};
+        nd_autotext struct nd_text text = {};
 
         image->serial = ++store->serial;
         nd_try(nd_image_format(image, &text));

@@ -64,7 +64,7 @@ static void a_config_must_say_its_layers([[maybe_unused]] void **state) {
 }
 
 static void hostile_members_are_refused([[maybe_unused]] void **state) {
-        nd_autotext many = ND_TEXT(1 << 20), huge = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text many = ND_TEXT(1 << 20), huge = ND_TEXT(1 << 20);
 
         refused(CONFIG("\"User\":\"root\\nevil:x:0:0\""), "control characters");
         refused(CONFIG("\"WorkingDir\":\"/a\\u0000b\""), "null byte");

@@ -40,7 +40,7 @@ static void a_manifest_gives_its_config_and_layers_in_order([[maybe_unused]] voi
                 {"application/vnd.docker.image.rootfs.foreign.diff.tar.gzip", ND_COMPRESSION_GZIP, true},
         };
         nd_cleanup(nd_manifest_done) struct nd_manifest manifest = {};
-        nd_autotext layers = ND_TEXT(8192), text = ND_TEXT(8192);
+        nd_autotext struct nd_text layers = ND_TEXT(8192), text = ND_TEXT(8192);
 
         for (size_t i = 0; i < nd_count_of(cases); i++)
                 nd_text_addf(&layers, "%s{\"mediaType\":\"%s\",\"digest\":\"sha256:" HEX "\",\"size\":%zu}", i > 0 ? "," : "",
@@ -122,7 +122,7 @@ static void what_is_no_container_image_is_named([[maybe_unused]] void **state) {
 }
 
 static void counts_and_sizes_are_bounded([[maybe_unused]] void **state) {
-        nd_autotext layers = ND_TEXT(1 << 20), manifest = ND_TEXT(1 << 20), index = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text layers = ND_TEXT(1 << 20), manifest = ND_TEXT(1 << 20), index = ND_TEXT(1 << 20);
         nd_autofree char *large = nd_calloc(1, ND_MANIFEST_CEILING + 2);
         struct nd_manifest ignored = {};
 

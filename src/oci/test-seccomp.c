@@ -11,7 +11,7 @@
 #define PROFILE "/usr/share/containers/seccomp.json"
 
 static char *convert_for(const char *profile, const struct nd_seccomp_host *host) {
-        nd_autotext text = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text text = ND_TEXT(1 << 20);
 
         expect_ok(nd_seccomp_convert(profile, strlen(profile), host, &text));
         return nd_text_steal(&text);
@@ -20,7 +20,7 @@ static char *convert_for(const char *profile, const struct nd_seccomp_host *host
 static const struct nd_seccomp_host plain = {.architecture = "amd64", .kernel_major = 6, .kernel_minor = 12};
 
 static struct nd_error *refused(const char *profile) {
-        nd_autotext text = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text text = ND_TEXT(1 << 20);
 
         return nd_seccomp_convert(profile, strlen(profile), &plain, &text);
 }

@@ -23,8 +23,8 @@ static int64_t number_at(yyjson_val *root, const char *pointer) {
 
 static void a_spec_reads_back_as_it_was_filled([[maybe_unused]] void **state) {
         nd_cleanup(nd_spec_done) struct nd_spec spec = {.root = nd_strdup("/r"), .read_only_root = true};
-        nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
-        nd_autojson doc = nullptr;
+        nd_autotext struct nd_text text = ND_TEXT(ND_SPEC_CEILING);
+        nd_autojson yyjson_doc *doc = nullptr;
         struct nd_spec_mount *mount;
         yyjson_val *root;
 
@@ -70,7 +70,7 @@ static void a_spec_reads_back_as_it_was_filled([[maybe_unused]] void **state) {
 }
 
 static void nothing_is_said_of_resources_that_are_not_set([[maybe_unused]] void **state) {
-        nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
+        nd_autotext struct nd_text text = ND_TEXT(ND_SPEC_CEILING);
         struct nd_spec_resources none = {};
 
         expect_ok(nd_spec_resources_format(&none, &text));
@@ -80,8 +80,8 @@ static void nothing_is_said_of_resources_that_are_not_set([[maybe_unused]] void 
 static void resources_are_written_in_ocis_words([[maybe_unused]] void **state) {
         nd_cleanup(nd_spec_resources_done) struct nd_spec_resources resources = {
                 .cpu_shares = 102, .cpu_quota = -1, .cpus = nd_strdup("0-1"), .memory_limit = 1 << 20, .memory_swap = -1};
-        nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
-        nd_autojson doc = nullptr;
+        nd_autotext struct nd_text text = ND_TEXT(ND_SPEC_CEILING);
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *root;
 
         nd_vector_push(&resources.pages, ((struct nd_spec_page_limit) {.size = nd_strdup("2MB"), .limit = 4}));
@@ -107,7 +107,7 @@ static void resources_are_written_in_ocis_words([[maybe_unused]] void **state) {
 
 static void a_spec_that_is_too_long_is_an_error([[maybe_unused]] void **state) {
         nd_cleanup(nd_spec_process_done) struct nd_spec_process process = {};
-        nd_autotext text = ND_TEXT(1000);
+        nd_autotext struct nd_text text = ND_TEXT(1000);
 
         for (int i = 0; i < 200; i++)
                 nd_strings_add(&process.arguments, "argument");

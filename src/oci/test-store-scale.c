@@ -31,7 +31,7 @@ static struct nd_digest numbered(const char *what, int image, int layer) {
 static void put_image(const char *root, int number) {
         struct nd_digest id = numbered("config", number, 0), manifest = numbered("manifest", number, 0);
         char hex[ND_DIGEST_HEX], id_text[ND_DIGEST_TEXT], manifest_text[ND_DIGEST_TEXT];
-        nd_autotext text = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text text = ND_TEXT(1 << 20);
         nd_autofree char *record = nullptr, *config = nullptr, *blob = nullptr;
 
         nd_text_addf(&text,

@@ -82,7 +82,7 @@ static bool is_default_capability(const char *name, bool restricted) {
 
 static void remove_added(struct way *way, const struct place *p, bool restricted) {
         struct nd_pod_capabilities *capabilities = p->container->security ? p->container->security->capabilities : nullptr;
-        nd_autotext left = ND_TEXT(4096);
+        nd_autotext struct nd_text left = ND_TEXT(4096);
         struct nd_shape_texts kept = {};
 
         if (!capabilities)

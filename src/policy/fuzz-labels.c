@@ -47,8 +47,8 @@ static void try_annotations(const struct nd_shape_pairs *annotations, struct nd_
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        nd_autoarena arena = {};
-        nd_autojson doc = nullptr;
+        nd_autoarena struct nd_arena arena = {};
+        nd_autojson yyjson_doc *doc = nullptr;
         struct nd_kube_metadata metadata = {};
         struct nd_selector selector = {};
         nd_autoerror struct nd_error *error = nd_json_parse((const char *) data, size, 1 << 16, &doc);

@@ -76,9 +76,9 @@ static void try_advice(const struct nd_pod *pod, struct nd_arena *arena) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &arena};
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         struct nd_kube_metadata namespace = {};
         struct nd_scc_namespace annotations;
         struct nd_pod pod = {};

@@ -60,7 +60,7 @@ static void put_added(struct nd_text *detail, const struct nd_podsecurity_names 
 static void capabilities_baseline(const struct nd_pod *pod, const char *const *allowed, struct nd_arena *arena,
                                   struct nd_podsecurity_finding *finding) {
         struct nd_podsecurity_names containers = {}, forbidden = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_podsecurity_each_container(c,
                                       pod) if (c->security && c->security->capabilities &&
@@ -75,7 +75,7 @@ static void capabilities_baseline(const struct nd_pod *pod, const char *const *a
 static void capabilities_restricted(const struct nd_pod *pod, const char *const *allowed, struct nd_arena *arena,
                                     struct nd_podsecurity_finding *finding) {
         struct nd_podsecurity_names not_dropping = {}, adding = {}, forbidden = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_podsecurity_each_container(c, pod) {
                 const struct nd_pod_capabilities *caps = c->security ? c->security->capabilities : nullptr;
@@ -103,7 +103,7 @@ static void capabilities_restricted(const struct nd_pod *pod, const char *const 
 static void host_namespaces(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                             struct nd_podsecurity_finding *finding) {
         struct nd_podsecurity_names used = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         if (pod->spec.host_network)
                 nd_podsecurity_names_add(&used, arena, "hostNetwork=true");
@@ -120,7 +120,7 @@ static void host_namespaces(const struct nd_pod *pod, [[maybe_unused]] const cha
 static void host_path_volumes(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                               struct nd_podsecurity_finding *finding) {
         struct nd_podsecurity_names volumes = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_list_each(volume, &pod->spec.volumes) if (volume->sources & nd_pod_volume_bit(ND_VOLUME_HOST_PATH))
                 nd_podsecurity_names_add(&volumes, arena, volume->name);
@@ -134,7 +134,7 @@ static void host_path_volumes(const struct nd_pod *pod, [[maybe_unused]] const c
 static void host_ports(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                        struct nd_podsecurity_finding *finding) {
         struct nd_podsecurity_names containers = {}, ports = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_podsecurity_each_container(c, pod) {
                 size_t before = ports.count;
@@ -167,7 +167,7 @@ static bool collect_hosts(const struct nd_pod_handler *handler, struct nd_arena 
 static void host_probes(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                         struct nd_podsecurity_finding *finding) {
         struct nd_podsecurity_names containers = {}, hosts = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_podsecurity_each_container(c, pod) {
                 bool bad = collect_hosts(c->liveness, arena, &hosts);
@@ -219,7 +219,7 @@ static const enum nd_pod_volume_source forbidden_types[] = {
 static void restricted_volumes(const struct nd_pod *pod, const char *const *allowed, struct nd_arena *arena,
                                struct nd_podsecurity_finding *finding) {
         struct nd_podsecurity_names volumes = {}, types = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_list_each(volume, &pod->spec.volumes) {
                 const char *type = "unknown";
@@ -253,7 +253,7 @@ static void restricted_volumes(const struct nd_pod *pod, const char *const *allo
 static void privileged(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                        struct nd_podsecurity_finding *finding) {
         struct nd_podsecurity_names containers = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_podsecurity_each_container(c, pod) if (c->security && c->security->privileged == ND_ON)
                 nd_podsecurity_names_add(&containers, arena, c->name);
@@ -267,7 +267,7 @@ static void privileged(const struct nd_pod *pod, [[maybe_unused]] const char *co
 static void privilege_escalation(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                                  struct nd_podsecurity_finding *finding) {
         struct nd_podsecurity_names containers = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_podsecurity_each_container(c, pod) if (!c->security || c->security->allow_privilege_escalation != ND_OFF)
                 nd_podsecurity_names_add(&containers, arena, c->name);
@@ -281,7 +281,7 @@ static void privilege_escalation(const struct nd_pod *pod, [[maybe_unused]] cons
 static void proc_mount(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed, struct nd_arena *arena,
                        struct nd_podsecurity_finding *finding) {
         struct nd_podsecurity_names containers = {}, values = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_podsecurity_each_container(c, pod) {
                 if (!c->security || !c->security->proc_mount || nd_streq(c->security->proc_mount, "Default"))
@@ -304,7 +304,7 @@ static void run_as_non_root(const struct nd_pod *pod, [[maybe_unused]] const cha
                             struct nd_podsecurity_finding *finding) {
         enum nd_shape_switch of_pod = pod->spec.security ? pod->spec.security->run_as_non_root : ND_UNSET;
         struct nd_podsecurity_names explicit = {}, implicit = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_podsecurity_each_container(c, pod) {
                 enum nd_shape_switch own = c->security ? c->security->run_as_non_root : ND_UNSET;
@@ -335,7 +335,7 @@ static void run_as_user(const struct nd_pod *pod, [[maybe_unused]] const char *c
                         struct nd_podsecurity_finding *finding) {
         bool pod_is_bad = pod->spec.security && is_root(pod->spec.security->run_as_user);
         struct nd_podsecurity_names containers = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_podsecurity_each_container(c, pod) if (c->security && is_root(c->security->run_as_user))
                 nd_podsecurity_names_add(&containers, arena, c->name);
@@ -351,7 +351,7 @@ static void run_as_user(const struct nd_pod *pod, [[maybe_unused]] const char *c
 static void sysctls(const struct nd_pod *pod, const char *const *allowed, struct nd_arena *arena,
                     struct nd_podsecurity_finding *finding) {
         struct nd_podsecurity_names forbidden = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         if (!pod->spec.security)
                 return;
@@ -368,7 +368,7 @@ static void windows_host_process(const struct nd_pod *pod, [[maybe_unused]] cons
         const struct nd_pod_context *context = pod->spec.security;
         bool pod_is_bad = context && context->windows && context->windows->host_process == ND_ON;
         struct nd_podsecurity_names containers = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_podsecurity_each_container(c, pod) if (c->security && c->security->windows &&
                                                   c->security->windows->host_process == ND_ON)

@@ -32,7 +32,7 @@ void nd_podsecurity_check_apparmor(const struct nd_pod *pod, [[maybe_unused]] co
         const struct nd_pod_context *context = pod->spec.security;
         bool pod_is_bad = context && context->apparmor && !apparmor_type_is_good(context->apparmor);
         struct nd_podsecurity_names containers = {}, values = {}, annotations = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         if (pod_is_bad)
                 nd_podsecurity_names_add(&values, arena, context->apparmor->type);
@@ -89,7 +89,7 @@ void nd_podsecurity_check_selinux(const struct nd_pod *pod, const char *const *a
         struct selinux_sins sins = {};
         bool pod_is_bad = pod->spec.security && collect_selinux(pod->spec.security->selinux, allowed, arena, &sins);
         struct nd_podsecurity_names containers = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_podsecurity_each_container(c, pod) if (c->security && collect_selinux(c->security->selinux, allowed, arena, &sins))
                 nd_podsecurity_names_add(&containers, arena, c->name);
@@ -129,7 +129,7 @@ static void collect_annotation(const struct nd_pod *pod, const char *key, struct
 void nd_podsecurity_check_seccomp_annotations(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed,
                                               struct nd_arena *arena, struct nd_podsecurity_finding *finding) {
         struct nd_podsecurity_names forbidden = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         collect_annotation(pod, "seccomp.security.alpha.kubernetes.io/pod", arena, &forbidden);
         nd_podsecurity_each_container(c, pod) collect_annotation(
@@ -177,7 +177,7 @@ static void collect_seccomp(const struct nd_pod *pod, struct nd_arena *arena, st
 
 static bool conclude_bad_seccomp(const struct seccomp_sins *sins, struct nd_arena *arena,
                                  struct nd_podsecurity_finding *finding) {
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         if (!sins->pod && sins->containers.count == 0)
                 return false;
@@ -199,7 +199,7 @@ void nd_podsecurity_check_seccomp_baseline(const struct nd_pod *pod, [[maybe_unu
 void nd_podsecurity_check_seccomp_restricted(const struct nd_pod *pod, [[maybe_unused]] const char *const *allowed,
                                              struct nd_arena *arena, struct nd_podsecurity_finding *finding) {
         struct seccomp_sins sins = {};
-        nd_autotext detail = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text detail = ND_TEXT(ND_PODSECURITY_TEXT);
 
         collect_seccomp(pod, arena, &sins);
         if (conclude_bad_seccomp(&sins, arena, finding) || sins.without.count == 0)

@@ -100,7 +100,7 @@ static void miss(struct nd_scc_choice *choice, const struct nd_scc *scc, const c
 }
 
 static const char *errors_text(const struct nd_scc *scc, const struct nd_field_errors *errors) {
-        nd_autotext text = ND_TEXT(REFUSAL_LENGTH);
+        nd_autotext struct nd_text text = ND_TEXT(REFUSAL_LENGTH);
 
         nd_vector_each (error, &errors->items) {
                 nd_text_addf(&text, "%sprovider %s: ", error == errors->items.items ? "" : ", ",
@@ -190,7 +190,7 @@ static const char *required_refusal(const struct nd_scc_request *request, const 
 }
 
 static void refuse(struct nd_scc_choice *choice, struct nd_arena *arena) {
-        nd_autotext text = ND_TEXT(REFUSAL_LENGTH);
+        nd_autotext struct nd_text text = ND_TEXT(REFUSAL_LENGTH);
 
         nd_text_add(&text, "unable to validate against any security context constraint: [");
         nd_vector_each (m, &choice->misses)

@@ -118,7 +118,7 @@ void nd_scc_generate_seccomp(struct nd_scc_fitting *f, struct nd_pod_context *co
 }
 
 static const char *profiles_text(struct nd_arena *arena, const struct nd_shape_texts *profiles) {
-        nd_autotext text = ND_TEXT(4096);
+        nd_autotext struct nd_text text = ND_TEXT(4096);
 
         for (size_t i = 0; i < profiles->count; i++)
                 if (!nd_streq(profiles->items[i], "*"))

@@ -55,7 +55,7 @@ static bool group_is_allowed(const struct nd_scc_groups *groups, int64_t group) 
 }
 
 static const char *groups_text(struct nd_arena *arena, const struct nd_shape_ints *groups) {
-        nd_autotext text = ND_TEXT(4096);
+        nd_autotext struct nd_text text = ND_TEXT(4096);
 
         nd_text_add(&text, "[");
         for (size_t i = 0; i < groups->count; i++)
@@ -336,7 +336,7 @@ static void generate_capabilities(struct nd_scc_fitting *f, struct nd_pod_contai
 }
 
 static const char *list_json(struct nd_arena *arena, const struct nd_shape_texts *texts) {
-        nd_autotext text = ND_TEXT(4096);
+        nd_autotext struct nd_text text = ND_TEXT(4096);
 
         for (size_t i = 0; i < texts->count; i++)
                 nd_text_addf(&text, "%s%s", i > 0 ? "," : "", nd_field_json(arena, texts->items[i]));

@@ -5,10 +5,10 @@
 
 /* The edits, joined by "; ". */
 static char *advise(const char *json, enum nd_podsecurity_level level, const char *version) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_cleanup(nd_advice_done) struct nd_advice advice = {};
         struct nd_podsecurity_rule rule = {.level = level};
-        nd_autotext text = ND_TEXT(10000);
+        nd_autotext struct nd_text text = ND_TEXT(10000);
         struct nd_pod pod;
 
         expect_ok(nd_pod_decode(json, strlen(json), &arena, &pod));

@@ -4,9 +4,9 @@
 #include <unit/expect.h>
 
 static char *validate(const char *json, const char *old_json, bool gate) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &arena};
-        nd_autotext text = ND_TEXT(10000);
+        nd_autotext struct nd_text text = ND_TEXT(10000);
         struct nd_pod pod, old;
 
         expect_ok(nd_pod_decode(json, strlen(json), &arena, &pod));
@@ -82,7 +82,7 @@ static void an_obstacle_is_named([[maybe_unused]] void **state) {
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
-                nd_autoarena arena = {};
+                nd_autoarena struct nd_arena arena = {};
                 struct nd_pod pod;
 
                 expect_ok(nd_pod_decode(cases[i].pod, strlen(cases[i].pod), &arena, &pod));

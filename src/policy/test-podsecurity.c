@@ -11,8 +11,8 @@ static void decode(const char *json, struct nd_arena *arena, struct nd_pod *ret)
 
 /* What is said against the pod; "" where it is allowed. */
 static char *verdict(const char *json, enum nd_podsecurity_level level, const char *version_text) {
-        nd_autoarena arena = {};
-        nd_autotext text = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autoarena struct nd_arena arena = {};
+        nd_autotext struct nd_text text = ND_TEXT(ND_PODSECURITY_TEXT);
         struct nd_podsecurity_rule rule = {.level = level};
         struct nd_podsecurity_findings findings;
         struct nd_pod pod;
@@ -95,7 +95,7 @@ static void the_level_of_a_pod_is_the_strictest_that_it_meets([[maybe_unused]] v
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
-                nd_autoarena arena = {};
+                nd_autoarena struct nd_arena arena = {};
                 struct nd_pod pod;
 
                 decode(cases[i].pod, &arena, &pod);
@@ -104,14 +104,14 @@ static void the_level_of_a_pod_is_the_strictest_that_it_meets([[maybe_unused]] v
 }
 
 static void labels_fail_closed_where_they_enforce([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &arena};
         const struct nd_podsecurity_rule lax = {.version = ND_POLICY_LATEST};
         struct nd_shape_pair pairs[] = {{"pod-security.kubernetes.io/audit", "nonsense"},
                                         {"pod-security.kubernetes.io/enforce", "Restricted"},
                                         {"pod-security.kubernetes.io/enforce-version", "1.24"}};
         struct nd_podsecurity_policy policy;
-        nd_autotext text = ND_TEXT(1000);
+        nd_autotext struct nd_text text = ND_TEXT(1000);
 
         nd_podsecurity_of_labels(&(struct nd_shape_pairs) {pairs, 3}, ND_PODSECURITY_PREFIX,
                                  &(struct nd_podsecurity_policy) {lax, lax, lax}, &policy, &errors);
@@ -127,7 +127,7 @@ static void labels_fail_closed_where_they_enforce([[maybe_unused]] void **state)
 }
 
 static void what_is_enforced_is_warned_about([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &arena};
         const struct nd_podsecurity_rule lax = {.version = ND_POLICY_LATEST};
         struct nd_shape_pair pairs[] = {{"x/enforce", "baseline"}, {"x/enforce-version", "v1.30"}};

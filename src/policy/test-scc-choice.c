@@ -24,7 +24,7 @@ static bool is_granted(const struct nd_scc *scc, void *userdata) {
 
 /* "NAME", "NAME with a user namespace" where it was set, or the refusal. */
 static char *chosen(const char *pod_json, struct asking asking) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
         const struct nd_scc *sccs[32];
         struct nd_scc_set set;

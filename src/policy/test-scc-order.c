@@ -30,7 +30,7 @@ static void the_defaults_have_openshifts_points([[maybe_unused]] void **state) {
 
 static char *order(bool user_namespace) {
         const struct nd_scc **sccs = nd_calloc(nd_scc_default_count, sizeof *sccs);
-        nd_autotext text = ND_TEXT(1000);
+        nd_autotext struct nd_text text = ND_TEXT(1000);
 
         for (size_t i = 0; i < nd_scc_default_count; i++)
                 sccs[i] = &nd_scc_defaults[nd_scc_default_count - 1 - i].scc;

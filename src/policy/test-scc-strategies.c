@@ -19,7 +19,7 @@ static void trial_done(struct trial *trial) {
 static const struct nd_scc_namespace some_namespace = {.uid_range = "1000650000/10000", .mcs = "s0:c26,c5"};
 
 static void try_pod(struct trial *trial, const char *scc_json, const char *pod_json) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         struct nd_scc scc, bound;
         struct nd_pod pod;
 
@@ -35,7 +35,7 @@ static void try_pod(struct trial *trial, const char *scc_json, const char *pod_j
 /* What is said against a pod with one container. */
 static char *said(const char *scc_json, const char *pod_json) {
         nd_cleanup(trial_done) struct trial trial = {};
-        nd_autotext text = ND_TEXT(10000);
+        nd_autotext struct nd_text text = ND_TEXT(10000);
 
         try_pod(&trial, scc_json, pod_json);
         nd_field_errors_print(&trial.errors, &text);

@@ -5,14 +5,14 @@
 #include <unit/expect.h>
 
 static void decode(const char *json, struct nd_arena *arena, struct nd_scc *ret) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         expect_ok(nd_json_parse(json, strlen(json), ND_SCC_BYTES, &doc));
         expect_ok(nd_scc_decode(yyjson_doc_get_root(doc), arena, ret));
 }
 
 static char *join(const struct nd_shape_texts *texts) {
-        nd_autotext text = ND_TEXT(10000);
+        nd_autotext struct nd_text text = ND_TEXT(10000);
 
         for (size_t i = 0; i < texts->count; i++)
                 nd_text_addf(&text, "%s%s", i > 0 ? " " : "", texts->items[i]);
@@ -20,7 +20,7 @@ static char *join(const struct nd_shape_texts *texts) {
 }
 
 static char *volumes_of(const char *json) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct nd_scc scc;
 
         decode(json, &arena, &scc);
@@ -43,7 +43,7 @@ static void volumes_get_openshifts_defaults([[maybe_unused]] void **state) {
 }
 
 static void the_other_defaults([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct nd_scc scc;
 
         decode("{\"fsGroup\": {}, \"priority\": null}", &arena, &scc);
@@ -55,9 +55,9 @@ static void the_other_defaults([[maybe_unused]] void **state) {
 }
 
 static char *problems(const char *json) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &arena};
-        nd_autotext text = ND_TEXT(10000);
+        nd_autotext struct nd_text text = ND_TEXT(10000);
         struct nd_scc scc;
 
         decode(json, &arena, &scc);
@@ -119,7 +119,7 @@ static void a_broken_constraint_says_what_is_wrong([[maybe_unused]] void **state
         for (size_t i = 0; i < nd_count_of(cases); i++)
                 expect_text(problems(cases[i].json), cases[i].text);
         for (size_t i = 0; i < nd_scc_default_count; i++) {
-                nd_autoarena arena = {};
+                nd_autoarena struct nd_arena arena = {};
                 nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &arena};
 
                 nd_scc_validate(&nd_scc_defaults[i].scc, &errors);
@@ -158,7 +158,7 @@ static void blocks_are_strict([[maybe_unused]] void **state) {
 }
 
 static void open_values_come_from_the_namespace([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         const struct nd_scc_namespace namespace = {
                 .uid_range = "1000650000/10000", .supplemental_groups = "7/2,100-200", .mcs = "s0:c26,c0"};
         const struct nd_scc_namespace plain = {.uid_range = "1000650000/10000", .mcs = "s0:c26,c0"};
@@ -188,7 +188,7 @@ static void open_values_come_from_the_namespace([[maybe_unused]] void **state) {
 }
 
 static void a_strategy_without_its_values_cannot_be_bound([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct nd_scc scc = {.user = {.type = "MustRunAs"}}, bound;
 
         expect_error_text(nd_scc_bind(&scc, &(struct nd_scc_namespace) {}, &arena, &bound), "MustRunAs requires a UID");
@@ -201,9 +201,9 @@ static void a_strategy_without_its_values_cannot_be_bound([[maybe_unused]] void 
 }
 
 static void lists_are_bounded([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
-        nd_autotext json = ND_TEXT(1 << 20);
-        nd_autojson doc = nullptr;
+        nd_autoarena struct nd_arena arena = {};
+        nd_autotext struct nd_text json = ND_TEXT(1 << 20);
+        nd_autojson yyjson_doc *doc = nullptr;
         struct nd_scc scc;
 
         nd_text_add(&json, "{\"users\": [\"\"");

@@ -42,7 +42,7 @@ char *nd_cgroup_path_of(const char *text) {
 }
 
 char *nd_cgroup_slice(const char *name) {
-        nd_autotext path = ND_TEXT(PATH_MAX);
+        nd_autotext struct nd_text path = ND_TEXT(PATH_MAX);
         const char *dot = strrchr(name, '.');
 
         if (!dot || dot == name || !nd_streq(dot, ".slice") || strchr(name, '/'))

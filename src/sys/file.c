@@ -28,7 +28,7 @@ static struct nd_error *read_all(int fd, const char *path, size_t ceiling, struc
 
 /* What is read must be a regular file: opening has not blocked, reading will not either. */
 static struct nd_error *read_regular(int fd, const char *path, size_t ceiling, char **ret, size_t *ret_length) {
-        nd_autotext text = {};
+        nd_autotext struct nd_text text = {};
         struct stat st;
 
         if (fd < 0)
@@ -64,7 +64,7 @@ struct nd_error *nd_file_read_inside(int root_fd, const char *path, size_t ceili
 
 struct nd_error *nd_file_read_kernel(const char *path, size_t ceiling, char **ret) {
         nd_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        nd_autotext text = {};
+        nd_autotext struct nd_text text = {};
 
         if (fd < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "open '%s'", path);

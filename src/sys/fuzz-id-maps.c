@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_cleanup(nd_userns_maps_done) struct nd_userns_maps maps = {}, again = {};
         nd_autofree char *text = fuzz_text(data, size);
         nd_autoerror struct nd_error *error = nd_userns_maps_parse(text, &maps);
-        nd_autotext printed = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text printed = ND_TEXT(1 << 20);
 
         if (error) {
                 fuzz_require(nd_error_code(error) == ND_INVALID && maps.count == 0);

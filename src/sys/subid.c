@@ -57,7 +57,7 @@ struct nd_error *nd_subid_list_of(const char *user, enum nd_subid_kind kind, str
 }
 
 char *nd_subid_list_text(const char *user, const struct nd_subid_list *ranges) {
-        nd_autotext text = ND_TEXT(RANGES_CEILING * 128);
+        nd_autotext struct nd_text text = ND_TEXT(RANGES_CEILING * 128);
 
         for (size_t i = 0; i < ranges->count; i++)
                 nd_text_addf(&text, "%zu: %s %llu %llu\n", i, user, (unsigned long long) ranges->items[i].first,

@@ -158,7 +158,7 @@ static void a_map_that_is_no_map_is_refused_with_its_line([[maybe_unused]] void 
         static const char *const wrong[] = {"0 0",       "0 0 0\n",          "a 0 1\n",
                                             "0 0 1 1\n", "0 0 4294967296\n", "0 -1 1\n",
                                             "\n",        "0\n0 1\n",         "00000000000000000001 0 1"};
-        nd_autotext long_text = ND_TEXT(1 << 16);
+        nd_autotext struct nd_text long_text = ND_TEXT(1 << 16);
         struct nd_userns_maps maps = {};
 
         for (size_t i = 0; i < nd_count_of(wrong); i++)

@@ -50,7 +50,7 @@ static struct nd_error *write_once(int procfd, const char *file, const char *tex
 }
 
 static struct nd_error *write_map(int procfd, const char *file, const struct nd_userns_map *maps, size_t count) {
-        nd_autotext text = ND_TEXT(4096);
+        nd_autotext struct nd_text text = ND_TEXT(4096);
 
         for (size_t i = 0; i < count; i++)
                 nd_text_addf(&text, "%s%u %u %u", i > 0 ? "\n" : "", maps[i].inside, maps[i].outside, maps[i].count);

@@ -95,7 +95,7 @@ static struct nd_error *take_document(yyjson_val *root, struct nd_mapping *mappi
 }
 
 struct nd_error *nd_mapping_parse(const char *bytes, size_t length, struct nd_mapping *ret) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         struct nd_mapping mapping = {};
         struct nd_error *error = nd_json_parse(bytes, length, ND_MAPPING_CEILING, &doc);
 

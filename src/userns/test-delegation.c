@@ -8,7 +8,7 @@
 static char *maps_of(const uint64_t *ranges, size_t count) {
         nd_cleanup(nd_subid_list_done) struct nd_subid_list subids = {};
         nd_cleanup(nd_userns_maps_done) struct nd_userns_maps maps = {};
-        nd_autotext text = ND_TEXT(64 * 1024);
+        nd_autotext struct nd_text text = ND_TEXT(64 * 1024);
 
         for (size_t i = 0; i < count; i++)
                 nd_vector_push(&subids, ((struct nd_subid) {.first = ranges[2 * i], .count = ranges[2 * i + 1]}));

@@ -145,7 +145,7 @@ static void salvage_finds_every_host_id_that_broken_bytes_still_name([[maybe_unu
 
 static void salvage_stops_at_its_ceiling([[maybe_unused]] void **state) {
         nd_cleanup(nd_userns_extents_done) struct nd_userns_extents extents = {};
-        nd_autotext bytes = ND_TEXT(ND_MAPPING_CEILING);
+        nd_autotext struct nd_text bytes = ND_TEXT(ND_MAPPING_CEILING);
 
         while (!bytes.overflow)
                 nd_text_add(&bytes, "hostId:1,");

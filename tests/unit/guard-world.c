@@ -29,7 +29,7 @@ static void put(struct guard_world *world, yyjson_val *object) {
 }
 
 void guard_world_tell(struct guard_world *world, const char *json) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         if (nd_json_parse(json, strlen(json), 1 << 20, &doc))
                 abort();
@@ -37,7 +37,7 @@ void guard_world_tell(struct guard_world *world, const char *json) {
 }
 
 void guard_world_make(struct guard_world *ret) {
-        nd_autotext text = ND_TEXT(4 << 20);
+        nd_autotext struct nd_text text = ND_TEXT(4 << 20);
         char *rest, *next;
 
         guard_store_init(&ret->store);

@@ -103,7 +103,7 @@ struct nd_digest offer_id(const struct offer_plan *plan) {
 }
 
 static char *manifest_text(const struct offer_plan *plan, const struct nd_digest *config_digest, size_t config_length) {
-        nd_autotext layers = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text layers = ND_TEXT(1 << 20);
         char text[ND_DIGEST_TEXT];
 
         for (unsigned i = 0; i < plan->shared + plan->own; i++) {

@@ -80,7 +80,7 @@ static void print_table(const struct cli_findings *findings) {
 }
 
 static void print_json(const struct cli_findings *findings) {
-        nd_autotext text = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text text = ND_TEXT(1 << 20);
         struct nd_json_out out = {.text = &text, .indent = 2};
 
         nd_json_open(&out, nullptr, '{');

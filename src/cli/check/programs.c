@@ -196,7 +196,7 @@ static char *cni_version(const char *directory, const char *plugin) {
 
 static void check_cni(struct cli_findings *findings) {
         static const char *const plugins[] = {"loopback", "bridge", "host-local", "portmap"};
-        nd_autotext missing = ND_TEXT(256);
+        nd_autotext struct nd_text missing = ND_TEXT(256);
         const char *directory = nullptr;
 
         for (size_t i = 0; i < nd_count_of(plugins); i++) {

@@ -153,7 +153,7 @@ static void check_cgroup(struct cli_findings *findings) {
         static const char *const needed[] = {"cpu", "memory", "pids"}, *const useful[] = {"cpuset", "io"};
         nd_cleanup(nd_cgroup_done) struct nd_cgroup cgroup = {};
         nd_autoerror struct nd_error *error = nd_cgroup_discover(&cgroup);
-        nd_autotext missing = ND_TEXT(128);
+        nd_autotext struct nd_text missing = ND_TEXT(128);
         enum cli_finding_level level = FINDING_OK;
 
         if (error || cgroup.layout != ND_CGROUP_UNIFIED) {

@@ -127,7 +127,7 @@ static void print_people(const struct view *view) {
 }
 
 static void print_json(const struct view *view) {
-        nd_autotext text = ND_TEXT(64 << 20);
+        nd_autotext struct nd_text text = ND_TEXT(64 << 20);
         struct nd_json_out out = {.text = &text, .indent = 2};
 
         nd_json_open(&out, nullptr, '{');

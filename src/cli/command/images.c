@@ -58,7 +58,7 @@ static void print_strings(struct nd_json_out *out, const char *key, char *const 
 }
 
 static void print_json(const Nodens__V1__ImagesAnswer *answer) {
-        nd_autotext text = ND_TEXT(64 << 20);
+        nd_autotext struct nd_text text = ND_TEXT(64 << 20);
         struct nd_json_out out = {.text = &text, .indent = 2};
 
         nd_json_open(&out, nullptr, '[');

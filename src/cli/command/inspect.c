@@ -80,7 +80,7 @@ static void print_namespaces(const Nodens__V1__PodDetail *detail) {
 /* ---- its containers ---- */
 
 static void print_user(const Nodens__V1__ContainerDetail *detail, const Nodens__V1__PodEntry *pod) {
-        nd_autotext text = ND_TEXT(64 << 10);
+        nd_autotext struct nd_text text = ND_TEXT(64 << 10);
 
         nd_text_addf(&text, "%u:%u", detail->uid, detail->gid);
         for (size_t i = 0; i < detail->n_groups; i++)

@@ -118,7 +118,7 @@ static void print_pod(struct nd_json_out *out, const Nodens__V1__PodEntry *pod) 
 }
 
 static void print_json(const Nodens__V1__PodsAnswer *answer) {
-        nd_autotext text = ND_TEXT(64 << 20);
+        nd_autotext struct nd_text text = ND_TEXT(64 << 20);
         struct nd_json_out out = {.text = &text, .indent = 2};
 
         nd_json_open(&out, nullptr, '[');

@@ -59,7 +59,7 @@ static void json_row(struct nd_json_out *out, const struct cli_usage_row *row) {
 }
 
 static void print_json(const struct cli_usage_rows *rows) {
-        nd_autotext text = ND_TEXT(64 << 20);
+        nd_autotext struct nd_text text = ND_TEXT(64 << 20);
         struct nd_json_out out = {.text = &text, .indent = 2};
 
         nd_json_open(&out, nullptr, '[');

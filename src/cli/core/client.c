@@ -34,7 +34,7 @@ struct nd_error *cli_client_call_within(const char *socket, const char *path, co
                                         const ProtobufCMessageDescriptor *answer_type, uint64_t timeout_us,
                                         ProtobufCMessage **ret) {
         nd_autofree char *answer = nullptr;
-        nd_autotext bytes = {};
+        nd_autotext struct nd_text bytes = {};
         size_t length = 0;
 
         nd_protobuf_pack(request, &bytes);
@@ -93,7 +93,7 @@ struct nd_error *cli_client_stream(const char *socket, const char *path, const P
         nd_cleanup(loop_done) sd_event *loop = nullptr;
         nd_cleanup(nd_grpc_client_done) struct nd_grpc_client *client = nullptr;
         struct following f = {.type = answer_type, .each = each, .userdata = userdata};
-        nd_autotext bytes = {};
+        nd_autotext struct nd_text bytes = {};
         int32_t call;
         int r = sd_event_new(&loop);
 

@@ -335,7 +335,7 @@ static struct nd_error *open_streams(struct session *s) {
 }
 
 static struct nd_error *take_head(struct session *s, const char *bytes, size_t length) {
-        nd_autohead head = {};
+        nd_autohead struct nd_http_head head = {};
         size_t used;
 
         nd_text_append(&s->head, bytes, length);

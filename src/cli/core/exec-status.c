@@ -24,7 +24,7 @@ static bool find_code(yyjson_val *status, int *ret) {
 }
 
 struct nd_error *cli_exec_status_parse(const char *bytes, size_t length, int *ret_code) {
-        nd_autojson document = nullptr;
+        nd_autojson yyjson_doc *document = nullptr;
         yyjson_val *status;
 
         nd_try(nd_error_wrap(nd_json_parse(bytes, length, EXEC_STATUS_BYTES, &document), "the command's end"));

@@ -22,7 +22,7 @@ static struct nd_error *take_number(yyjson_val *object, const char *key, int64_t
 
 struct nd_error *cli_kubelet_config_parse(const char *text, size_t length, struct cli_kubelet_config *ret) {
         int64_t ids_per_pod = ND_IDS_UNIT, max_pods = ND_PODS_DEFAULT;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *root;
 
         nd_try(nd_yaml_parse(text, length, CONFIG_CEILING, &doc));

@@ -89,7 +89,7 @@ static void add_name(struct nd_text *list, size_t number, const char *name) {
 
 /* All that fit must be one pod's. */
 static struct nd_error *require_one_pod(const struct cli_target_pods *pods, const char *name) {
-        nd_autotext list = ND_TEXT(LIST_TEXT);
+        nd_autotext struct nd_text list = ND_TEXT(LIST_TEXT);
         size_t number = 0;
 
         for (size_t i = 0; i < pods->count; i++) {
@@ -164,7 +164,7 @@ static bool same_container(const struct cli_target *a, const struct cli_target *
 }
 
 static struct nd_error *require_one_container(const struct targets *found, const char *name) {
-        nd_autotext list = ND_TEXT(LIST_TEXT);
+        nd_autotext struct nd_text list = ND_TEXT(LIST_TEXT);
         size_t number = 0;
 
         for (size_t i = 0; i < found->count; i++) {
@@ -188,7 +188,7 @@ static struct nd_error *explain_absence(const Nodens__V1__PodsAnswer *answer, co
         for (size_t i = 0; i < answer->n_pods; i++) {
                 const Nodens__V1__PodEntry *pod = answer->pods[i];
                 nd_autofree char *text = cli_target_pod_name(pod);
-                nd_autotext list = ND_TEXT(LIST_TEXT);
+                nd_autotext struct nd_text list = ND_TEXT(LIST_TEXT);
 
                 if (!(words->count == 1 ? is_pod(pod, nullptr, words->part[0])
                       : words->count == 3

@@ -26,7 +26,7 @@ static void lines_are_given_when_they_are_whole([[maybe_unused]] void **state) {
         scratch_directory directory = scratch_make();
         nd_autofree char *path = nd_format("%s/0.log", directory);
         nd_cleanup(cli_log_file_done) struct cli_log_file file = LOG_FILE_NONE;
-        nd_autotext got = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text got = ND_TEXT(1 << 20);
 
         scratch_text(directory, "0.log", "one\ntwo\nthr");
         expect_ok(cli_log_file_open(path, &file));
@@ -45,7 +45,7 @@ static void a_rotation_loses_and_repeats_nothing([[maybe_unused]] void **state) 
         scratch_directory directory = scratch_make();
         nd_autofree char *path = nd_format("%s/0.log", directory), *old = nd_format("%s/0.log.1", directory);
         nd_cleanup(cli_log_file_done) struct cli_log_file file = LOG_FILE_NONE;
-        nd_autotext got = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text got = ND_TEXT(1 << 20);
 
         scratch_text(directory, "0.log", "one\n");
         expect_ok(cli_log_file_open(path, &file));
@@ -65,7 +65,7 @@ static void a_log_that_was_emptied_is_read_from_its_beginning([[maybe_unused]] v
         scratch_directory directory = scratch_make();
         nd_autofree char *path = nd_format("%s/0.log", directory);
         nd_cleanup(cli_log_file_done) struct cli_log_file file = LOG_FILE_NONE;
-        nd_autotext got = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text got = ND_TEXT(1 << 20);
 
         scratch_text(directory, "0.log", "a long line\n");
         expect_ok(cli_log_file_open(path, &file));
@@ -80,7 +80,7 @@ static void a_line_without_an_end_is_given_in_pieces([[maybe_unused]] void **sta
         scratch_directory directory = scratch_make();
         nd_autofree char *path = nd_format("%s/0.log", directory), *bytes = nd_malloc(LOG_FILE_LINE + 1);
         nd_cleanup(cli_log_file_done) struct cli_log_file file = LOG_FILE_NONE;
-        nd_autotext got = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text got = ND_TEXT(1 << 20);
 
         memset(bytes, 'x', LOG_FILE_LINE + 1);
         scratch_write(directory, "0.log", bytes, LOG_FILE_LINE + 1);

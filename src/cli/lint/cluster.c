@@ -118,8 +118,8 @@ static struct nd_error *list_constraints(struct cli_lint_cluster *cluster, long 
         nd_autofree char *continuation = nullptr;
 
         do {
-                nd_autotext path = ND_TEXT(BODY_BYTES);
-                nd_autojson doc = nullptr;
+                nd_autotext struct nd_text path = ND_TEXT(BODY_BYTES);
+                nd_autojson yyjson_doc *doc = nullptr;
                 yyjson_val *more;
 
                 nd_text_addf(&path, "/apis/%s/v1/securitycontextconstraints?limit=%u", cluster->group, (unsigned) PAGE);
@@ -169,9 +169,9 @@ static const struct nd_shape_field named_fields[] = {
 static const struct nd_shape named_shape = {.size = sizeof(struct named), .fields = named_fields};
 
 static struct nd_error *read_namespace(struct cli_lint_cluster *cluster) {
-        nd_autotext path = ND_TEXT(BODY_BYTES);
+        nd_autotext struct nd_text path = ND_TEXT(BODY_BYTES);
         struct named named = {};
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         nd_text_add(&path, "/api/v1/namespaces/");
         nd_api_escape(&path, cluster->name);
@@ -212,7 +212,7 @@ static const struct nd_shape identity_shape = {.size = sizeof(struct identity), 
 static struct nd_error *find_user(struct cli_lint_cluster *cluster, const char *as) {
         static const char question[] = "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"SelfSubjectReview\"}";
         struct identity identity = {};
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         if (as) {
                 cluster->user.name = nd_arena_strdup(cluster->arena, as);
@@ -264,8 +264,8 @@ static void write_question(const struct cli_lint_cluster *cluster, const struct 
 static struct nd_error *ask_right(struct cli_lint_cluster *cluster, const struct nd_scc *scc, const struct person *person,
                                   bool *ret) {
         nd_autofree char *path = nd_format("/apis/authorization.k8s.io/v1/%ssubjectaccessreviews", person->self ? "self" : "");
-        nd_autotext body = ND_TEXT(BODY_BYTES);
-        nd_autojson doc = nullptr;
+        nd_autotext struct nd_text body = ND_TEXT(BODY_BYTES);
+        nd_autojson yyjson_doc *doc = nullptr;
 
         write_question(cluster, scc, person, &body);
         nd_try(ask(cluster, path, nd_text_get(&body), nullptr, &doc));

@@ -85,7 +85,7 @@ static void evaluate_side(struct cli_lint *lint, const struct cli_lint_subject *
 
 static const char *find_invalid(struct cli_lint *lint, const struct nd_pod *pod) {
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &lint->arena};
-        nd_autotext text = ND_TEXT(64 << 10);
+        nd_autotext struct nd_text text = ND_TEXT(64 << 10);
 
         nd_hostusers_validate(pod, &(struct nd_hostusers_options) {.host_network = lint->host_network}, &errors);
         nd_field_errors_print(&errors, &text);

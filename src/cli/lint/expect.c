@@ -94,7 +94,7 @@ static struct nd_error *take_expectation(struct cli_lint *lint, yyjson_val *obje
 
 struct nd_error *cli_lint_expect(struct cli_lint *lint, const char *path) {
         nd_autofree char *bytes = nullptr;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_arr_iter items;
         size_t length;
 

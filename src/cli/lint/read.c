@@ -8,7 +8,7 @@
 #include "sys/file.h"
 
 struct nd_error *cli_lint_file(const char *path, char **ret, size_t *ret_length) {
-        nd_autotext text = ND_TEXT(LINT_BYTES);
+        nd_autotext struct nd_text text = ND_TEXT(LINT_BYTES);
         char buffer[8192];
         size_t count;
 
@@ -62,7 +62,7 @@ struct nd_error *cli_lint_read(struct cli_lint *lint, const char *path) {
         struct reading r = {.lint = lint, .file = path};
         nd_autofree char *bytes = nullptr;
         nd_autoerror struct nd_error *not_json = nullptr;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         size_t length = 0;
 
         nd_try(cli_lint_file(path, &bytes, &length));
@@ -76,7 +76,7 @@ struct nd_error *cli_lint_read(struct cli_lint *lint, const char *path) {
 static struct nd_error *take_constraint(struct cli_lint *lint, yyjson_val *object) {
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &lint->arena};
         struct nd_scc *scc = nd_arena_new(&lint->arena, struct nd_scc);
-        nd_autotext text = ND_TEXT(4096);
+        nd_autotext struct nd_text text = ND_TEXT(4096);
 
         nd_try(nd_scc_decode(object, &lint->arena, scc));
         nd_scc_validate(scc, &errors);

@@ -69,7 +69,7 @@ void cli_lint_report_text(const struct cli_lint *lint) {
         size_t bad = lint->broken.count;
 
         nd_vector_each (subject, &lint->subjects) {
-                nd_autoarena arena = {};
+                nd_autoarena struct nd_arena arena = {};
 
                 put_subject(subject, &arena);
                 bad += cli_lint_is_bad(lint, subject);
@@ -144,7 +144,7 @@ static void json_subject(struct nd_json_out *out, const struct cli_lint *lint, c
 }
 
 void cli_lint_report_json(const struct cli_lint *lint) {
-        nd_autotext text = ND_TEXT(REPORT);
+        nd_autotext struct nd_text text = ND_TEXT(REPORT);
         struct nd_json_out out = {.text = &text, .indent = 2};
         nd_autofree char *version = nd_kube_version_text(lint->version);
 

@@ -56,7 +56,7 @@ static void put_results(struct nd_json_out *out, const struct cli_lint *lint, co
 }
 
 void cli_lint_report_sarif(const struct cli_lint *lint) {
-        nd_autotext text = ND_TEXT(REPORT);
+        nd_autotext struct nd_text text = ND_TEXT(REPORT);
         struct nd_json_out out = {.text = &text, .indent = 2};
 
         nd_json_open(&out, nullptr, '{');

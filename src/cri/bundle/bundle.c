@@ -172,7 +172,7 @@ static struct nd_error *convert_seccomp(const char *path, uint64_t capabilities,
         struct nd_platform platform = nd_platform_host();
         struct nd_seccomp_host host = {.architecture = platform.architecture, .capabilities = capabilities};
         nd_autofree char *profile = nullptr;
-        nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
+        nd_autotext struct nd_text text = ND_TEXT(ND_SPEC_CEILING);
         struct utsname kernel;
 
         if (uname(&kernel) == 0)
@@ -279,7 +279,7 @@ static void set_user(const struct cri_container_user *user, struct nd_spec_proce
 }
 
 static struct nd_error *write_spec(const char *directory, const struct nd_spec *spec) {
-        nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
+        nd_autotext struct nd_text text = ND_TEXT(ND_SPEC_CEILING);
         nd_autofree char *path = nd_format("%s/config.json", directory);
 
         nd_try(nd_spec_format(spec, &text));

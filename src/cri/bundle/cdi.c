@@ -53,7 +53,7 @@ static struct nd_error *check_devices(yyjson_val *root) {
 }
 
 struct nd_error *cri_cdi_file_parse(const char *text, size_t length, bool yaml, struct cri_cdi_file *ret) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         const char *version = nullptr, *kind = nullptr;
         yyjson_val *root;
 

@@ -6,7 +6,7 @@
 #include "base/text.h"
 
 char *cri_container_path_clean(const char *path) {
-        nd_autotext text = ND_TEXT(SIZE_MAX);
+        nd_autotext struct nd_text text = ND_TEXT(SIZE_MAX);
         const char *part = path;
 
         while (*part) {

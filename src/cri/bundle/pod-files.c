@@ -118,7 +118,8 @@ static struct nd_error *write_file(int directory, const char *name, const struct
 }
 
 static struct nd_error *fill(int directory, const struct cri_sandbox_request *request, uid_t uid, gid_t gid) {
-        nd_autotext hostname = ND_TEXT(FILE_CEILING), hosts = ND_TEXT(FILE_CEILING), resolv = ND_TEXT(FILE_CEILING);
+        nd_autotext struct nd_text hostname = ND_TEXT(FILE_CEILING), hosts = ND_TEXT(FILE_CEILING),
+                                   resolv = ND_TEXT(FILE_CEILING);
 
         write_hostname(request, &hostname);
         nd_try(write_hosts(request, &hosts));

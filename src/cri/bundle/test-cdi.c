@@ -37,7 +37,7 @@ static struct cri_cdi_file parse(const char *text, bool yaml) {
 static void a_device_brings_all_that_its_file_says([[maybe_unused]] void **state) {
         nd_cleanup(cri_cdi_file_done) struct cri_cdi_file file = parse(vendor, false);
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
-        nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
+        nd_autotext struct nd_text text = ND_TEXT(ND_SPEC_CEILING);
 
         assert_true(cri_cdi_file_has(&file, "vendor.com/gpu=0"));
         assert_false(cri_cdi_file_has(&file, "vendor.com/gpu=1"));

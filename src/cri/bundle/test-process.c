@@ -23,7 +23,7 @@ static void image_done(struct nd_oci_config *image) {
 }
 
 static char *join(const struct nd_strings *strings) {
-        nd_autotext text = ND_TEXT(4096);
+        nd_autotext struct nd_text text = ND_TEXT(4096);
 
         nd_vector_each (string, strings) {
                 nd_text_addf(&text, "%s%s", text.length > 0 ? " " : "", *string);

@@ -37,7 +37,7 @@ static struct nd_error *resolve(const struct cri_container_request *request, con
 
 static void expect_user(const struct cri_container_request *request, const char *image_user, const char *expected) {
         nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
-        nd_autotext text = ND_TEXT(1000);
+        nd_autotext struct nd_text text = ND_TEXT(1000);
 
         expect_ok(resolve(request, image_user, 0, &user));
         nd_text_addf(&text, "%u:%u", user.uid, user.gid);

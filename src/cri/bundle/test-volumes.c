@@ -12,7 +12,7 @@
 #include "sys/worker.h"
 
 static char *name_of(const char *path) {
-        nd_autotext text = ND_TEXT(1000);
+        nd_autotext struct nd_text text = ND_TEXT(1000);
 
         cri_volumes_name(path, &text);
         return nd_strdup(nd_text_get(&text));

@@ -50,7 +50,7 @@ void cri_volumes_name(const char *host_path, struct nd_text *ret) {
 /* ---- looking ---- */
 
 static struct nd_error *wrap_named(struct nd_error *error, const struct cri_mount_request *mount) {
-        nd_autotext name = ND_TEXT(PATH_MAX);
+        nd_autotext struct nd_text name = ND_TEXT(PATH_MAX);
 
         if (!error)
                 return nullptr;

@@ -146,7 +146,7 @@ static struct nd_error *take_program(const struct key *key, yyjson_val *value, v
 
 static struct nd_error *take_paths(const struct key *key, yyjson_val *value, void *field) {
         yyjson_arr_iter paths = yyjson_arr_iter_with(value);
-        nd_autotext joined = ND_TEXT(1 << 16);
+        nd_autotext struct nd_text joined = ND_TEXT(1 << 16);
         char **target = field;
         yyjson_val *path;
 

@@ -30,7 +30,7 @@ static void container_done(struct cri_container **container) {
 static void try_sandbox(const char *bytes, size_t length) {
         nd_cleanup(sandbox_done) struct cri_sandbox *first = nd_new(struct cri_sandbox), *second = nd_new(struct cri_sandbox);
         nd_autoerror struct nd_error *error = cri_record_parse_sandbox(bytes, length, boot, first);
-        nd_autotext written = {}, again = {};
+        nd_autotext struct nd_text written = {}, again = {};
 
         if (error)
                 return;
@@ -44,7 +44,7 @@ static void try_container(const char *bytes, size_t length) {
         nd_cleanup(container_done) struct cri_container *first = nd_new(struct cri_container),
                                                         *second = nd_new(struct cri_container);
         nd_autoerror struct nd_error *error = cri_record_parse_container(bytes, length, first);
-        nd_autotext written = {}, again = {};
+        nd_autotext struct nd_text written = {}, again = {};
 
         if (error)
                 return;

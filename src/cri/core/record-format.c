@@ -235,7 +235,7 @@ static struct nd_error *check_size(const struct nd_text *text) {
 }
 
 struct nd_error *cri_record_format_sandbox(const struct cri_sandbox *sandbox, const char *boot_id, struct nd_text *ret) {
-        nd_autotext text = ND_TEXT(RECORD_CEILING);
+        nd_autotext struct nd_text text = ND_TEXT(RECORD_CEILING);
         struct nd_json_out out = {.text = &text};
 
         nd_json_open(&out, nullptr, '{');
@@ -255,7 +255,7 @@ struct nd_error *cri_record_format_sandbox(const struct cri_sandbox *sandbox, co
 }
 
 struct nd_error *cri_record_parse_sandbox(const char *bytes, size_t length, const char *boot_id, struct cri_sandbox *sandbox) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         const char *boot = nullptr;
         yyjson_val *root = nullptr;
         size_t state = 0;
@@ -294,7 +294,7 @@ static void write_digest(struct nd_json_out *out, const char *key, const struct 
 }
 
 struct nd_error *cri_record_format_container(const struct cri_container *container, struct nd_text *ret) {
-        nd_autotext text = ND_TEXT(RECORD_CEILING);
+        nd_autotext struct nd_text text = ND_TEXT(RECORD_CEILING);
         struct nd_json_out out = {.text = &text};
 
         nd_json_open(&out, nullptr, '{');
@@ -411,7 +411,7 @@ static struct nd_error *read_mounted(yyjson_val *root, struct cri_container *con
 }
 
 struct nd_error *cri_record_parse_container(const char *bytes, size_t length, struct cri_container *container) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *root = nullptr;
         size_t state = 0;
 
@@ -428,7 +428,7 @@ struct nd_error *cri_record_parse_container(const char *bytes, size_t length, st
 }
 
 bool cri_record_is_internal(const char *bytes, size_t length) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *root = nullptr;
         nd_autoerror struct nd_error *error = open_record(bytes, length, &doc, &root);
 

@@ -91,7 +91,7 @@ static struct nd_error *open_container(const struct cri_record_store *store, con
 struct nd_error *cri_record_save_sandbox(struct cri_record_store *store, const struct cri_sandbox *sandbox,
                                          enum cri_record_how how) {
         nd_autoclose int fd = -EBADF;
-        nd_autotext text = {};
+        nd_autotext struct nd_text text = {};
 
         nd_try(cri_record_format_sandbox(sandbox, sandbox->this_boot ? store->boot_id : "earlier", &text));
         nd_try(open_sandbox(store, sandbox->id, &fd));
@@ -120,7 +120,7 @@ struct nd_error *cri_record_sync_sandbox(struct cri_record_store *store, const s
 struct nd_error *cri_record_save_container(struct cri_record_store *store, const struct cri_container *container,
                                            enum cri_record_how how) {
         nd_autoclose int fd = -EBADF;
-        nd_autotext text = {};
+        nd_autotext struct nd_text text = {};
 
         nd_try(cri_record_format_container(container, &text));
         nd_try(open_container(store, container, &fd));

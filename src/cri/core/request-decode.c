@@ -256,11 +256,11 @@ static struct nd_error *take_sandbox(const Runtime__V1__RunPodSandboxRequest *me
 static void message_done(ProtobufCMessage **message) {
         nd_protobuf_free(*message);
 }
-#define autofree_message nd_cleanup(message_done) ProtobufCMessage *
+#define autofree_message nd_cleanup(message_done)
 
 struct nd_error *cri_request_decode_sandbox(const char *bytes, size_t length, struct cri_sandbox_request *ret) {
         nd_cleanup(cri_sandbox_request_done) struct cri_sandbox_request request = {};
-        autofree_message message = nullptr;
+        autofree_message ProtobufCMessage *message = nullptr;
 
         nd_try(nd_protobuf_unpack(&runtime__v1__run_pod_sandbox_request__descriptor, bytes, length, &message));
         nd_try(take_sandbox((const Runtime__V1__RunPodSandboxRequest *) message, &request));
@@ -272,7 +272,7 @@ struct nd_error *cri_request_decode_update(const char *bytes, size_t length, cha
                                            struct cri_resource_request *ret) {
         nd_cleanup(cri_resource_request_done) struct cri_resource_request resources = {};
         const Runtime__V1__UpdateContainerResourcesRequest *update;
-        autofree_message message = nullptr;
+        autofree_message ProtobufCMessage *message = nullptr;
 
         nd_try(nd_protobuf_unpack(&runtime__v1__update_container_resources_request__descriptor, bytes, length, &message));
         update = (const Runtime__V1__UpdateContainerResourcesRequest *) message;

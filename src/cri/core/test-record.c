@@ -74,7 +74,7 @@ static void pack_container(struct nd_text *ret) {
 
 static struct cri_sandbox *add_sandbox(struct fixture *f) {
         struct cri_sandbox *sandbox = nd_new(struct cri_sandbox);
-        nd_autotext bytes = {};
+        nd_autotext struct nd_text bytes = {};
 
         pack_pod(&bytes);
         cri_pod_table_new_id(sandbox->id);
@@ -88,7 +88,7 @@ static struct cri_sandbox *add_sandbox(struct fixture *f) {
 static struct cri_container *add_container(struct fixture *f, struct cri_sandbox *sandbox, bool internal) {
         struct cri_container *container = nd_new(struct cri_container);
         nd_autofree char *id = nullptr;
-        nd_autotext bytes = {};
+        nd_autotext struct nd_text bytes = {};
 
         pack_container(&bytes);
         cri_pod_table_new_id(container->id);

@@ -56,7 +56,7 @@ static void fill_pod(struct pod_message *m) {
 }
 
 static struct nd_error *decode_pod(const struct pod_message *m, struct cri_sandbox_request *ret) {
-        nd_autotext bytes = {};
+        nd_autotext struct nd_text bytes = {};
 
         nd_protobuf_pack(&m->request.base, &bytes);
         cri_sandbox_request_done(ret);
@@ -127,7 +127,7 @@ static void fill_container(struct container_message *m) {
 
 static struct nd_error *decode_container(const struct container_message *m, struct cri_container_request *ret) {
         nd_autofree char *id = nullptr;
-        nd_autotext bytes = {};
+        nd_autotext struct nd_text bytes = {};
 
         nd_protobuf_pack(&m->request.base, &bytes);
         cri_container_request_done(ret);

@@ -105,7 +105,7 @@ struct nd_error *cri_pull_event_parse(enum cri_pull_party party, const char *lin
                      {"synced", {[PULL_UNPACKER] = true}, PULL_SYNCED, take_nothing},
                      {"error", {[PULL_FETCHER] = true, [PULL_UNPACKER] = true}, PULL_ERROR, take_error}};
         nd_cleanup(cri_pull_event_done) struct cri_pull_event event = {};
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *root;
         const char *name;
 

@@ -88,7 +88,7 @@ static bool says_yes(yyjson_val *value) {
 struct nd_error *cri_cni_config_parse(const char *text, size_t length, struct cri_cni_config *ret) {
         nd_cleanup(cri_cni_config_done) struct cri_cni_config config = {};
         const char *name = nullptr, *version = nullptr;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *root;
 
         nd_try(nd_json_parse(text, length, CNI_CONFIG_CEILING, &doc));
@@ -181,7 +181,7 @@ static void add_runtime(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct 
 }
 
 static struct nd_error *add_previous(yyjson_mut_doc *doc, yyjson_mut_val *root, const char *previous) {
-        nd_autojson parsed = nullptr;
+        nd_autojson yyjson_doc *parsed = nullptr;
 
         if (!previous)
                 return nullptr;
@@ -195,7 +195,7 @@ struct nd_error *cri_cni_config_input(const struct cri_cni_config *config, size_
         static const char *const ours[] = {"name", "cniVersion", "runtimeConfig", "prevResult"};
         const struct cri_cni_plugin *p = &config->plugins.items[plugin];
         nd_cleanup(mutable_done) yyjson_mut_doc *doc = nullptr;
-        nd_autojson parsed = nullptr;
+        nd_autojson yyjson_doc *parsed = nullptr;
         yyjson_mut_val *root;
 
         nd_try(nd_json_parse(p->json, strlen(p->json), CNI_CONFIG_CEILING, &parsed));

@@ -99,7 +99,7 @@ static struct nd_error *take_old(yyjson_val *root, struct nd_strings *ret) {
 struct nd_error *cri_cni_result_addresses(const char *text, size_t length, const char *interface, struct nd_strings *ret) {
         nd_cleanup(nd_strings_done) struct nd_strings addresses = {};
         yyjson_val *root, *ips = nullptr;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         nd_try(nd_json_parse(text, length, CNI_RESULT_CEILING, &doc));
         root = yyjson_doc_get_root(doc);
@@ -112,7 +112,7 @@ struct nd_error *cri_cni_result_addresses(const char *text, size_t length, const
 }
 
 static struct nd_error *verbatim(const char *text, size_t length) {
-        nd_autotext words = ND_TEXT(WORDS);
+        nd_autotext struct nd_text words = ND_TEXT(WORDS);
 
         length = strnlen(text, length); /* what follows a null byte could not be shown */
         while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
@@ -124,7 +124,7 @@ static struct nd_error *verbatim(const char *text, size_t length) {
 struct nd_error *cri_cni_result_error(const char *text, size_t length) {
         nd_autoerror struct nd_error *unreadable = nullptr;
         const char *message = nullptr, *details = nullptr;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *root;
         uint64_t code;
 

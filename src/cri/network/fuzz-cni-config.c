@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (size_t i = 0; i < config.plugins.count; i++) {
                 nd_autoerror struct nd_error *failure = nullptr;
                 nd_autofree char *input = nullptr;
-                nd_autojson doc = nullptr;
+                nd_autojson yyjson_doc *doc = nullptr;
 
                 assert(!strchr(config.plugins.items[i].type, '/'));
                 failure = cri_cni_config_input(&config, i, &pod, "{\"ips\":[]}", &input);

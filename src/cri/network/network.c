@@ -211,7 +211,7 @@ static char *make_note(const char *file, const char *config, const char *result)
 static struct nd_error *read_note(const struct cri_sandbox *sandbox, struct cri_cni_config *ret_config, char **ret_file,
                                   char **ret_result) {
         const char *note = sandbox->network_result ?: "", *config = nullptr, *file = nullptr, *result = nullptr;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *root;
 
         nd_try(nd_json_parse(note, strlen(note), NOTE_CEILING, &doc));

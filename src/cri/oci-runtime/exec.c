@@ -87,7 +87,7 @@ static void fill_process(yyjson_mut_doc *out, yyjson_mut_val *process, const str
 
 struct nd_error *cri_exec_process(const char *config, size_t length, const struct nd_strings *command, bool terminal,
                                   char **ret, size_t *ret_length, int *ret_oom_score_adj) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *process;
         yyjson_mut_doc *out;
         char *text;

@@ -161,7 +161,7 @@ static struct nd_error *write_spec(const struct room *room) {
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
         nd_autofree char *volume = nullptr, *users = nullptr;
         nd_autoclose int fd = -EBADF;
-        nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
+        nd_autotext struct nd_text text = ND_TEXT(ND_SPEC_CEILING);
 
         nd_try(make_volume(room, &volume));
         nd_strings_add(&spec.process.arguments, "/init");
@@ -323,7 +323,7 @@ static bool add_oci_runtimes(struct nd_text *text, const struct cri_config *conf
 /* All that the result depends on; nullptr when some of it is not there. */
 static char *circumstances_of(const struct cri_config *config) {
         nd_autofree char *crun = locate(config->crun), *init = locate(config->init), *boot = nullptr;
-        nd_autotext text = ND_TEXT(64 << 10);
+        nd_autotext struct nd_text text = ND_TEXT(64 << 10);
         nd_autoerror struct nd_error *error = nd_file_read_kernel("/proc/sys/kernel/random/boot_id", 64, &boot);
 
         if (error)
@@ -361,7 +361,7 @@ static bool worked_before(struct cri_selftest *selftest) {
 }
 
 static struct nd_error *write_note(const struct cri_selftest *selftest) {
-        nd_autotext text = ND_TEXT(64 << 10);
+        nd_autotext struct nd_text text = ND_TEXT(64 << 10);
         nd_autoclose int fd = -EBADF;
 
         nd_text_add(&text, selftest->circumstances);

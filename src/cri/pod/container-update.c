@@ -51,7 +51,7 @@ static void on_updated(struct nd_error *error, void *userdata) {
 
 struct nd_error *cri_container_update_run(struct cri_container_operation *operation) {
         nd_cleanup(nd_spec_resources_done) struct nd_spec_resources resources = {};
-        nd_autotext text = ND_TEXT(ND_SPEC_CEILING);
+        nd_autotext struct nd_text text = ND_TEXT(ND_SPEC_CEILING);
         const struct cri_container *container = operation->container;
         struct cri_parts *parts = operation->parts;
 

@@ -144,7 +144,7 @@ static const char *options_at(const char *mountinfo, const char *path, size_t *r
 }
 
 static char *escaped(const char *path) {
-        nd_autotext text = ND_TEXT(4 * 4096);
+        nd_autotext struct nd_text text = ND_TEXT(4 * 4096);
         size_t length = strlen(path);
 
         for (; length > 1 && path[length - 1] == '/';)
@@ -410,7 +410,7 @@ void cri_verify_free(struct cri_verify *verify) {
 static const char *const results[] = {[VERIFY_PASSED] = "passed", [VERIFY_FAILED] = "failed", [VERIFY_UNKNOWN] = "unknown"};
 
 char *cri_verify_format(const struct cri_verify_checks *checks) {
-        nd_autotext text = ND_TEXT(CHECKS_CEILING);
+        nd_autotext struct nd_text text = ND_TEXT(CHECKS_CEILING);
         struct nd_json_out out = {.text = &text};
 
         nd_json_open(&out, nullptr, '[');
@@ -440,7 +440,7 @@ static struct nd_error *parse_check(yyjson_val *object, struct cri_verify_checks
 }
 
 void cri_verify_parse(const char *checks_json, struct cri_verify_checks *ret) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         nd_autoerror struct nd_error *error = nd_json_parse(checks_json, strlen(checks_json), CHECKS_CEILING, &doc);
         yyjson_arr_iter checks;
         yyjson_val *check;

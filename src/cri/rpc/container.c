@@ -33,7 +33,7 @@ static struct pending *pending_new(struct nd_grpc_call *call, struct cri_parts *
 }
 
 static void response_empty(struct nd_grpc_call *call, const ProtobufCMessageDescriptor *type) {
-        nd_autoarena memory = {};
+        nd_autoarena struct nd_arena memory = {};
 
         cri_response_with(call, cri_response_message(&memory, type));
 }
@@ -122,7 +122,7 @@ static void on_started(struct nd_error *error, struct cri_container *container, 
 }
 
 static void handle_start(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__start_container_request__descriptor, bytes, length);
         struct cri_container *container = nullptr;
         struct cri_parts *parts = userdata;
@@ -157,7 +157,7 @@ static bool answered_absent(struct nd_grpc_call *call, struct nd_error *error, c
 
 static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         static const ProtobufCMessageDescriptor *const answer = &runtime__v1__stop_container_response__descriptor;
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__stop_container_request__descriptor, bytes, length);
         const Runtime__V1__StopContainerRequest *r = (const Runtime__V1__StopContainerRequest *) request;
         struct cri_container *container = nullptr;
@@ -173,7 +173,7 @@ static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t len
 
 static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         static const ProtobufCMessageDescriptor *const answer = &runtime__v1__remove_container_response__descriptor;
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__remove_container_request__descriptor, bytes, length);
         const Runtime__V1__RemoveContainerRequest *r = (const Runtime__V1__RemoveContainerRequest *) request;
         struct cri_container *container = nullptr;
@@ -244,7 +244,7 @@ static struct nd_error *find_logging(struct cri_parts *parts, const char *id, st
 }
 
 static void handle_reopen(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__reopen_container_log_request__descriptor, bytes, length);
         struct cri_container *container = nullptr;
         struct reopening *reopening;
@@ -318,7 +318,7 @@ static void collect(const struct cri_parts *parts, const Runtime__V1__ContainerF
 }
 
 static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__list_containers_request__descriptor, bytes, length);
         Runtime__V1__ListContainersResponse answer = RUNTIME__V1__LIST_CONTAINERS_RESPONSE__INIT;
         nd_cleanup(list_done) struct list list = {};
@@ -333,7 +333,7 @@ static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t len
 
 static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         enum { PER_MESSAGE = 256 };
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__stream_containers_request__descriptor, bytes, length);
         nd_cleanup(list_done) struct list list = {};
 
@@ -354,7 +354,7 @@ static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t l
 /* ---- one container ---- */
 
 static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__container_status_request__descriptor, bytes, length);
         const Runtime__V1__ContainerStatusRequest *r = (const Runtime__V1__ContainerStatusRequest *) request;
         Runtime__V1__ContainerStatusResponse answer = RUNTIME__V1__CONTAINER_STATUS_RESPONSE__INIT;
@@ -362,8 +362,8 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         Runtime__V1__ContainerStatusResponse__InfoEntry *infos[] = {&info};
         struct cri_container *container = nullptr;
         struct cri_parts *parts = userdata;
-        nd_autoarena memory = {};
-        nd_autotext text = ND_TEXT(DESCRIBE_CEILING);
+        nd_autoarena struct nd_arena memory = {};
+        nd_autotext struct nd_text text = ND_TEXT(DESCRIBE_CEILING);
         struct nd_error *error;
 
         if (!request)

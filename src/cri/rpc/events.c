@@ -47,7 +47,7 @@ static void on_event(const struct cri_event *event, void *userdata) {
         Runtime__V1__ContainerEventResponse answer = RUNTIME__V1__CONTAINER_EVENT_RESPONSE__INIT;
         struct pending *pending = userdata;
         const struct cri_sandbox *sandbox = nd_map_get(&pending->base.parts->pods.sandboxes, event->sandbox);
-        nd_autoarena memory = {};
+        nd_autoarena struct nd_arena memory = {};
 
         answer.container_id = (char *) event->id;
         answer.container_event_type = (Runtime__V1__ContainerEventType) event->kind;
@@ -91,7 +91,8 @@ static void cancel(struct cri_pending_call *pending) {
 static const struct cri_event_follower_calls calls = {.ready = is_ready, .tell = on_event, .dismiss = on_dismissed};
 
 static void handle_events(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request = cri_response_decode(call, &runtime__v1__get_events_request__descriptor, bytes, length);
+        cri_response_autofree ProtobufCMessage *request =
+                cri_response_decode(call, &runtime__v1__get_events_request__descriptor, bytes, length);
         struct cri_parts *parts = userdata;
         struct pending *pending;
         struct nd_error *error;

@@ -51,7 +51,8 @@ static struct nd_error *start(struct cri_parts *parts, const Runtime__V1__ExecSy
 }
 
 static void handle_exec_sync(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request = cri_response_decode(call, &runtime__v1__exec_sync_request__descriptor, bytes, length);
+        cri_response_autofree ProtobufCMessage *request =
+                cri_response_decode(call, &runtime__v1__exec_sync_request__descriptor, bytes, length);
         struct nd_error *error;
         struct pending *pending;
 
@@ -108,7 +109,8 @@ static struct nd_error *offer_exec(struct cri_parts *parts, const Runtime__V1__E
 }
 
 static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request = cri_response_decode(call, &runtime__v1__exec_request__descriptor, bytes, length);
+        cri_response_autofree ProtobufCMessage *request =
+                cri_response_decode(call, &runtime__v1__exec_request__descriptor, bytes, length);
         Runtime__V1__ExecResponse answer = RUNTIME__V1__EXEC_RESPONSE__INIT;
         nd_autofree char *url = nullptr;
         struct nd_error *error;
@@ -143,7 +145,8 @@ static struct nd_error *offer_attach(struct cri_parts *parts, const Runtime__V1_
 }
 
 static void handle_attach(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request = cri_response_decode(call, &runtime__v1__attach_request__descriptor, bytes, length);
+        cri_response_autofree ProtobufCMessage *request =
+                cri_response_decode(call, &runtime__v1__attach_request__descriptor, bytes, length);
         Runtime__V1__AttachResponse answer = RUNTIME__V1__ATTACH_RESPONSE__INIT;
         nd_autofree char *url = nullptr;
         struct nd_error *error;
@@ -182,7 +185,7 @@ static struct nd_error *offer_forward(struct cri_parts *parts, const Runtime__V1
 }
 
 static void handle_forward(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__port_forward_request__descriptor, bytes, length);
         Runtime__V1__PortForwardResponse answer = RUNTIME__V1__PORT_FORWARD_RESPONSE__INIT;
         nd_autofree char *url = nullptr;

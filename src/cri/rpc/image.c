@@ -103,7 +103,7 @@ static void collect(const struct cri_parts *parts, const char *filter, struct li
 }
 
 static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__list_images_request__descriptor, bytes, length);
         Runtime__V1__ListImagesResponse answer = RUNTIME__V1__LIST_IMAGES_RESPONSE__INIT;
         nd_cleanup(list_done) struct list list = {};
@@ -118,7 +118,7 @@ static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t len
 
 static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         enum { PER_MESSAGE = 64 };
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__stream_images_request__descriptor, bytes, length);
         nd_cleanup(list_done) struct list list = {};
 
@@ -141,7 +141,7 @@ static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t l
 /* What a verbose ImageStatus tells people: where the layers are and what the config says. */
 static char *image_info(const struct nd_image *image) {
         nd_autofree struct nd_digest *chains = nd_calloc(image->layer_count, sizeof *chains);
-        nd_autotext text = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text text = ND_TEXT(1 << 20);
         struct nd_json_out out = {.text = &text};
         char digest[ND_DIGEST_TEXT];
 
@@ -165,7 +165,7 @@ static bool names_image(struct nd_grpc_call *call, const Runtime__V1__ImageSpec 
 }
 
 static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__image_status_request__descriptor, bytes, length);
         const Runtime__V1__ImageStatusRequest *r = (const Runtime__V1__ImageStatusRequest *) request;
         Runtime__V1__ImageStatusResponse answer = RUNTIME__V1__IMAGE_STATUS_RESPONSE__INIT;
@@ -220,7 +220,7 @@ static void on_removing_cancelled(void *userdata) {
 }
 
 static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__remove_image_request__descriptor, bytes, length);
         const Runtime__V1__RemoveImageRequest *r = (const Runtime__V1__RemoveImageRequest *) request;
         const struct nd_image *image = nullptr;
@@ -246,7 +246,7 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
 /* ---- the filesystem ---- */
 
 static void handle_fs_info(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__image_fs_info_request__descriptor, bytes, length);
         Runtime__V1__ImageFsInfoResponse answer = RUNTIME__V1__IMAGE_FS_INFO_RESPONSE__INIT;
         Runtime__V1__FilesystemUsage usage = RUNTIME__V1__FILESYSTEM_USAGE__INIT;
@@ -313,7 +313,8 @@ static const char *text_or_null(const char *text) {
 
 static void handle_pull(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         static const struct cri_pull_listener listener = {.end = on_pulled};
-        cri_response_autofree request = cri_response_decode(call, &runtime__v1__pull_image_request__descriptor, bytes, length);
+        cri_response_autofree ProtobufCMessage *request =
+                cri_response_decode(call, &runtime__v1__pull_image_request__descriptor, bytes, length);
         const Runtime__V1__PullImageRequest *r = (const Runtime__V1__PullImageRequest *) request;
         struct cri_pull_credentials credentials = {};
         struct cri_parts *parts = userdata;

@@ -116,7 +116,8 @@ static struct cri_event_follower *new_follower(struct nd_grpc_call *call) {
 }
 
 static void handle_pull(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request = cri_response_decode(call, &nodens__v1__pull_request__descriptor, bytes, length);
+        cri_response_autofree ProtobufCMessage *request =
+                cri_response_decode(call, &nodens__v1__pull_request__descriptor, bytes, length);
         const Nodens__V1__PullRequest *r = (const Nodens__V1__PullRequest *) request;
         struct cri_parts *parts = userdata;
         struct cri_event_follower *follower;
@@ -147,7 +148,8 @@ static struct nd_error *open_archive(const char *path, int *ret_fd) {
 }
 
 static void handle_import(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request = cri_response_decode(call, &nodens__v1__import_request__descriptor, bytes, length);
+        cri_response_autofree ProtobufCMessage *request =
+                cri_response_decode(call, &nodens__v1__import_request__descriptor, bytes, length);
         const Nodens__V1__ImportRequest *r = (const Nodens__V1__ImportRequest *) request;
         struct cri_parts *parts = userdata;
         struct cri_event_follower *follower;

@@ -42,7 +42,8 @@ static struct nd_error *offer(struct cri_parts *parts, const Nodens__V1__ExecReq
 }
 
 static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request = cri_response_decode(call, &nodens__v1__exec_request__descriptor, bytes, length);
+        cri_response_autofree ProtobufCMessage *request =
+                cri_response_decode(call, &nodens__v1__exec_request__descriptor, bytes, length);
         Nodens__V1__ExecAnswer answer = NODENS__V1__EXEC_ANSWER__INIT;
         nd_autofree char *url = nullptr;
         struct nd_error *error;
@@ -115,7 +116,7 @@ static void on_usage(const struct cri_stats_result *stats, void *userdata) {
         nd_autofree struct pending_usage *pending = userdata;
         Nodens__V1__UsageAnswer answer = NODENS__V1__USAGE_ANSWER__INIT;
         nd_cleanup(nd_map_done) struct nd_map containers = {};
-        nd_autoarena memory = {};
+        nd_autoarena struct nd_arena memory = {};
 
         cri_pending_call_detach(&pending->base);
         nd_vector_each (one, &stats->containers) {
@@ -229,7 +230,8 @@ static void log_removal(const struct cri_sandbox *sandbox) {
 }
 
 static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request = cri_response_decode(call, &nodens__v1__remove_request__descriptor, bytes, length);
+        cri_response_autofree ProtobufCMessage *request =
+                cri_response_decode(call, &nodens__v1__remove_request__descriptor, bytes, length);
         const Nodens__V1__RemoveRequest *r = (const Nodens__V1__RemoveRequest *) request;
         struct cri_parts *parts = userdata;
         struct cri_sandbox *sandbox = nullptr;

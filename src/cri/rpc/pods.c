@@ -86,7 +86,7 @@ static void handle_pods(struct nd_grpc_call *call, [[maybe_unused]] const char *
         Nodens__V1__PodsAnswer answer = NODENS__V1__PODS_ANSWER__INIT;
         const struct cri_parts *parts = userdata;
         const struct nd_map_slot *slot;
-        nd_autoarena memory = {};
+        nd_autoarena struct nd_arena memory = {};
 
         answer.pods = nd_arena_alloc(&memory, parts->pods.sandboxes.count, sizeof *answer.pods);
         for (size_t at = 0; (slot = nd_map_next(&parts->pods.sandboxes, &at));)
@@ -219,13 +219,14 @@ static bool is_called(const struct cri_sandbox *sandbox, const char *text) {
 }
 
 static void handle_inspect(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request = cri_response_decode(call, &nodens__v1__inspect_request__descriptor, bytes, length);
+        cri_response_autofree ProtobufCMessage *request =
+                cri_response_decode(call, &nodens__v1__inspect_request__descriptor, bytes, length);
         Nodens__V1__InspectAnswer answer = NODENS__V1__INSPECT_ANSWER__INIT;
         const struct cri_parts *parts = userdata;
         nd_autoerror struct nd_error *error = nullptr;
         struct cri_sandbox *by_id = nullptr;
         const struct nd_map_slot *slot;
-        nd_autoarena memory = {};
+        nd_autoarena struct nd_arena memory = {};
         const char *pod;
 
         if (!request)

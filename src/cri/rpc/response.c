@@ -12,7 +12,7 @@ ProtobufCMessage *cri_response_decode(struct nd_grpc_call *call, const ProtobufC
 }
 
 void cri_response_send(struct nd_grpc_call *call, const ProtobufCMessage *message) {
-        nd_autotext bytes = {};
+        nd_autotext struct nd_text bytes = {};
 
         nd_protobuf_pack(message, &bytes);
         nd_grpc_call_send(call, nd_text_get(&bytes), bytes.length);

@@ -17,7 +17,7 @@ void cri_response_with(struct nd_grpc_call *call, const ProtobufCMessage *messag
 static inline void cri_response_request_done(ProtobufCMessage **request) {
         nd_protobuf_free(*request);
 }
-#define cri_response_autofree nd_cleanup(cri_response_request_done) ProtobufCMessage *
+#define cri_response_autofree nd_cleanup(cri_response_request_done)
 
 /* An answer is many small messages that point to each other and to what the daemon has: they live in one arena and go all at once. */
 

@@ -76,7 +76,8 @@ static void describe(const struct cri_parts *parts, struct nd_text *ret) {
 }
 
 static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request = cri_response_decode(call, &runtime__v1__status_request__descriptor, bytes, length);
+        cri_response_autofree ProtobufCMessage *request =
+                cri_response_decode(call, &runtime__v1__status_request__descriptor, bytes, length);
         Runtime__V1__StatusResponse answer = RUNTIME__V1__STATUS_RESPONSE__INIT;
         Runtime__V1__StatusResponse__InfoEntry info = RUNTIME__V1__STATUS_RESPONSE__INFO_ENTRY__INIT;
         Runtime__V1__StatusResponse__InfoEntry *infos[] = {&info};
@@ -84,8 +85,8 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         Runtime__V1__RuntimeCondition runtime_ready = RUNTIME__V1__RUNTIME_CONDITION__INIT, network = runtime_ready;
         Runtime__V1__RuntimeFeatures features = RUNTIME__V1__RUNTIME_FEATURES__INIT;
         struct cri_parts *parts = userdata;
-        nd_autotext text = ND_TEXT(64 << 10);
-        nd_autoarena memory = {};
+        nd_autotext struct nd_text text = ND_TEXT(64 << 10);
+        nd_autoarena struct nd_arena memory = {};
 
         if (!request)
                 return;
@@ -125,7 +126,7 @@ static void handle_config(struct nd_grpc_call *call, [[maybe_unused]] const char
 /* The pods' network range: CNI's own configuration says that to whom it concerns. */
 static void handle_update_config(struct nd_grpc_call *call, const char *bytes, size_t length,
                                  [[maybe_unused]] void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__update_runtime_config_request__descriptor, bytes, length);
         Runtime__V1__UpdateRuntimeConfigResponse answer = RUNTIME__V1__UPDATE_RUNTIME_CONFIG_RESPONSE__INIT;
 

@@ -110,7 +110,7 @@ static bool answered_absent(struct nd_grpc_call *call, struct nd_error *error, c
 }
 
 static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__stop_pod_sandbox_request__descriptor, bytes, length);
         const Runtime__V1__StopPodSandboxRequest *r = (const Runtime__V1__StopPodSandboxRequest *) request;
         Runtime__V1__StopPodSandboxResponse answer = RUNTIME__V1__STOP_POD_SANDBOX_RESPONSE__INIT;
@@ -137,7 +137,7 @@ static void on_removed(struct nd_error *error, [[maybe_unused]] struct cri_sandb
 }
 
 static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__remove_pod_sandbox_request__descriptor, bytes, length);
         const Runtime__V1__RemovePodSandboxRequest *r = (const Runtime__V1__RemovePodSandboxRequest *) request;
         Runtime__V1__RemovePodSandboxResponse answer = RUNTIME__V1__REMOVE_POD_SANDBOX_RESPONSE__INIT;
@@ -194,7 +194,7 @@ static void collect(const struct cri_parts *parts, const Runtime__V1__PodSandbox
 }
 
 static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__list_pod_sandbox_request__descriptor, bytes, length);
         Runtime__V1__ListPodSandboxResponse answer = RUNTIME__V1__LIST_POD_SANDBOX_RESPONSE__INIT;
         nd_cleanup(list_done) struct list list = {};
@@ -209,7 +209,7 @@ static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t len
 
 static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         enum { PER_MESSAGE = 256 };
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__stream_pod_sandboxes_request__descriptor, bytes, length);
         nd_cleanup(list_done) struct list list = {};
 
@@ -230,15 +230,15 @@ static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t l
 /* ---- one sandbox ---- */
 
 static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__pod_sandbox_status_request__descriptor, bytes, length);
         const Runtime__V1__PodSandboxStatusRequest *r = (const Runtime__V1__PodSandboxStatusRequest *) request;
         Runtime__V1__PodSandboxStatusResponse answer = RUNTIME__V1__POD_SANDBOX_STATUS_RESPONSE__INIT;
         Runtime__V1__PodSandboxStatusResponse__InfoEntry info = RUNTIME__V1__POD_SANDBOX_STATUS_RESPONSE__INFO_ENTRY__INIT;
         Runtime__V1__PodSandboxStatusResponse__InfoEntry *infos[] = {&info};
         struct cri_parts *parts = userdata;
-        nd_autoarena memory = {};
-        nd_autotext text = ND_TEXT(DESCRIBE_CEILING);
+        nd_autoarena struct nd_arena memory = {};
+        nd_autotext struct nd_text text = ND_TEXT(DESCRIBE_CEILING);
         struct cri_sandbox *sandbox = nullptr;
         struct nd_error *error;
 
@@ -262,7 +262,7 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
 
 /* The kubelet has resized the pod's own cgroup; there is nobody else here whom that would concern. */
 static void handle_update(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__update_pod_sandbox_resources_request__descriptor, bytes, length);
         Runtime__V1__UpdatePodSandboxResourcesResponse answer = RUNTIME__V1__UPDATE_POD_SANDBOX_RESOURCES_RESPONSE__INIT;
         struct cri_parts *parts = userdata;

@@ -180,7 +180,7 @@ static void stream_containers(struct pending *pending, const struct cri_stats_re
 }
 
 static void handle_container(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__container_stats_request__descriptor, bytes, length);
         nd_cleanup(cri_stats_query_done) struct cri_stats_query question = {.parts = container_parts, .layers = true};
         struct cri_container *container = nullptr;
@@ -200,7 +200,7 @@ static void handle_container(struct nd_grpc_call *call, const char *bytes, size_
 }
 
 static void handle_containers(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__list_container_stats_request__descriptor, bytes, length);
         nd_cleanup(cri_stats_query_done) struct cri_stats_query question = {};
 
@@ -211,7 +211,7 @@ static void handle_containers(struct nd_grpc_call *call, const char *bytes, size
 }
 
 static void handle_container_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__stream_container_stats_request__descriptor, bytes, length);
         nd_cleanup(cri_stats_query_done) struct cri_stats_query question = {};
 
@@ -292,7 +292,7 @@ static void stream_pods(struct pending *pending, const struct cri_stats_result *
 }
 
 static void handle_pod(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__pod_sandbox_stats_request__descriptor, bytes, length);
         nd_cleanup(cri_stats_query_done) struct cri_stats_query question = {
                 .parts = pod_parts, .layers = true, .networks = true};
@@ -314,7 +314,7 @@ static void handle_pod(struct nd_grpc_call *call, const char *bytes, size_t leng
 }
 
 static void handle_pods(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__list_pod_sandbox_stats_request__descriptor, bytes, length);
         nd_cleanup(cri_stats_query_done) struct cri_stats_query question = {};
 
@@ -325,7 +325,7 @@ static void handle_pods(struct nd_grpc_call *call, const char *bytes, size_t len
 }
 
 static void handle_pod_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
-        cri_response_autofree request =
+        cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__stream_pod_sandbox_stats_request__descriptor, bytes, length);
         nd_cleanup(cri_stats_query_done) struct cri_stats_query question = {};
 
@@ -362,7 +362,7 @@ static Runtime__V1__MetricDescriptor *response_descriptor(struct nd_arena *memor
 static void handle_descriptors(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,
                                [[maybe_unused]] void *userdata) {
         Runtime__V1__ListMetricDescriptorsResponse answer = RUNTIME__V1__LIST_METRIC_DESCRIPTORS_RESPONSE__INIT;
-        nd_autoarena memory = {};
+        nd_autoarena struct nd_arena memory = {};
 
         answer.n_descriptors = cri_pod_metrics_count();
         answer.descriptors = nd_arena_alloc(&memory, answer.n_descriptors, sizeof *answer.descriptors);
@@ -448,8 +448,8 @@ static void pack_pods(const struct cri_parts *parts, const struct cri_stats_resu
                 Runtime__V1__ListPodSandboxMetricsResponse response = RUNTIME__V1__LIST_POD_SANDBOX_METRICS_RESPONSE__INIT;
                 const struct cri_sandbox *sandbox = nd_map_get(&parts->pods.sandboxes, stats->id);
                 Runtime__V1__PodSandboxMetrics *pod;
-                nd_autoarena memory = {};
-                nd_autotext bytes = {};
+                nd_autoarena struct nd_arena memory = {};
+                nd_autotext struct nd_text bytes = {};
 
                 if (!sandbox || !cri_sandbox_is_shown(sandbox))
                         continue;
@@ -468,7 +468,7 @@ static void tell_metrics(struct pending *pending, const struct cri_stats_result 
         static const enum cri_pod_metric_detail details[] = {METRICS_ALL, METRICS_CORE};
 
         for (size_t i = 0; i < nd_count_of(details); i++) {
-                nd_autotext bytes = ND_TEXT(ND_GRPC_MESSAGE);
+                nd_autotext struct nd_text bytes = ND_TEXT(ND_GRPC_MESSAGE);
 
                 pack_pods(pending->base.parts, answer, details[i], &bytes);
                 if (bytes.overflow)
@@ -496,7 +496,7 @@ static void send_stream(struct pending *pending, Runtime__V1__PodSandboxMetrics 
 static void stream_metrics(struct pending *pending, const struct cri_stats_result *answer) {
         nd_cleanup(nd_map_done) struct nd_map containers = {};
         Runtime__V1__PodSandboxMetrics *pods[METRICS_PER_MESSAGE];
-        nd_autoarena memory = {};
+        nd_autoarena struct nd_arena memory = {};
         size_t count = 0;
 
         index_containers(answer, &containers);

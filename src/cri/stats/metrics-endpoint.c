@@ -80,7 +80,7 @@ static void scrape_done(struct cri_metrics_endpoint **scrape) {
 /* ---- one client ---- */
 
 static void answer(struct client *client, const struct nd_http_head *head) {
-        nd_autotext text = ND_TEXT(TELEMETRY_CEILING);
+        nd_autotext struct nd_text text = ND_TEXT(TELEMETRY_CEILING);
 
         client->answer.ceiling = TELEMETRY_CEILING + ND_HTTP_ANSWER;
         if (!nd_streq(head->path, "/metrics")) {
@@ -97,7 +97,7 @@ static void answer(struct client *client, const struct nd_http_head *head) {
 /* False when the connection is over. */
 static bool receive(struct client *client) {
         nd_autoerror struct nd_error *error = nullptr;
-        nd_autohead head = {};
+        nd_autohead struct nd_http_head head = {};
         char buffer[2048];
         ssize_t n = recv(client->fd, buffer, sizeof buffer, MSG_DONTWAIT);
         size_t used = 0;

@@ -222,7 +222,7 @@ static const char *choose(const struct nd_http_head *head, const char *name, con
 }
 
 static void refuse_protocol(struct cri_stream_connection *connection, const char *const *list, bool any) {
-        nd_autotext text = ND_TEXT(512);
+        nd_autotext struct nd_text text = ND_TEXT(512);
         struct nd_http_field fields[] = {{"X-Accepted-Stream-Protocol-Versions", nullptr}, {}};
 
         for (const char *const *known = list; *known; known++)
@@ -320,7 +320,7 @@ static void serve(struct cri_stream_connection *connection, const struct nd_http
 }
 
 static void take_head(struct cri_stream_connection *connection) {
-        nd_autohead head = {};
+        nd_autohead struct nd_http_head head = {};
         nd_autoerror struct nd_error *error = nullptr;
         size_t used;
 

@@ -285,7 +285,7 @@ const struct winsize *cri_stdio_window(const struct cri_stdio *stdio) {
 
 static void resize(struct cri_stdio *stdio, const char *text, size_t length) {
         nd_autoerror struct nd_error *error = nullptr;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         uint64_t width = 0, height = 0;
 
         error = nd_json_parse(text, length, SIZE, &doc);

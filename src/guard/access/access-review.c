@@ -87,7 +87,7 @@ uint64_t guard_access_reviews_sent(const struct guard_access_reviews *reviews) {
 
 /* Everything that an authorizer may look at. A newline is in none of the names. */
 static char *cache_key(const struct guard_subject *subject, const char *namespace, const char *constraint) {
-        nd_autotext key = ND_TEXT(REVIEW_BYTES);
+        nd_autotext struct nd_text key = ND_TEXT(REVIEW_BYTES);
 
         nd_text_addf(&key, "%s\n%s\n%s\n%s\n%s", namespace, constraint, subject->name, subject->uid,
                      nd_kube_or_empty(subject->extra));
@@ -146,7 +146,7 @@ static void write_review(const struct guard_access_reviews *reviews, const struc
 static void on_answer(const struct nd_api_answer *answer, void *userdata) {
         struct query *q = userdata;
         nd_autoerror struct nd_error *error = nullptr;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         bool allowed = false;
 
         if (!answer->error) {
@@ -167,7 +167,7 @@ static void on_answer(const struct nd_api_answer *answer, void *userdata) {
 static struct query *send_query(struct guard_access_reviews *reviews, const struct guard_subject *subject,
                                 const char *namespace, const char *constraint, uint64_t share, char *key,
                                 char *in_flight_key) {
-        nd_autotext text = ND_TEXT(REVIEW_BYTES);
+        nd_autotext struct nd_text text = ND_TEXT(REVIEW_BYTES);
         struct query *q = nd_new(struct query);
 
         *q = (struct query) {.reviews = reviews, .key = key, .in_flight_key = in_flight_key, .changes = reviews->changes};

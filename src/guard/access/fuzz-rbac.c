@@ -41,7 +41,7 @@ static void drop_all(struct guard_table *table) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_cleanup(guard_rbac_done) struct guard_rbac rbac = {};
         nd_autoerror struct nd_error *error = nullptr;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_arr_iter objects;
         yyjson_val *object;
         const char *group = "g";

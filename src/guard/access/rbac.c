@@ -196,7 +196,7 @@ void guard_rbac_put_role(struct guard_rbac *rbac, enum guard_scope scope, yyjson
         nd_autofree char *key = key_of(object, scope);
         struct wire_role wire = {};
         struct role *role;
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_autoerror struct nd_error *error = nd_shape_decode(&role_shape, object, &arena, &wire);
 
         rbac->changes++;
@@ -239,7 +239,7 @@ void guard_rbac_put_binding(struct guard_rbac *rbac, enum guard_scope scope, yyj
         nd_autofree char *role = nullptr;
         enum guard_scope role_scope;
         struct binding *binding;
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_autoerror struct nd_error *error = nd_shape_decode(&binding_shape, object, &arena, &wire);
 
         rbac->changes++;

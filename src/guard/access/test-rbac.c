@@ -9,7 +9,7 @@
 typedef void putter(struct guard_rbac *rbac, enum guard_scope scope, yyjson_val *object);
 
 static void tell(struct guard_rbac *rbac, putter *put, enum guard_scope scope, const char *json) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         expect_ok(nd_json_parse(json, strlen(json), 1 << 16, &doc));
         put(rbac, scope, yyjson_doc_get_root(doc));

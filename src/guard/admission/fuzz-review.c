@@ -38,10 +38,10 @@ static void make_world(void) {
 }
 
 static void check_response(const struct guard_response *response, const struct guard_review *review) {
-        nd_autotext text = ND_TEXT(32 << 20);
+        nd_autotext struct nd_text text = ND_TEXT(32 << 20);
         nd_autoerror struct nd_error *error = nullptr;
-        nd_autojson doc = nullptr;
-        nd_autojson patch = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
+        nd_autojson yyjson_doc *patch = nullptr;
 
         guard_response_write(response, review->uid, &text);
         error = nd_json_parse(nd_text_get(&text), text.length, 32 << 20, &doc);
@@ -77,7 +77,7 @@ static void decide(const struct guard_review *review, enum guard_phase phase, en
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_autoerror struct nd_error *error = nullptr;
         struct guard_review review;
         struct guard_response response;

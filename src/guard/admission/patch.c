@@ -230,7 +230,7 @@ static void put_annotations(struct patch *p, const struct nd_pod *before, const 
         bool whole = before->metadata.annotations.count == 0;
 
         for (size_t i = 0; i < count; i++) {
-                nd_autotext path = ND_TEXT(PATH_BYTES);
+                nd_autotext struct nd_text path = ND_TEXT(PATH_BYTES);
                 const char *there = nd_shape_pairs_get(&before->metadata.annotations, annotations[i].key);
 
                 if (there && nd_streq(there, annotations[i].value))

@@ -59,7 +59,7 @@ struct change { /* of a namespace's labels */
 };
 
 static const char *complaints(const struct nd_field_errors *errors, struct nd_arena *arena) {
-        nd_autotext text = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text text = ND_TEXT(ND_PODSECURITY_TEXT);
 
         nd_field_errors_print(errors, &text);
         return nd_arena_strdup(arena, nd_text_get(&text));
@@ -100,7 +100,7 @@ static void add_mode(struct nd_text *text, const struct guard_standards *standar
 static void warn_of_exemption(const struct guard_standards *standards, const struct guard_review *review,
                               const struct nd_podsecurity_policy *policy, struct nd_arena *arena,
                               struct guard_response *response) {
-        nd_autotext modes = ND_TEXT(4096);
+        nd_autotext struct nd_text modes = ND_TEXT(4096);
 
         if (guard_standards_are_privileged(policy) ||
             (same_rule(&policy->enforce, &standards->defaults.enforce) &&
@@ -168,7 +168,7 @@ static bool is_significant(const struct nd_pod *pod, const struct nd_pod *old) {
 /* What a level says against a pod, with the words in front; nullptr: nothing. */
 static const char *violations(const struct nd_podsecurity_rule *rule, const struct nd_pod *pod, const char *words,
                               struct nd_arena *arena) {
-        nd_autotext text = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text text = ND_TEXT(ND_PODSECURITY_TEXT);
         struct nd_podsecurity_findings findings;
 
         nd_podsecurity_evaluate(rule, pod, arena, &findings);

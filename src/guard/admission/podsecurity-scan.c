@@ -31,10 +31,10 @@ static void note(struct guard_podsecurity_scan *scan, const char *reasons, const
 }
 
 static void add_pod(struct guard_podsecurity_scan *scan, yyjson_val *object) {
-        nd_autotext reasons = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text reasons = ND_TEXT(ND_PODSECURITY_TEXT);
         struct nd_podsecurity_findings findings;
         struct nd_pod pod = {};
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_autoerror struct nd_error *error = nd_shape_decode(&nd_pod_shape, object, &arena, &pod);
 
         if (error || guard_standards_exempt_class(scan->standards, pod.spec.runtime_class))

@@ -11,14 +11,14 @@ static struct nd_pod *decode(struct nd_arena *arena, const char *json) {
 }
 
 static void nothing_changed_is_no_patch([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct nd_pod *pod = decode(&arena, "{\"spec\": {\"containers\": [{\"name\": \"c\"}]}}");
 
         assert_null(guard_patch_make(pod, nd_pod_copy(pod, &arena), nullptr, 0, &arena));
 }
 
 static void an_object_that_is_not_there_comes_whole([[maybe_unused]] void **state) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct nd_pod *before = decode(&arena, "{\"spec\": {\"containers\": [{\"name\": \"c\"}]}}"),
                       *after = nd_pod_copy(before, &arena);
 
@@ -35,7 +35,7 @@ static void an_object_that_is_not_there_comes_whole([[maybe_unused]] void **stat
 
 static void an_object_that_is_there_is_never_replaced([[maybe_unused]] void **state) {
         static const struct nd_shape_pair annotation[] = {{.key = "a.b/c~d", .value = "v"}};
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct nd_pod *before = decode(
                 &arena,
                 "{\"metadata\": {\"annotations\": {\"x\": \"y\"}}, \"spec\": {\"securityContext\": {}, \"initContainers\": "
@@ -57,7 +57,7 @@ static void an_object_that_is_there_is_never_replaced([[maybe_unused]] void **st
 
 static void the_first_annotation_brings_the_object([[maybe_unused]] void **state) {
         static const struct nd_shape_pair annotations[] = {{.key = "k/1", .value = "v"}, {.key = "k/2", .value = "w"}};
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct nd_pod *pod = decode(&arena, "{\"spec\": {}}");
 
         assert_string_equal(guard_patch_make(pod, pod, annotations, 2, &arena),

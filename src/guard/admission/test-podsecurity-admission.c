@@ -37,10 +37,10 @@ static void read_review(const struct asking *asking, struct nd_arena *arena, str
 static char *judged(struct guard_world *world, struct asking asking) {
         nd_autofree char *namespace = nd_format("{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"n\",\"labels\":{%s}}}",
                                                 nd_kube_or_empty(asking.labels));
-        nd_autotext text = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text text = ND_TEXT(1 << 20);
         struct guard_review review;
         struct guard_response response;
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
 
         guard_world_tell(world, namespace);
         read_review(&asking, &arena, &review);
@@ -173,7 +173,7 @@ static enum guard_podsecurity_need wanted(struct guard_world *world, const char 
         struct asking asking = {.resource = "namespaces", .operation = "UPDATE", .object = labels, .old = old};
         struct nd_podsecurity_rule rule;
         struct guard_review review;
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
 
         read_review(&asking, &arena, &review);
         return guard_podsecurity_needs(&world->standards, &world->store, &review, &arena, &rule);
@@ -202,8 +202,8 @@ static void a_scan_names_pods_that_would_be_denied([[maybe_unused]] void **state
         nd_cleanup(guard_podsecurity_scan_done) struct guard_podsecurity_scan scan = {
                 .standards = &world.standards, .rule = {.level = ND_LEVEL_BASELINE, .version = ND_POLICY_LATEST}};
         struct guard_response response = {.allowed = true};
-        nd_autoarena arena = {};
-        nd_autojson doc = nullptr;
+        nd_autoarena struct nd_arena arena = {};
+        nd_autojson yyjson_doc *doc = nullptr;
 
         guard_world_make(&world);
         expect_ok(nd_json_parse(pods, strlen(pods), 1 << 20, &doc));

@@ -34,7 +34,7 @@ static struct nd_error *read_review(const struct asking *asking, struct nd_arena
 /* "allowed", with the patch and the warnings behind it, or the refusal; before it how many checks
  * there were. */
 static char *admitted(struct guard_world *world, struct asking asking) {
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct guard_review review;
         nd_cleanup(guard_admission_done) struct guard_admission a = {.store = &world->store,
                                                                      .rbac = &world->rbac,
@@ -48,7 +48,7 @@ static char *admitted(struct guard_world *world, struct asking asking) {
                                                                      .batch = asking.batch,
                                                                      .arena = &arena};
         struct guard_response response = {};
-        nd_autotext text = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text text = ND_TEXT(1 << 20);
 
         expect_ok(read_review(&asking, &arena, &review));
         if (asking.live) {
@@ -345,7 +345,7 @@ static void a_pod_that_comes_before_its_ranges_may_try_again([[maybe_unused]] vo
 
 static void a_namespace_that_is_not_known_is_wanted([[maybe_unused]] void **state) {
         nd_cleanup(guard_world_done) struct guard_world world = {};
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct guard_review review;
         struct guard_admission a = {.store = &world.store, .rbac = &world.rbac, .review = &review, .arena = &arena};
 

@@ -124,7 +124,7 @@ static void on_lease_written(const struct nd_api_answer *answer, void *userdata)
 
 static void write_lease(struct guard_allocator *a, const char *version) {
         nd_autofree char *path = path_of(a, "/apis/coordination.k8s.io/v1", "leases", version ? LEASE : "");
-        nd_autotext body = ND_TEXT(BODY_BYTES);
+        nd_autotext struct nd_text body = ND_TEXT(BODY_BYTES);
         struct nd_json_out out = {.text = &body};
         uint64_t now = nd_clock_wall_ns();
         time_t seconds = (time_t) (now / 1000000000);
@@ -167,7 +167,7 @@ static void consider(struct guard_allocator *a, yyjson_val *lease) {
 static void on_lease(const struct nd_api_answer *answer, void *userdata) {
         nd_autoerror struct nd_error *error = nullptr;
         struct guard_allocator *a = userdata;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         if (answer->status == 404) {
                 write_lease(a, nullptr);
@@ -220,7 +220,7 @@ static void take_annotated(struct guard_allocator *a) {
 }
 
 static struct nd_error *read_record(struct guard_allocator *a, const struct nd_api_answer *answer) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *blocks;
 
         nd_try(nd_json_parse(answer->body, answer->length, OBJECT_BYTES, &doc));
@@ -304,7 +304,7 @@ static void annotate_one(struct guard_allocator *a, const char *name, const stru
                          uint32_t block) {
         char uids[GUARD_RANGE_TEXT], mcs[GUARD_RANGE_TEXT];
         struct pending_patch *patch = nd_new(struct pending_patch);
-        nd_autotext body = ND_TEXT(BODY_BYTES), path = ND_TEXT(PATH_BYTES);
+        nd_autotext struct nd_text body = ND_TEXT(BODY_BYTES), path = ND_TEXT(PATH_BYTES);
         struct nd_json_out out = {.text = &body};
 
         *patch = (struct pending_patch) {.allocator = a, .name = nd_strdup(name), .block = block};
@@ -353,7 +353,7 @@ static void annotate_all(struct guard_allocator *a) {
 static void on_written(const struct nd_api_answer *answer, void *userdata) {
         nd_autoerror struct nd_error *error = nullptr;
         struct guard_allocator *a = userdata;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         a->step = IDLE;
         if (!answer->error)
@@ -374,7 +374,7 @@ static void write_record(struct guard_allocator *a) {
         bool there = *a->version;
         nd_autofree char *path = path_of(a, "/api/v1", "configmaps", there ? RECORD : ""),
                          *blocks = guard_ranges_encode(&a->ranges);
-        nd_autotext body = ND_TEXT(BODY_BYTES);
+        nd_autotext struct nd_text body = ND_TEXT(BODY_BYTES);
         struct nd_json_out out = {.text = &body};
 
         write_head(&out, "v1", "ConfigMap", RECORD, there ? a->version : nullptr);

@@ -20,7 +20,7 @@ struct pending_fetch {
 static void on_answer(const struct nd_api_answer *answer, void *userdata) {
         nd_autoerror struct nd_error *error = nullptr;
         struct pending_fetch *fetch = userdata;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         if (!answer->error)
                 error = nd_json_parse(answer->body, answer->length, OBJECT_BYTES, &doc);
@@ -35,7 +35,7 @@ static void on_answer(const struct nd_api_answer *answer, void *userdata) {
 void guard_namespace_fetch(struct nd_api *api, struct guard_store *store, const char *name, uint64_t share,
                            void (*done)(const struct nd_error *error, void *userdata), void *userdata) {
         struct pending_fetch *fetch = nd_new(struct pending_fetch);
-        nd_autotext path = ND_TEXT(4096);
+        nd_autotext struct nd_text path = ND_TEXT(4096);
 
         *fetch = (struct pending_fetch) {.store = store, .name = nd_strdup(name), .done = done, .userdata = userdata};
         nd_text_add(&path, "/api/v1/namespaces/");

@@ -151,7 +151,7 @@ static struct nd_error *read_objects(yyjson_val *request, struct nd_arena *arena
 struct nd_error *guard_review_decode(const char *bytes, size_t length, struct nd_arena *arena, struct guard_review *ret) {
         struct wire_request wire = {};
         yyjson_val *root, *request;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         nd_try(nd_json_parse(bytes, length, GUARD_REVIEW_BYTES, &doc));
         root = yyjson_doc_get_root(doc);
@@ -213,7 +213,7 @@ static void write_status(const struct guard_response *response, struct nd_json_o
 static void write_warnings(const struct guard_response *response, struct nd_json_out *out) {
         nd_json_open(out, "warnings", '[');
         for (size_t i = 0; i < response->warning_count; i++) {
-                nd_autotext cut = ND_TEXT(GUARD_WARNING_BYTES);
+                nd_autotext struct nd_text cut = ND_TEXT(GUARD_WARNING_BYTES);
 
                 nd_text_add_utf8(&cut, response->warnings[i], strlen(response->warnings[i]));
                 nd_json_string(out, nullptr, nd_text_get(&cut));

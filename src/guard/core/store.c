@@ -186,7 +186,7 @@ static void complain(struct guard_store *store, const char *kind, const char *na
 /* What stands against using a constraint at all. */
 static struct nd_error *check_constraint(struct nd_scc *scc, struct nd_arena *arena) {
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena};
-        nd_autotext text = ND_TEXT(4096);
+        nd_autotext struct nd_text text = ND_TEXT(4096);
 
         nd_scc_validate(scc, &errors);
         nd_field_errors_print(&errors, &text);
@@ -196,7 +196,7 @@ static struct nd_error *check_constraint(struct nd_scc *scc, struct nd_arena *ar
 void guard_store_put_constraint(struct guard_store *store, yyjson_val *object) {
         struct guard_constraint *constraint;
         const char *name = nd_api_name(object);
-        nd_autoarena scratch = {};
+        nd_autoarena struct nd_arena scratch = {};
         struct nd_scc tried = {};
         nd_autoerror struct nd_error *error = nd_scc_decode(object, &scratch, &tried);
         size_t bytes = nd_arena_used(&scratch);
@@ -240,7 +240,7 @@ static enum nd_scc_userns userns_of(const struct nd_shape_pairs *labels) {
 
 /* The labels of pod security, as one text: namespaces with the same text have the same policy. */
 static char *policy_text(const struct nd_shape_pairs *labels, const char *prefix) {
-        nd_autotext text = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text text = ND_TEXT(ND_PODSECURITY_TEXT);
 
         for (size_t i = 0; i < labels->count; i++)
                 if (nd_has_prefix(labels->items[i].key, prefix))
@@ -273,7 +273,7 @@ static bool has_label(const struct nd_shape_pairs *labels, const char *prefix, c
 static void read_policy(struct guard_store *store, const struct nd_shape_pairs *labels, struct nd_arena *arena,
                         struct guard_namespace *namespace) {
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena};
-        nd_autotext complaints = ND_TEXT(ND_PODSECURITY_TEXT);
+        nd_autotext struct nd_text complaints = ND_TEXT(ND_PODSECURITY_TEXT);
         const struct guard_standards *standards = store->standards;
         nd_autofree char *text = standards && standards->prefix ? policy_text(labels, standards->prefix) : nullptr;
         struct nd_podsecurity_policy policy;
@@ -291,7 +291,7 @@ void guard_store_put_namespace(struct guard_store *store, yyjson_val *object) {
         struct guard_namespace *namespace;
         struct nd_scc_namespace ranges;
         struct wire_named wire = {};
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_autoerror struct nd_error *error = nd_shape_decode(&named_shape, object, &arena, &wire);
 
         if (error) {
@@ -315,7 +315,7 @@ void guard_store_put_namespace(struct guard_store *store, yyjson_val *object) {
 
 void guard_store_put_node(struct guard_store *store, yyjson_val *object) {
         struct wire_node wire = {};
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_autoerror struct nd_error *error = nd_shape_decode(&node_shape, object, &arena, &wire);
         struct node *node;
 
@@ -335,7 +335,7 @@ void guard_store_put_node(struct guard_store *store, yyjson_val *object) {
 
 void guard_store_put_runtime_class(struct guard_store *store, yyjson_val *object) {
         struct wire_class wire = {};
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         nd_autoerror struct nd_error *error = nd_shape_decode(&class_shape, object, &arena, &wire);
         struct runtime_class *class;
 

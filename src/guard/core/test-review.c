@@ -11,7 +11,7 @@ static void a_review_is_read([[maybe_unused]] void **state) {
                 "\"subResource\":\"resize\",\"name\":\"p\",\"namespace\":\"n\",\"dryRun\":true,\"userInfo\":{\"username\":\"alice\","
                 "\"uid\":\"7\",\"groups\":[\"a\",\"b\"],\"extra\":{\"k\":[\"v\"]}},\"object\":{\"kind\":\"Pod\",\"spec\":{\"hostPID\":true}},"
                 "\"oldObject\":{\"kind\":\"Pod\",\"spec\":{\"hostPID\":true}}}");
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct guard_review review;
 
         expect_ok(guard_review_decode(text, strlen(text), &arena, &review));
@@ -29,7 +29,7 @@ static void a_field_that_we_do_not_read_still_makes_another_spec([[maybe_unused]
         static const char text[] =
                 REVIEW("{\"uid\":\"u\",\"operation\":\"UPDATE\",\"object\":{\"kind\":\"Pod\",\"spec\":{\"later\":1}},"
                        "\"oldObject\":{\"kind\":\"Pod\",\"spec\":{\"later\":2}}}");
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct guard_review review;
 
         expect_ok(guard_review_decode(text, strlen(text), &arena, &review));
@@ -39,7 +39,7 @@ static void a_field_that_we_do_not_read_still_makes_another_spec([[maybe_unused]
 static void other_objects_are_no_pods([[maybe_unused]] void **state) {
         static const char text[] =
                 REVIEW("{\"uid\":\"u\",\"operation\":\"CONNECT\",\"object\":{\"kind\":\"PodExecOptions\",\"spec\":5}}");
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
         struct guard_review review;
 
         expect_ok(guard_review_decode(text, strlen(text), &arena, &review));
@@ -60,7 +60,7 @@ static void what_is_no_review_is_refused([[maybe_unused]] void **state) {
         };
 
         for (size_t i = 0; i < nd_count_of(bad); i++) {
-                nd_autoarena arena = {};
+                nd_autoarena struct nd_arena arena = {};
                 struct guard_review review;
 
                 expect_error(guard_review_decode(bad[i], strlen(bad[i]), &arena, &review), ND_INVALID, "");
@@ -69,7 +69,7 @@ static void what_is_no_review_is_refused([[maybe_unused]] void **state) {
 
 static void responses_are_written([[maybe_unused]] void **state) {
         struct guard_response response = {.allowed = true, .patch = "[]"};
-        nd_autotext allowed = ND_TEXT(4096), refused = ND_TEXT(4096);
+        nd_autotext struct nd_text allowed = ND_TEXT(4096), refused = ND_TEXT(4096);
 
         guard_response_warn(&response, "careful");
         guard_response_audit(&response, "constraint", "restricted-v2");

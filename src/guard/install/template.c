@@ -57,7 +57,7 @@ static bool expand(const struct writer *w, const char *string, struct nd_text *r
 }
 
 static void write_string(struct writer *w, const char *key, const char *string) {
-        nd_autotext text = ND_TEXT(STRING_BYTES);
+        nd_autotext struct nd_text text = ND_TEXT(STRING_BYTES);
         bool is_number = false;
 
         if (!expand(w, string, &text, &is_number))

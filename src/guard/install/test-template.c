@@ -10,7 +10,7 @@ static const struct guard_template_value values[] = {
 };
 
 static void expect_json(const char *template, const char *json) {
-        nd_autotext text = ND_TEXT(4096);
+        nd_autotext struct nd_text text = ND_TEXT(4096);
 
         guard_template_write(template, values, &text);
         assert_string_equal(nd_text_get(&text), json);

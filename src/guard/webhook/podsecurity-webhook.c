@@ -78,7 +78,7 @@ static void on_page(const struct nd_api_answer *answer, void *userdata) {
 }
 
 static void request_page(struct session *s, const char *continuation) {
-        nd_autotext path = ND_TEXT(64 << 10);
+        nd_autotext struct nd_text path = ND_TEXT(64 << 10);
 
         nd_text_add(&path, "/api/v1/namespaces/");
         nd_api_escape(&path, s->review.name);

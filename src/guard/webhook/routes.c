@@ -18,7 +18,7 @@ static void respond_plain(struct guard_exchange *exchange, unsigned status, cons
 static void respond_metrics(const struct guard_routes *r, struct guard_exchange *exchange) {
         const struct guard_webhook *webhook = r->webhook;
         const struct guard_allocator *allocator = webhook->watches->allocator;
-        nd_autotext text = ND_TEXT(METRICS_BYTES);
+        nd_autotext struct nd_text text = ND_TEXT(METRICS_BYTES);
 
         guard_metrics_print(webhook->metrics, &text);
         guard_metrics_value(&text, "nodens_guard_ready", "gauge", "Whether every list was read and reviews are answered.",

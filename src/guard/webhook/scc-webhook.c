@@ -92,7 +92,7 @@ static void on_pod(const struct nd_api_answer *answer, void *userdata) {
 }
 
 static void fetch_pod(struct session *s) {
-        nd_autotext path = ND_TEXT(4096);
+        nd_autotext struct nd_text path = ND_TEXT(4096);
 
         nd_text_add(&path, "/api/v1/namespaces/");
         nd_api_escape(&path, s->review.namespace);

@@ -24,7 +24,7 @@ bool guard_webhook_receive(const struct guard_webhook *webhook, struct guard_exc
 
 void guard_webhook_respond(const struct guard_webhook *webhook, struct guard_exchange *exchange, enum guard_flow flow,
                            const struct guard_review *review, const struct guard_response *response) {
-        nd_autotext text = ND_TEXT(RESPONSE_BYTES);
+        nd_autotext struct nd_text text = ND_TEXT(RESPONSE_BYTES);
 
         guard_metrics_review(webhook->metrics, flow, response->allowed);
         guard_response_write(response, review->uid, &text);

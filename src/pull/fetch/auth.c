@@ -65,7 +65,7 @@ static char *take_token(struct reader *r) {
 
 /* A quoted string or a token. Control characters are refused: they would end up in a URL or a message. */
 static struct nd_error *take_value(struct reader *r, char **ret) {
-        nd_autotext text = ND_TEXT(CHALLENGE_BYTES);
+        nd_autotext struct nd_text text = ND_TEXT(CHALLENGE_BYTES);
 
         if (r->at == r->end || *r->at != '"') {
                 *ret = take_token(r);
@@ -156,7 +156,7 @@ static bool header_safe(const char *text) {
 }
 
 struct nd_error *pull_token_parse(const char *bytes, size_t length, char **ret_token, uint64_t *ret_seconds) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *root, *token, *expires;
         const char *text;
 
@@ -332,7 +332,7 @@ static struct nd_error *token_request(const struct pull_auth *auth, const struct
                                       const struct pull_challenge *challenge, struct pull_token_request *ret) {
         nd_autofree char *scope = default_scope(challenge->scope, repository);
         const struct pull_credentials *c = may_get_credentials(auth, host) ? auth->credentials : nullptr;
-        nd_autotext query = ND_TEXT(TOKEN_TEXT * 4);
+        nd_autotext struct nd_text query = ND_TEXT(TOKEN_TEXT * 4);
         bool post = c && given(c->identity_token);
 
         nd_try(check_realm(challenge->realm, host));

@@ -398,7 +398,7 @@ static struct nd_error *perform_token_request(struct fetch *f, const struct pull
 
 static struct nd_error *authorize(struct fetch *f) {
         nd_cleanup(pull_token_request_done) struct pull_token_request request = {};
-        nd_autotext answer = ND_TEXT(TOKEN_BYTES);
+        nd_autotext struct nd_text answer = ND_TEXT(TOKEN_BYTES);
         struct pull_auth *auth = f->fetcher->settings.auth;
 
         nd_try(pull_auth_respond(auth, host_of(f), f->plan.repository, &f->challenge, &request));

@@ -90,7 +90,7 @@ static void add_clean_path(struct nd_text *text, const char *path) {
 
 /* A server as hosts.toml names it: with or without a scheme, with or without a path. */
 static struct nd_error *set_url(struct pull_host *host, const char *server, bool override_path) {
-        nd_autotext url = ND_TEXT(4096);
+        nd_autotext struct nd_text url = ND_TEXT(4096);
         const char *rest = server, *scheme = "https://";
         size_t length, start;
 
@@ -379,7 +379,7 @@ static struct nd_error *append_file(const char *path, struct nd_text *text) {
 }
 
 static struct nd_error *load_certificates(struct pull_host *host) {
-        nd_autotext ca = ND_TEXT(HOST_PEM), client = ND_TEXT(HOST_PEM);
+        nd_autotext struct nd_text ca = ND_TEXT(HOST_PEM), client = ND_TEXT(HOST_PEM);
 
         nd_vector_each (path, &host->ca) {
                 nd_try(append_file(*path, &ca));

@@ -157,7 +157,7 @@ static void put_image(struct nd_json_out *out, const struct pull_image *image) {
 }
 
 struct nd_error *pull_images_finish(const struct pull_layers_context *context, const struct pull_images *images) {
-        nd_autotext line = ND_TEXT(DONE_LINE);
+        nd_autotext struct nd_text line = ND_TEXT(DONE_LINE);
         struct nd_json_out out = {.text = &line};
 
         nd_json_open(&out, nullptr, '{');

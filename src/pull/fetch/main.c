@@ -34,7 +34,7 @@ enum {
 };
 
 static struct nd_error *read_request(struct pull_request *ret) {
-        nd_autotext text = ND_TEXT(REQUEST_BYTES);
+        nd_autotext struct nd_text text = ND_TEXT(REQUEST_BYTES);
         char piece[4096];
         ssize_t n;
 

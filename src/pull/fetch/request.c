@@ -127,7 +127,7 @@ static struct nd_error *parse_root(yyjson_val *root, struct pull_request *r) {
 
 struct nd_error *pull_request_parse(const char *bytes, size_t length, struct pull_request *ret) {
         nd_cleanup(pull_request_done) struct pull_request request = {};
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
 
         nd_try(nd_error_wrap(nd_json_parse(bytes, length, REQUEST_BYTES, &doc), "the request"));
         if (!yyjson_is_obj(yyjson_doc_get_root(doc)))

@@ -74,7 +74,7 @@ static void what_is_wrong_is_told_with_its_line([[maybe_unused]] void **state) {
 }
 
 static void bounds_hold([[maybe_unused]] void **state) {
-        nd_autotext deep = ND_TEXT(TOML_BYTES), many = ND_TEXT(TOML_BYTES);
+        nd_autotext struct nd_text deep = ND_TEXT(TOML_BYTES), many = ND_TEXT(TOML_BYTES);
         pull_autotoml struct pull_toml *root = nullptr;
 
         nd_text_add(&deep, "a = ");

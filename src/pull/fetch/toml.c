@@ -159,7 +159,7 @@ static struct nd_error *read_escape(struct reader *r, bool multiline, struct nd_
 
 /* A string in one of TOML's four forms; the cursor is on the first quote. */
 static struct nd_error *read_string(struct reader *r, bool multiline_allowed, char **ret) {
-        nd_autotext text = ND_TEXT(TOML_BYTES);
+        nd_autotext struct nd_text text = ND_TEXT(TOML_BYTES);
         char quote = *r->at, three[4] = {quote, quote, quote, '\0'};
         bool multiline = multiline_allowed && take_word(r, three);
 

@@ -23,7 +23,7 @@ void pull_event_line(const struct pull_events *events, struct nd_text *line) {
 }
 
 void pull_event_resolved(const struct pull_events *events, const struct nd_digest *digest, const char *media_type) {
-        nd_autotext line = ND_TEXT(MESSAGE);
+        nd_autotext struct nd_text line = ND_TEXT(MESSAGE);
         struct nd_json_out out = {.text = &line};
         char text[ND_DIGEST_TEXT];
 
@@ -37,7 +37,7 @@ void pull_event_resolved(const struct pull_events *events, const struct nd_diges
 
 void pull_event_layer(const struct pull_events *events, const struct nd_digest *digest, uint64_t size, const char *state,
                       uint64_t done) {
-        nd_autotext line = ND_TEXT(MESSAGE);
+        nd_autotext struct nd_text line = ND_TEXT(MESSAGE);
         struct nd_json_out out = {.text = &line};
         char text[ND_DIGEST_TEXT];
 
@@ -53,7 +53,7 @@ void pull_event_layer(const struct pull_events *events, const struct nd_digest *
 
 void pull_event_unpacked(const struct pull_events *events, const struct nd_digest *chain, const struct nd_digest *diff_id,
                          const struct nd_digest *below, uint64_t size, uint64_t inodes) {
-        nd_autotext line = ND_TEXT(MESSAGE);
+        nd_autotext struct nd_text line = ND_TEXT(MESSAGE);
         struct nd_json_out out = {.text = &line};
         char text[ND_DIGEST_TEXT];
 
@@ -69,14 +69,14 @@ void pull_event_unpacked(const struct pull_events *events, const struct nd_diges
 }
 
 void pull_event_synced(const struct pull_events *events) {
-        nd_autotext line = ND_TEXT(MESSAGE);
+        nd_autotext struct nd_text line = ND_TEXT(MESSAGE);
 
         nd_text_add(&line, "{\"event\":\"synced\"}");
         pull_event_line(events, &line);
 }
 
 static void replace_all(char **message, const char *secret) {
-        nd_autotext text = ND_TEXT(MESSAGE);
+        nd_autotext struct nd_text text = ND_TEXT(MESSAGE);
         size_t length = strlen(secret);
         const char *at = *message, *found;
 
@@ -100,7 +100,7 @@ static void redact_one(void *userdata, const char *secret) {
 
 /* "https://user:word@host/path?query" without user and query, wherever it stands in a text. */
 static char *redact_urls(const char *message) {
-        nd_autotext text = ND_TEXT(MESSAGE);
+        nd_autotext struct nd_text text = ND_TEXT(MESSAGE);
         const char *url;
 
         while ((url = strstr(message, "://"))) {
@@ -129,7 +129,7 @@ char *pull_events_redact(const struct pull_events *events, const char *message) 
 
 void pull_event_error(const struct pull_events *events, const struct nd_error *error) {
         nd_autofree char *message = pull_events_redact(events, nd_error_text(error));
-        nd_autotext line = ND_TEXT(LINE);
+        nd_autotext struct nd_text line = ND_TEXT(LINE);
         struct nd_json_out out = {.text = &line};
 
         nd_json_open(&out, nullptr, '{');

@@ -166,7 +166,7 @@ struct nd_error *pull_finalize(int root_fd, const char *marks, size_t length, co
 
                 for (size_t at = 0; at < length;) {
                         size_t size = strnlen(marks + at, length - at);
-                        nd_autotext clean = {};
+                        nd_autotext struct nd_text clean = {};
 
                         if (size < 2 || at + size == length)
                                 return nd_error_new(ND_INVALID, 0, "the list of a layer's marks is broken");

@@ -17,7 +17,7 @@ struct seen {
 
 static struct nd_error *on_entry(void *userdata, const struct pull_tar_entry *entry) {
         struct seen *seen = userdata;
-        nd_autotext clean = {};
+        nd_autotext struct nd_text clean = {};
         nd_autoerror struct nd_error *error = nullptr;
 
         fuzz_require(!seen->open && strlen(entry->path) <= TAR_PATH && strlen(entry->link) <= TAR_PATH && *entry->path);

@@ -97,7 +97,7 @@ static struct stat lookup(const struct layer *layer, const char *name) {
 
 static void entries_become_files([[maybe_unused]] void **state) {
         scratch_directory path = scratch_make();
-        nd_autotext tar = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text tar = ND_TEXT(1 << 20);
         LAYER layer = {.fd = -EBADF};
         struct stat st;
 
@@ -121,7 +121,7 @@ static void entries_become_files([[maybe_unused]] void **state) {
 
 static void nothing_leaves_the_tree([[maybe_unused]] void **state) {
         scratch_directory path = scratch_make();
-        nd_autotext tar = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text tar = ND_TEXT(1 << 20);
         LAYER layer = {.fd = -EBADF};
 
         scratch_mkdir(path, "outside");
@@ -139,7 +139,7 @@ static void nothing_leaves_the_tree([[maybe_unused]] void **state) {
 
 static void whiteouts_become_what_overlayfs_reads([[maybe_unused]] void **state) {
         scratch_directory path = scratch_make();
-        nd_autotext tar = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text tar = ND_TEXT(1 << 20);
         LAYER layer = {.fd = -EBADF};
         char value;
 
@@ -162,7 +162,7 @@ static void whiteouts_become_what_overlayfs_reads([[maybe_unused]] void **state)
 
 static void the_lowest_layer_has_no_whiteouts([[maybe_unused]] void **state) {
         scratch_directory path = scratch_make();
-        nd_autotext tar = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text tar = ND_TEXT(1 << 20);
         LAYER layer = {.fd = -EBADF};
 
         file(&tar, "d/.wh.gone", "");
@@ -184,7 +184,7 @@ static int open_lower(void *userdata, size_t index) {
 
 static void a_layer_is_settled_on_those_below([[maybe_unused]] void **state) {
         scratch_directory path = scratch_make();
-        nd_autotext low = ND_TEXT(1 << 20), middle = ND_TEXT(1 << 20), high = ND_TEXT(1 << 20);
+        nd_autotext struct nd_text low = ND_TEXT(1 << 20), middle = ND_TEXT(1 << 20), high = ND_TEXT(1 << 20);
         LAYER a = {.fd = -EBADF}, b = {.fd = -EBADF}, c = {.fd = -EBADF};
         struct lower lower;
 
@@ -241,7 +241,7 @@ static void refusals_say_why([[maybe_unused]] void **state) {
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
                 scratch_directory path = scratch_make();
-                nd_autotext tar = ND_TEXT(1 << 20);
+                nd_autotext struct nd_text tar = ND_TEXT(1 << 20);
                 LAYER layer = {.fd = -EBADF};
                 nd_autoerror struct nd_error *error = nullptr;
 

@@ -96,7 +96,7 @@ static void descend(struct nd_text *path, const char *name, size_t length) {
 }
 
 struct nd_error *pull_tree_clean_path(const char *path, struct nd_text *ret) {
-        nd_autotext clean = ND_TEXT(PATH_BYTES);
+        nd_autotext struct nd_text clean = ND_TEXT(PATH_BYTES);
         size_t depth = 0;
 
         while (*path) {
@@ -145,7 +145,7 @@ static struct nd_error *imply(struct pull_tree *tree, const char *path, bool aft
 
 /* Puts a link's target in front of what is still to go. */
 static struct nd_error *follow(int link_fd, struct nd_text *here, struct nd_text *ahead) {
-        nd_autotext longer = ND_TEXT(2 * PATH_BYTES);
+        nd_autotext struct nd_text longer = ND_TEXT(2 * PATH_BYTES);
         char target[PATH_BYTES];
         ssize_t n = readlinkat(link_fd, "", target, sizeof target);
 
@@ -193,12 +193,12 @@ static struct nd_error *step(struct pull_tree *tree, const char *name, size_t le
 
 /* Walks the components of a directory's path; @here is its true path in the end. */
 static struct nd_error *walk(struct pull_tree *tree, const char *directory, bool make, struct nd_text *here) {
-        nd_autotext ahead = ND_TEXT(2 * PATH_BYTES);
+        nd_autotext struct nd_text ahead = ND_TEXT(2 * PATH_BYTES);
         unsigned links = 0;
 
         nd_text_add(&ahead, directory);
         while (ahead.length > 0) {
-                nd_autotext rest = ND_TEXT(2 * PATH_BYTES);
+                nd_autotext struct nd_text rest = ND_TEXT(2 * PATH_BYTES);
                 size_t length = strcspn(ahead.bytes, "/");
 
                 nd_text_add(&rest, ahead.bytes + length + (ahead.bytes[length] == '/'));
@@ -213,7 +213,7 @@ static struct nd_error *walk(struct pull_tree *tree, const char *directory, bool
 }
 
 static struct nd_error *open_parent(struct pull_tree *tree, const char *directory, bool make, char **ret_true_path) {
-        nd_autotext here = ND_TEXT(PATH_BYTES);
+        nd_autotext struct nd_text here = ND_TEXT(PATH_BYTES);
         int fd = -ENOENT;
 
         if (!ret_true_path) {
@@ -237,7 +237,7 @@ static struct nd_error *open_parent(struct pull_tree *tree, const char *director
 
 struct nd_error *pull_tree_find(struct pull_tree *tree, const char *path, bool make, int *ret_dir_fd,
                                 char ret_name[static TREE_NAME], char **ret_directory) {
-        nd_autotext clean = {};
+        nd_autotext struct nd_text clean = {};
         const char *slash, *name;
 
         nd_try(pull_tree_clean_path(path, &clean));

@@ -453,7 +453,7 @@ static struct nd_error *make_entry(struct pull_unpack *u, const struct pull_tar_
 
 static struct nd_error *unpack_entry(void *userdata, const struct pull_tar_entry *e) {
         struct pull_unpack *u = userdata;
-        nd_autotext clean = {};
+        nd_autotext struct nd_text clean = {};
         const char *slash, *name, *reserved;
 
         if (++u->entries > UNPACK_ENTRIES)

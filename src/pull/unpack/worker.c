@@ -215,7 +215,7 @@ static struct nd_error *unpack(bool lowest, struct pull_worker_report *report) {
         nd_cleanup(pull_unpack_done) struct pull_unpack *unpack = pull_unpack_new(ROOT_FD, lowest);
         struct pull_tar_sink sink = pull_unpack_sink(unpack);
         nd_cleanup(pull_tar_done) struct pull_tar *tar = pull_tar_new(&sink);
-        nd_autotext marks = ND_TEXT(WORKER_MARKS);
+        nd_autotext struct nd_text marks = ND_TEXT(WORKER_MARKS);
         struct pull_unpack_result result;
 
         nd_try(feed_tar(tar));

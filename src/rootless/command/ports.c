@@ -19,7 +19,7 @@ static struct nd_error *add(const char *name, int count, char **operands) {
 static struct nd_error *withdraw(const char *name, int count, char **operands) {
         for (int i = 0; i < count; i++) {
                 nd_autofree char *path = nd_format("/v1/ports/%s", operands[i]);
-                nd_autojson doc = nullptr;
+                nd_autojson yyjson_doc *doc = nullptr;
                 uint64_t id;
 
                 if (nd_text_parse_u64(operands[i], UINT32_MAX, &id) < 0)
@@ -51,7 +51,7 @@ static void print_port(yyjson_val *port) {
 }
 
 static struct nd_error *show(const char *name, bool json) {
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_arr_iter each;
         yyjson_val *port;
 

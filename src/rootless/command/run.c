@@ -105,7 +105,7 @@ static struct nd_error *start_command(struct job *job, int count, char **words) 
                          *gid = nd_format("%u", getegid()), *directory = getcwd(nullptr, 0);
         nd_cleanup(nd_strings_done) struct nd_strings environment =
                 rootless_config_environment(environ, job->config.name, api, uid, gid);
-        nd_autotext text = CONTROL_TEXT;
+        nd_autotext struct nd_text text = CONTROL_TEXT;
 
         rootless_control_begin(&text, "start");
         rootless_control_add(&text, "leaf", "command");

@@ -93,7 +93,7 @@ static size_t show_nodes(const char *only, struct nd_json_out *out) {
 
 int rootless_command_status(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
         const struct rootless_settings *given = settings;
-        nd_autotext text = ND_TEXT(STATUS_BYTES);
+        nd_autotext struct nd_text text = ND_TEXT(STATUS_BYTES);
         struct nd_json_out out = {.text = &text, .indent = 1};
         size_t found;
 

@@ -133,7 +133,7 @@ static char *text_of(yyjson_val *object, const char *key) {
 
 struct nd_error *rootless_node_record_parse(const char *text, size_t length, struct rootless_node_record *ret) {
         nd_cleanup(rootless_node_record_done) struct rootless_node_record record = {};
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *top;
         uint64_t pid, mtu;
 
@@ -156,7 +156,7 @@ struct nd_error *rootless_node_record_parse(const char *text, size_t length, str
 }
 
 char *rootless_node_record_format(const struct rootless_node_record *record) {
-        nd_autotext text = ND_TEXT(NODE_RECORD_BYTES);
+        nd_autotext struct nd_text text = ND_TEXT(NODE_RECORD_BYTES);
         struct nd_json_out out = {.text = &text, .indent = 1};
 
         nd_json_open(&out, nullptr, '{');

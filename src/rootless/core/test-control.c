@@ -9,7 +9,7 @@
 
 static void a_message_is_its_verb_and_its_fields([[maybe_unused]] void **state) {
         nd_cleanup(rootless_control_done) struct rootless_control message = {};
-        nd_autotext text = CONTROL_TEXT;
+        nd_autotext struct nd_text text = CONTROL_TEXT;
         nd_autofree const char **arguments = nullptr;
 
         rootless_control_begin(&text, "start");
@@ -42,7 +42,7 @@ static void what_is_no_message_is_refused([[maybe_unused]] void **state) {
 static void an_error_crosses_the_socket_with_its_code_and_words([[maybe_unused]] void **state) {
         nd_autoerror struct nd_error *error = nd_error_new(ND_EXHAUSTED, ENOSPC, "make room");
         nd_cleanup(rootless_control_done) struct rootless_control message = {};
-        nd_autotext text = CONTROL_TEXT;
+        nd_autotext struct nd_text text = CONTROL_TEXT;
 
         rootless_control_add_error(&text, error);
         expect_ok(rootless_control_parse(text.bytes, text.length, &message));
@@ -51,7 +51,7 @@ static void an_error_crosses_the_socket_with_its_code_and_words([[maybe_unused]]
 
 static void descriptors_come_along_and_are_closed_with_the_message([[maybe_unused]] void **state) {
         struct rootless_control message = {};
-        nd_autotext text = CONTROL_TEXT;
+        nd_autotext struct nd_text text = CONTROL_TEXT;
         int pair[2], sent[2] = {0, 1}, got;
         struct stat a, b;
 

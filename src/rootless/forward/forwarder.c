@@ -292,7 +292,7 @@ static void on_message(struct rootless_forwarder *f, struct rootless_watch *watc
         struct controller *c = (struct controller *) watch;
         nd_cleanup(rootless_control_done) struct rootless_control message = {};
         nd_autoerror struct nd_error *error = nullptr, *unsent = nullptr;
-        nd_autotext answer = CONTROL_TEXT;
+        nd_autotext struct nd_text answer = CONTROL_TEXT;
 
         if (!c->used)
                 return;

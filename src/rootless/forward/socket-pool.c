@@ -91,7 +91,7 @@ static size_t wanted(const struct rootless_socket_pool *s, size_t kind) {
 
 void rootless_socket_pool_refill(struct rootless_forwarder *f) {
         struct rootless_socket_pool *s = &f->pool;
-        nd_autotext question = CONTROL_TEXT;
+        nd_autotext struct nd_text question = CONTROL_TEXT;
         nd_autoerror struct nd_error *error = nullptr;
         size_t left = CONTROL_DESCRIPTORS;
         bool any = s->stale;
@@ -120,7 +120,7 @@ void rootless_socket_pool_refill(struct rootless_forwarder *f) {
 
 struct nd_error *rootless_socket_pool_open(struct rootless_forwarder *f, int init_fd) {
         nd_cleanup(rootless_control_done) struct rootless_control answer = {};
-        nd_autotext question = CONTROL_TEXT;
+        nd_autotext struct nd_text question = CONTROL_TEXT;
 
         f->pool.fd = init_fd;
         f->pool.watch.ready = on_answer;

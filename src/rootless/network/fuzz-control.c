@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_cleanup(rootless_control_done) struct rootless_control message = {};
         nd_autoerror struct nd_error *error = rootless_control_parse((const char *) data, size, &message), *refused = nullptr,
                                      *told = nullptr;
-        nd_autotext text = CONTROL_TEXT;
+        nd_autotext struct nd_text text = CONTROL_TEXT;
         struct rootless_netplan plan = {};
 
         if (error)

@@ -342,7 +342,7 @@ static void add_neighbours_servers(struct nd_text *text, const struct rootless_n
 }
 
 char *rootless_netplan_resolv_conf(const struct rootless_netplan *plan, const char *machine) {
-        nd_autotext text = ND_TEXT(RESOLV_BYTES);
+        nd_autotext struct nd_text text = ND_TEXT(RESOLV_BYTES);
         char dns[ND_ADDRESS_TEXT];
 
         if (plan->driver == NET_DRIVER_HOST)

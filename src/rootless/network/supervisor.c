@@ -66,7 +66,7 @@ struct rootless_supervisor {
 
 static struct nd_error *find_recorded(const struct rootless_node *node, pid_t *ret_pid, int *ret_pidfd) {
         nd_autofree char *text = nullptr;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *top;
         uint64_t pid, started;
         size_t length;
@@ -177,7 +177,7 @@ static struct nd_error *start_helper(struct rootless_supervisor *s) {
 
 static struct nd_error *ask_carrier(struct rootless_supervisor *s, bool *ret_up) {
         nd_cleanup(rootless_control_done) struct rootless_control answer = {};
-        nd_autotext question = CONTROL_TEXT;
+        nd_autotext struct nd_text question = CONTROL_TEXT;
         const char *up;
 
         rootless_control_begin(&question, "carrier");
@@ -207,7 +207,7 @@ static struct nd_error *await_carrier(struct rootless_supervisor *s) {
 /* ---- following the machine ---- */
 
 static struct nd_error *send_plan(struct rootless_supervisor *s) {
-        nd_autotext text = CONTROL_TEXT;
+        nd_autotext struct nd_text text = CONTROL_TEXT;
 
         rootless_network_format(&text, &s->plan, s->resolv);
         return rootless_control_call(s->init_fd, &text, nullptr, 0, call_timeout_us, nullptr);

@@ -50,7 +50,7 @@ static void leads(struct fixture *f, unsigned link, const char *to, const char *
 
 static char *joined(const struct rootless_netplan *plan) {
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};
-        nd_autotext text = ND_TEXT(4096);
+        nd_autotext struct nd_text text = ND_TEXT(4096);
 
         if (!rootless_netplan_helper_argv(plan, 42, &argv))
                 return nd_strdup("");

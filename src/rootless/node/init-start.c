@@ -50,7 +50,7 @@ static constexpr uint64_t phase_timeout_us = 15 * ND_SECOND_US;
 /* ---- init ---- */
 
 static struct nd_error *send_message(int fd, const char *verb, const char *name) {
-        nd_autotext text = CONTROL_TEXT;
+        nd_autotext struct nd_text text = CONTROL_TEXT;
 
         rootless_control_begin(&text, verb);
         if (name)
@@ -166,7 +166,7 @@ static void keep_only(int *fd, int *listener) {
 }
 
 [[noreturn]] static void fail(struct nd_error *error, int fd) {
-        nd_autotext text = CONTROL_TEXT;
+        nd_autotext struct nd_text text = CONTROL_TEXT;
 
         rootless_control_add_error(&text, error);
         nd_ignore(rootless_control_send(fd, &text, nullptr, 0)); /* the launcher may be gone */
@@ -222,7 +222,7 @@ static struct nd_error *clone_init(const struct rootless_init_plan *plan, int fd
 static struct nd_error *prepare(const struct rootless_init_plan *plan, int fd, int listener, int proc) {
         nd_autoclose int procfd = -EBADF;
         nd_autofree char *number = nullptr;
-        nd_autotext text = CONTROL_TEXT;
+        nd_autotext struct nd_text text = CONTROL_TEXT;
         pid_t pid = 0;
 
         nd_try(send_message(fd, "phase", "ID maps"));

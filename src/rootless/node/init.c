@@ -236,7 +236,7 @@ static int on_message([[maybe_unused]] sd_event_source *source, int fd, [[maybe_
         struct connection *c = userdata;
         nd_cleanup(rootless_control_done) struct rootless_control message = {};
         nd_autoerror struct nd_error *error = nullptr, *unsent = nullptr;
-        nd_autotext answer = CONTROL_TEXT;
+        nd_autotext struct nd_text answer = CONTROL_TEXT;
 
         error = rootless_control_receive(fd, 1, &message);
         if (nd_error_code(error) == ND_CANCELLED) {
@@ -290,7 +290,7 @@ static int on_connection([[maybe_unused]] sd_event_source *source, int listener,
 
 static void send_ended(struct init *init, const siginfo_t *end) {
         for (struct connection *c = init->connections; c; c = c->next) {
-                nd_autotext text = CONTROL_TEXT;
+                nd_autotext struct nd_text text = CONTROL_TEXT;
                 nd_autofree char *number = nullptr;
 
                 if (c->pid != end->si_pid)

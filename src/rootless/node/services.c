@@ -48,7 +48,7 @@ static_assert(nd_count_of(commands) == SERVICES);
 /* ---- the record ---- */
 
 static void save(const struct rootless_services *services) {
-        nd_autotext text = ND_TEXT(4096);
+        nd_autotext struct nd_text text = ND_TEXT(4096);
         struct nd_json_out out = {.text = &text};
         nd_autoerror struct nd_error *error = nullptr;
 
@@ -68,7 +68,7 @@ static void save(const struct rootless_services *services) {
 /* Takes up what lives of the record. */
 static void load(struct rootless_services *services) {
         nd_autofree char *text = nullptr;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         size_t length;
         nd_autoerror struct nd_error *error = nd_file_read(services->node->fd, "parts", 4096, &text, &length);
 

@@ -18,7 +18,7 @@ static int wait_ended(int pidfd, uint64_t timeout_us) {
 }
 
 static struct nd_error *ask(const struct rootless_node *node) {
-        nd_autotext text = CONTROL_TEXT;
+        nd_autotext struct nd_text text = CONTROL_TEXT;
         nd_autoclose int fd = -EBADF;
 
         nd_try(rootless_node_connect(node, &fd));

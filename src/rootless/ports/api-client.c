@@ -62,9 +62,9 @@ static struct nd_error *exchange(const char *name, const struct nd_text *request
 
 struct nd_error *rootless_api_request(const char *name, const char *method, const char *path, const char *body,
                                       yyjson_doc **ret) {
-        nd_autotext request = ND_TEXT(API_REQUEST_BYTES), answer = ND_TEXT(API_RESPONSE_BYTES);
+        nd_autotext struct nd_text request = ND_TEXT(API_REQUEST_BYTES), answer = ND_TEXT(API_RESPONSE_BYTES);
         const char *content, *message;
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         bool good;
 
         nd_text_addf(&request, "%s %s HTTP/1.1\r\nHost: nodens\r\nContent-Length: %zu\r\n\r\n%s", method, path, strlen(body),
@@ -86,9 +86,9 @@ struct nd_error *rootless_api_request(const char *name, const char *method, cons
 }
 
 struct nd_error *rootless_api_publish(const char *name, const char *text, uint64_t *ret_id) {
-        nd_autotext body = ND_TEXT(4096);
+        nd_autotext struct nd_text body = ND_TEXT(4096);
         struct nd_json_out out = {.text = &body};
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         struct rootless_port_spec spec;
 
         nd_try(rootless_port_parse(text, &spec));

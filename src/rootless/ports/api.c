@@ -29,7 +29,7 @@ static void write_answer(struct nd_text *ret, unsigned status, const struct nd_t
 }
 
 static void write_error(struct nd_text *ret, unsigned status, const char *words) {
-        nd_autotext body = ND_TEXT(API_BODY_BYTES);
+        nd_autotext struct nd_text body = ND_TEXT(API_BODY_BYTES);
         struct nd_json_out out = {.text = &body};
 
         nd_json_open(&out, nullptr, '{');
@@ -73,7 +73,7 @@ static unsigned get_ports(const struct rootless_api_backend *backend, struct nd_
 static struct nd_error *post_port(const struct rootless_api_backend *backend, const char *bytes, size_t length,
                                   struct nd_text *body) {
         struct nd_json_out out = {.text = body};
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         struct rootless_port_spec spec;
         const struct rootless_port *port;
 
@@ -128,8 +128,8 @@ static struct nd_error *route(const struct rootless_api_backend *backend, const 
 }
 
 bool rootless_api_respond(const struct rootless_api_backend *backend, const char *bytes, size_t length, struct nd_text *ret) {
-        nd_autohead head = {};
-        nd_autotext body = ND_TEXT(API_RESPONSE_BYTES - 4096);
+        nd_autohead struct nd_http_head head = {};
+        nd_autotext struct nd_text body = ND_TEXT(API_RESPONSE_BYTES - 4096);
         nd_autoerror struct nd_error *error = nullptr;
         const char *content = "";
         size_t content_length = 0, used = 0;

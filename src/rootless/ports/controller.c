@@ -81,7 +81,7 @@ static int family_of(int slot) {
 static struct nd_error *send_listen(struct controller *c, struct rootless_port *port, int slot) {
         nd_autofree char *id = nd_format("%llu", (unsigned long long) port->id),
                          *child_port = nd_format("%u", port->spec.child_port);
-        nd_autotext text = CONTROL_TEXT;
+        nd_autotext struct nd_text text = CONTROL_TEXT;
         char spec[PORT_TEXT], child[ND_ADDRESS_TEXT];
 
         rootless_control_begin(&text, "listen");
@@ -99,7 +99,7 @@ static struct nd_error *send_listen(struct controller *c, struct rootless_port *
 
 static struct nd_error *send_close(struct controller *c, uint64_t id) {
         nd_autofree char *number = nd_format("%llu", (unsigned long long) id);
-        nd_autotext text = CONTROL_TEXT;
+        nd_autotext struct nd_text text = CONTROL_TEXT;
 
         rootless_control_begin(&text, "close");
         rootless_control_add(&text, "id", number);
@@ -190,7 +190,7 @@ static struct nd_error *fetch_list(struct controller *c, struct id_list *unknown
         do {
                 nd_cleanup(rootless_control_done) struct rootless_control answer = {};
                 nd_autofree char *number = nd_format("%llu", (unsigned long long) from);
-                nd_autotext text = CONTROL_TEXT;
+                nd_autotext struct nd_text text = CONTROL_TEXT;
 
                 rootless_control_begin(&text, "list");
                 rootless_control_add(&text, "from", number);

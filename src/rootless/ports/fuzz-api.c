@@ -42,7 +42,7 @@ static void check_answer(const struct nd_text *answer) {
         fuzz_require(!answer->overflow && nd_has_prefix(answer->bytes, "HTTP/1.1 ") && length && body && length < body);
         fuzz_require(strtoull(length + strlen("Content-Length: "), nullptr, 10) == strlen(body + 4));
         if (body[4]) {
-                nd_autojson doc = nullptr;
+                nd_autojson yyjson_doc *doc = nullptr;
                 nd_autoerror struct nd_error *error = nd_json_parse(body + 4, strlen(body + 4), API_RESPONSE_BYTES, &doc);
 
                 fuzz_require(!error);
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct fake f = {};
         struct rootless_api_backend backend = {
                 .userdata = &f, .info = on_info, .list = on_list, .add = on_add, .remove = on_remove};
-        nd_autotext answer = ND_TEXT(API_RESPONSE_BYTES), early = ND_TEXT(API_RESPONSE_BYTES);
+        nd_autotext struct nd_text answer = ND_TEXT(API_RESPONSE_BYTES), early = ND_TEXT(API_RESPONSE_BYTES);
 
         if (rootless_api_respond(&backend, (const char *) data, size, &answer)) {
                 check_answer(&answer);

@@ -253,7 +253,7 @@ static struct nd_error *parse_list(yyjson_val *list, struct rootless_ports *port
 
 struct nd_error *rootless_ports_parse(const char *text, size_t length, struct rootless_ports *ret, uint64_t *ret_next) {
         nd_cleanup(rootless_ports_done) struct rootless_ports ports = {};
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         uint64_t highest = 0, next;
 
         nd_try(nd_json_parse(text, length, PORTS_BYTES, &doc));
@@ -268,7 +268,7 @@ struct nd_error *rootless_ports_parse(const char *text, size_t length, struct ro
 }
 
 char *rootless_ports_format(const struct rootless_ports *ports, uint64_t next) {
-        nd_autotext text = ND_TEXT(PORTS_BYTES);
+        nd_autotext struct nd_text text = ND_TEXT(PORTS_BYTES);
         struct nd_json_out out = {.text = &text, .indent = 1};
 
         nd_json_open(&out, nullptr, '{');

@@ -136,7 +136,7 @@ static struct nd_error *fake_remove(void *userdata, uint64_t id) {
 static char *answer(struct fake *f, const char *request) {
         struct rootless_api_backend backend = {
                 .userdata = f, .info = fake_info, .list = fake_list, .add = fake_add, .remove = fake_remove};
-        nd_autotext text = ND_TEXT(API_RESPONSE_BYTES);
+        nd_autotext struct nd_text text = ND_TEXT(API_RESPONSE_BYTES);
 
         if (!rootless_api_respond(&backend, request, strlen(request), &text))
                 return nd_strdup("incomplete");

@@ -41,8 +41,8 @@ static void put(struct guard_rbac *rbac, const char *kind, yyjson_val *object) {
 
 static void take(struct guard_rbac *rbac, const char *line, size_t length) {
         struct question question = {};
-        nd_autoarena arena = {};
-        nd_autojson doc = nullptr;
+        nd_autoarena struct nd_arena arena = {};
+        nd_autojson yyjson_doc *doc = nullptr;
         nd_autoerror struct nd_error *error = nd_json_parse(line, length, LINE, &doc);
         yyjson_val *root = error ? nullptr : yyjson_doc_get_root(doc);
         const char *kind = yyjson_get_str(yyjson_obj_get(root, "kind"));

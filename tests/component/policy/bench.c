@@ -17,7 +17,7 @@ enum {
 
 /* An ordinary pod of 3 kB or so, with what a cluster adds to it. */
 static char *make_pod(void) {
-        nd_autotext json = ND_TEXT(1 << 16);
+        nd_autotext struct nd_text json = ND_TEXT(1 << 16);
 
         nd_text_add(
                 &json,
@@ -59,7 +59,7 @@ static void decode(const char *json, struct nd_arena *arena, struct nd_pod *ret)
 
 static void bench_decode(const char *json) {
         uint64_t started = nd_clock_ns();
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
 
         for (int i = 0; i < ROUNDS; i++) {
                 struct nd_pod pod;
@@ -71,7 +71,7 @@ static void bench_decode(const char *json) {
 }
 
 static void bench_podsecurity(const char *json) {
-        nd_autoarena kept = {}, arena = {};
+        nd_autoarena struct nd_arena kept = {}, arena = {};
         struct nd_podsecurity_findings findings;
         struct nd_pod pod;
         uint64_t started;
@@ -88,14 +88,14 @@ static void bench_podsecurity(const char *json) {
 }
 
 static void bench_choice(const char *json, const struct nd_scc *const *sccs, size_t count, const char *what) {
-        nd_autoarena kept = {};
+        nd_autoarena struct nd_arena kept = {};
         const struct nd_scc_set set = nd_scc_set_make(sccs, count, &kept);
         const struct nd_scc_request request = {.set = &set,
                                                .namespace = {.uid_range = "1000650000/10000", .mcs = "s0:c26,c5"},
                                                .window = ND_SCC_WINDOW,
                                                .may_use = is_for_everybody};
         uint64_t started = nd_clock_ns();
-        nd_autoarena arena = {};
+        nd_autoarena struct nd_arena arena = {};
 
         for (int i = 0; i < ROUNDS / 10; i++) {
                 nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};

@@ -43,7 +43,7 @@ static void put_run(struct answering *a, enum nd_podsecurity_level level, uint32
 }
 
 static void put_level(struct answering *a, enum nd_podsecurity_level level, const struct nd_pod *pod) {
-        nd_autotext said = ND_TEXT(ANSWER), now = ND_TEXT(ANSWER);
+        nd_autotext struct nd_text said = ND_TEXT(ANSWER), now = ND_TEXT(ANSWER);
         uint32_t first = 0;
 
         verdict(a, level, (struct nd_kube_version) {}, pod, &said);
@@ -86,7 +86,7 @@ static void pod_security(struct answering *a) {
 
 static void put_errors(struct answering *a, const struct nd_field_errors *errors) {
         nd_vector_each (error, &errors->items) {
-                nd_autotext text = ND_TEXT(ANSWER);
+                nd_autotext struct nd_text text = ND_TEXT(ANSWER);
 
                 nd_field_error_print(error, &text);
                 nd_json_string(&a->out, nullptr, nd_text_get(&text));
@@ -181,9 +181,9 @@ static const struct {
 };
 
 static void answer_line(const char *line, size_t length) {
-        nd_autotext text = ND_TEXT(ANSWER);
+        nd_autotext struct nd_text text = ND_TEXT(ANSWER);
         struct answering a = {.out = {.text = &text}};
-        nd_autojson doc = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
         nd_autoerror struct nd_error *error = nd_json_parse(line, length, LINE, &doc);
         const char *name = error ? nullptr : yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(doc), "op"));
 

@@ -158,9 +158,9 @@ static const struct {
 };
 
 static void answer(const char *line, size_t length) {
-        nd_autojson doc = yyjson_read(line, length, YYJSON_READ_NOFLAG);
+        nd_autojson yyjson_doc *doc = yyjson_read(line, length, YYJSON_READ_NOFLAG);
         nd_autoerror struct nd_error *error = nullptr;
-        nd_autotext text = ND_TEXT(ANSWER_CEILING);
+        nd_autotext struct nd_text text = ND_TEXT(ANSWER_CEILING);
         struct nd_json_out out = {.text = &text, .first = true};
         yyjson_val *question = yyjson_doc_get_root(doc);
         const char *name = text_of(question, "op");
