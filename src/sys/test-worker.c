@@ -231,7 +231,7 @@ static void a_cancelled_worker_goes_without_a_word([[maybe_unused]] void **state
 
         start(&outcome, sleeps, 60 * ND_SECOND_US, &worker);
         nd_worker_cancel(worker);
-        for (int i = 0; i < 600 && resources_children() > 0; i++)
+        for (int i = 0; i < 600 && resources_has_children(); i++)
                 assert_true(sd_event_run(outcome.loop, 100 * ND_MS_US) >= 0);
         assert_false(outcome.called);
         assert_int_equal(resources_children(), 0);
