@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* build mount namespace.c - see build mount namespace.h
+/* build-mntns.c - see build-mntns.h
  *
  * Theory of operation
  *   Made once per daemon by a worker: it clones the two directories, moves into an empty mount namespace and attaches them there; the daemon keeps a descriptor

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* build mount namespace.h - a mount namespace with little in it, in which root filesystems are built
+/* build-mntns.h - a mount namespace with little in it, in which root filesystems are built
  *
  * Who mounts something for a moment needs a mount namespace of its own, and the kernel makes one by copying the caller's: on a node with 1,000 pods thousands of
  * mounts, which are copied and torn down again for each container. In the build mount namespace there are a tmpfs, the store's layers and the pods' directories,

@@ -3,7 +3,7 @@
  *
  * Theory of operation
  *   cri_bundle_make() goes from what is cheap to refuse to what leaves something behind: volumes are looked at, the root is built (from there on in a mount
- *   namespace of the worker's own), the user is looked up in that root, volumes are attached (attachment.h), the spec is written last. What a container sees beside its image and its
+ *   namespace of the worker's own), the user is looked up in that root, volumes are attached (volume-attachment.h), the spec is written last. What a container sees beside its image and its
  *   volumes is the table in add_defaults(); a volume at the same place takes a default's place away. */
 #include "cri/bundle/bundle.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attachment.c - see attachment.h
+/* volume-attachment.c - see volume-attachment.h
  *
  * Theory of operation
  *   A place for a volume is looked for inside of the root filesystem, whatever links the image has, and is attached to by its descriptor. By then a

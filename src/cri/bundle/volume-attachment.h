@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attachment.h - volumes, attached on the host's side before the OCI runtime copies the mount namespace
+/* volume-attachment.h - volumes, attached on the host's side before the OCI runtime copies the mount namespace
  *
  * A flag that the OCI runtime sets on a mount in the container's namespace can be cleared there with SYS_ADMIN, and root of a pod may have that in its user
  * namespace. What is mounted when the namespace is copied for the user namespace has its flags locked by the kernel (tests/kernel/locked-mounts.c). So

@@ -3,7 +3,7 @@
  *
  * What is on the host is looked at before the OCI runtime is: so that a person learns which volume, which path and which filesystem is to blame, and what
  * to do. A path may lie on a server that is gone: looking is for workers. A path is followed once. What is found then is held by a descriptor, checked, cloned and
- * mapped by that, and attached by attachment.c: a link that is put in the path's place afterwards leads nowhere.
+ * mapped by that, and attached by volume-attachment.c: a link that is put in the path's place afterwards leads nowhere.
  *      exists        or it is an error; links are followed, as the CRI says, except those of /proc that lead to descriptors and roots of processes
  *      idmapped      by a clone of our own. With its submounts where all of them allow it; otherwise the submounts stay as they are. So do they
  *                    where our own directories are among them: the roots of containers are overlays, which come and go and cannot be mapped

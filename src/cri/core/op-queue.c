@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* queue.c - see queue.h
+/* op-queue.c - see op-queue.h
  *
  * Theory of operation
  *   A queue of turns. Leaving hands the queue to the first who waits without freeing it in between, so that whoever enters from within

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* queue.h - one operation after the other on one object
+/* op-queue.h - one operation after the other on one object
  *
  * The kubelet repeats a request whose deadline has passed while the first one still runs; a stop may meet a start. Whoever enters a queue runs
  * at once when it is free, otherwise when those before have left; a turn that is given up before it came is forgotten. */

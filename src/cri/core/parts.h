@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime.h - what the RPCs and the operations on pods share: pods, configuration, parts
+/* parts.h - what the RPCs and the operations on pods share: pods, configuration, parts
  *
  * daemon.c builds and frees it. Only the RPCs and the operations on sandboxes and containers take
  * all of it; every other module gets the parts that it uses as arguments. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pods.h - the sandboxes and containers of the node, as the daemon knows them
+/* pod-table.h - the sandboxes and containers of the node, as the daemon knows them
  *
  * One book for both. An object is in it from when its record is first written until the record is gone; whatever cannot be seen by the kubelet
- * yet, or any more, says so by its state. Operations on one object run one after the other (queue.h); lists and status never wait. */
+ * yet, or any more, says so by its state. Operations on one object run one after the other (op-queue.h); lists and status never wait. */
 #pragma once
 
 #include <sys/types.h>

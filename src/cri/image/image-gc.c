@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image garbage collector.c - see image garbage collector.h
+/* image-gc.c - see image-gc.h
  *
  * Theory of operation
  *   The store collects what nobody holds and renames it into its trash, at once and for good; emptying the trash takes as long as it takes. One

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image garbage collector.h - what no image and no container needs any more goes, without anybody having to wait for it */
+/* image-gc.h - what no image and no container needs any more goes, without anybody having to wait for it */
 #pragma once
 
 #include <systemd/sd-event.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OCI runtime.h - crun, or whatever the pod's runtime handler names, and how it is called: nothing outside knows its command line
+/* oci-runtime.h - crun, or whatever the pod's runtime handler names, and how it is called: nothing outside knows its command line
  *
  * Arguments come as strings with a nullptr at the end, ready for exec. Calls run on the loop with a deadline; their callback gets an error that says
  * what the OCI runtime said. A handler that has gone from the configuration while pods of it are there is an error of every call. */

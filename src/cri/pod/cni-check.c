@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CNI check.c - see CNI check.h
+/* cni-check.c - see cni-check.h
  *
  * Theory of operation
  *   While no daemon ran, nobody held the node's network to account: an upgrade of the plugins, a flushed ruleset or a removed bridge leaves pods that are

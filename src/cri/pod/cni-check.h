@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CNI check.h - after a restart: do the plugins still find what they made for each pod? */
+/* cni-check.h - after a restart: do the plugins still find what they made for each pod? */
 #pragma once
 
 struct cri_parts;

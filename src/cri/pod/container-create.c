@@ -6,7 +6,7 @@
  *   instead of three, and undoing what was never made is cheap and rare. A worker then looks at the
  *   volumes, builds the root filesystem and writes the spec (bundle.c); the daemon attaches the
  *   root. nodens-mon makes the streams and runs crun create. The process that it reports is
- *   compared with the namespaces it was to join (joined.c) before the record says CREATED. */
+ *   compared with the namespaces it was to join (joined-namespaces.c) before the record says CREATED. */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>

@@ -23,7 +23,7 @@ enum cri_container_operation_kind {
 };
 
 /* In the order in which an operation takes them; none takes all of them. */
-enum cri_container_operation_step {
+enum cri_container_step {
         STEP_QUEUED, /* its turn has not come */
         /* create, init */
         STEP_PREPARE, /* image, record */
@@ -53,7 +53,7 @@ enum cri_container_operation_step {
         STEP_END,
 };
 
-enum cri_container_operation_input {
+enum cri_container_input {
         INPUT_TURN,    /* the operation has the queue */
         INPUT_ENTER,   /* the step begins */
         INPUT_DONE,    /* the work of the step has ended: worker, OCI runtime or monitor */
@@ -67,7 +67,7 @@ struct cri_container_operation {
         struct cri_container
                 *container; /* nullptr when a creation was refused, or the container was removed before our turn */
         enum cri_container_operation_kind kind;
-        enum cri_container_operation_step step; /* cri_container_advance() alone changes it */
+        enum cri_container_step step; /* cri_container_advance() alone changes it */
         bool advancing; /* cri_container_advance() runs: an input from within is seen by the step that caused it */
         void (*done)(struct nd_error *error, struct cri_container *container, void *userdata); /* nullptr = abandoned */
         void *userdata;
@@ -106,8 +106,7 @@ struct cri_container_life *cri_container_life_of(struct cri_parts *parts, struct
 
 /* Gives an operation an input, and takes it from step to step until one has to wait. Takes the
  * error, which comes with INPUT_DONE only. The operation may be gone afterwards. */
-void cri_container_advance(struct cri_container_operation *operation, enum cri_container_operation_input input,
-                           struct nd_error *error);
+void cri_container_advance(struct cri_container_operation *operation, enum cri_container_input input, struct nd_error *error);
 
 /* INPUT_CHANGE for the operation that has the queue, if there is one. */
 void cri_container_changed(struct cri_container_life *life);

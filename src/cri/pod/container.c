@@ -31,7 +31,7 @@
  *   container-update.c and container-remove.c. The exit, which may come at any time, and what a
  *   restart finds are in container-exit.c.
  * Owns       the operations, and of each container its life and the connection to its monitor.
- *            Containers are in the pod table (pods.c).
+ *            Containers are in the pod table (pod-table.c).
  * Invariant  only cri_container_advance() changes a step. The record says what was begun before it is
  *            begun, and what was done before the callback runs. */
 #include "cri/pod/container.h"
@@ -128,7 +128,7 @@ static bool creates(const struct cri_container_operation *operation) {
 
 /* The step has failed. A creation turns round and is undone; everything else ends, and the caller
  * gets the first error. */
-static enum cri_container_operation_step fail(struct cri_container_operation *operation, struct nd_error *error) {
+static enum cri_container_step fail(struct cri_container_operation *operation, struct nd_error *error) {
         bool removing = operation->step >= STEP_REMOVE;
 
         if (removing)
@@ -143,23 +143,22 @@ static enum cri_container_operation_step fail(struct cri_container_operation *op
 typedef struct nd_error *(*step_function)(struct cri_container_operation *operation);
 
 /* A step that is over when the function returns. */
-static enum cri_container_operation_step compute(struct cri_container_operation *operation, step_function function,
-                                                 enum cri_container_operation_step next) {
+static enum cri_container_step compute(struct cri_container_operation *operation, step_function function,
+                                       enum cri_container_step next) {
         struct nd_error *error = function(operation);
 
         return error ? fail(operation, error) : next;
 }
 
 /* A step that is over when the work that the function starts has ended. */
-static enum cri_container_operation_step work(struct cri_container_operation *operation,
-                                              enum cri_container_operation_input input, step_function start,
-                                              enum cri_container_operation_step next) {
+static enum cri_container_step work(struct cri_container_operation *operation, enum cri_container_input input,
+                                    step_function start, enum cri_container_step next) {
         if (input == INPUT_DONE)
                 return next;
         return input == INPUT_ENTER ? compute(operation, start, operation->step) : operation->step;
 }
 
-static enum cri_container_operation_step first_step(const struct cri_container_operation *operation) {
+static enum cri_container_step first_step(const struct cri_container_operation *operation) {
         switch (operation->kind) {
         case OPERATION_CREATE:
         case OPERATION_INIT:
@@ -176,7 +175,7 @@ static enum cri_container_operation_step first_step(const struct cri_container_o
         return cri_container_lives(operation->container) ? STEP_KILL : STEP_EXITED;
 }
 
-static enum cri_container_operation_step end_creation(struct cri_container_operation *operation) {
+static enum cri_container_step end_creation(struct cri_container_operation *operation) {
         if (operation->abandoned)
                 return STEP_UNDO;
         if (operation->kind == OPERATION_INIT)
@@ -195,8 +194,7 @@ static bool exit_is_complete(const struct cri_container_operation *operation) {
                (operation->kind == OPERATION_REMOVE || !container->exit_unsaved);
 }
 
-static enum cri_container_operation_step kill_step(struct cri_container_operation *operation,
-                                                   enum cri_container_operation_input input) {
+static enum cri_container_step kill_step(struct cri_container_operation *operation, enum cri_container_input input) {
         struct nd_error *error = nullptr;
 
         if (input == INPUT_ENTER)
@@ -208,7 +206,7 @@ static enum cri_container_operation_step kill_step(struct cri_container_operatio
         return exit_is_complete(operation) ? STEP_EXITED : STEP_KILL;
 }
 
-static enum cri_container_operation_step undo(struct cri_container_operation *operation) {
+static enum cri_container_step undo(struct cri_container_operation *operation) {
         struct cri_container *container = operation->container;
 
         container->state = CONTAINER_NEW;
@@ -221,8 +219,7 @@ static enum cri_container_operation_step undo(struct cri_container_operation *op
 
 /* Takes the step, or goes on with it. Returns the step that follows, or the same one to wait for
  * another input. */
-static enum cri_container_operation_step take_step(struct cri_container_operation *operation,
-                                                   enum cri_container_operation_input input) {
+static enum cri_container_step take_step(struct cri_container_operation *operation, enum cri_container_input input) {
         switch (operation->step) {
         case STEP_QUEUED:
                 return input == INPUT_TURN ? first_step(operation) : STEP_QUEUED;
@@ -287,9 +284,8 @@ static enum cri_container_operation_step take_step(struct cri_container_operatio
         return STEP_END;
 }
 
-void cri_container_advance(struct cri_container_operation *operation, enum cri_container_operation_input input,
-                           struct nd_error *error) {
-        enum cri_container_operation_step next;
+void cri_container_advance(struct cri_container_operation *operation, enum cri_container_input input, struct nd_error *error) {
+        enum cri_container_step next;
 
         if (operation->advancing) /* only INPUT_CHANGE comes from within a step, which looks for itself */
                 return;
@@ -314,7 +310,7 @@ void cri_container_changed(struct cri_container_life *life) {
 
 /* ---- inputs of the monitor ---- */
 
-static bool is_at(const struct cri_container_life *life, enum cri_container_operation_step step) {
+static bool is_at(const struct cri_container_life *life, enum cri_container_step step) {
         return life->current && life->current->step == step;
 }
 

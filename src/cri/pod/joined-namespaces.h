@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* joined.h - the namespaces that a container joins, and whether its process is in them
+/* joined-namespaces.h - the namespaces that a container joins, and whether its process is in them
  *
  * A process is a number only as long as it lives. The pid namespace of another container is opened by us, while its pidfd says that the number is still its own, and the
  * OCI runtime gets the descriptor's path; what it has joined in the end is compared by inode before the container may start. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* result.h - whether a container was killed for its memory
+/* oom.h - whether a container was killed for its memory
  *
  * The monitor reads the container's own counter of such kills. systemd removes a scope as soon as it is empty, and the counter with it; then the pod's
  * counter tells: what it has more than the containers of the pod were charged with is this one's. */

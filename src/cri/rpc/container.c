@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service-container.c - runtime.v1.RuntimeService: containers. See service-sandbox.c for how calls and operations go together. */
+/* container.c - runtime.v1.RuntimeService: containers. See sandbox.c for how calls and operations go together. */
 #include <cri.pb-c.h>
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service-events.c - runtime.v1.RuntimeService: what happens to pods and containers, as a stream
+/* events.c - runtime.v1.RuntimeService: what happens to pods and containers, as a stream
  *
  * Each event carries the pod's and its containers' status as they are when it leaves. The peer's own queue is the first place where events wait; when
  * QUEUED_MOST bytes are in it they wait in events.c, by object, until it has been drained. */

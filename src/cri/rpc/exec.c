@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service-exec.c - runtime.v1.RuntimeService: commands in containers. A caller that is gone takes the command with it. */
+/* exec.c - runtime.v1.RuntimeService: commands in containers. A caller that is gone takes the command with it. */
 #include <cri.pb-c.h>
 
 #include "base/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service-image.c - runtime.v1.ImageService
+/* image.c - runtime.v1.ImageService
  *
  * An image's id is its config's digest, everywhere: the kubelet compares PullImage's image_ref with Image.id and with what containers say. An image
  * that is not there is an empty answer of ImageStatus and a success of RemoveImage; PullImage alone can fail for it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service.h - the tables of RPCs: decode, do, encode
+/* methods.h - the tables of RPCs: decode, do, encode
  *
  * Nothing below these files knows protobuf. A handler decodes its request, asks the parts of the
  * runtime, which is its userdata, and answers at once or through a pending call. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service-node.c - nodens.v1.Node: what nodens' own programs ask for beside the CRI */
+/* node.c - nodens.v1.Node: what nodens' own programs ask for beside the CRI */
 #include <fcntl.h>
 #include <nodens.pb-c.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service-operator.c - nodens.v1.Node: what somebody on the node does with pods when no kubelet is there to do it
+/* operator.c - nodens.v1.Node: what somebody on the node does with pods when no kubelet is there to do it
  *
  * Exec and Usage are what the CRI has, in the words of our own service, which the command line speaks. Remove does what a kubelet does in several calls:
  * it stops the containers with their grace, all at once, and then removes the sandbox. Once begun it goes on to its end, also when the caller is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service-pods.c - nodens.v1.Node: the pods, for `nodens pods` and `nodens inspect` */
+/* pods.c - nodens.v1.Node: the pods, for `nodens pods` and `nodens inspect` */
 #include <nodens.pb-c.h>
 #include <string.h>
 

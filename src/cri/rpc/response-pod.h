@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answer-pod.h - sandboxes and containers as the CRI's messages
+/* response-pod.h - sandboxes and containers as the CRI's messages
  *
  * Messages live in the answer's memory and point into the pod table: they are good until something in it changes. Lists read no file. */
 #pragma once

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answer-stats.h - what pods and containers use, as the CRI's messages */
+/* response-stats.h - what pods and containers use, as the CRI's messages */
 #pragma once
 
 #include <cri.pb-c.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answer.h - what every handler does: decode the request, encode the answer */
+/* response.h - what every handler does: decode the request, encode the answer */
 #pragma once
 
 #include "base/arena.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service-runtime.c - runtime.v1.RuntimeService: who we are and what this node can do */
+/* runtime.c - runtime.v1.RuntimeService: who we are and what this node can do */
 #include <cri.pb-c.h>
 
 #include "base/clock.h"

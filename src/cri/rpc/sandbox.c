@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service-sandbox.c - runtime.v1.RuntimeService: pod sandboxes
+/* sandbox.c - runtime.v1.RuntimeService: pod sandboxes
  *
  * A call that changes something is pending until its operation ends. If the client disconnects first
  * (the kubelet's deadline, its restart), the operation is abandoned: a run undoes itself, everything

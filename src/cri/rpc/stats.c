@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service-stats.c - runtime.v1.RuntimeService: what pods and containers use, and the metrics made from it
+/* stats.c - runtime.v1.RuntimeService: what pods and containers use, and the metrics made from it
  *
  * Every RPC here goes the same way: its filter becomes a question of ids, and when the answer is there, what has gone meanwhile is left out. They
  * differ in what is asked and in how it is told: by table. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scrape.c - see scrape.h
+/* metrics-endpoint.c - see metrics-endpoint.h
  *
  * Theory of operation
  *   One request per connection, at most CLIENTS at a time and deadline_us each: where another one comes, the oldest goes. A head is read, the answer is made

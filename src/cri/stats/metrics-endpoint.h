@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scrape.h - GET /metrics, where the configuration wants it: on a unix socket or on the loopback */
+/* metrics-endpoint.h - GET /metrics, where the configuration wants it: on a unix socket or on the loopback */
 #pragma once
 
 #include <systemd/sd-event.h>

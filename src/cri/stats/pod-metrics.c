@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics.c - see metrics.h
+/* pod-metrics.c - see pod-metrics.h
  *
  * One table: a metric, and where in what was read its value stands. The CRI carries whole numbers only, so seconds are cut. */
 #include "cri/stats/pod-metrics.h"

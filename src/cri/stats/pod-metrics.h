@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics.h - ListMetricDescriptors and ListPodSandboxMetrics: cAdvisor's names and labels, made from stats.h
+/* pod-metrics.h - ListMetricDescriptors and ListPodSandboxMetrics: cAdvisor's names and labels, made from stats.h
  *
  * Every sample has the labels container, id, image, name, namespace and pod, as cAdvisor gives them: id is the cgroup, name the container's id. Some
  * have more. A pod's own samples have an empty container and image. */

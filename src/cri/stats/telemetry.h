@@ -2,7 +2,7 @@
 /* telemetry.h - what the daemon counts of its own work, as Prometheus' text
  *
  * How long each RPC took and how it ended, pods that were started or not, pulls. What can be looked at instead of counted (objects, memory, the
- * self-test) is looked at when somebody asks. Served by scrape.h. */
+ * self-test) is looked at when somebody asks. Served by metrics-endpoint.h. */
 #pragma once
 
 #include "base/text.h"

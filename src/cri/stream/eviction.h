@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crowd.h - which client without a token is dropped when there are too many */
+/* eviction.h - which client without a token is dropped when there are too many */
 #pragma once
 
 #include <stddef.h>

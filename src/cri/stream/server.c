@@ -3,7 +3,7 @@
  *
  * Theory of operation
  *   Every process on the node can connect, pods on the host's network among them; only a token makes a difference. So clients without one are few (STRANGERS) and
- *   short-lived: where one more comes, one goes. Which one follows from whose they are (crowd.h), so that no other user of the node, and no pod, drops the kubelet's connection before
+ *   short-lived: where one more comes, one goes. Which one follows from whose they are (eviction.h), so that no other user of the node, and no pod, drops the kubelet's connection before
  *   its token was read, however quickly it connects. Clients with a token are bounded, too, by CONNECTIONS: then new ones are closed at once.
  * Owns       the listener, the tokens and the connections. */
 #include "cri/stream/server.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remote.c - see remote.h
+/* stdio.c - see stdio.h
  *
  * Theory of operation
  *   The client opens one stream for each of the roles; when the last is there the kind's launch() is called, which gives us descriptors: pipes of a new

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remote.h - a process's standard streams over a connection: what exec and attach have in common
+/* stdio.h - a process's standard streams over a connection: what exec and attach have in common
  *
  * A kind says where the streams come from and what their end is; the rest is done here: which streams the client opens, bytes both ways, the terminal's
  * size, the result. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forward.c - `nodens-rootless forward`: carries connections to a node that runs */
+/* forwarder.c - `nodens-rootless forward`: carries connections to a node that runs */
 #include "rootless/command/commands.h"
 #include "rootless/forward/forwarder.h"
 
