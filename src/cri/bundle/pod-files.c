@@ -22,6 +22,7 @@ enum {
 
 static const char *const names[] = {
         [POD_HOSTNAME] = "hostname", [POD_HOSTS] = "hosts", [POD_RESOLV] = "resolv.conf", [POD_SHM] = "shm"};
+static_assert(nd_count_of(names) == POD_SHM + 1);
 
 static char *directory_of(const struct cri_config *config, const struct cri_sandbox *sandbox) {
         nd_autofree char *run = cri_path_of_sandbox_run(config, sandbox->id);

@@ -2,11 +2,14 @@
 /* op-queue.c - see op-queue.h
  *
  * Theory of operation
- *   A queue of turns. Leaving hands the queue to the first who waits without freeing it in between, so that whoever enters from within
- *   that turn queues up behind. A turn may end the object that the queue belongs to: nothing of the queue is touched after a turn has begun. */
+ *   Leaving hands the queue to the first waiting operation without freeing it in between, so that an
+ *   operation that enters from within that turn is queued behind. A turn may free the object that
+ *   the queue belongs to: nothing of the queue is touched after a turn has begun. */
 #include "cri/core/op-queue.h"
 
 #include <string.h>
+
+#include "base/assert.h"
 
 void cri_op_queue_enter(struct cri_op_queue *op_queue, void (*run)(void *userdata), void *userdata) {
         if (op_queue->taken) {
@@ -27,6 +30,7 @@ static void forget(struct cri_op_queue *op_queue, size_t position) {
 void cri_op_queue_leave(struct cri_op_queue *op_queue) {
         struct cri_op_queue_entry next;
 
+        nd_assert(op_queue->taken);
         if (op_queue->waiting.count == 0) {
                 op_queue->taken = false;
                 return;

@@ -17,6 +17,8 @@
  * Invariant  a CNI ADD is on the disk before it starts, so every ADD gets its DEL, even across a restart. */
 #include "cri/pod/sandbox.h"
 
+#include "base/assert.h"
+
 #include <string.h>
 #include <time.h>
 
@@ -158,6 +160,7 @@ static void one_ended(struct cri_sandbox_operation *operation, struct nd_error *
                 nd_error_free(error);
         else
                 operation->complaint = error;
+        nd_assert(operation->pending > 0);
         if (--operation->pending == 0)
                 step_ended(operation, nd_take_ptr(operation->complaint));
 }
@@ -450,6 +453,7 @@ static const enum step first_steps[] = {[KIND_RUN] = STEP_RECORD,
                                         [KIND_STOP] = STEP_STOP_CONTAINERS,
                                         [KIND_REMOVE] = STEP_STOP_CONTAINERS,
                                         [KIND_CHECK] = STEP_CHECK};
+static_assert(nd_count_of(first_steps) == KIND_CHECK + 1);
 
 static struct cri_sandbox_operation *order(struct cri_parts *parts, struct cri_sandbox *sandbox, enum kind kind,
                                            cri_sandbox_callback done, void *userdata, struct cri_sandbox_operation **ret) {

@@ -408,6 +408,7 @@ void cri_verify_free(struct cri_verify *verify) {
 /* ---- as text ---- */
 
 static const char *const results[] = {[VERIFY_PASSED] = "passed", [VERIFY_FAILED] = "failed", [VERIFY_UNKNOWN] = "unknown"};
+static_assert(nd_count_of(results) == VERIFY_UNKNOWN + 1);
 
 char *cri_verify_format(const struct cri_verify_checks *checks) {
         nd_autotext struct nd_text text = ND_TEXT(CHECKS_CEILING);

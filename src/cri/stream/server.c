@@ -44,6 +44,7 @@ struct cri_stream_server {
 
 static const struct cri_stream_session_type *const types[] = {
         [STREAM_EXEC] = &cri_stream_exec, [STREAM_ATTACH] = &cri_stream_attach, [STREAM_FORWARD] = &cri_stream_forward};
+static_assert(nd_count_of(types) == STREAM_FORWARD + 1);
 
 void cri_stream_server_free(struct cri_stream_server *server) {
         if (!server)
