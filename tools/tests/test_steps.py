@@ -2,6 +2,8 @@
 """Steps with time limits, and the lists of the gate and the nightly run."""
 import argparse
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -56,6 +58,21 @@ def test_tracks_run_beside_each_other_and_after_what_precedes_them(tmp_path: Pat
     report = capsys.readouterr().out
     assert report.splitlines()[-1] == "5 passed, 0 failed"
     assert report.index("first") < report.index("left") < report.index("left again") < report.index("last")
+
+
+def test_an_interrupt_ends_the_steps_that_run_and_starts_no_others(tmp_path: Path) -> None:
+    """The interrupt comes when the first step runs; the second one would write a file."""
+    (tmp_path / "dev").write_text(f'#!/bin/sh\ncd {tmp_path}; [ "$1" = wait ] || {{ : >second; exit; }}\n: >begun; exec sleep 1000\n')
+    os.chmod(tmp_path / "dev", 0o755)
+    script = (f"import pathlib, sys; from nodensdev.checks import steps; steps.TOOLS = pathlib.Path({str(tmp_path)!r})\n"
+              f"steps.run_all([steps.Step('first', ('wait',)), steps.Step('second', ('write',))], pathlib.Path({str(tmp_path / 'logs')!r}))")
+    process = subprocess.Popen([sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, stderr=subprocess.DEVNULL)
+    while not (tmp_path / "begun").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) != 0
+    assert not (tmp_path / "second").exists()
 
 
 def test_every_step_that_starts_a_cluster_is_in_one_track() -> None:

@@ -5,6 +5,7 @@ Steps run one after the other. Those of a track run beside the steps of the list
 than they compute; they share nothing but build directories, which are locked. A step that exceeds its time limit is ended together with everything it started, and fails. Its log is kept, and the lines that name the cause
 are shown, because a report may be cut.
 """
+import contextlib
 import itertools
 import os
 import select
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,15 +45,48 @@ def run_limited(argv: list[str], log: Path, seconds: float, grace: float = GRACE
                                    env=os.environ | {"CI": "true"}, start_new_session=True)
     handle = os.pidfd_open(process.pid)
     try:
-        ended = ends_within(handle, seconds)
-        if not ended:
-            process.terminate()
-            ends_within(handle, grace)
+        with running(process):
+            ended = ends_within(handle, seconds)
+            if not ended:
+                process.terminate()
+                ends_within(handle, grace)
     finally:
         os.close(handle)
         os.killpg(process.pid, signal.SIGKILL)
         code = process.wait()
     return code if ended else None
+
+
+class Tracks:
+    """The steps that run at this moment, and whether they are to end: an interrupt reaches the main thread only."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.processes: set[subprocess.Popen[bytes]] = set()
+        self.stopped = False
+
+    def stop(self) -> None:
+        with self.lock:
+            self.stopped = True
+            for process in self.processes:
+                process.terminate()
+
+
+tracks_now = Tracks()
+
+
+@contextlib.contextmanager
+def running(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """While a step runs, an interrupt ends it."""
+    with tracks_now.lock:
+        tracks_now.processes.add(process)
+        if tracks_now.stopped:
+            process.terminate()
+    try:
+        yield
+    finally:
+        with tracks_now.lock:
+            tracks_now.processes.discard(process)
 
 
 def ends_within(pidfd: int, seconds: float) -> bool:
@@ -85,6 +120,11 @@ def phases(chosen: list[Step]) -> list[list[list[Step]]]:
     return found
 
 
+def run_track(track: list[Step], files: dict[Step, Path]) -> int:
+    """Runs the steps of a track one after the other; how many passed."""
+    return sum(run_step(step, files[step]) for step in track if not tracks_now.stopped)
+
+
 def show(chosen: list[Step]) -> None:
     """Prints the steps with their commands and limits."""
     for step in chosen:
@@ -101,7 +141,11 @@ def run_all(chosen: list[Step], logs: Path) -> int:
     passed = 0
     for tracks in phases(chosen):
         with ThreadPoolExecutor(len(tracks)) as pool:
-            passed += sum(pool.map(lambda track: sum(run_step(step, files[step]) for step in track), tracks))
+            try:
+                passed += sum(pool.map(lambda track: run_track(track, files), tracks))
+            except BaseException:
+                tracks_now.stop()
+                raise
     print(f"     {time.monotonic() - started:7.1f} s  total")
     print(f"{passed} passed, {len(chosen) - passed} failed")
     return 0 if passed == len(chosen) else 1
