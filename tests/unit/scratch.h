@@ -18,5 +18,6 @@ void scratch_mkdir(const char *directory, const char *name); /* and its parents 
 bool scratch_has(const char *directory, const char *name);
 size_t scratch_entries(const char *directory, const char *name); /* how many names a directory holds */
 
-/* For tests that mount: a mount namespace of their own, so that nothing is left on the machine, whatever fails. Not root: nothing happens. */
+/* For tests that mount or count mounts, before they make a scratch directory: a mount namespace of
+ * their own without the mounts of other tests. Does nothing without root. */
 void scratch_private_mounts(void);

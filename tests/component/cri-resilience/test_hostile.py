@@ -126,6 +126,7 @@ def treat(world: Pods, program: Path, number: int, actions: tuple[str, ...]) -> 
     time.sleep(TREATMENT)
     one.stop(1)
     one.remove()
+    one.log_file.unlink(missing_ok=True)    # as the kubelet does; a flooded log has gigabytes
     return pod
 
 
