@@ -30,7 +30,7 @@ QUICK = (
     Step("release build", ("build", "--variant", "release"), 10),
     Step("the same under ASan + UBSan", ("test", "asan"), 15),
     Step("cppcheck", ("lint", "cppcheck"), 10),
-    Step("clang-tidy", ("lint", "tidy"), 15),
+    Step("clang-tidy", ("lint", "tidy"), 25),
     Step("gcc -fanalyzer", ("lint", "analyzer"), 15),
     Step("kernel tests", ("test", "kernel")),
     Step("the user namespace manager, killed at every system call", ("test", "userns"), 10),
