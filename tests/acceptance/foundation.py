@@ -145,18 +145,18 @@ def nodens_check(proof: Proof) -> None:
         proof.expect(one.returncode == 0 and "idmapped" in one.stdout, "one directory can be probed")
 
 
-@check("what the README shows of `nodens check` and `nodens ids` is real")
+@check("the output of `nodens check` and `nodens ids` in docs/check-node.md is real")
 def readme(proof: Proof) -> None:
-    text = (TOP / "README.md").read_text()
-    shown = re.search(r"^```\n\$ [^\n]*nodens check\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    proof.expect(shown is not None, "the README shows `nodens check`")
+    text = (TOP / "docs/check-node.md").read_text()
+    shown = re.search(r"^```console\n\$ [^\n]*nodens check\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    proof.expect(shown is not None, "the page shows `nodens check`")
     real = proof.run([NODENS, "check"], expect=None).stdout
-    proof.expect(check_names(shown[1]) == check_names(real), f"the README's checks are the real ones, {check_names(real)}")
+    proof.expect(check_names(shown[1]) == check_names(real), f"the checks on the page are the real ones, {check_names(real)}")
 
-    shown = re.search(r"^```\n\$ [^\n]*nodens ids\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    proof.expect(shown is not None, "the README shows `nodens ids`")
+    shown = re.search(r"^```console\n\$ [^\n]*nodens ids\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    proof.expect(shown is not None, "the page shows `nodens ids`")
     real = proof.run(["python3", "-B", "tests/component/userns/readme_node.py", NODENS, "build/gcc/tests/component/userns/driver"]).stdout
-    proof.expect(tidy(shown[1]) == tidy(real), f"the README's IDs are the real ones:\n{tidy(real)}")
+    proof.expect(tidy(shown[1]) == tidy(real), f"the IDs on the page are the real ones:\n{tidy(real)}")
 
 
 def check_names(table: str) -> list[str]:
