@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the node of the README's example, two pods and a damaged file, with the manager itself, and shows `nodens ids` of it.
+"""Makes the node of the example in docs/check-node.md, two pods and a damaged file, with the manager itself, and shows `nodens ids` of it.
 
     python3 tests/component/userns/readme_node.py build/gcc/src/nodens build/gcc/tests/component/userns/driver
 """
