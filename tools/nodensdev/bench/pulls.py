@@ -30,11 +30,13 @@ RATIO_AIM, DAEMON_AIM_MB, HELPER_AIM_MB = 0.8, 5.0, 20.0
 METHOD = """## Pulling a large image
 *From the newest run of `tools/dev bench images`: {rounds} pulls each, in turns.*
 
-- An image of {layers} gzip layers, {size_mb:.0f} MB in {files:,} files when unpacked, {packed_mb:.0f} MB on the wire, a third
-  of it incompressible; it is made from fixed seeds.
-- Both runtimes run on the machine itself ({cpus} CPUs), from a registry on loopback with TLS, each pull with an empty store on
-  the same disk and a daemon that was just started. The time is PullImage's. nodens-cri answers when the image is on disk (one
-  syncfs); containerd answers before its unpacked files are, so the table has what the next sync takes too.
+- The image has {layers} gzip layers, {size_mb:.0f} MB in {files:,} files when unpacked, {packed_mb:.0f} MB compressed.
+  A third of it is incompressible; it is generated from fixed seeds.
+- Both runtimes run natively on the host ({cpus} CPUs), with a registry on loopback with TLS; each pull has an empty store on the
+  same disk and a newly started daemon.
+  The time is that of PullImage.
+  nodens-cri returns when the image is on disk (one syncfs); containerd returns before its unpacked files are, so the table also has
+  the time of the next sync.
 - Memory of the helper: the largest sum of the proportional set sizes of its processes during a pull, and the resident set of
   the largest of them.
 """

@@ -12,30 +12,33 @@ RESULTS = BUILD / "bench"
 DOCUMENT = TOP / "docs" / "benchmarks.md"
 PLOT = TOP / "docs" / "benchmarks.svg"
 
-METHOD = """# Benchmarks
+METHOD = """# Benchmarks of nodens-cri
 
 *Written by `tools/dev bench report` from the newest runs of `tools/dev bench cri`; do not edit.*
 
 ## Method
-- One guest ({kernel_name}, {cpus} CPU, 4 GiB, Debian 13, ext4 on a disk in memory), booted for the run, on a CPU of
-  its machine that it never leaves, with a high priority. In it the runtimes as systemd services, a registry on the guest's
-  loopback, and a CRI client that does what a kubelet asks of a runtime: pods of one busybox container that sleeps.
+- All runtimes run in one guest ({kernel_name}, {cpus} CPU, 4 GiB, Debian 13, ext4 on a disk in memory), booted for the run.
+  The guest is pinned to one CPU of its host, with a high priority.
+  It contains the runtimes as systemd services, a registry on the guest's loopback, and a CRI client that sends the requests of a
+  kubelet, for pods with one busybox container that sleeps.
 - *Bare engine*: the same CNI plugins (loopback, bridge, host-local), an overlay mount and `crun create/start/exec/kill/delete`,
-  driven by a plain script without a daemon, a store or records. It is the floor that a runtime with these engines stands on.
-- Subjects take turns, pod by pod, in an order that rotates, so that what disturbs the machine disturbs all of them. A turn begins
-  when nothing has run in the guest for 40 ms: on one CPU, what a subject leaves behind would land in the turn of another.
-  How long that took is in the table (*idle again*). There are {rounds} rounds, each with {pods} new pods of both kinds; the lives that a
-  round begins with, one per subject, are not counted.
-- Times are medians. A ratio is taken turn by turn, between pods that saw the same machine, and is the mean of the middle half
-  of these. Absolute times move from run to run; two runs must agree in their ratios within 15 %. Runtimes divide the work
-  differently between calls (containerd calls crun in StartContainer only), so some steps have no ratio of their own, but their
-  sums have.
-{cost}- Memory is the proportional set size of the daemon and of what it leaves running per pod (monitors, shims, pause), without
-  the workload.
-- *In parallel*: batches of {parallel} pods at once, wall time by the number of pods. *Restart*: from `systemctl restart` until all
-  pods and containers are listed as before. *Pull*: 64 MiB in four gzip layers and a base; the bare engine's is curl,
-  checksum and `tar -xz`, one layer after the other.
-- Ports, egress and starts of nodes without root have [a page of their own](benchmarks-rootless.md).
+  run by a script without a daemon, a store or records.
+  It is the lower bound for a runtime that uses these programs.
+- Subjects take turns, pod by pod, in rotating order, so that a disturbance of the host affects all of them.
+  A turn begins when nothing has run in the guest for 40 ms: on one CPU, the remaining work of a subject would slow down the next one.
+  The table has the length of this wait (*idle again*).
+  There are {rounds} rounds, each with {pods} new pods of both kinds; the first pod of each subject in a round is not counted.
+- Times are medians.
+  A ratio is computed turn by turn, between pods that ran under the same conditions, and is the mean of the middle half of these.
+  Absolute times vary from run to run; the ratios of two runs must agree within 15 %.
+  Runtimes divide the work differently between calls (containerd calls crun in StartContainer only), so some steps have no ratio, but
+  their sums have.
+{cost}- Memory is the proportional set size of the daemon and of the processes that it leaves running per pod (monitors, shims, pause),
+  without the workload.
+- *In parallel*: batches of {parallel} pods at once, wall time divided by the number of pods.
+  *Restart*: from `systemctl restart` until all pods and containers are listed as before.
+  *Pull*: 64 MiB in four gzip layers and a base; for the bare engine curl, checksum and `tar -xz`, one layer after the other.
+- Ports, egress and starts of rootless nodes have [their own page](benchmarks-rootless.md).
 """
 COST = "- *What a user namespace costs*: pods with and without one in turn, one right after the other, each ended before the next.\n"
 
@@ -85,8 +88,8 @@ def write() -> None:
     data = newest()
     text = [method(data)]
     versions = ", ".join(f"{title} {version}" for title, version in data["versions"].items())
-    busy = f" Load of the machine before the run: {data['load']}." if "load" in data else ""
-    text.append(f"## Figures\n{data['date']} UTC, commit {data['commit']}, {data['rounds']} x {data['pods']} pods in {data['seconds'] // 60} min; {versions}.{busy}\n{agreement(data)}\n")
+    busy = f" Load average of the host before the run: {data['load']}." if "load" in data else ""
+    text.append(f"## Results\n{data['date']} UTC, commit {data['commit']}, {data['rounds']} x {data['pods']} pods in {data['seconds'] // 60} min; {versions}.{busy}\n{agreement(data)}\n")
     text.append("![A pod's start and end](benchmarks.svg)\n")
     for title, lines in table.tables(data):
         text.append(f"### {title[0].upper()}{title[1:]}\n{table.as_markdown(lines)}\n")

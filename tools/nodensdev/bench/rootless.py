@@ -26,19 +26,30 @@ METHOD = """# Benchmarks of nodens-rootless
 *Written by `tools/dev bench rootless`; do not edit.*
 
 ## Method
-- One machine ({cpus} CPUs, Linux {kernel}), natively, with the highest priority, as a user without any capability; two network namespaces play the machine and its
-  router. RootlessKit {rootlesskit} is built from its Go module; slirp4netns and pasta are Debian 13's. MTU 65520.
-- All ways are up at once and take turns, {rounds} rounds in an order that rotates; figures are medians over the rounds. Ratios are taken turn by turn, and for what comes in over all rows of nodens. What
-  means something is a row's ratio to another's: client, carrier and server share the machine's {cpus} CPUs, and so do their figures. The rows of nodens have the same
-  forwarder: how far they are apart for what comes in is how far the figures of one run can be trusted.
-- *In*: one TCP stream of {stream_seconds} s, {streams} times a round, from a client on the machine through a published port to a server in the node. *CPU*: what forwarder and holder (RootlessKit:
-  all of its processes) use per Gbit. *Request*: 10 bytes there and back on an open connection, {burst} on each way in turn. *Connection*: from `connect()` to the first byte, one
-  after the other. *Out*: one stream of {seconds} s from the node to the router; a way's own network, not its ports. *Memory*: PSS of forwarder and holder after {connections:,} connections
-  (RootlessKit: all of its processes). *Start*: from the launcher's exec until a program inside has made a TCP connection to the router.
-- Out of a node, Debian 13's pasta stalls on this kernel, for nodens and RootlessKit alike: the sender waits for acknowledgements until its retransmission timer ends. Senders with small
-  buffers do not (`net.ipv4.tcp_wmem` of 256 KiB and `tcp_rto_min_us` of 5000 in the node gave 1.4 Gbit/s where the table has hundredths); nodens does not set them: over long distances they may cost more than they bring, which was not tried.
-- *Direct* is the same without a node, over loopback; *bare splice* a proxy of two threads that do nothing but splice.
-  nodens keeps the client's address, with the rules and the connection tracking that this takes; whether RootlessKit's drivers did was not looked at.
+- The benchmark runs natively on one host ({cpus} CPUs, Linux {kernel}), with the highest priority, as a user without capabilities.
+  Two network namespaces represent the host and its router.
+  RootlessKit {rootlesskit} is built from its Go module; slirp4netns and pasta are those of Debian 13.
+  The MTU is 65520.
+- All variants run at the same time and take turns, {rounds} rounds in rotating order; results are medians over the rounds.
+  Ratios are computed turn by turn, for incoming streams over all rows of nodens.
+  Only ratios between rows are meaningful: client, forwarder and server share the host's {cpus} CPUs.
+  The rows of nodens have the same forwarder: their differences for incoming streams show the error of one run.
+- *In*: one TCP stream of {stream_seconds} s, {streams} times a round, from a client on the host through a published port to a server
+  in the node.
+  *CPU*: CPU time of forwarder and holder (RootlessKit: all of its processes) per Gbit.
+  *Request*: 10 bytes in both directions on an open connection, {burst} on each variant in turn.
+  *Connection*: from `connect()` to the first byte, one after the other.
+  *Out*: one stream of {seconds} s from the node to the router, through the variant's network, not its ports.
+  *Memory*: PSS of forwarder and holder after {connections:,} connections (RootlessKit: all of its processes).
+  *Start*: from the launcher's exec until a program inside has made a TCP connection to the router.
+- Debian 13's pasta stalls on this kernel for streams out of a node, with nodens and with RootlessKit: the sender waits for
+  acknowledgements until its retransmission timer expires.
+  Senders with small buffers do not stall (`net.ipv4.tcp_wmem` of 256 KiB and `tcp_rto_min_us` of 5000 in the node gave 1.4 Gbit/s
+  instead of hundredths).
+  nodens does not set them, because they may reduce the throughput over long distances, which was not measured.
+- *Direct* is the same without a node, over loopback; *bare splice* is a proxy of two threads that only splice.
+  nodens preserves the client's address, with the rules and the connection tracking that this needs; whether RootlessKit's drivers
+  did was not checked.
 """
 
 COLUMNS = (("gbit", "in (Gbit/s)", "{:.1f}"), ("cpu_per_gbit", "CPU (s/Gbit)", "{:.3f}"), ("request_p50_us", "request p50 (us)", "{:.0f}"),
@@ -134,7 +145,7 @@ def lines(data: dict[str, Any]) -> list[list[str]]:
 
 
 def aim_lines(data: dict[str, Any]) -> list[list[str]]:
-    found = [["aim", "figure", "aimed at", "reached"]]
+    found = [["metric", "result", "goal", "met"]]
     for aim in aims(data):
         wanted = f"at most {aim.most:g}{aim.unit}" if aim.most is not None else f"at least {aim.least:g}{aim.unit}"
         found.append([aim.name, f"{aim.value:.2f}{aim.unit}", wanted, "yes" if aim.reached else "**no**"])
@@ -147,11 +158,11 @@ def as_text(data: dict[str, Any]) -> str:
 
 def write_document(data: dict[str, Any]) -> None:
     """The page and its plot."""
-    busy = " Others used the machine meanwhile, at lower priority: turns of one way differ by a third and more." if data["load"] > 3 * data["cpus"] else ""
+    busy = " Other processes used the host meanwhile, at lower priority: turns of one variant differ by a third and more." if data["load"] > 3 * data["cpus"] else ""
     DOCUMENT.write_text("\n".join([
         METHOD.format(**data),
-        f"## Figures\n{data['date']} UTC, commit {data['commit']}, load of the machine at its end {data['load']:.1f}.{busy}\n",
-        "![Ports, egress and starts](benchmarks-rootless.svg)\n", table.as_markdown(lines(data)), "\n### What was aimed at\n", table.as_markdown(aim_lines(data)), ""]))
+        f"## Results\n{data['date']} UTC, commit {data['commit']}, load average of the host at its end {data['load']:.1f}.{busy}\n",
+        "![Ports, egress and starts](benchmarks-rootless.svg)\n", table.as_markdown(lines(data)), "\n### Goals\n", table.as_markdown(aim_lines(data)), ""]))
     PLOT.write_text(draw(data))
 
 

@@ -10,12 +10,13 @@ from ..project import BUILD, TOP
 
 RESULTS = BUILD / "e2e"
 DOCUMENT = TOP / "docs" / "upstream-tests.md"
-HEAD = """# Upstream's own tests
+HEAD = """# Results of Kubernetes' own tests
 
 *Written by `tools/dev e2e report` from the newest run of every set (`tools/dev e2e SET --runtime NAME`); do not edit.*
 
-Kubernetes' own end-to-end tests, on a cluster of the testbed with one node. A test has failed when it failed among others and twice
-more alone; *only alone* counts those that passed then. *Skipped* is by the suite's own choice, *excluded* by `tests/cluster/excluded.toml`.
+Kubernetes' own end-to-end tests, on a cluster of the testbed with one node.
+A test counts as failed if it failed among others and twice more alone; *only alone* counts the tests that passed then.
+*Skipped* tests are skipped by the suite itself, *excluded* ones by `tests/cluster/excluded.toml`.
 
 | set | runtime | node | passed | only alone | failed | skipped | excluded | not reached | minutes | date | commit |
 |---|---|---|---:|---:|---:|---:|---:|---:|---:|---|---|
