@@ -168,7 +168,7 @@ static struct nd_error *take_driver(const struct key *key, yyjson_val *value, vo
         const char *driver = yyjson_get_str(value);
 
         if (!driver || (!nd_streq(driver, "systemd") && !nd_streq(driver, "cgroupfs")))
-                return nd_error_new(ND_INVALID, 0, "%s must be systemd or cgroupfs, whatever the kubelet uses", key->name);
+                return nd_error_new(ND_INVALID, 0, "%s must be systemd or cgroupfs, the same as the kubelet's", key->name);
         *(bool *) field = nd_streq(driver, "systemd");
         return nullptr;
 }
@@ -231,7 +231,7 @@ bool cri_config_handler(const struct cri_config *config, const char *name, struc
         return false;
 }
 
-/* As the API has it for a RuntimeClass: a DNS label. It is also a directory's name. */
+/* A RuntimeClass handler is a DNS label. The name is also used as a directory name. */
 static bool is_label(const char *name) {
         size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
 
@@ -250,10 +250,11 @@ static struct nd_error *take_handler_member(const char *key, yyjson_val *value, 
         } else if (nd_streq(key, "writableCgroups") && yyjson_is_bool(value)) {
                 handler->writable_cgroups = yyjson_get_bool(value);
         } else {
-                return nd_error_new(ND_INVALID, 0,
-                                    "runtimeHandlers: '%s': a handler has a name (small letters, digits, dashes), an engine "
-                                    "(crun or runc), a program (an absolute path) and writableCgroups (true or false)",
-                                    key);
+                return nd_error_new(
+                        ND_INVALID, 0,
+                        "runtimeHandlers: invalid member '%s': a handler has a name (small letters, digits, dashes), an engine "
+                        "(crun or runc), a program (an absolute path) and writableCgroups (true or false)",
+                        key);
         }
         return nullptr;
 }
@@ -269,7 +270,7 @@ static struct nd_error *take_handler(yyjson_val *value, struct cri_config *confi
         if (!handler.name)
                 return nd_error_new(ND_INVALID, 0, "runtimeHandlers: a handler has no name");
         if (cri_config_handler(config, handler.name, &known))
-                return nd_error_new(ND_INVALID, 0, "runtimeHandlers: there are two handlers '%s'", handler.name);
+                return nd_error_new(ND_INVALID, 0, "runtimeHandlers: duplicate handler '%s'", handler.name);
         if (!handler.program)
                 handler.program = nd_strdup(handler.kind == OCI_RUNTIME_RUNC ? "runc" : "crun");
         nd_vector_push(&config->handlers, nd_take(handler, (struct cri_runtime_handler) {}));
@@ -316,7 +317,7 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, void *user
                         return take_names(&keys[i], value, config);
                 }
         }
-        return nd_error_new(ND_INVALID, 0, "no key '%s'; the man page nodens-cri(8) lists them", name);
+        return nd_error_new(ND_INVALID, 0, "unknown key '%s'; see nodens-cri(8) for the keys", name);
 }
 
 struct nd_error *cri_config_parse(const char *text, size_t length, struct cri_config *config) {

@@ -2,10 +2,11 @@
 /* events.c - see events.h
  *
  * Theory of operation
- *   An event goes to a follower at once, when it is ready and nothing waits for it. Otherwise it joins those that wait, at the end, and takes the place of
- *   the one that waits for the same object. Whoever moves the follower's bytes says when to go on.
- * Owns       followers and what waits for them.
- * Invariant  a follower's functions are not called any more once it was dismissed or has left. */
+ *   An event is sent to a follower immediately if the follower is ready and its queue is empty.
+ *   Otherwise the event is queued at the end and replaces an older queued event of the same object.
+ *   The follower's owner calls cri_events_resume() when its output has drained.
+ * Owns       followers and their queues.
+ * Invariant  a follower's callbacks are never called after it was dismissed or has unfollowed. */
 #include "cri/core/events.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ struct cri_event_follower {
         const struct cri_event_follower_calls *calls;
         void *userdata;
         nd_vector(struct cri_event) waiting; /* oldest first */
-        bool telling; /* inside of tell(): what is told there may move bytes, and bytes may ask for more */
+        bool telling;                        /* inside tell(): sending may flush output, which may call resume */
 };
 
 struct cri_events {
@@ -76,7 +77,7 @@ struct nd_error *cri_events_follow(struct cri_events *events, const struct cri_e
         struct cri_event_follower *follower;
 
         if (events->count >= EVENTS_FOLLOWERS)
-                return nd_error_new(ND_EXHAUSTED, 0, "%d others follow the events already", EVENTS_FOLLOWERS);
+                return nd_error_new(ND_EXHAUSTED, 0, "too many clients follow the events (at most %d)", EVENTS_FOLLOWERS);
         follower = nd_new(struct cri_event_follower);
         *follower = (struct cri_event_follower) {
                 .events = events, .next = events->followers, .calls = calls, .userdata = userdata};
@@ -90,7 +91,7 @@ void cri_events_unfollow(struct cri_event_follower *follower) {
         forget(follower);
 }
 
-/* ---- those that wait ---- */
+/* ---- queue ---- */
 
 static void drop_waiting(struct cri_event_follower *follower, size_t index) {
         event_done(&follower->waiting.items[index]);
@@ -141,7 +142,7 @@ void cri_events_resume(struct cri_event_follower *follower) {
                 nd_vector_done(&follower->waiting);
 }
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
 static void spread(struct cri_events *events, const struct cri_event *event) {
         for (struct cri_event_follower *follower = events->followers, *next; follower; follower = next) {

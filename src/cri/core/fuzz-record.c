@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-record.c - a record that can be read can be written, and reads the same again */
+/* fuzz-record.c - a record that parses can be written and parses to the same again */
 #include <stdint.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-request.c - what is decoded can be freed, holds no null pointer where strings are promised, and keeps the promises of the ID maps */
+/* fuzz-request.c - a decoded request can be freed, has no null pointer where request.h promises
+ * a string, and valid ID maps */
 #include <stdint.h>
 #include <string.h>
 

@@ -11,7 +11,8 @@
 #include "net/unix.h"
 #include "sys/file.h"
 
-/* Who began to listen at the other end; 0 = has ended. A killed daemon's workers have its sockets until the kernel lets go of them too. */
+/* The process that called listen() on the other end; 0 = it has exited. The worker processes of
+ * a killed daemon keep its sockets open until the kernel has torn them down too. */
 static pid_t listener_of(int fd) {
         socklen_t length = sizeof(struct ucred);
         struct ucred peer = {};
@@ -21,8 +22,8 @@ static pid_t listener_of(int fd) {
         return kill(peer.pid, 0) == 0 || errno != ESRCH ? peer.pid : 0;
 }
 
-/* Another daemon that still listens must not lose its socket to us; a dead one's socket is in the way. One that stands still has a full queue: it is
- * not waited for. */
+/* Removes the socket of a dead daemon, never that of a daemon that still listens. A daemon that
+ * hangs has a full backlog (EAGAIN): do not wait for it. */
 static struct nd_error *clear_way(const struct sockaddr_un *address) {
         nd_autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         pid_t other = 0;
@@ -30,7 +31,7 @@ static struct nd_error *clear_way(const struct sockaddr_un *address) {
         if (fd >= 0 && connect(fd, (const struct sockaddr *) address, sizeof *address) == 0)
                 other = listener_of(fd);
         else if (fd >= 0 && errno == EAGAIN)
-                return nd_error_new(ND_EXISTS, EAGAIN, "another process listens on '%s' and does not answer",
+                return nd_error_new(ND_EXISTS, EAGAIN, "another process listens on '%s' and does not accept connections",
                                     address->sun_path);
         if (other != 0)
                 return nd_error_new(ND_EXISTS, 0, "another process (%d) listens on '%s'", (int) other, address->sun_path);
@@ -60,7 +61,7 @@ struct nd_error *cri_listener_unix(const char *path, int *ret_fd) {
         nd_try(clear_way(&address));
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a socket");
+                return nd_error_new(nd_error_code_of(errno), errno, "create a socket for '%s'", path);
         mask = umask(0177);
         r = bind(fd, (struct sockaddr *) &address, sizeof address);
         (void) umask(mask);

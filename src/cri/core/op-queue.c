@@ -2,9 +2,9 @@
 /* op-queue.c - see op-queue.h
  *
  * Theory of operation
- *   Leaving hands the queue to the first waiting operation without freeing it in between, so that an
- *   operation that enters from within that turn is queued behind. A turn may free the object that
- *   the queue belongs to: nothing of the queue is touched after a turn has begun. */
+ *   Leaving hands the queue to the first waiting operation without marking it free in between,
+ *   so an operation that enters from within that turn is queued behind the others. A turn may
+ *   free the object that owns the queue: the queue is not accessed after a turn has begun. */
 #include "cri/core/op-queue.h"
 
 #include <string.h>

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op-queue.h - one operation after the other on one object
+/* op-queue.h - serializes operations on one sandbox or container
  *
- * The kubelet repeats a request whose deadline has passed while the first one still runs; a stop may meet a start. Whoever enters a queue runs
- * at once when it is free, otherwise when those before have left; a turn that is given up before it came is forgotten. */
+ * The kubelet repeats a request whose deadline has passed while the first one still runs, and a
+ * stop may arrive during a start. An operation that enters a free queue runs at once, otherwise
+ * after the operations before it have left. A waiting operation can be given up. */
 #pragma once
 
 #include "base/vector.h"
 
 struct cri_op_queue_entry {
-        void (*run)(void *userdata); /* the queue is this one's until cri_op_queue_leave() */
+        /* the operation holds the queue until cri_op_queue_leave() */
+        void (*run)(void *userdata);
         void *userdata;
 };
 
@@ -18,7 +20,8 @@ struct cri_op_queue {
 };
 
 void cri_op_queue_enter(struct cri_op_queue *op_queue, void (*run)(void *userdata), void *userdata);
-void cri_op_queue_leave(struct cri_op_queue *op_queue); /* the next one runs before this returns */
-bool cri_op_queue_give_up(struct cri_op_queue *op_queue,
-                          void *userdata); /* true when the turn was still waiting and is forgotten */
+/* runs the next operation before it returns */
+void cri_op_queue_leave(struct cri_op_queue *op_queue);
+/* true if the turn was still waiting and is now dropped */
+bool cri_op_queue_give_up(struct cri_op_queue *op_queue, void *userdata);
 void cri_op_queue_done(struct cri_op_queue *op_queue);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts.h - what the RPCs and the operations on pods share: pods, configuration, parts
+/* parts.h - state shared by the RPCs and the operations on pods: pod table, configuration, modules
  *
- * daemon.c builds and frees it. Only the RPCs and the operations on sandboxes and containers take
- * all of it; every other module gets the parts that it uses as arguments. */
+ * daemon.c builds and frees it. Only the RPCs and the operations on sandboxes and containers
+ * take all of it; every other module gets the parts that it uses as arguments. */
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -28,7 +28,8 @@ struct cri_parts {
         sd_event *loop;
         struct cri_config config;
         struct cri_pod_table pods;
-        uint64_t status_asked; /* time of the last Status request, in nanoseconds since 1970; 0 = none */
+        /* time of the last Status request, in nanoseconds since 1970; 0 = none */
+        uint64_t status_asked;
 
         struct nd_oci_store *images;
         struct cri_puller *puller;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paths.h - where on the node things are
+/* paths.h - paths of pods and containers on the node
  *
  *      <state>/pods/<sandbox>/                         sandbox.json, sandbox.pb (record.h)
- *      <state>/pods/<sandbox>/containers/<container>/  container.json, container.pb, config.json, upper/, work/, rootfs/
- *      <run>/pods/<sandbox>/                           pins of namespaces, the pod's small files
+ *      <state>/pods/<sandbox>/containers/<container>/  container.json, container.pb, config.json,
+ *                                                      upper/, work/, rootfs/
+ *      <run>/pods/<sandbox>/                           namespace pins, the pod's small files
  *      <run>/containers/<container>/                   the monitor's socket and exit record
  *      <run>/crun/                                     crun's own state
  *      <netns>/nodens-<sandbox>                        the pod's network namespace
  *
- * All results are the caller's to free. */
+ * The caller frees all results. */
 #pragma once
 
 #include "cri/core/config.h"
@@ -19,12 +20,16 @@
 [[nodiscard]] char *cri_path_of_container(const struct cri_config *config, const struct cri_container *container);
 [[nodiscard]] char *cri_path_of_sandbox_run(const struct cri_config *config, const char *sandbox_id);
 [[nodiscard]] char *cri_path_of_container_run(const struct cri_config *config, const char *container_id);
-[[nodiscard]] char *cri_path_of_oci_runtime(const struct cri_config *config, const char *handler); /* its own state */
+/* the runtime's state directory */
+[[nodiscard]] char *cri_path_of_oci_runtime(const struct cri_config *config, const char *handler);
 [[nodiscard]] char *cri_path_of_netns(const struct cri_config *config, const char *sandbox_id);
 
-/* Makes a pod's own directory. Its root filesystems are below, with programs that may be setuid for root: so nobody crosses it but root and, where the pod has
- * users of its own, the group of its mapped root, by which OCI runtimes go in its name. Whoever knows its path from the mount table is kept out. */
+/* Makes a pod's directory. The root filesystems below it may contain programs that are setuid
+ * root, so only root may traverse it and, if the pod has a user namespace, the group of its
+ * mapped root, which OCI runtimes act as. A host user who learns the path from the mount table
+ * cannot enter. */
 [[nodiscard]] struct nd_error *cri_path_make_of_pod(int dir_fd, const char *path, const struct cri_sandbox_request *pod);
 
-/* True for what cri_pod_table_new_id() gives: the names of our directories, and nothing that could leave them. */
+/* True for ids from cri_pod_table_new_id(): names of our directories, which contain no slash or
+ * dot. */
 [[nodiscard]] bool cri_path_is_id(const char *name);

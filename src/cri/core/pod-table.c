@@ -11,7 +11,7 @@ void cri_pod_table_new_id(char ret[static POD_ID + 1]) {
         unsigned char bytes[POD_ID / 2];
 
         if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-                abort(); /* a kernel without randomness: nothing here would be safe */
+                abort(); /* without randomness no id would be unique */
         for (size_t i = 0; i < sizeof bytes; i++) {
                 ret[2 * i] = digits[bytes[i] >> 4];
                 ret[2 * i + 1] = digits[bytes[i] & 15];
@@ -75,7 +75,7 @@ static bool shown_container(const void *object) {
         return cri_container_is_shown(object);
 }
 
-/* A whole id is one look-up, found or not; only a person's short one walks the pod table. */
+/* A full id takes one lookup, found or not; only a shortened one walks the pod table. */
 static struct nd_error *find(const struct nd_map *book, const char *kind, bool (*is_shown)(const void *), const char *id,
                              void **ret) {
         size_t length = strlen(id);
@@ -87,7 +87,7 @@ static struct nd_error *find(const struct nd_map *book, const char *kind, bool (
                         if (strncmp(slot->key, id, length) != 0 || !is_shown(slot->value))
                                 continue;
                         if (found)
-                                return nd_error_new(ND_INVALID, 0, "more than one %s has an id that begins with '%s'", kind,
+                                return nd_error_new(ND_INVALID, 0, "ambiguous %s id '%s': more than one begins with it", kind,
                                                     id);
                         found = slot->value;
                 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pod-table.h - the sandboxes and containers of the node, as the daemon knows them
+/* pod-table.h - table of the node's sandboxes and containers
  *
- * One book for both. An object is in it from when its record is first written until the record is gone; whatever cannot be seen by the kubelet
- * yet, or any more, says so by its state. Operations on one object run one after the other (op-queue.h); lists and status never wait. */
+ * An object is in the table from when its record is first written until the record is removed.
+ * Its state says whether the kubelet sees it: objects that are being created or removed are not
+ * listed. Operations on one object are serialized (op-queue.h); lists and status never wait. */
 #pragma once
 
 #include <sys/types.h>
@@ -13,31 +14,32 @@
 #include "oci/digest.h"
 
 enum {
-        POD_ID = 64, /* hex digits of a sandbox's or container's id */
+        POD_ID = 64, /* hex digits of a sandbox or container id */
 };
 
 enum cri_sandbox_state {
-        SANDBOX_NEW, /* being made: nobody is told of it */
+        SANDBOX_NEW, /* being created; not listed yet */
         SANDBOX_READY,
-        SANDBOX_NOTREADY, /* stopped, or of an earlier boot */
-        SANDBOX_REMOVED,  /* being removed: nobody is told of it any more */
+        SANDBOX_NOTREADY, /* stopped, or from an earlier boot */
+        SANDBOX_REMOVED,  /* being removed; no longer listed */
 };
 
-/* What has been made for a sandbox; each bit is recorded before the thing is begun and cleared after it is undone, so that a crash
- * anywhere is undone by walking them backwards. */
+/* What has been set up for a sandbox. A bit is recorded before the step begins and cleared after
+ * it is undone, so after a crash at any point it is enough to undo the set bits in reverse
+ * order. */
 enum cri_sandbox_made {
         SANDBOX_MADE_NAMESPACES = 1 << 0,
         SANDBOX_MADE_FILES = 1 << 1,   /* the pod's tmpfs: hostname, resolv.conf, shm */
-        SANDBOX_MADE_NETWORK = 1 << 2, /* a CNI ADD was begun: a DEL is owed */
-        SANDBOX_MADE_INIT = 1 << 3,    /* catatonit, for a shared pid namespace */
+        SANDBOX_MADE_NETWORK = 1 << 2, /* CNI ADD was started: DEL must follow */
+        SANDBOX_MADE_INIT = 1 << 3,    /* catatonit, for a shared PID namespace */
 };
 
 struct cri_container;
 struct cri_network_call;
 
-/* What had been used when somebody last asked, and the rate since the time before. */
+/* CPU time at the last query, and the rate since the query before it. */
 struct cri_cpu_rate {
-        uint64_t used, at;   /* nanoseconds of CPU; nanoseconds since 1970, 0 = never asked */
+        uint64_t used, at;   /* nanoseconds of CPU; nanoseconds since 1970, 0 = never queried */
         uint64_t nano_cores; /* nanoseconds of CPU per second */
         bool known;
 };
@@ -47,36 +49,43 @@ struct cri_sandbox {
         struct cri_sandbox_request request;
         enum cri_sandbox_state state;
         unsigned made;
-        bool this_boot;              /* otherwise nothing of it can be alive */
-        uint64_t created_at;         /* nanoseconds since 1970, as everywhere */
-        struct nd_strings addresses; /* of the pod's network, the primary one first */
-        char *network_result;        /* network.c's own note, for DEL: configuration and result as JSON; nullptr = none */
-        char *network_check; /* what CHECK found since this daemon runs: "" = all is there, nullptr = not asked; not recorded */
-        struct cri_network_call *checking; /* the CHECK that runs, or nullptr: it must not keep a stop waiting */
-        bool stopping;                     /* no container may be created any more; not recorded */
-        uint64_t oom_kills;                /* in its cgroup, as far as they were laid to a container that has ended */
-        struct cri_container *init;        /* pid namespace of the pod; nullptr = none. Not shown to the kubelet */
+        /* false: an earlier boot's, so none of its processes is alive */
+        bool this_boot;
+        uint64_t created_at;         /* nanoseconds since 1970, as all times */
+        struct nd_strings addresses; /* pod IP addresses, the primary one first */
+        /* network.c's note for DEL: configuration and result as JSON; nullptr = none */
+        char *network_result;
+        /* Result of CHECK since the daemon started: "" = passed, nullptr = not run; not
+         * recorded. */
+        char *network_check;
+        /* running CHECK or nullptr; a stop must not wait for it */
+        struct cri_network_call *checking;
+        bool stopping; /* no container may be created any more; not recorded */
+        /* in its cgroup, already attributed to a container that has exited */
+        uint64_t oom_kills;
+        /* holds the pod's PID namespace; nullptr = none. Not shown to the kubelet */
+        struct cri_container *init;
         nd_vector(struct cri_container *) containers;
         struct cri_cpu_rate rate;
         struct cri_op_queue op_queue;
 };
 
 enum cri_container_state {
-        CONTAINER_NEW = -1, /* being made: nobody is told of it */
+        CONTAINER_NEW = -1, /* being created; not listed yet */
         CONTAINER_CREATED = 0,
         CONTAINER_RUNNING = 1,
         CONTAINER_EXITED = 2,
         CONTAINER_UNKNOWN = 3,
-        CONTAINER_REMOVED = 4, /* being removed: nobody is told of it any more */
+        CONTAINER_REMOVED = 4, /* being removed; no longer listed */
 };
 
 enum cri_container_made {
         CONTAINER_MADE_DIRECTORY = 1 << 0, /* upper, work, bundle */
-        CONTAINER_MADE_ROOT = 1 << 1,      /* the mount */
-        CONTAINER_MADE_ENGINE = 1 << 2,    /* crun create was begun: a delete is owed */
+        CONTAINER_MADE_ROOT = 1 << 1,      /* the root filesystem's mount */
+        CONTAINER_MADE_ENGINE = 1 << 2,    /* crun create was started: delete must follow */
 };
 
-/* Who the container's process is, as seen inside. */
+/* User and groups of the container's process, as seen inside. */
 struct cri_container_user {
         uint32_t uid, gid;
         nd_vector(uint32_t) groups;
@@ -87,35 +96,42 @@ struct cri_container_life;
 
 struct cri_container {
         char id[POD_ID + 1];
-        struct cri_sandbox *sandbox; /* outlives its containers: it cannot go before they have gone */
+        struct cri_sandbox *sandbox; /* outlives its containers */
         struct cri_container_request request;
         enum cri_container_state state;
         unsigned made;
-        bool internal;                       /* the pod's init: no list, no status, no count */
-        bool started;                        /* crun start was begun */
-        bool exit_unsaved;                   /* it has ended, and the disk does not know it yet; not recorded */
-        enum cri_container_state before;     /* then: the state that it ended in */
-        struct nd_digest image;              /* its id; none = the image was not found again */
-        struct nd_digest top;                /* the topmost layer's chain: the image store keeps it and all below for us */
-        nd_vector(struct nd_digest) mounted; /* likewise of the images that are its volumes */
-        char *image_reference;               /* what ContainerStatus says of it: a repo digest, or the id */
+        bool internal;                   /* the pod's init: in no list, status or count */
+        bool started;                    /* crun start was called */
+        bool exit_unsaved;               /* the exit is not on disk yet; not recorded */
+        enum cri_container_state before; /* with exit_unsaved: the state before the exit */
+        /* image id; none = the image was not found at restart */
+        struct nd_digest image;
+        /* Chain of the topmost layer; the image store keeps it and all layers below while we use
+         * it. */
+        struct nd_digest top;
+        nd_vector(struct nd_digest) mounted; /* the same for images mounted as volumes */
+        /* for ContainerStatus: a repo digest, or the image id */
+        char *image_reference;
         uint64_t created_at, started_at, finished_at;
         int exit_code;
         char *reason;  /* "Completed", "Error", "OOMKilled", ...; "" = none yet */
-        char *message; /* for people; "" = none */
-        pid_t pid;     /* of its first process; 0 = none */
-        uint64_t
-                pid_birth; /* start time of that process in clock ticks (/proc/<pid>/stat, field 22), against reused numbers */
+        char *message; /* human-readable; "" = none */
+        pid_t pid;     /* of its init process; 0 = none */
+        /* Start time of that process in clock ticks (/proc/<pid>/stat, field 22): detects a
+         * reused PID. */
+        uint64_t pid_birth;
         struct cri_container_user user;
         int stop_signal;
         char *log_path;       /* absolute; "" = none */
         char *cgroup;         /* below the cgroup mount, with a leading slash; "" = none */
-        char *monitor_cgroup; /* likewise, its monitor's */
+        char *monitor_cgroup; /* the same for its monitor */
         struct cri_cpu_rate rate;
-        char *checks_json;               /* JSON of the checks after start; "" = not checked */
-        struct cri_monitor *monitor;     /* container.c's, as is life; nullptr when none runs or we are not connected */
-        struct cri_container_life *life; /* nullptr until there was an operation */
-        /* container.c's: frees monitor and life; nullptr while there is neither. */
+        /* results of the checks after start, as JSON; "" = not checked */
+        char *checks_json;
+        /* owned by container.c, as is life; nullptr if none runs or we are not connected */
+        struct cri_monitor *monitor;
+        struct cri_container_life *life; /* nullptr before the first operation */
+        /* Set by container.c: frees monitor and life; nullptr while there is neither. */
         void (*release)(struct cri_container *container);
         struct cri_op_queue op_queue;
 };
@@ -128,30 +144,32 @@ struct cri_pod_table {
 void cri_sandbox_free(struct cri_sandbox *sandbox);
 void cri_container_free(struct cri_container *container);
 
-/* Whether the kubelet is told of it. */
+/* Whether the kubelet sees it. */
 [[nodiscard]] bool cri_sandbox_is_shown(const struct cri_sandbox *sandbox);
 [[nodiscard]] bool cri_container_is_shown(const struct cri_container *container);
 
-/* CREATED or RUNNING: there is a process, or there was one when the state was last learned. */
+/* CREATED or RUNNING: it has a process, or had one when the state was last updated. */
 [[nodiscard]] bool cri_container_lives(const struct cri_container *container);
 
-/* The state that the kubelet is told. An end that a power cut could undo has not happened yet: after it the container would be one that the node's
- * restart had ended, and a Job that was reported as done would have failed. */
+/* The state reported to the kubelet. An exit is reported only after it is on disk: a power cut
+ * could undo it, the container would then count as killed by the reboot, and a Job already
+ * reported as complete would have failed. */
 [[nodiscard]] enum cri_container_state cri_container_reported_state(const struct cri_container *container);
 
-/* An id as the kubelet or a person gives it: whole, or at least ND_ID_PREFIX digits that only one object begins with. Objects that nobody is told of
- * are not found. ND_NOT_FOUND with the kind and the id in the text. */
+/* Finds an object by its full id or by a unique prefix of at least ND_ID_PREFIX digits. Objects
+ * that are not listed are not found. ND_NOT_FOUND names the kind and the id. */
 [[nodiscard]] struct nd_error *cri_pod_table_find_sandbox(const struct cri_pod_table *pods, const char *id,
                                                           struct cri_sandbox **ret);
 [[nodiscard]] struct nd_error *cri_pod_table_find_container(const struct cri_pod_table *pods, const char *id,
                                                             struct cri_container **ret);
 
-void cri_pod_table_add_sandbox(struct cri_pod_table *pods, struct cri_sandbox *sandbox); /* takes it */
-void cri_pod_table_add_container(
-        struct cri_pod_table *pods,
-        struct cri_container *container); /* takes it; its sandbox and whether it is internal are set */
-void cri_pod_table_drop_sandbox(struct cri_pod_table *pods,
-                                struct cri_sandbox *sandbox); /* frees it; it has no container left */
+/* takes ownership */
+void cri_pod_table_add_sandbox(struct cri_pod_table *pods, struct cri_sandbox *sandbox);
+void cri_pod_table_add_container(struct cri_pod_table *pods,
+                                 /* Takes ownership. The container's sandbox and internal flag are set before. */
+                                 struct cri_container *container);
+/* Frees the sandbox, which has no containers left. */
+void cri_pod_table_drop_sandbox(struct cri_pod_table *pods, struct cri_sandbox *sandbox);
 void cri_pod_table_drop_container(struct cri_pod_table *pods, struct cri_container *container);
 void cri_pod_table_done(struct cri_pod_table *pods);
 

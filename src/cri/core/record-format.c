@@ -9,12 +9,12 @@ enum {
         TEXT_CEILING = 1 << 20, /* bytes of one member */
         ADDRESSES = 64,
         GROUPS = 65536,
-        MOUNTED = 4096, /* images that are volumes */
+        MOUNTED = 4096, /* images mounted as volumes */
         PAIRS = 10000,
         BOOT_CEILING = 64,
 };
 
-/* ---- members that are plain values, by table ---- */
+/* ---- plain members, by table ---- */
 
 enum kind {
         KIND_INT,
@@ -118,7 +118,7 @@ static struct nd_error *read_signed(yyjson_val *object, const char *name, int64_
                 return nullptr;
         if (!yyjson_is_int(value) || (yyjson_is_uint(value) && yyjson_get_uint(value) > INT64_MAX) ||
             yyjson_get_sint(value) < least || yyjson_get_sint(value) > most)
-                return nd_error_new(ND_INVALID, 0, "'%s' is no number in its range", name);
+                return nd_error_new(ND_INVALID, 0, "'%s' is not an integer in its range", name);
         *ret = yyjson_get_sint(value);
         return nullptr;
 }
@@ -178,7 +178,7 @@ static struct nd_error *read_fields(yyjson_val *object, const struct field *fiel
         return nullptr;
 }
 
-/* ---- states by their names ---- */
+/* ---- names of states ---- */
 
 static const char *const sandbox_states[] = {
         [SANDBOX_NEW] = "new",
@@ -209,10 +209,10 @@ static struct nd_error *read_state(yyjson_val *object, const char *const *names,
                         *ret = i;
                         return nullptr;
                 }
-        return nd_error_new(ND_INVALID, 0, "no state of ours: '%s'", text ?: "");
+        return nd_error_new(ND_INVALID, 0, "unknown state '%s'", text ?: "");
 }
 
-/* ---- the whole ---- */
+/* ---- records ---- */
 
 static struct nd_error *open_record(const char *bytes, size_t length, yyjson_doc **ret_doc, yyjson_val **ret) {
         uint64_t version = 0;
@@ -220,12 +220,13 @@ static struct nd_error *open_record(const char *bytes, size_t length, yyjson_doc
         nd_try(nd_json_parse(bytes, length, RECORD_CEILING, ret_doc));
         *ret = yyjson_doc_get_root(*ret_doc);
         if (!yyjson_is_obj(*ret))
-                return nd_error_new(ND_INVALID, 0, "not a JSON object");
+                return nd_error_new(ND_INVALID, 0, "the record is not a JSON object");
         nd_try(nd_json_member_number(*ret, "version", UINT32_MAX, &version));
         if (version == 0)
-                return nd_error_new(ND_INVALID, 0, "no version");
+                return nd_error_new(ND_INVALID, 0, "the record has no version");
         if (version > RECORD_VERSION)
-                return nd_error_new(ND_UNIMPLEMENTED, 0, "written by a newer nodens-cri (format %u; this one knows up to %d)",
+                return nd_error_new(ND_UNIMPLEMENTED, 0,
+                                    "written by a newer nodens-cri (format %u; this version reads up to %d)",
                                     (unsigned) version, RECORD_VERSION);
         return nullptr;
 }
@@ -330,7 +331,7 @@ static struct nd_error *read_hugepages(yyjson_val *object, struct cri_resource_r
                 yyjson_val *value = yyjson_obj_iter_get_val(key);
 
                 if (!yyjson_is_uint(value))
-                        return nd_error_new(ND_INVALID, 0, "a limit of huge pages is no number");
+                        return nd_error_new(ND_INVALID, 0, "invalid limit of huge pages: not a number");
                 nd_vector_push(&resources->hugepages,
                                ((struct cri_hugepage_limit) {.page_size = nd_strdup(yyjson_get_str(key)),
                                                              .limit = yyjson_get_uint(value)}));
@@ -352,7 +353,8 @@ static struct nd_error *read_unified(yyjson_val *object, struct cri_resource_req
         return nullptr;
 }
 
-/* What was changed since the container was created is here; what the request says is what it began with. */
+/* Limits that were changed after the container was created are in the record; the request has
+ *        the original ones. */
 static struct nd_error *read_resources(yyjson_val *root, struct cri_resource_request *resources) {
         yyjson_val *object = nullptr, *hugepages = nullptr, *unified = nullptr;
 
@@ -385,7 +387,7 @@ static struct nd_error *read_groups(yyjson_val *root, struct cri_container_user 
         groups = yyjson_arr_iter_with(array);
         while ((group = yyjson_arr_iter_next(&groups))) {
                 if (!yyjson_is_uint(group) || yyjson_get_uint(group) > UINT32_MAX)
-                        return nd_error_new(ND_INVALID, 0, "a group is no group's number");
+                        return nd_error_new(ND_INVALID, 0, "invalid supplementary group: not a number below 2^32");
                 nd_vector_push(&user->groups, (uint32_t) yyjson_get_uint(group));
         }
         return nullptr;
@@ -403,7 +405,7 @@ static struct nd_error *read_mounted(yyjson_val *root, struct cri_container *con
                 struct nd_digest digest;
 
                 if (!yyjson_is_str(layer))
-                        return nd_error_new(ND_INVALID, 0, "a mounted layer is no digest");
+                        return nd_error_new(ND_INVALID, 0, "invalid digest of a mounted layer");
                 nd_try(nd_digest_parse(yyjson_get_str(layer), &digest));
                 nd_vector_push(&container->mounted, digest);
         }

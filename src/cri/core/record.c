@@ -2,13 +2,17 @@
 /* record.c - see record.h
  *
  * Theory of operation
- *   An object is there when its .json is there. A new one gets its directory, then the request, then the .json; a removed one loses them the
- *   other way round. So whatever instant we are killed at, a directory without a .json is a leftover in which nothing was made
- *   yet, or any more, and goes when it is found. A pod's directory may be crossed by its mapped root, for its root filesystems are below, and by nobody else
- *   (cri_path_make_of_pod()); those above and below it by everybody (0711). The records are for us alone (0600).
- *   A record that is there and makes no sense is loaded as that of an object which was never acknowledged and for which everything was made: so whoever
- *   undoes those undoes this one too, by its id, and what is not there is no error. A record that a newer daemon wrote, or that cannot be read
- *   for another reason than its contents, is left alone.
+ *   An object exists when its .json exists. A new one gets its directory, then the request, then
+ *   the .json; removal deletes them in reverse order. So whenever we are killed, a directory
+ *   without a .json is a leftover that nothing was set up for yet, or any more, and loading removes
+ *   it.
+ *   A pod's directory can be traversed by its mapped root, since its root filesystems are below,
+ *   and by no other user (cri_path_make_of_pod()); the directories above and below it by all users
+ *   (0711). Only root can read the records (0600).
+ *   A damaged record is loaded as an object that was never acknowledged and for which everything
+ *   was set up. Undoing it works as for any other, by its id; steps that find nothing to undo are
+ *   no error. A record written by a newer daemon, or one that cannot be read for another reason
+ *   than its contents, is left alone.
  * Owns       the descriptor of <state>/pods. */
 #include "cri/core/record.h"
 
@@ -45,7 +49,7 @@ static struct nd_error *read_boot_id(char ret[static RECORD_BOOT_ID + 1]) {
         nd_try(nd_file_read_kernel("/proc/sys/kernel/random/boot_id", 64, &text));
         text[strcspn(text, "\n")] = '\0';
         if (strlen(text) != RECORD_BOOT_ID)
-                return nd_error_new(ND_INTERNAL, 0, "the kernel's boot id is no UUID: '%s'", text);
+                return nd_error_new(ND_INTERNAL, 0, "invalid boot id of the kernel, not a UUID: '%s'", text);
         memcpy(ret, text, RECORD_BOOT_ID + 1);
         return nullptr;
 }
@@ -128,7 +132,8 @@ struct nd_error *cri_record_save_container(struct cri_record_store *store, const
                              container->id);
 }
 
-/* Its directory is younger than the last sync of the sandbox's; so are the directory of all containers and, perhaps, that of the sandbox's. */
+/* The container's directory is newer than the last sync of the sandbox; so are the directory of
+ * all containers and, perhaps, the sandbox's own. */
 struct nd_error *cri_record_sync_container(struct cri_record_store *store, const struct cri_container *container) {
         nd_autofree char *parent = nd_format("%s/" CONTAINERS, container->sandbox->id);
         nd_autoclose int fd = -EBADF, parent_fd = -EBADF, sandbox_fd = -EBADF;
@@ -175,7 +180,7 @@ static struct nd_error *remove_directory(int dir_fd, const char *name) {
         return nullptr;
 }
 
-/* The .json first, what a killed writer left, and the request. */
+/* Removes the .json first, then temporary files of a killed writer and the request. */
 static struct nd_error *remove_files(int fd, const char *json, const char *request) {
         nd_cleanup(nd_strings_done) struct nd_strings files = {};
 
@@ -239,23 +244,24 @@ struct loading {
         struct nd_strings *problems;
 };
 
-static void tell(struct loading *loading, const char *kind, const char *id, const char *consequence,
-                 const struct nd_error *error) {
+static void report(struct loading *loading, const char *kind, const char *id, const char *consequence,
+                   const struct nd_error *error) {
         nd_autofree char *problem =
-                nd_format("the records of %s %s cannot be used, and %s: %s", kind, id, consequence, nd_error_text(error));
+                nd_format("cannot load the records of %s %s, so %s: %s", kind, id, consequence, nd_error_text(error));
 
         nd_strings_add(loading->problems, problem);
 }
 
-static void tell_left(struct loading *loading, const char *kind, const char *id, const struct nd_error *error) {
-        tell(loading, kind, id, "what it left is not cleaned up", error);
+static void report_left(struct loading *loading, const char *kind, const char *id, const struct nd_error *error) {
+        report(loading, kind, id, "its resources are not cleaned up", error);
 }
 
-static void tell_removed(struct loading *loading, const char *kind, const char *id, const struct nd_error *error) {
-        tell(loading, kind, id, "it is removed with all that belongs to it", error);
+static void report_removed(struct loading *loading, const char *kind, const char *id, const struct nd_error *error) {
+        report(loading, kind, id, "it is removed with all its resources", error);
 }
 
-/* What is written there cannot be understood, today or ever; a request that is missing beside its record included. */
+/* True if the contents are invalid and a retry cannot help. A record without its request counts
+ * as damaged too. */
 static bool is_damage(const struct nd_error *error) {
         enum nd_error_code code = nd_error_code(error);
 
@@ -305,7 +311,7 @@ static struct nd_error *load_container(struct loading *loading, struct cri_sandb
         if (error && !is_damage(error))
                 return nd_take_ptr(error);
         if (error) {
-                tell_removed(loading, "container", id, error);
+                report_removed(loading, "container", id, error);
                 condemn_container(container);
         }
         cri_pod_table_add_container(loading->pods, nd_take_ptr(container));
@@ -325,7 +331,7 @@ static struct nd_error *load_containers(struct loading *loading, struct cri_sand
                         continue;
                 error = load_container(loading, sandbox, fd, *id);
                 if (error)
-                        tell_left(loading, "container", *id, error);
+                        report_left(loading, "container", *id, error);
         }
         return nullptr;
 }
@@ -369,7 +375,7 @@ static struct nd_error *load_sandbox(struct loading *loading, const char *id) {
         if (error && !is_damage(error))
                 return nd_take_ptr(error);
         if (error) {
-                tell_removed(loading, "pod sandbox", id, error);
+                report_removed(loading, "pod sandbox", id, error);
                 condemn_sandbox(sandbox);
         }
         loaded = nd_take_ptr(sandbox);
@@ -389,7 +395,7 @@ struct nd_error *cri_record_load(struct cri_record_store *store, struct cri_pod_
                         continue;
                 error = load_sandbox(&loading, *id);
                 if (error)
-                        tell_left(&loading, "pod sandbox", *id, error);
+                        report_left(&loading, "pod sandbox", *id, error);
         }
         return nullptr;
 }

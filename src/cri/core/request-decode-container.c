@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request-decode-container.c - CreateContainerRequest as a request of ours; see request-decode.h */
+/* request-decode-container.c - decodes CreateContainerRequest; see request-decode.h */
 #include <string.h>
 
 #include "cri/core/request-pieces.h"
@@ -9,12 +9,12 @@ static struct nd_error *take_variable(const Runtime__V1__KeyValue *variable, str
         const ProtobufCBinaryData *value = &variable->value;
 
         if (!variable->key[0] || strchr(variable->key, '='))
-                return nd_error_new(ND_INVALID, 0, "'%s' is no name of an environment variable", variable->key);
+                return nd_error_new(ND_INVALID, 0, "invalid name of an environment variable: '%s'", variable->key);
         if (value->len > REQUEST_TEXT)
-                return nd_error_new(ND_INVALID, 0, "variable '%s' has %zu bytes; at most %d are taken", variable->key,
+                return nd_error_new(ND_INVALID, 0, "variable '%s' is too long: %zu bytes, at most %d", variable->key,
                                     value->len, REQUEST_TEXT);
         if (value->len > 0 && memchr(value->data, '\0', value->len))
-                return nd_error_new(ND_INVALID, 0, "variable '%s' holds a null byte", variable->key);
+                return nd_error_new(ND_INVALID, 0, "variable '%s' contains a null byte", variable->key);
         nd_vector_push(&ret->environment,
                        ((struct cri_pair) {.key = nd_strdup(variable->key),
                                            .value = nd_strndup((const char *) value->data ?: "", value->len)}));
@@ -43,11 +43,11 @@ static struct nd_error *check_mount(const struct cri_mount_request *mount) {
         if (mount->recursive_read_only && mount->propagation != MOUNT_PRIVATE)
                 return nd_error_new(ND_INVALID, 0, "recursive_read_only needs private propagation");
         if (mount->image[0] && mount->host_path[0])
-                return nd_error_new(ND_INVALID, 0, "either an image or a host path is mounted, not both");
+                return nd_error_new(ND_INVALID, 0, "image and host_path exclude each other");
         if (!mount->image[0] && !mount->host_path[0])
-                return nd_error_new(ND_INVALID, 0, "there is neither a host path nor an image");
+                return nd_error_new(ND_INVALID, 0, "host_path or image is required");
         if (mount->image[0] && !mount->read_only)
-                return nd_error_new(ND_INVALID, 0, "an image is mounted read-only or not at all");
+                return nd_error_new(ND_INVALID, 0, "an image mount must be readonly");
         return nullptr;
 }
 
@@ -97,7 +97,8 @@ static struct nd_error *take_devices(const Runtime__V1__ContainerConfig *config,
                 nd_try(cri_decode_path("a device's host_path", d->host_path, false, &device.host_path));
                 nd_try(cri_decode_path("a device's container_path", d->container_path, false, &device.container_path));
                 if (strlen(d->permissions) > 3 || d->permissions[strspn(d->permissions, "rwm")])
-                        return nd_error_new(ND_INVALID, 0, "device '%s': permissions '%s' are not of r, w and m", d->host_path,
+                        return nd_error_new(ND_INVALID, 0,
+                                            "device '%s': invalid permissions '%s': only r, w and m are allowed", d->host_path,
                                             d->permissions);
                 device.permissions = nd_strdup(d->permissions);
                 nd_vector_push(&ret->devices, nd_take(device, (struct cri_device_request) {}));
@@ -118,7 +119,8 @@ static struct nd_error *take_cdi(const Runtime__V1__ContainerConfig *config, str
 
 /* ---- security ---- */
 
-/* The profile, or what the deprecated text says where there is none: "runtime/default", "unconfined", "localhost/<name>". */
+/* Decodes the profile or, if there is none, the deprecated string: "runtime/default",
+ * "unconfined", "localhost/<name>". */
 static struct nd_error *take_profile(const char *what, const Runtime__V1__SecurityProfile *profile, const char *old,
                                      struct cri_security_profile *ret) {
         static const char localhost[] = "localhost/";
@@ -126,8 +128,7 @@ static struct nd_error *take_profile(const char *what, const Runtime__V1__Securi
         ret->kind = PROFILE_UNSET;
         if (profile) {
                 if ((int) profile->profile_type < PROFILE_DEFAULT || (int) profile->profile_type > PROFILE_LOCALHOST)
-                        return nd_error_new(ND_INVALID, 0, "%s: unknown kind of profile %d", what,
-                                            (int) profile->profile_type);
+                        return nd_error_new(ND_INVALID, 0, "%s: unknown profile type %d", what, (int) profile->profile_type);
                 ret->kind = (typeof(ret->kind)) profile->profile_type;
                 nd_try(cri_decode_text(what, profile->localhost_ref, REQUEST_PATH, &ret->localhost));
         } else if (nd_streq(old, "runtime/default") || nd_streq(old, "docker/default")) {
@@ -143,12 +144,13 @@ static struct nd_error *take_profile(const char *what, const Runtime__V1__Securi
         if (!ret->localhost)
                 ret->localhost = nd_strdup("");
         if (ret->kind == PROFILE_LOCALHOST && !ret->localhost[0])
-                return nd_error_new(ND_INVALID, 0, "%s: a localhost profile without a name", what);
+                return nd_error_new(ND_INVALID, 0, "%s: a localhost profile needs a name", what);
         return nullptr;
 }
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* what old kubelets fill */
+/* old kubelets set the deprecated field */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 static struct nd_error *take_profiles(const Runtime__V1__LinuxContainerSecurityContext *s, struct cri_container_request *ret) {
         nd_try(take_profile("seccomp", s ? s->seccomp : nullptr, s ? s->seccomp_profile_path : "", &ret->seccomp));
         return take_profile("AppArmor", s ? s->apparmor : nullptr, s ? s->apparmor_profile : "", &ret->apparmor);
@@ -188,8 +190,7 @@ static struct nd_error *take_container_namespaces(const Runtime__V1__NamespaceOp
         ret->gids = wanted.gids;
         nd_try(cri_decode_text("target_id", options ? options->target_id : "", REQUEST_NAME, &ret->pid_target));
         if (ret->pid == NAMESPACE_TARGET && !ret->pid_target[0])
-                return nd_error_new(ND_INVALID, 0,
-                                    "the pid namespace is to be another container's, but no container is named");
+                return nd_error_new(ND_INVALID, 0, "PID namespace mode TARGET needs a target_id");
         return nullptr;
 }
 
@@ -232,13 +233,12 @@ static struct nd_error *take_security(const Runtime__V1__LinuxContainerSecurityC
                                   &ret->read_only_paths);
 }
 
-/* ---- the whole ---- */
+/* ---- the request ---- */
 
-/* Below the sandbox's directory, so no way up from there. */
+/* log_path is relative to the sandbox's log directory and must not leave it. */
 static struct nd_error *take_log_path(const char *path, struct cri_container_request *ret) {
         if (path[0] == '/')
-                return nd_error_new(ND_INVALID, 0, "log_path '%s' is absolute; it is taken below the pod's log_directory",
-                                    path);
+                return nd_error_new(ND_INVALID, 0, "log_path '%s' must be relative to the pod's log_directory", path);
         if (cri_decode_climbs(path))
                 return nd_error_new(ND_INVALID, 0, "log_path '%s' leaves the pod's log_directory", path);
         return cri_decode_text("log_path", path, REQUEST_PATH, &ret->log_path);

@@ -8,20 +8,20 @@
 #include "net/protobuf.h"
 #include "sys/cgroup.h"
 
-/* ---- pieces ---- */
+/* ---- fields ---- */
 
 struct nd_error *cri_decode_text(const char *what, const char *text, size_t ceiling, char **ret) {
         size_t length = text ? strlen(text) : 0;
 
         if (length > ceiling)
-                return nd_error_new(ND_INVALID, 0, "%s has %zu bytes; at most %zu are taken", what, length, ceiling);
+                return nd_error_new(ND_INVALID, 0, "%s is too long: %zu bytes, at most %zu", what, length, ceiling);
         *ret = nd_strdup(text ?: "");
         return nullptr;
 }
 
 struct nd_error *cri_decode_path(const char *what, const char *text, bool may_be_empty, char **ret) {
         if (!text || (text[0] == '\0' ? !may_be_empty : text[0] != '/'))
-                return nd_error_new(ND_INVALID, 0, "%s is no absolute path: '%s'", what, text ?: "");
+                return nd_error_new(ND_INVALID, 0, "%s must be an absolute path: '%s'", what, text ?: "");
         return cri_decode_text(what, text, REQUEST_PATH, ret);
 }
 
@@ -36,7 +36,7 @@ bool cri_decode_climbs(const char *path) {
 
 struct nd_error *cri_decode_count(const char *what, size_t count) {
         if (count > REQUEST_LIST)
-                return nd_error_new(ND_INVALID, 0, "%s has %zu entries; at most %d are taken", what, count, REQUEST_LIST);
+                return nd_error_new(ND_INVALID, 0, "%s has too many entries: %zu, at most %d", what, count, REQUEST_LIST);
         return nullptr;
 }
 
@@ -67,16 +67,16 @@ struct nd_error *cri_decode_id_map(const char *what, Runtime__V1__IDMapping *con
         const Runtime__V1__IDMapping *line;
 
         if (count != 1)
-                return nd_error_new(ND_INVALID, 0, "%s has %zu lines; one is needed, and no more", what, count);
+                return nd_error_new(ND_INVALID, 0, "%s has %zu lines; exactly one is required", what, count);
         line = lines[0];
         if (line->container_id != 0)
-                return nd_error_new(ND_INVALID, 0, "%s begins at %u; it must map 0", what, line->container_id);
+                return nd_error_new(ND_INVALID, 0, "%s begins at %u; it must begin at 0", what, line->container_id);
         if (line->length == 0)
                 return nd_error_new(ND_INVALID, 0, "%s is empty", what);
         if (line->host_id == 0)
                 return nd_error_new(ND_INVALID, 0, "%s maps 0 to the host's root", what);
         if (line->length > UINT32_MAX - line->host_id)
-                return nd_error_new(ND_INVALID, 0, "%s goes beyond the last ID: %u from %u on", what, line->length,
+                return nd_error_new(ND_INVALID, 0, "%s exceeds the range of IDs: %u from %u on", what, line->length,
                                     line->host_id);
         *ret = (struct nd_userns_map) {.outside = line->host_id, .count = line->length};
         return nullptr;
@@ -86,7 +86,7 @@ static struct nd_error *take_users(const Runtime__V1__UserNamespace *users, stru
         if (!users || users->mode == RUNTIME__V1__NAMESPACE_MODE__NODE)
                 return nullptr;
         if (users->mode != RUNTIME__V1__NAMESPACE_MODE__POD)
-                return nd_error_new(ND_INVALID, 0, "a user namespace is the pod's or the node's; mode %d is neither",
+                return nd_error_new(ND_INVALID, 0, "invalid user namespace mode %d: only POD and NODE are allowed",
                                     (int) users->mode);
         wanted->user_namespace = true;
         nd_try(cri_decode_id_map("the map of user IDs", users->uids, users->n_uids, &wanted->uids));
@@ -96,7 +96,7 @@ static struct nd_error *take_users(const Runtime__V1__UserNamespace *users, stru
 static struct nd_error *take_mode(const char *what, Runtime__V1__NamespaceMode mode, unsigned allowed,
                                   enum cri_namespace_mode *ret) {
         if ((int) mode < 0 || (int) mode > NAMESPACE_TARGET || !(allowed & (1u << mode)))
-                return nd_error_new(ND_INVALID, 0, "the %s namespace cannot have mode %d", what, (int) mode);
+                return nd_error_new(ND_INVALID, 0, "invalid %s namespace mode %d", what, (int) mode);
         *ret = (enum cri_namespace_mode) mode;
         return nullptr;
 }
@@ -112,7 +112,7 @@ struct nd_error *cri_decode_namespaces(const Runtime__V1__NamespaceOption *optio
                 nd_try(take_users(options->userns_options, &wanted));
         }
         if (wanted.user_namespace && (wanted.pid == NAMESPACE_NODE || wanted.ipc == NAMESPACE_NODE))
-                return nd_error_new(ND_INVALID, 0, "a pod with a user namespace cannot have the node's %s namespace",
+                return nd_error_new(ND_INVALID, 0, "a pod with a user namespace cannot use the node's %s namespace",
                                     wanted.pid == NAMESPACE_NODE ? "pid" : "ipc");
         *ret = wanted;
         return nullptr;
@@ -147,7 +147,7 @@ struct nd_error *cri_decode_resources(const Runtime__V1__LinuxContainerResources
         return piece_pairs("unified", r->unified, r->n_unified, REQUEST_PAIR_VALUE, &ret->unified);
 }
 
-/* ---- a sandbox ---- */
+/* ---- sandbox ---- */
 
 static struct nd_error *take_metadata(const Runtime__V1__PodSandboxMetadata *metadata, struct cri_sandbox_request *ret) {
         if (!metadata || !metadata->name[0] || !metadata->uid[0] || !metadata->namespace_[0])
@@ -175,10 +175,11 @@ static struct nd_error *take_port(const Runtime__V1__PortMapping *mapping, struc
                 return nullptr;
         if (mapping->host_port < 0 || mapping->host_port > UINT16_MAX || mapping->container_port <= 0 ||
             mapping->container_port > UINT16_MAX)
-                return nd_error_new(ND_INVALID, 0, "port %d of the host to port %d of the pod: not between 1 and 65535",
+                return nd_error_new(ND_INVALID, 0,
+                                    "invalid port mapping from host port %d to pod port %d: must be between 1 and 65535",
                                     mapping->host_port, mapping->container_port);
         if ((int) mapping->protocol < PORT_TCP || (int) mapping->protocol > PORT_SCTP)
-                return nd_error_new(ND_INVALID, 0, "port %d of the host has unknown protocol %d", mapping->host_port,
+                return nd_error_new(ND_INVALID, 0, "host port %d has unknown protocol %d", mapping->host_port,
                                     (int) mapping->protocol);
         port.protocol = (typeof(port.protocol)) mapping->protocol;
         port.container = (uint16_t) mapping->container_port;
@@ -201,7 +202,7 @@ static struct nd_error *take_security(const Runtime__V1__LinuxSandboxSecurityCon
 
         nd_try(cri_decode_namespaces(security ? security->namespace_options : nullptr, &wanted));
         if (wanted.pid == NAMESPACE_TARGET)
-                return nd_error_new(ND_INVALID, 0, "the pid namespace of a pod cannot be another container's");
+                return nd_error_new(ND_INVALID, 0, "invalid PID namespace mode of a pod: TARGET is for containers");
         ret->network = wanted.network;
         ret->pid = wanted.pid;
         ret->ipc = wanted.ipc;
@@ -214,13 +215,14 @@ static struct nd_error *take_security(const Runtime__V1__LinuxSandboxSecurityCon
         return nullptr;
 }
 
-/* The kubelet sends a path. A name alone is that of a slice, wherever systemd has it, or of a child of the root. */
+/* The kubelet sends a path. A name without a slash is a slice, placed by systemd's naming rule,
+ * or a child of the root cgroup. */
 static struct nd_error *take_cgroup_parent(const char *given, char **ret) {
         nd_autofree char *parent = nullptr, *slice = nullptr;
 
         nd_try(cri_decode_text("cgroup_parent", given, REQUEST_PATH, &parent));
         if (cri_decode_climbs(parent))
-                return nd_error_new(ND_INVALID, 0, "cgroup_parent '%s' goes upwards", parent);
+                return nd_error_new(ND_INVALID, 0, "cgroup_parent '%s' contains '..'", parent);
         if (*parent == '/' || *parent == '\0') {
                 *ret = nd_take_ptr(parent);
                 return nullptr;
@@ -282,7 +284,7 @@ struct nd_error *cri_request_decode_update(const char *bytes, size_t length, cha
         return nullptr;
 }
 
-/* ---- beside what is there ---- */
+/* ---- checks against existing objects ---- */
 
 static bool overlap(const struct nd_userns_map *a, const struct nd_userns_map *b) {
         return a->outside < (uint64_t) b->outside + b->count && b->outside < (uint64_t) a->outside + a->count;
@@ -294,14 +296,14 @@ static struct nd_error *check_beside(const struct cri_sandbox *other, const stru
         if (nd_streq(its->uid, request->uid)) {
                 if (its->attempt != request->attempt || !nd_streq(its->name, request->name))
                         return nullptr;
-                return nd_error_new(ND_EXISTS, 0, "attempt %u is there already, as pod sandbox %s", its->attempt, other->id);
+                return nd_error_new(ND_EXISTS, 0, "attempt %u already exists as pod sandbox %s", its->attempt, other->id);
         }
         if (!request->user_namespace || !its->user_namespace ||
             (!overlap(&its->uids, &request->uids) && !overlap(&its->gids, &request->gids)))
                 return nullptr;
         return nd_error_new(ND_INVALID, 0,
-                            "IDs %u to %u are those of pod %s/%s (uid %s), which is still there: two pods with the same IDs "
-                            "would be one user to the kernel",
+                            "IDs %u to %u are in use by pod %s/%s (uid %s), which still exists: two pods with the same IDs "
+                            "would be the same user to the kernel",
                             request->uids.outside, request->uids.outside + request->uids.count - 1, its->namespace, its->name,
                             its->uid);
 }
@@ -327,7 +329,7 @@ struct nd_error *cri_request_check_container(const struct cri_sandbox_request *s
         if (sandbox->user_namespace != request->user_namespace ||
             (sandbox->user_namespace &&
              (!same_map(&sandbox->uids, &request->uids) || !same_map(&sandbox->gids, &request->gids))))
-                return nd_error_new(ND_INVALID, 0, "the container's user namespace is not its pod's");
+                return nd_error_new(ND_INVALID, 0, "the container's user namespace differs from its pod's");
         if (request->privileged && !sandbox->privileged)
                 return nd_error_new(ND_INVALID, 0, "a privileged container needs a privileged pod sandbox");
         return nullptr;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request-decode.h - the CRI's messages as requests of ours
+/* request-decode.h - decodes CRI messages into requests
  *
- * Everything is bounded, and what the CRI forbids is refused here, before anything is made: so that a record which was accepted once is
- * accepted when it is read again. What needs more than the message (other pods, the image, the kernel) is checked by whoever needs it. */
+ * All sizes are bounded, and requests that the CRI forbids are refused here, before anything is
+ * set up: so a record that was accepted once is accepted when it is loaded again. Checks that
+ * need more than the message (other pods, the image, the kernel) belong to the modules that use
+ * the field. */
 #pragma once
 
 #include "cri/core/request.h"
@@ -20,18 +22,19 @@ enum {
 /* RunPodSandboxRequest */
 [[nodiscard]] struct nd_error *cri_request_decode_sandbox(const char *bytes, size_t length, struct cri_sandbox_request *ret);
 
-/* CreateContainerRequest; the sandbox's id is the caller's to free. */
+/* CreateContainerRequest. The caller frees the sandbox id. */
 [[nodiscard]] struct nd_error *cri_request_decode_container(const char *bytes, size_t length, char **ret_sandbox_id,
                                                             struct cri_container_request *ret);
 
-/* UpdateContainerResourcesRequest; the container's id is the caller's to free. */
+/* UpdateContainerResourcesRequest. The caller frees the container id. */
 [[nodiscard]] struct nd_error *cri_request_decode_update(const char *bytes, size_t length, char **ret_container_id,
                                                          struct cri_resource_request *ret);
 
-/* A request beside what is there: its attempt is a new one, and its IDs belong to no other pod that may run. */
+/* Checks a request against existing pods: the attempt must be new, and its IDs must not be in
+ * use by another pod that may run. */
 [[nodiscard]] struct nd_error *cri_request_check_sandbox(const struct cri_pod_table *pods,
                                                          const struct cri_sandbox_request *request);
 
-/* A container's users are its sandbox's, whatever its own message says. */
+/* A container's ID mapping must be its sandbox's. */
 [[nodiscard]] struct nd_error *cri_request_check_container(const struct cri_sandbox_request *sandbox,
                                                            const struct cri_container_request *request);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request-pieces.h - what decoding a sandbox's and a container's message have in common; for request-decode*.c only */
+/* request-pieces.h - decoding shared by sandboxes and containers; only for request-decode*.c */
 #pragma once
 
 #include <cri.pb-c.h>
@@ -22,7 +22,7 @@
 [[nodiscard]] struct nd_error *cri_decode_pair(const char *what, const char *key, const char *value, size_t ceiling,
                                                struct cri_pairs *ret);
 
-/* A map field: each kind of map has an entry type of its own, all with a key and a value. */
+/* Decodes a map field: each map has its own entry type, all with a key and a value. */
 #define piece_pairs(what, entries, n, ceiling, ret)                                                                           \
         ({                                                                                                                    \
                 struct nd_error *_problem = cri_decode_count((what), (n));                                                    \
@@ -31,7 +31,7 @@
                 _problem;                                                                                                     \
         })
 
-/* One line of IDs: container id 0, within 32 bits, never the host's root. */
+/* Decodes an ID map of one line: from container ID 0, within 32 bits, never the host's root. */
 [[nodiscard]] struct nd_error *cri_decode_id_map(const char *what, Runtime__V1__IDMapping *const *lines, size_t count,
                                                  struct nd_userns_map *ret);
 
@@ -41,7 +41,8 @@ struct cri_decode_namespaces {
         struct nd_userns_map uids, gids;
 };
 
-/* Absent options are the CRI's zeros: namespaces of the pod's own; users are the host's unless it says otherwise, as old kubelets expect. */
+/* Absent options are the CRI's zeros: the pod's own namespaces, but the host's users, as old
+ * kubelets expect. */
 [[nodiscard]] struct nd_error *cri_decode_namespaces(const Runtime__V1__NamespaceOption *options,
                                                      struct cri_decode_namespaces *ret);
 

@@ -116,7 +116,7 @@ void cri_container_request_done(struct cri_container_request *request) {
         *request = (struct cri_container_request) {};
 }
 
-/* By the CRI's number. The first of several names for one signal is the one that is answered. */
+/* By CRI number. Of several names for one signal, the first is reported. */
 static const unsigned char signals[] = {
         0,       SIGABRT, SIGALRM, SIGBUS,  SIGCHLD, SIGCHLD, SIGCONT, SIGFPE,    SIGHUP,   SIGILL,  SIGINT,  SIGIO,
         SIGABRT, SIGKILL, SIGPIPE, SIGPOLL, SIGPROF, SIGPWR,  SIGQUIT, SIGSEGV,   16,       SIGSTOP, SIGSYS,  SIGTERM,
@@ -125,7 +125,7 @@ static const unsigned char signals[] = {
 
 enum {
         REAL_TIME = nd_count_of(signals), /* the CRI's number of the first real-time signal ... */
-        REAL_TIME_FIRST = 34,             /* ... which is this one to the C library */
+        REAL_TIME_FIRST = 34,             /* ... which the C library counts from here */
         REAL_TIME_LAST = 64,
 };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request.h - what the kubelet asks for, in our own words
+/* request.h - requests of the kubelet, decoded
  *
- * Decoded once from the CRI's messages (request-decode.c), with every size bounded, and kept as long as the sandbox or container lives. Nothing
- * here has been acted on or believed: whoever uses a field checks what it means to them. Strings are never nullptr unless said so. */
+ * Decoded once from the CRI's messages (request-decode.c), with every size bounded, and kept as
+ * long as the sandbox or container lives. The values are not validated further: each module
+ * checks the fields that it uses. Strings are never nullptr unless said so. */
 #pragma once
 
 #include <stdint.h>
@@ -32,12 +33,12 @@ enum cri_namespace_mode {
         NAMESPACE_TARGET = 3,
 };
 
-/* ---- a pod's sandbox ---- */
+/* ---- sandbox ---- */
 
 struct cri_port_request {
         enum { PORT_TCP = 0, PORT_UDP = 1, PORT_SCTP = 2 } protocol;
         uint16_t container;
-        uint16_t host; /* never 0: such a mapping is dropped when it is decoded */
+        uint16_t host; /* never 0: decoding drops such a mapping */
         char *address; /* "" = all */
 };
 
@@ -48,14 +49,15 @@ struct cri_sandbox_request {
         uint32_t attempt;
         char *hostname;      /* "" for a pod on the host's network */
         char *log_directory; /* absolute, or "" */
-        bool has_dns;        /* without it the node's resolv.conf serves */
+        bool has_dns;        /* false: use the node's resolv.conf */
         struct nd_strings dns_servers, dns_searches, dns_options;
         nd_vector(struct cri_port_request) ports;
-        struct cri_pairs labels, annotations; /* stored verbatim; the only ones that are acted on are bandwidth.h's two */
-        char *cgroup_parent;                  /* "" = none */
-        struct cri_pairs sysctls;             /* name with dots, value */
+        /* stored verbatim; only the two in bandwidth.h have an effect */
+        struct cri_pairs labels, annotations;
+        char *cgroup_parent;      /* "" = none */
+        struct cri_pairs sysctls; /* name with dots, value */
         enum cri_namespace_mode network, pid, ipc;
-        bool user_namespace; /* a namespace of the pod's own; false = the host's users */
+        bool user_namespace; /* the pod has its own user namespace; false = the host's users */
         struct nd_userns_map uids, gids;
         bool privileged;
         char *selinux_level; /* nullptr or "" = not given */
@@ -64,10 +66,10 @@ struct cri_sandbox_request {
 
 void cri_sandbox_request_done(struct cri_sandbox_request *request);
 
-/* Texts that are absent become empty: for who must work with a request that could not be read. */
+/* Sets absent strings to "", for a request that could not be decoded. */
 void cri_sandbox_request_fill(struct cri_sandbox_request *request);
 
-/* ---- a container ---- */
+/* ---- container ---- */
 
 struct cri_mount_request {
         char *container_path;
@@ -76,7 +78,7 @@ struct cri_mount_request {
         bool recursive_read_only;
         enum { MOUNT_PRIVATE = 0, MOUNT_HOST_TO_CONTAINER = 1, MOUNT_BIDIRECTIONAL = 2 } propagation;
         bool relabel;
-        bool idmapped; /* uidMappings and gidMappings were given: one line each, below */
+        bool idmapped; /* uidMappings and gidMappings were set: one line each, below */
         struct nd_userns_map uids, gids;
         char *image; /* "" = none */
         char *image_subpath;
@@ -118,7 +120,7 @@ struct cri_container_request {
         char *name;
         uint32_t attempt;
         char *image;         /* an id or a reference */
-        char *image_by_user; /* what the pod's author wrote */
+        char *image_by_user; /* as written in the pod spec */
         struct nd_strings command, arguments;
         char *working_directory; /* "" = the image's */
         struct cri_pairs environment;
@@ -135,7 +137,7 @@ struct cri_container_request {
         bool user_namespace;
         struct nd_userns_map uids, gids;
         bool has_user, has_group;
-        int64_t user, group; /* as sent; whoever uses them checks the range */
+        int64_t user, group; /* as sent; the range is checked where they are used */
         char *user_name;     /* "" = none */
         nd_vector(int64_t) groups;
         bool strict_groups; /* supplementalGroupsPolicy: Strict */
@@ -145,11 +147,12 @@ struct cri_container_request {
         struct cri_security_profile seccomp, apparmor;
         struct cri_selinux_request selinux;
         struct nd_strings cdi_devices; /* names */
-        int stop_signal;               /* a Linux number; 0 = the image's, or SIGTERM */
+        int stop_signal;               /* Linux signal number; 0 = the image's, or SIGTERM */
 };
 
 void cri_container_request_done(struct cri_container_request *request);
 
-/* The CRI numbers signals by their names in alphabetical order, then real-time ones; 0 is "the runtime's default". -EINVAL for what it does not know. */
+/* Converts a CRI signal number: the names in alphabetical order, then real-time signals; 0 is
+ * "the runtime's default". -EINVAL if unknown. */
 [[nodiscard]] int cri_request_signal_from_cri(int signal);
-[[nodiscard]] int cri_request_signal_to_cri(int number); /* 0 when it has none */
+[[nodiscard]] int cri_request_signal_to_cri(int number); /* 0 if the CRI has no such signal */

@@ -8,7 +8,7 @@ static struct nd_error *parse(const char *text, struct cri_config *config) {
         return cri_config_parse(text, strlen(text), config);
 }
 
-static void nothing_written_means_defaults([[maybe_unused]] void **state) {
+static void an_empty_file_means_defaults([[maybe_unused]] void **state) {
         nd_cleanup(cri_config_done) struct cri_config config = {};
 
         expect_ok(parse("# only a comment\n", &config));
@@ -61,15 +61,15 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         assert_false(cri_config_handler(&config, "kata", &handler));
 }
 
-static void what_is_wrong_is_named([[maybe_unused]] void **state) {
+static void an_invalid_key_or_value_is_named_in_the_error([[maybe_unused]] void **state) {
         static const struct {
                 const char *text;
                 const char *words;
         } cases[] = {
-                {"sockets: /a\n", "no key 'sockets'"},
+                {"sockets: /a\n", "unknown key 'sockets'"},
                 {"runtimeHandlers: {}\n", "must be a list"},
-                {"runtimeHandlers: [{name: crun}]\n", "two handlers 'crun'"},
-                {"runtimeHandlers: [{name: a}, {name: a}]\n", "two handlers 'a'"},
+                {"runtimeHandlers: [{name: crun}]\n", "duplicate handler 'crun'"},
+                {"runtimeHandlers: [{name: a}, {name: a}]\n", "duplicate handler 'a'"},
                 {"runtimeHandlers: [{name: ../a}]\n", "'name': a handler has a name"},
                 {"runtimeHandlers: [{engine: runc}]\n", "no name"},
                 {"runtimeHandlers: [{name: a, engine: kata}]\n", "'engine': a handler"},
@@ -99,7 +99,7 @@ static void what_is_wrong_is_named([[maybe_unused]] void **state) {
         }
 }
 
-static void a_file_that_was_asked_for_must_be_there([[maybe_unused]] void **state) {
+static void a_named_file_must_exist([[maybe_unused]] void **state) {
         nd_cleanup(cri_config_done) struct cri_config config = {};
 
         expect_error(cri_config_read("/nonexistent/cri.yaml", &config), ND_NOT_FOUND, "/nonexistent/cri.yaml");
@@ -107,10 +107,10 @@ static void a_file_that_was_asked_for_must_be_there([[maybe_unused]] void **stat
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(nothing_written_means_defaults),
+                cmocka_unit_test(an_empty_file_means_defaults),
                 cmocka_unit_test(every_key_is_taken),
-                cmocka_unit_test(what_is_wrong_is_named),
-                cmocka_unit_test(a_file_that_was_asked_for_must_be_there),
+                cmocka_unit_test(an_invalid_key_or_value_is_named_in_the_error),
+                cmocka_unit_test(a_named_file_must_exist),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -6,7 +6,7 @@
 
 #include "cri/core/events.h"
 
-/* A follower with room for so many. */
+/* A follower that can take a limited number of events. */
 struct listener {
         struct cri_event_follower *follower;
         unsigned room, dismissed;
@@ -24,7 +24,7 @@ static void on_event(const struct cri_event *event, void *userdata) {
 
         assert_true(l->room > 0);
         l->room--;
-        nd_vector_push(&l->told, *event); /* its strings are not looked at later */
+        nd_vector_push(&l->told, *event); /* its strings are not read later */
 }
 
 static void on_dismissed(void *userdata) {
@@ -51,7 +51,7 @@ static struct cri_container container_of(struct cri_sandbox *sandbox, unsigned n
         return container;
 }
 
-static void an_event_is_told_at_once_to_all_who_are_ready([[maybe_unused]] void **state) {
+static void an_event_is_sent_at_once_to_all_ready_followers([[maybe_unused]] void **state) {
         struct listener a = {.room = 9}, b = {.room = 9};
         struct cri_events *events = cri_events_new();
         struct cri_sandbox sandbox = sandbox_of("pod");
@@ -80,7 +80,7 @@ static void an_event_is_told_at_once_to_all_who_are_ready([[maybe_unused]] void 
         nd_vector_done(&b.told);
 }
 
-static void what_nobody_is_told_of_is_no_event([[maybe_unused]] void **state) {
+static void unlisted_objects_produce_no_events([[maybe_unused]] void **state) {
         struct listener a = {.room = 9};
         struct cri_events *events = cri_events_new();
         struct cri_sandbox sandbox = sandbox_of("pod"), unborn = sandbox_of("unborn");
@@ -98,7 +98,7 @@ static void what_nobody_is_told_of_is_no_event([[maybe_unused]] void **state) {
         nd_vector_done(&a.told);
 }
 
-static void who_falls_behind_is_told_the_newest_of_each_object([[maybe_unused]] void **state) {
+static void a_slow_follower_gets_the_newest_event_of_each_object([[maybe_unused]] void **state) {
         struct listener slow = {.room = 1}, fast = {.room = 99};
         struct cri_events *events = cri_events_new();
         struct cri_sandbox sandbox = sandbox_of("pod");
@@ -107,9 +107,10 @@ static void who_falls_behind_is_told_the_newest_of_each_object([[maybe_unused]] 
         expect_ok(cri_events_follow(events, &calls, &slow, &slow.follower));
         expect_ok(cri_events_follow(events, &calls, &fast, &fast.follower));
         cri_events_of_container(events, &one, EVENT_CREATED);
-        cri_events_of_container(events, &one, EVENT_STARTED); /* waits */
+        cri_events_of_container(events, &one, EVENT_STARTED); /* queued */
         cri_events_of_container(events, &two, EVENT_CREATED);
-        cri_events_of_container(events, &one, EVENT_STOPPED); /* takes its place, behind the other's */
+        /* replaces it, behind the other object's */
+        cri_events_of_container(events, &one, EVENT_STOPPED);
         cri_events_of_container(events, &one, EVENT_DELETED);
         assert_int_equal(fast.told.count, 5);
         assert_int_equal(slow.told.count, 1);
@@ -117,7 +118,7 @@ static void who_falls_behind_is_told_the_newest_of_each_object([[maybe_unused]] 
         cri_events_resume(slow.follower);
         assert_int_equal(slow.told.count, 2);
         assert_string_equal(slow.told.items[1].id, two.id);
-        cri_events_of_container(events, &two, EVENT_STARTED); /* not past the one that waits */
+        cri_events_of_container(events, &two, EVENT_STARTED); /* queued behind the waiting one */
         slow.room = 9;
         cri_events_resume(slow.follower);
         assert_int_equal(slow.told.count, 4);
@@ -131,7 +132,7 @@ static void who_falls_behind_is_told_the_newest_of_each_object([[maybe_unused]] 
         nd_vector_done(&fast.told);
 }
 
-static void who_never_reads_is_dismissed_and_the_others_go_on([[maybe_unused]] void **state) {
+static void a_follower_that_never_reads_is_dismissed_and_others_continue([[maybe_unused]] void **state) {
         struct listener stuck = {}, fast = {.room = 2 * EVENTS_WAITING};
         struct cri_events *events = cri_events_new();
         struct cri_sandbox sandbox = sandbox_of("pod");
@@ -151,13 +152,13 @@ static void who_never_reads_is_dismissed_and_the_others_go_on([[maybe_unused]] v
         nd_vector_done(&fast.told);
 }
 
-static void there_is_room_for_a_few_followers([[maybe_unused]] void **state) {
+static void the_number_of_followers_is_limited([[maybe_unused]] void **state) {
         struct listener all[EVENTS_FOLLOWERS] = {}, more = {};
         struct cri_events *events = cri_events_new();
 
         for (unsigned i = 0; i < EVENTS_FOLLOWERS; i++)
                 expect_ok(cri_events_follow(events, &calls, &all[i], &all[i].follower));
-        expect_error(cri_events_follow(events, &calls, &more, &more.follower), ND_EXHAUSTED, "others follow");
+        expect_error(cri_events_follow(events, &calls, &more, &more.follower), ND_EXHAUSTED, "too many clients follow");
         cri_events_unfollow(all[0].follower);
         expect_ok(cri_events_follow(events, &calls, &more, &more.follower));
         cri_events_free(events);
@@ -165,11 +166,11 @@ static void there_is_room_for_a_few_followers([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(an_event_is_told_at_once_to_all_who_are_ready),
-                cmocka_unit_test(what_nobody_is_told_of_is_no_event),
-                cmocka_unit_test(who_falls_behind_is_told_the_newest_of_each_object),
-                cmocka_unit_test(who_never_reads_is_dismissed_and_the_others_go_on),
-                cmocka_unit_test(there_is_room_for_a_few_followers),
+                cmocka_unit_test(an_event_is_sent_at_once_to_all_ready_followers),
+                cmocka_unit_test(unlisted_objects_produce_no_events),
+                cmocka_unit_test(a_slow_follower_gets_the_newest_event_of_each_object),
+                cmocka_unit_test(a_follower_that_never_reads_is_dismissed_and_others_continue),
+                cmocka_unit_test(the_number_of_followers_is_limited),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

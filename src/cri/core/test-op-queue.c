@@ -11,7 +11,7 @@ static void note(void *userdata) {
         strcat(order, userdata);
 }
 
-static void a_free_lane_is_entered_at_once_and_others_wait_their_turn([[maybe_unused]] void **state) {
+static void a_free_queue_is_entered_at_once_and_others_wait([[maybe_unused]] void **state) {
         struct cri_op_queue op_queue = {};
 
         order[0] = '\0';
@@ -43,7 +43,7 @@ static void a_turn_that_was_given_up_never_comes([[maybe_unused]] void **state) 
         assert_false(cri_op_queue_give_up(&op_queue, b));
         cri_op_queue_leave(&op_queue);
         assert_string_equal(order, "ac");
-        assert_false(cri_op_queue_give_up(&op_queue, c)); /* it runs already */
+        assert_false(cri_op_queue_give_up(&op_queue, c)); /* already running */
         cri_op_queue_done(&op_queue);
 }
 
@@ -68,7 +68,7 @@ static void the_last_turn_may_end_the_object([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_free_lane_is_entered_at_once_and_others_wait_their_turn),
+                cmocka_unit_test(a_free_queue_is_entered_at_once_and_others_wait),
                 cmocka_unit_test(a_turn_that_was_given_up_never_comes),
                 cmocka_unit_test(the_last_turn_may_end_the_object),
         };

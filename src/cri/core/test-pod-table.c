@@ -27,7 +27,7 @@ static struct cri_container *add_container(struct cri_pod_table *pods, struct cr
 
 #define ZEROS "000000000000000000000000000000000000000000000000000000000000"
 
-static void objects_are_found_by_their_id_or_its_beginning([[maybe_unused]] void **state) {
+static void objects_are_found_by_id_or_prefix([[maybe_unused]] void **state) {
         nd_cleanup(cri_pod_table_done) struct cri_pod_table pods = {};
         struct cri_sandbox *first = add_sandbox(&pods, "aaaa" ZEROS, SANDBOX_READY), *found = nullptr;
 
@@ -41,7 +41,7 @@ static void objects_are_found_by_their_id_or_its_beginning([[maybe_unused]] void
         expect_error(cri_pod_table_find_sandbox(&pods, "", &found), ND_NOT_FOUND, "''");
 }
 
-static void a_beginning_that_two_have_names_neither([[maybe_unused]] void **state) {
+static void an_ambiguous_prefix_is_refused([[maybe_unused]] void **state) {
         nd_cleanup(cri_pod_table_done) struct cri_pod_table pods = {};
         struct cri_sandbox *found = nullptr;
 
@@ -53,7 +53,7 @@ static void a_beginning_that_two_have_names_neither([[maybe_unused]] void **stat
         expect_error(cri_pod_table_find_sandbox(&pods, "aaaa", &found), ND_INVALID, "more than one");
 }
 
-static void nobody_is_told_of_what_is_being_made_or_removed([[maybe_unused]] void **state) {
+static void objects_being_created_or_removed_are_not_found([[maybe_unused]] void **state) {
         nd_cleanup(cri_pod_table_done) struct cri_pod_table pods = {};
         struct cri_sandbox *new = add_sandbox(&pods, "aaaa" ZEROS, SANDBOX_NEW),
                            *ready = add_sandbox(&pods, "bbbb" ZEROS, SANDBOX_READY);
@@ -101,9 +101,9 @@ static void ids_are_hex_and_never_the_same([[maybe_unused]] void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(objects_are_found_by_their_id_or_its_beginning),
-                cmocka_unit_test(a_beginning_that_two_have_names_neither),
-                cmocka_unit_test(nobody_is_told_of_what_is_being_made_or_removed),
+                cmocka_unit_test(objects_are_found_by_id_or_prefix),
+                cmocka_unit_test(an_ambiguous_prefix_is_refused),
+                cmocka_unit_test(objects_being_created_or_removed_are_not_found),
                 cmocka_unit_test(a_dropped_container_leaves_its_sandbox),
                 cmocka_unit_test(ids_are_hex_and_never_the_same),
         };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test-record.c - what is on disk is what was in the pod table, and what is damaged costs itself alone */
+/* test-record.c - records load as they were saved, and a damaged record affects only itself */
 #include <unit/expect.h>
 
 #include <cri.pb-c.h>
@@ -36,7 +36,7 @@ static void fixture_init(struct fixture *f) {
         expect_ok(cri_record_store_open(&f->config, &f->store));
 }
 
-/* The daemon ends, another one begins. */
+/* The daemon exits and another one starts. */
 static void restart(struct fixture *f, struct nd_strings *problems) {
         cri_pod_table_done(&f->pods);
         f->pods = (struct cri_pod_table) {};
@@ -195,7 +195,7 @@ static void a_container_is_the_same_after_a_restart([[maybe_unused]] void **stat
         assert_true(cri_pairs_have(&again->request.resources.unified, "memory.oom.group", "1"));
         assert_int_equal(again->request.resources.hugepages.count, 1);
         assert_string_equal(again->request.name, "main");
-        assert_string_equal(again->cgroup, ""); /* strings that nobody set are there */
+        assert_string_equal(again->cgroup, ""); /* strings that were never set are "" */
         assert_string_equal(again->monitor_cgroup, "");
 }
 
@@ -215,7 +215,7 @@ static void the_pods_init_comes_back_without_a_request([[maybe_unused]] void **s
         assert_int_equal(again->containers.count, 0);
 }
 
-static void what_was_removed_is_gone_and_removing_it_again_is_fine([[maybe_unused]] void **state) {
+static void removal_is_complete_and_can_be_repeated([[maybe_unused]] void **state) {
         nd_cleanup(nd_strings_done) struct nd_strings problems = {};
         nd_cleanup(fixture_done) struct fixture f = {};
         struct cri_container *container;
@@ -234,8 +234,8 @@ static void what_was_removed_is_gone_and_removing_it_again_is_fine([[maybe_unuse
         assert_int_equal(f.pods.sandboxes.count, 0);
 }
 
-/* Killed between the directory and the record, or between the record's and the directory's removal. */
-static void a_directory_without_a_record_goes_when_it_is_found([[maybe_unused]] void **state) {
+/* Killed between making the directory and the record, or between removing them. */
+static void loading_removes_a_directory_without_a_record([[maybe_unused]] void **state) {
         nd_cleanup(nd_strings_done) struct nd_strings problems = {};
         nd_cleanup(fixture_done) struct fixture f = {};
         nd_autofree char *sandbox_json = nullptr, *container_json = nullptr, *temporary = nullptr;
@@ -265,7 +265,7 @@ static void a_directory_without_a_record_goes_when_it_is_found([[maybe_unused]] 
         assert_int_equal(scratch_entries(f.directory, "state/pods"), 1);
 }
 
-static void a_damaged_record_costs_one_pod_which_is_to_be_undone([[maybe_unused]] void **state) {
+static void a_damaged_record_loads_as_one_pod_to_be_undone([[maybe_unused]] void **state) {
         nd_cleanup(nd_strings_done) struct nd_strings problems = {};
         nd_cleanup(fixture_done) struct fixture f = {};
         nd_autofree char *name = nullptr, *other = nullptr;
@@ -296,7 +296,8 @@ static void a_damaged_record_costs_one_pod_which_is_to_be_undone([[maybe_unused]
         container = nd_map_get(&f.pods.containers, container_id);
         assert_int_equal(container->state, CONTAINER_NEW);
         assert_true(container->made & CONTAINER_MADE_ENGINE);
-        assert_int_equal(container->sandbox->state, SANDBOX_READY); /* it has nothing to do with it */
+        /* its sandbox is not affected */
+        assert_int_equal(container->sandbox->state, SANDBOX_READY);
 }
 
 static void a_newer_daemons_record_is_left_alone([[maybe_unused]] void **state) {
@@ -314,7 +315,7 @@ static void a_newer_daemons_record_is_left_alone([[maybe_unused]] void **state) 
         assert_true(scratch_has(f.directory, name));
 }
 
-static void a_newer_format_is_told_apart([[maybe_unused]] void **state) {
+static void a_newer_format_has_its_own_error_code([[maybe_unused]] void **state) {
         nd_cleanup(cri_pod_table_done) struct cri_pod_table pods = {};
         struct cri_sandbox *sandbox = nd_new(struct cri_sandbox);
         static const char newer[] = "{\"version\":2,\"state\":\"ready\"}", none[] = "{\"state\":\"ready\"}",
@@ -323,8 +324,8 @@ static void a_newer_format_is_told_apart([[maybe_unused]] void **state) {
         cri_pod_table_new_id(sandbox->id);
         cri_pod_table_add_sandbox(&pods, sandbox);
         expect_error(cri_record_parse_sandbox(newer, strlen(newer), "", sandbox), ND_UNIMPLEMENTED, "newer nodens-cri");
-        expect_error(cri_record_parse_sandbox(none, strlen(none), "", sandbox), ND_INVALID, "no version");
-        expect_error(cri_record_parse_sandbox(odd, strlen(odd), "", sandbox), ND_INVALID, "no state of ours: 'odd'");
+        expect_error(cri_record_parse_sandbox(none, strlen(none), "", sandbox), ND_INVALID, "the record has no version");
+        expect_error(cri_record_parse_sandbox(odd, strlen(odd), "", sandbox), ND_INVALID, "unknown state 'odd'");
 }
 
 static void a_record_of_an_earlier_boot_stays_one([[maybe_unused]] void **state) {
@@ -374,11 +375,11 @@ int main(void) {
                 cmocka_unit_test(a_sandbox_is_the_same_after_a_restart),
                 cmocka_unit_test(a_container_is_the_same_after_a_restart),
                 cmocka_unit_test(the_pods_init_comes_back_without_a_request),
-                cmocka_unit_test(what_was_removed_is_gone_and_removing_it_again_is_fine),
-                cmocka_unit_test(a_directory_without_a_record_goes_when_it_is_found),
-                cmocka_unit_test(a_damaged_record_costs_one_pod_which_is_to_be_undone),
+                cmocka_unit_test(removal_is_complete_and_can_be_repeated),
+                cmocka_unit_test(loading_removes_a_directory_without_a_record),
+                cmocka_unit_test(a_damaged_record_loads_as_one_pod_to_be_undone),
                 cmocka_unit_test(a_newer_daemons_record_is_left_alone),
-                cmocka_unit_test(a_newer_format_is_told_apart),
+                cmocka_unit_test(a_newer_format_has_its_own_error_code),
                 cmocka_unit_test(a_record_of_an_earlier_boot_stays_one),
                 cmocka_unit_test(a_pods_directory_is_crossed_by_root_and_its_own_root_alone),
         };

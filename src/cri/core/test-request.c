@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test-request.c - what is taken from the kubelet's messages, and what is refused */
+/* test-request.c - decoding of the kubelet's messages, and refusal of invalid ones */
 #include <unit/expect.h>
 
 #include <cri.pb-c.h>
@@ -9,7 +9,7 @@
 #include "cri/core/request-decode.h"
 #include "net/protobuf.h"
 
-/* ---- messages that are well, for tests to spoil ---- */
+/* ---- valid messages, for tests to modify ---- */
 
 struct pod_message {
         Runtime__V1__RunPodSandboxRequest request;
@@ -35,7 +35,8 @@ static void fill_pod(struct pod_message *m) {
                 .gid = RUNTIME__V1__IDMAPPING__INIT,
                 .more = RUNTIME__V1__IDMAPPING__INIT,
         };
-        runtime__v1__linux_sandbox_security_context__init(&m->security); /* its initialiser names a deprecated field */
+        /* its initialiser names a deprecated field */
+        runtime__v1__linux_sandbox_security_context__init(&m->security);
         m->metadata.name = (char *) "web";
         m->metadata.namespace_ = (char *) "default";
         m->metadata.uid = (char *) "u-1";
@@ -158,13 +159,13 @@ static void a_pods_message_becomes_a_request([[maybe_unused]] void **state) {
         assert_string_equal(request.hostname, "");
         assert_true(request.user_namespace);
         assert_int_equal(request.uids.outside, 65536);
-        assert_int_equal(request.ports.count, 1); /* a mapping without a port of the host's is none */
+        assert_int_equal(request.ports.count, 1); /* a mapping without a host port is dropped */
         assert_true(cri_pairs_have(&request.labels, "app", "web"));
         assert_false(cri_pairs_have(&request.labels, "app", "other"));
         assert_false(request.has_dns);
 }
 
-static void users_are_the_nodes_unless_told_otherwise([[maybe_unused]] void **state) {
+static void users_are_the_nodes_by_default([[maybe_unused]] void **state) {
         nd_cleanup(cri_sandbox_request_done) struct cri_sandbox_request request = {};
         struct pod_message m;
 
@@ -179,7 +180,7 @@ static void users_are_the_nodes_unless_told_otherwise([[maybe_unused]] void **st
         assert_false(request.user_namespace);
 }
 
-static void maps_of_ids_that_make_no_sense_are_refused([[maybe_unused]] void **state) {
+static void invalid_id_maps_are_refused([[maybe_unused]] void **state) {
         nd_cleanup(cri_sandbox_request_done) struct cri_sandbox_request request = {};
         struct pod_message m;
 
@@ -190,26 +191,26 @@ static void maps_of_ids_that_make_no_sense_are_refused([[maybe_unused]] void **s
         expect_error(decode_pod(&m, &request), ND_INVALID, "has 0 lines");
         m.users.n_uids = 1;
         m.uid.container_id = 1;
-        expect_error(decode_pod(&m, &request), ND_INVALID, "must map 0");
+        expect_error(decode_pod(&m, &request), ND_INVALID, "must begin at 0");
         m.uid.container_id = 0;
         m.gid.host_id = 0;
         expect_error(decode_pod(&m, &request), ND_INVALID, "the host's root");
         m.gid.host_id = 4294901760;
-        expect_error(decode_pod(&m, &request), ND_INVALID, "beyond the last ID");
+        expect_error(decode_pod(&m, &request), ND_INVALID, "exceeds the range of IDs");
         m.gid.host_id = 65536;
         m.gid.length = 0;
         expect_error(decode_pod(&m, &request), ND_INVALID, "is empty");
         m.gid.length = 65536;
         m.users.mode = RUNTIME__V1__NAMESPACE_MODE__CONTAINER;
-        expect_error(decode_pod(&m, &request), ND_INVALID, "the pod's or the node's");
+        expect_error(decode_pod(&m, &request), ND_INVALID, "invalid user namespace mode");
         m.users.mode = RUNTIME__V1__NAMESPACE_MODE__TARGET;
-        expect_error(decode_pod(&m, &request), ND_INVALID, "the pod's or the node's");
+        expect_error(decode_pod(&m, &request), ND_INVALID, "invalid user namespace mode");
         m.users.mode = RUNTIME__V1__NAMESPACE_MODE__POD;
         m.options.pid = RUNTIME__V1__NAMESPACE_MODE__NODE;
         expect_error(decode_pod(&m, &request), ND_INVALID, "the node's pid namespace");
 }
 
-static void pods_without_a_name_a_way_out_or_a_place_are_refused([[maybe_unused]] void **state) {
+static void pods_with_missing_names_or_invalid_ports_and_paths_are_refused([[maybe_unused]] void **state) {
         nd_cleanup(cri_sandbox_request_done) struct cri_sandbox_request request = {};
         Runtime__V1__PortMapping port = RUNTIME__V1__PORT_MAPPING__INIT, *ports[] = {&port};
         struct pod_message m;
@@ -219,26 +220,26 @@ static void pods_without_a_name_a_way_out_or_a_place_are_refused([[maybe_unused]
         expect_error(decode_pod(&m, &request), ND_INVALID, "no name, namespace or uid");
         fill_pod(&m);
         m.config.log_directory = (char *) "var/log";
-        expect_error(decode_pod(&m, &request), ND_INVALID, "log_directory is no absolute path");
+        expect_error(decode_pod(&m, &request), ND_INVALID, "log_directory must be an absolute path");
         fill_pod(&m);
         m.linux.cgroup_parent = (char *) "/kubepods/../..";
-        expect_error(decode_pod(&m, &request), ND_INVALID, "goes upwards");
+        expect_error(decode_pod(&m, &request), ND_INVALID, "contains '..'");
         fill_pod(&m);
         port.host_port = 70000;
         m.config.n_port_mappings = 1;
         m.config.port_mappings = ports;
-        expect_error(decode_pod(&m, &request), ND_INVALID, "not between 1 and 65535");
+        expect_error(decode_pod(&m, &request), ND_INVALID, "must be between 1 and 65535");
         fill_pod(&m);
         m.options.network = RUNTIME__V1__NAMESPACE_MODE__CONTAINER;
-        expect_error(decode_pod(&m, &request), ND_INVALID, "the network namespace");
+        expect_error(decode_pod(&m, &request), ND_INVALID, "invalid network namespace mode");
         fill_pod(&m);
         m.options.pid = RUNTIME__V1__NAMESPACE_MODE__TARGET;
-        expect_error(decode_pod(&m, &request), ND_INVALID, "another container's");
+        expect_error(decode_pod(&m, &request), ND_INVALID, "TARGET is for containers");
         expect_error(cri_request_decode_sandbox("\xff", 1, &request), ND_INVALID, "");
         expect_error(cri_request_decode_sandbox("", 0, &request), ND_INVALID, "no config");
 }
 
-/* ---- beside others ---- */
+/* ---- checks against other pods ---- */
 
 static struct cri_sandbox *add_pod(struct cri_pod_table *pods, struct cri_sandbox_request *request,
                                    enum cri_sandbox_state state) {
@@ -263,15 +264,16 @@ static void no_two_pods_have_the_same_ids([[maybe_unused]] void **state) {
         m.metadata.uid = (char *) "u-2";
         expect_ok(decode_pod(&m, &request));
         expect_error(cri_request_check_sandbox(&pods, &request), ND_INVALID,
-                     "IDs 65536 to 131071 are those of pod default/web (uid u-1)");
+                     "IDs 65536 to 131071 are in use by pod default/web (uid u-1)");
         m.uid.host_id = 131072;
         expect_ok(decode_pod(&m, &request));
-        expect_error(cri_request_check_sandbox(&pods, &request), ND_INVALID, ""); /* the groups are still the same */
+        /* the groups are still the same */
+        expect_error(cri_request_check_sandbox(&pods, &request), ND_INVALID, "");
         m.gid.host_id = 131072;
         expect_ok(decode_pod(&m, &request));
         expect_ok(cri_request_check_sandbox(&pods, &request));
         m.uid.host_id = m.gid.host_id = 65536;
-        there->state = SANDBOX_NOTREADY; /* nothing of it runs: the kubelet may give its IDs to another */
+        there->state = SANDBOX_NOTREADY; /* none of it runs: the kubelet may reuse its IDs */
         expect_ok(decode_pod(&m, &request));
         expect_ok(cri_request_check_sandbox(&pods, &request));
 }
@@ -285,7 +287,7 @@ static void one_attempt_is_made_once([[maybe_unused]] void **state) {
         expect_ok(decode_pod(&m, &request));
         (void) add_pod(&pods, &request, SANDBOX_NEW);
         expect_ok(decode_pod(&m, &request));
-        expect_error(cri_request_check_sandbox(&pods, &request), ND_EXISTS, "attempt 0 is there already");
+        expect_error(cri_request_check_sandbox(&pods, &request), ND_EXISTS, "attempt 0 already exists");
         m.metadata.attempt = 1;
         expect_ok(decode_pod(&m, &request));
         expect_ok(cri_request_check_sandbox(&pods, &request));
@@ -301,7 +303,7 @@ static void a_containers_users_are_its_pods([[maybe_unused]] void **state) {
         expect_ok(decode_pod(&m, &pod));
         fill_container(&c);
         expect_ok(decode_container(&c, &container));
-        expect_error(cri_request_check_container(&pod, &container), ND_INVALID, "not its pod's");
+        expect_error(cri_request_check_container(&pod, &container), ND_INVALID, "differs from its pod's");
         c.security.namespace_options = &m.options;
         expect_ok(decode_container(&c, &container));
         expect_ok(cri_request_check_container(&pod, &container));
@@ -331,7 +333,7 @@ static void a_containers_message_becomes_a_request([[maybe_unused]] void **state
         assert_false(request.mounts.items[0].idmapped);
 }
 
-static void mounts_that_make_no_sense_are_refused([[maybe_unused]] void **state) {
+static void invalid_mounts_are_refused([[maybe_unused]] void **state) {
         nd_cleanup(cri_container_request_done) struct cri_container_request request = {};
         struct container_message m;
 
@@ -343,13 +345,13 @@ static void mounts_that_make_no_sense_are_refused([[maybe_unused]] void **state)
         expect_error(decode_container(&m, &request), ND_INVALID, "private propagation");
         fill_container(&m);
         m.mount.container_path = (char *) "data";
-        expect_error(decode_container(&m, &request), ND_INVALID, "no absolute path: 'data'");
+        expect_error(decode_container(&m, &request), ND_INVALID, "must be an absolute path: 'data'");
         fill_container(&m);
         m.mount.host_path = (char *) "";
-        expect_error(decode_container(&m, &request), ND_INVALID, "neither a host path nor an image");
+        expect_error(decode_container(&m, &request), ND_INVALID, "host_path or image is required");
         m.mounted.image = (char *) "sha256:2";
         m.mount.image = &m.mounted;
-        expect_error(decode_container(&m, &request), ND_INVALID, "read-only or not at all");
+        expect_error(decode_container(&m, &request), ND_INVALID, "an image mount must be readonly");
         m.mount.readonly = true;
         expect_ok(decode_container(&m, &request));
         fill_container(&m);
@@ -362,7 +364,7 @@ static void mounts_that_make_no_sense_are_refused([[maybe_unused]] void **state)
         assert_true(request.mounts.items[0].idmapped);
 }
 
-static void what_the_cri_forbids_a_container_is_refused([[maybe_unused]] void **state) {
+static void container_options_that_the_cri_forbids_are_refused([[maybe_unused]] void **state) {
         nd_cleanup(cri_container_request_done) struct cri_container_request request = {};
         struct container_message m;
 
@@ -376,19 +378,19 @@ static void what_the_cri_forbids_a_container_is_refused([[maybe_unused]] void **
         m.variable.value = (ProtobufCBinaryData) {.data = (uint8_t *) "a\0b", .len = 3};
         expect_error(decode_container(&m, &request), ND_INVALID, "null byte");
         m.variable.key = (char *) "A=B";
-        expect_error(decode_container(&m, &request), ND_INVALID, "no name of an environment variable");
+        expect_error(decode_container(&m, &request), ND_INVALID, "invalid name of an environment variable");
         fill_container(&m);
         m.device.permissions = (char *) "rwx";
-        expect_error(decode_container(&m, &request), ND_INVALID, "not of r, w and m");
+        expect_error(decode_container(&m, &request), ND_INVALID, "only r, w and m are allowed");
         fill_container(&m);
         m.config.log_path = (char *) "../other/0.log";
         expect_error(decode_container(&m, &request), ND_INVALID, "leaves the pod's log_directory");
         m.config.log_path = (char *) "/0.log";
-        expect_error(decode_container(&m, &request), ND_INVALID, "is absolute");
+        expect_error(decode_container(&m, &request), ND_INVALID, "must be relative");
         fill_container(&m);
         m.profile.profile_type = RUNTIME__V1__SECURITY_PROFILE__PROFILE_TYPE__Localhost;
         m.security.seccomp = &m.profile;
-        expect_error(decode_container(&m, &request), ND_INVALID, "without a name");
+        expect_error(decode_container(&m, &request), ND_INVALID, "needs a name");
         fill_container(&m);
         m.image.image = (char *) "";
         expect_error(decode_container(&m, &request), ND_INVALID, "no image");
@@ -397,7 +399,7 @@ static void what_the_cri_forbids_a_container_is_refused([[maybe_unused]] void **
         expect_error(decode_container(&m, &request), ND_INVALID, "unknown stop_signal 99");
 }
 
-static void signals_are_the_same_on_the_way_in_and_out([[maybe_unused]] void **state) {
+static void signals_convert_both_ways([[maybe_unused]] void **state) {
         assert_int_equal(cri_request_signal_from_cri(RUNTIME__V1__SIGNAL__SIGTERM), SIGTERM);
         assert_int_equal(cri_request_signal_from_cri(RUNTIME__V1__SIGNAL__SIGRTMIN), 34);
         assert_int_equal(cri_request_signal_from_cri(RUNTIME__V1__SIGNAL__SIGRTMAX), 64);
@@ -411,7 +413,7 @@ static void signals_are_the_same_on_the_way_in_and_out([[maybe_unused]] void **s
         }
 }
 
-static void the_pods_cgroup_is_a_path_however_it_is_named([[maybe_unused]] void **state) {
+static void a_cgroup_parent_is_a_path_or_a_name([[maybe_unused]] void **state) {
         static const struct {
                 const char *given, *path;
         } cases[] = {
@@ -436,18 +438,18 @@ static void the_pods_cgroup_is_a_path_however_it_is_named([[maybe_unused]] void 
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_pods_cgroup_is_a_path_however_it_is_named),
+                cmocka_unit_test(a_cgroup_parent_is_a_path_or_a_name),
                 cmocka_unit_test(a_pods_message_becomes_a_request),
-                cmocka_unit_test(users_are_the_nodes_unless_told_otherwise),
-                cmocka_unit_test(maps_of_ids_that_make_no_sense_are_refused),
-                cmocka_unit_test(pods_without_a_name_a_way_out_or_a_place_are_refused),
+                cmocka_unit_test(users_are_the_nodes_by_default),
+                cmocka_unit_test(invalid_id_maps_are_refused),
+                cmocka_unit_test(pods_with_missing_names_or_invalid_ports_and_paths_are_refused),
                 cmocka_unit_test(no_two_pods_have_the_same_ids),
                 cmocka_unit_test(one_attempt_is_made_once),
                 cmocka_unit_test(a_containers_users_are_its_pods),
                 cmocka_unit_test(a_containers_message_becomes_a_request),
-                cmocka_unit_test(mounts_that_make_no_sense_are_refused),
-                cmocka_unit_test(what_the_cri_forbids_a_container_is_refused),
-                cmocka_unit_test(signals_are_the_same_on_the_way_in_and_out),
+                cmocka_unit_test(invalid_mounts_are_refused),
+                cmocka_unit_test(container_options_that_the_cri_forbids_are_refused),
+                cmocka_unit_test(signals_convert_both_ways),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);
