@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* namespaces.c - see namespaces.h
  *
- * Sysctls, told as a table in prose:
- *      kernel.sem, kernel.shm*, kernel.msg*, fs.mqueue.*    belong to an IPC namespace
- *      net.*                                                belongs to a network namespace
- *      everything else                                      belongs to the host: refused
- * A pod may set what belongs to a namespace of its own (R2), given as pairs that nobody joins or splits (R1). A name has dots between its parts, and a slash
- * where a part has a dot in it, as sysctl(8) reads it: net.ipv4.conf.eth0/100.forwarding.
- * Where a pod says nothing, it gets what others give it, too: every port and ping without privilege. IPv6 addresses come from IPAM, which knows that
- * nobody else has them, so they are not probed for duplicates for a second or two. */
+ * Which namespace a sysctl belongs to:
+ *      kernel.sem, kernel.shm*, kernel.msg*, fs.mqueue.*    IPC
+ *      net.*                                                network
+ *      everything else                                      the host: refused
+ * A pod may set the sysctls of namespaces that it owns (R2). Names and values stay separate
+ * strings, never joined into a command line or split again (R1). A name has dots between its parts,
+ * and a slash where a part contains a dot, as sysctl(8) reads it:
+ * net.ipv4.conf.eth0/100.forwarding.
+ * By default a pod gets what containerd and CRI-O set too: unprivileged processes may bind every
+ * port and ping. IPv6 addresses come from IPAM, which guarantees that they are unique, so
+ * duplicate address detection, which takes a second or two, is off. */
 #include "cri/namespace/namespaces.h"
 
 #include <ctype.h>
@@ -22,9 +25,9 @@
 #include "sys/namespace.h"
 
 enum {
-        SYSCTL_NAME = 253, /* the API's own ceiling */
+        SYSCTL_NAME = 253, /* the API's limit */
         SYSCTL_VALUE = 4096,
-        HOSTNAME = 64, /* the kernel's */
+        HOSTNAME = 64, /* the kernel's limit */
 };
 
 static const char *const names[POD_NAMESPACES] = {
@@ -60,7 +63,7 @@ char *cri_namespaces_path(const struct cri_config *config, const struct cri_pins
 
 /* ---- sysctls ---- */
 
-/* Below /proc/sys; nullptr where the name is none. */
+/* The path below /proc/sys; nullptr if the name is invalid. */
 static char *sysctl_path(const char *name) {
         nd_autofree char *path = nd_strdup(name);
         size_t length = strlen(name), part = 0;
@@ -75,7 +78,8 @@ static char *sysctl_path(const char *name) {
                                 path[i] = '.';
                         continue;
                 }
-                if (i == part || (i - part <= 2 && strspn(path + part, ".") >= i - part)) /* empty, "." or ".." */
+                /* empty, "." or ".." */
+                if (i == part || (i - part <= 2 && strspn(path + part, ".") >= i - part))
                         return nullptr;
                 if (name[i] == '.')
                         path[i] = '/';
@@ -84,7 +88,7 @@ static char *sysctl_path(const char *name) {
         return nd_take_ptr(path);
 }
 
-/* The namespace that a sysctl belongs to; POD_NAMESPACES for the host's. */
+/* The namespace that a sysctl belongs to; POD_NAMESPACES if it is the host's. */
 static enum cri_pod_namespace sysctl_owner(const char *path) {
         if (nd_has_prefix(path, "net/"))
                 return POD_NET;
@@ -100,19 +104,19 @@ static struct nd_error *check_sysctl(const struct cri_sandbox_request *request, 
 
         if (!path) {
                 quoted = nd_text_quote(sysctl->key);
-                return nd_error_new(ND_INVALID, 0, "sysctl %s: that is no sysctl's name", quoted);
+                return nd_error_new(ND_INVALID, 0, "invalid sysctl name %s", quoted);
         }
         if (owner == POD_NAMESPACES)
-                return nd_error_new(ND_INVALID, 0, "sysctl '%s' is the whole node's, not a pod's: set it on the node",
-                                    sysctl->key);
+                return nd_error_new(ND_INVALID, 0, "sysctl '%s' is not namespaced: set it on the node", sysctl->key);
         if (!cri_namespaces_owned(request, owner))
-                return nd_error_new(ND_INVALID, 0, "sysctl '%s' would be set for the node, because the pod has the node's %s",
+                return nd_error_new(ND_INVALID, 0, "sysctl '%s' would change the node, because the pod uses the node's %s",
                                     sysctl->key, owner == POD_NET ? "network (hostNetwork)" : "IPC (hostIPC)");
         if (strlen(sysctl->value) > SYSCTL_VALUE)
-                return nd_error_new(ND_INVALID, 0, "sysctl '%s': a value of more than %d bytes", sysctl->key, SYSCTL_VALUE);
+                return nd_error_new(ND_INVALID, 0, "sysctl '%s': the value is longer than %d bytes", sysctl->key,
+                                    SYSCTL_VALUE);
         for (const char *c = sysctl->value; *c; c++)
                 if (!isprint((unsigned char) *c) && *c != '\t')
-                        return nd_error_new(ND_INVALID, 0, "sysctl '%s': the value holds a byte that is not printable",
+                        return nd_error_new(ND_INVALID, 0, "sysctl '%s': the value contains a byte that is not printable",
                                             sysctl->key);
         return nullptr;
 }
@@ -122,11 +126,12 @@ struct nd_error *cri_namespaces_check(const struct cri_sandbox_request *request)
                 nd_try(check_sysctl(request, sysctl));
         }
         if (strlen(request->hostname) > HOSTNAME)
-                return nd_error_new(ND_INVALID, 0, "a host name of more than %d bytes", HOSTNAME);
+                return nd_error_new(ND_INVALID, 0, "host name '%.64s...' is longer than %d bytes", request->hostname,
+                                    HOSTNAME);
         return nullptr;
 }
 
-/* Sysctls of one interface, which is there when the network is. */
+/* Sysctls of one interface can be set only when the network has created it. */
 static bool is_late(const char *path) {
         static const char *const families[] = {"net/ipv4/conf/", "net/ipv6/conf/", "net/ipv4/neigh/", "net/ipv6/neigh/",
                                                "net/mpls/conf/"};
@@ -168,7 +173,7 @@ static void add_default(struct sysctls *list, const char *path, const char *valu
                        ((struct nd_namespace_sysctl) {.path = nd_strdup(path), .value = nd_strdup(value), .optional = true}));
 }
 
-/* The kernel takes no group that is not mapped. */
+/* The kernel refuses a group that is not mapped in the user namespace. */
 static void add_ping_range(struct sysctls *list, const struct cri_sandbox_request *request) {
         uint32_t last = request->user_namespace ? request->gids.count - 1 : INT32_MAX;
         nd_autofree char *range = nd_format("0 %u", last < INT32_MAX ? last : (uint32_t) INT32_MAX);
@@ -176,7 +181,8 @@ static void add_ping_range(struct sysctls *list, const struct cri_sandbox_reques
         add_default(list, "net/ipv4/ping_group_range", range);
 }
 
-/* Those that the request names, late ones or the others. The request has been checked. */
+/* Adds the sysctls of the request: either the late ones or the others. The request is already
+ * validated. */
 static void add_requested(struct sysctls *list, const struct cri_sandbox_request *request, bool late) {
         nd_vector_each (sysctl, &request->sysctls) {
                 nd_autofree char *path = sysctl_path(sysctl->key);
@@ -203,7 +209,7 @@ bool cri_namespaces_have_late_sysctls(const struct cri_sandbox_request *request)
         return list.count > 0;
 }
 
-/* A worker, which ends in the pod's network namespace. */
+/* Runs in a worker, which stays in the pod's network namespace. */
 struct nd_error *cri_namespaces_set_late_sysctls(const struct cri_config *config, const struct cri_sandbox *sandbox) {
         nd_cleanup(sysctls_done) struct sysctls list = {};
         nd_autofree char *path = cri_path_of_netns(config, sandbox->id);
@@ -218,7 +224,7 @@ struct nd_error *cri_namespaces_set_late_sysctls(const struct cri_config *config
         return nullptr;
 }
 
-/* ---- making and undoing ---- */
+/* ---- set up and undo ---- */
 
 static struct nd_error *make(const struct cri_sandbox_request *request, struct nd_namespace_set *ret) {
         nd_cleanup(sysctls_done) struct sysctls list = {};
@@ -229,7 +235,8 @@ static struct nd_error *make(const struct cri_sandbox_request *request, struct n
                 .flags = (cri_namespaces_owned(request, POD_NET) ? CLONE_NEWNET : 0) |
                          (cri_namespaces_owned(request, POD_IPC) ? CLONE_NEWIPC : 0) |
                          (cri_namespaces_owned(request, POD_UTS) ? CLONE_NEWUTS : 0),
-                .hostname = request->hostname[0] ? request->hostname : nullptr, /* without one the node's stays */
+                /* without one the pod has the node's name */
+                .hostname = request->hostname[0] ? request->hostname : nullptr,
         };
 
         list_sysctls(&list, request);

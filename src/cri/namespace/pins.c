@@ -2,14 +2,19 @@
 /* pins.c - see pins.h
  *
  * Theory of operation
- *   The pins' mount namespace consists of one tmpfs: /<sandbox>/<name>, each a mount of a namespace's file. It is made once per boot: a worker unshares,
- *   changes its root to the new tmpfs and lets everything else go; we mount the worker's mount namespace at <run>/pins/mnt, and it needs no process
- *   any more. The kernel takes such a mount only where mounts are not passed on to other namespaces, so <run>/pins is a private mount of
- *   itself. Both are two lines per node, not per pod. It is unbindable, too: a volume that holds our directories (hostPath: /) is cloned without it. Else the kernel
- *   would not let the clone be moved into a container, and crun would then mount the volume without its mapping.
- *   The daemon keeps a descriptor of the tmpfs's root. A path through it (/proc/<daemon>/fd/N/<sandbox>/ipc) can be opened by whoever may look into our
- *   /proc directory, which crun may, without being in that mount namespace.
- * Owns       two descriptors. The pins belong to their sandboxes and outlive us. */
+ *   The pins' mount namespace consists of one tmpfs with /<sandbox>/<name>, each a mount of a
+ *   namespace's file. It is made once per boot: a worker unshares, changes its root to the new
+ *   tmpfs and detaches everything else. We mount the worker's mount namespace at <run>/pins/mnt,
+ *   and it needs no process any more. The kernel accepts such a mount only where mounts do not
+ *   propagate to other namespaces, so <run>/pins is a private mount of itself. Both cost two lines
+ *   in the mount table per node, not per pod.
+ *   The mount is also unbindable: a volume that contains our directories (hostPath: /) is cloned
+ *   without it. Otherwise the kernel would refuse to move the clone into a container, and crun
+ *   would then mount the volume without its ID mapping.
+ *   The daemon keeps a descriptor of the tmpfs's root. A path through it
+ *   (/proc/<daemon>/fd/N/<sandbox>/ipc) can be opened by any process that may access our /proc
+ *   directory, such as crun, without being in that mount namespace.
+ * Owns       two descriptors. The pins belong to their sandboxes and outlive the daemon. */
 #include "cri/namespace/pins.h"
 
 #include <linux/magic.h>
@@ -33,7 +38,7 @@ struct cri_pins {
 
 struct birth {
         const char *directory;
-        int cpu; /* where; -1 = anywhere */
+        int cpu; /* run there; -1 = on any CPU */
 };
 
 static void move_to_cpu(int cpu) {
@@ -46,7 +51,7 @@ static void move_to_cpu(int cpu) {
         }
 }
 
-/* A worker: hands back a new mount namespace. */
+/* Runs in a worker: returns a new mount namespace. */
 static struct nd_error *make_namespace(void *argument, int *ret_fd) {
         const struct birth *birth = argument;
         nd_autoclose int fd = -EBADF;
@@ -67,7 +72,7 @@ static struct nd_error *enter(int mount_namespace) {
         return nullptr;
 }
 
-/* A worker: hands back the root of the namespace. */
+/* Runs in a worker: returns the root of the namespace. */
 static struct nd_error *open_root(void *argument, int *ret_fd) {
         nd_try(enter(*(const int *) argument));
         *ret_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -81,7 +86,7 @@ static bool is_mount(const char *path) {
                status.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
-/* Mounts a directory on itself, where no mount is passed on to others or bound elsewhere. */
+/* Mounts a directory on itself, private and unbindable. */
 static struct nd_error *make_private(const char *directory) {
         struct mount_attr attributes = {.propagation = MS_UNBINDABLE};
         nd_autoclose int tree = -EBADF;
@@ -102,16 +107,17 @@ static bool is_namespace(int fd) {
         return fstatfs(fd, &fs) == 0 && fs.f_type == NSFS_MAGIC;
 }
 
-/* The kernel mounts a mount namespace only in an older one, which keeps them from holding each other. Since Linux 6.18 it tells their age by a number
- * that grows per CPU, so that a newer one may look older; on the CPU that ours was made on it never does. */
+/* To prevent reference cycles, the kernel mounts a mount namespace only inside an older one.
+ * Since Linux 6.18 it compares ages by a number that grows per CPU, so a newer namespace may
+ * look older; never on the CPU that ours was made on. */
 static struct nd_error *make(const char *directory, const char *path, int *ret_fd) {
         nd_autoerror struct nd_error *error = nullptr;
         cpu_set_t cpus;
 
-        nd_try(nd_file_unlink(AT_FDCWD, path)); /* of a daemon that ended right here */
+        nd_try(nd_file_unlink(AT_FDCWD, path)); /* left by a daemon that was killed here */
         if (sched_getaffinity(0, sizeof cpus, &cpus) < 0)
                 CPU_ZERO(&cpus);
-        for (int cpu = -1; cpu < CPU_SETSIZE; cpu++) { /* the first is any */
+        for (int cpu = -1; cpu < CPU_SETSIZE; cpu++) { /* first on any CPU */
                 struct birth birth = {.directory = directory, .cpu = cpu};
                 nd_autoclose int fd = -EBADF;
 
@@ -162,7 +168,7 @@ char *cri_pins_path(const struct cri_pins *pins, const char *sandbox_id, const c
 
 /* ---- in workers ---- */
 
-/* Goes back to where the caller was. Failing to is no error of the caller's: it is a worker, and about to end. */
+/* Returns to the caller's mount namespace. A failure is ignored: the worker is about to exit. */
 static void go_home(int *home) {
         if (*home >= 0)
                 (void) nd_sys->setns(*home, CLONE_NEWNS);

@@ -40,7 +40,7 @@ static struct nd_error *check(struct cri_sandbox_request request, const char *na
         return cri_namespaces_check(&request);
 }
 
-static void a_pod_sets_what_belongs_to_its_own_namespaces([[maybe_unused]] void **state) {
+static void a_pod_sets_sysctls_of_its_own_namespaces([[maybe_unused]] void **state) {
         struct cri_sandbox_request pod = request_of(false);
 
         expect_ok(check(pod, "net.ipv4.ip_forward", "1"));
@@ -56,11 +56,11 @@ static void what_belongs_to_the_node_is_refused([[maybe_unused]] void **state) {
 
         host_network.network = NAMESPACE_NODE;
         host_ipc.ipc = NAMESPACE_NODE;
-        expect_error(check(pod, "kernel.core_pattern", "|/x"), ND_INVALID, "'kernel.core_pattern' is the whole node's");
-        expect_error(check(pod, "vm.swappiness", "1"), ND_INVALID, "the whole node's");
-        expect_error(check(pod, "kernel.hostname", "x"), ND_INVALID, "the whole node's");
-        expect_error(check(host_network, "net.ipv4.ip_forward", "1"), ND_INVALID, "because the pod has the node's network");
-        expect_error(check(host_ipc, "kernel.shmmax", "1"), ND_INVALID, "because the pod has the node's IPC");
+        expect_error(check(pod, "kernel.core_pattern", "|/x"), ND_INVALID, "'kernel.core_pattern' is not namespaced");
+        expect_error(check(pod, "vm.swappiness", "1"), ND_INVALID, "not namespaced");
+        expect_error(check(pod, "kernel.hostname", "x"), ND_INVALID, "not namespaced");
+        expect_error(check(host_network, "net.ipv4.ip_forward", "1"), ND_INVALID, "because the pod uses the node's network");
+        expect_error(check(host_ipc, "kernel.shmmax", "1"), ND_INVALID, "because the pod uses the node's IPC");
         expect_ok(check(host_network, "kernel.shmmax", "1"));
         expect_ok(check(host_ipc, "net.ipv4.ip_forward", "1"));
 }
@@ -101,7 +101,7 @@ static void replace(char **field, char *value) {
         *field = value;
 }
 
-/* To be said before anything is made: skipping jumps past the cleanup. */
+/* Call it before anything is set up: skipping jumps past the cleanup. */
 static void needs_privilege(void) {
         if (geteuid() != 0)
                 skip_because("pods' namespaces need privilege");
@@ -152,7 +152,7 @@ static size_t mount_lines(void) {
         return lines;
 }
 
-/* The inode of a namespace that somebody opens by its path; 0 for the host's. */
+/* Inode of a namespace opened by its path; 0 for the host's. */
 static ino_t inode_of(const struct fixture *f, enum cri_pod_namespace which) {
         nd_autofree char *path = cri_namespaces_path(&f->config, f->pins, &f->sandbox, which);
         nd_autoclose int fd = -EBADF;
@@ -189,7 +189,7 @@ static void live_and_go(struct cri_sandbox_request request, size_t lines) {
         are_all_there(&f);
         assert_int_equal(mount_lines(), before + lines);
         expect_ok(in_worker(&f, undo_worker));
-        expect_ok(in_worker(&f, undo_worker)); /* nothing is left, and nothing is said */
+        expect_ok(in_worker(&f, undo_worker)); /* nothing is left, and that is no error */
         assert_int_equal(mount_lines(), before);
         assert_int_equal(resources_descriptors(), descriptors);
         assert_int_equal(resources_children(), 0);
@@ -204,7 +204,7 @@ static void a_pod_s_namespaces_cost_one_line_in_the_mount_table([[maybe_unused]]
         live_and_go(request_of(false), 1);
 }
 
-static void a_pod_on_the_host_s_network_has_a_user_namespace_all_the_same([[maybe_unused]] void **state) {
+static void a_pod_on_the_hosts_network_can_have_a_user_namespace([[maybe_unused]] void **state) {
         struct cri_sandbox_request request = request_of(true);
 
         needs_privilege();
@@ -213,11 +213,11 @@ static void a_pod_on_the_host_s_network_has_a_user_namespace_all_the_same([[mayb
         live_and_go(request, 0);
         request.ipc = NAMESPACE_NODE;
         live_and_go(request, 0);
-        request.user_namespace = false; /* it has nothing of its own */
+        request.user_namespace = false; /* it owns no namespace */
         live_and_go(request, 0);
 }
 
-static void the_next_daemon_finds_the_pins_of_the_last([[maybe_unused]] void **state) {
+static void pins_survive_a_restart_of_the_daemon([[maybe_unused]] void **state) {
         ino_t inodes[POD_NAMESPACES];
         struct fixture f;
 
@@ -236,13 +236,13 @@ static void the_next_daemon_finds_the_pins_of_the_last([[maybe_unused]] void **s
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_pod_sets_what_belongs_to_its_own_namespaces),
+                cmocka_unit_test(a_pod_sets_sysctls_of_its_own_namespaces),
                 cmocka_unit_test(what_belongs_to_the_node_is_refused),
                 cmocka_unit_test(a_name_cannot_leave_its_directory_nor_a_value_its_line),
                 cmocka_unit_test(sysctls_of_an_interface_wait_for_the_network),
                 cmocka_unit_test(a_pod_s_namespaces_cost_one_line_in_the_mount_table),
-                cmocka_unit_test(a_pod_on_the_host_s_network_has_a_user_namespace_all_the_same),
-                cmocka_unit_test(the_next_daemon_finds_the_pins_of_the_last),
+                cmocka_unit_test(a_pod_on_the_hosts_network_can_have_a_user_namespace),
+                cmocka_unit_test(pins_survive_a_restart_of_the_daemon),
         };
 
         scratch_private_mounts();
