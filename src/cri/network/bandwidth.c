@@ -3,12 +3,12 @@
 
 #include "kube/quantity.h"
 
-/* As everywhere in Kubernetes. */
+/* The limits that Kubernetes uses too. */
 static constexpr int64_t least = 1000;
 static constexpr int64_t most = 1000000000000000;
 
 enum {
-        SHOWN = 64, /* of a value that is refused */
+        SHOWN = 64, /* characters of a refused value in the error */
 };
 
 static struct nd_error *take(const struct cri_pairs *annotations, const char *key, uint64_t *ret) {
@@ -22,7 +22,7 @@ static struct nd_error *take(const struct cri_pairs *annotations, const char *ke
                 r = nd_quantity_parse(pair->value, &value);
                 if (r < 0)
                         return nd_error_new(ND_INVALID, -r,
-                                            "annotation %s: '%.*s' is no quantity; write it as 10M (bits per second)", key,
+                                            "annotation %s: '%.*s' is not a quantity; use bits per second such as 10M", key,
                                             SHOWN, pair->value);
                 if (value < least || value > most)
                         return nd_error_new(ND_INVALID, ERANGE,

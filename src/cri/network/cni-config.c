@@ -9,7 +9,7 @@
 #include "cri/network/bandwidth.h"
 
 enum {
-        WORD = 255, /* a name, a type, a version */
+        WORD = 255, /* length of a name, type or version */
 };
 
 void cri_cni_config_done(struct cri_cni_config *config) {
@@ -24,13 +24,13 @@ void cri_cni_config_done(struct cri_cni_config *config) {
         *config = (struct cri_cni_config) {};
 }
 
-/* yyjson's memory is libc's: what it writes is freed as everything else. */
+/* yyjson allocates with malloc(), so its output is freed as usual. */
 static struct nd_error *print(yyjson_val *value, char **ret) {
         *ret = yyjson_val_write(value, YYJSON_WRITE_NOFLAG, nullptr);
-        return *ret ? nullptr : nd_error_new(ND_INTERNAL, 0, "write JSON");
+        return *ret ? nullptr : nd_error_new(ND_INTERNAL, 0, "print the CNI configuration as JSON");
 }
 
-/* A program's name becomes part of a path, a network's name part of files that plugins write. */
+/* A plugin's type becomes part of a path, a network's name part of files that plugins write. */
 static bool is_plain(const char *word) {
         static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
         static const char others[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
@@ -56,10 +56,11 @@ static struct nd_error *take_plugin(yyjson_val *object, struct cri_cni_config *c
         nd_vector_push(&config->plugins, ((struct cri_cni_plugin) {}));
         plugin = &config->plugins.items[config->plugins.count - 1];
         if (!yyjson_is_obj(object))
-                return nd_error_new(ND_INVALID, 0, "plugin %zu is no object", config->plugins.count);
+                return nd_error_new(ND_INVALID, 0, "plugin %zu is not an object", config->plugins.count);
         nd_try(nd_json_member_text(object, "type", WORD, &type));
         if (!type || !is_plain(type))
-                return nd_error_new(ND_INVALID, 0, "plugin %zu: 'type' must be a program's name", config->plugins.count);
+                return nd_error_new(ND_INVALID, 0, "plugin %zu: 'type' must be a program name without a path",
+                                    config->plugins.count);
         plugin->type = nd_strdup(type);
         nd_try(nd_error_wrap(take_capabilities(object, plugin), "plugin '%s'", type));
         return print(object, &plugin->json);
@@ -73,14 +74,15 @@ static struct nd_error *take_plugins(yyjson_val *root, struct cri_cni_config *co
                 return take_plugin(root, config);
         nd_try(nd_json_member_array(root, "plugins", CNI_PLUGINS_MOST, &list));
         if (!list || yyjson_arr_size(list) == 0)
-                return nd_error_new(ND_INVALID, 0, "'plugins' names none");
+                return nd_error_new(ND_INVALID, 0, "'plugins' is empty");
         objects = yyjson_arr_iter_with(list);
         while ((object = yyjson_arr_iter_next(&objects)))
                 nd_try(take_plugin(object, config));
         return nullptr;
 }
 
-/* CNI's own library takes the word as well as the value. What is neither counts as yes: it is no reason for a node to have no network. */
+/* CNI's own library accepts the string as well as the boolean. Other values count as true: an
+ * odd value here must not leave the node without a network. */
 static bool says_yes(yyjson_val *value) {
         return value && !yyjson_is_false(value) && (!yyjson_is_str(value) || strcasecmp(yyjson_get_str(value), "false") != 0);
 }
@@ -94,15 +96,16 @@ struct nd_error *cri_cni_config_parse(const char *text, size_t length, struct cr
         nd_try(nd_json_parse(text, length, CNI_CONFIG_CEILING, &doc));
         root = yyjson_doc_get_root(doc);
         if (!yyjson_is_obj(root))
-                return nd_error_new(ND_INVALID, 0, "not a network configuration: no object");
+                return nd_error_new(ND_INVALID, 0, "the network configuration is not an object");
         nd_try(nd_json_member_text(root, "name", WORD, &name));
         nd_try(nd_json_member_text(root, "cniVersion", WORD, &version));
         if (!name || !is_plain(name))
                 return nd_error_new(ND_INVALID, 0, "'name' must be letters, digits, '_', '.' and '-'");
         if (version && !is_plain(version) && version[0])
-                return nd_error_new(ND_INVALID, 0, "'cniVersion' is none");
+                return nd_error_new(ND_INVALID, 0, "invalid 'cniVersion'");
         config.name = nd_strdup(name);
-        config.version = nd_strdup(version && version[0] ? version : "0.1.0"); /* as the specification reads its absence */
+        /* the specification's default */
+        config.version = nd_strdup(version && version[0] ? version : "0.1.0");
         config.disable_check = says_yes(yyjson_obj_get(root, "disableCheck"));
         nd_try(take_plugins(root, &config));
         nd_try(print(root, &config.source));
@@ -110,7 +113,7 @@ struct nd_error *cri_cni_config_parse(const char *text, size_t length, struct cr
         return nullptr;
 }
 
-/* ---- what a plugin is told ---- */
+/* ---- input of a plugin ---- */
 
 static void mutable_done(yyjson_mut_doc **doc) {
         yyjson_mut_doc_free(*doc);
@@ -147,7 +150,7 @@ static void add_dns(yyjson_mut_doc *doc, yyjson_mut_val *runtime, const struct c
         add_strings(doc, words, "options", &pod->dns_options);
 }
 
-/* The burst is as large as the plugin takes it: an annotation limits the rate and says nothing of bursts. */
+/* The burst is the largest that the plugin accepts: an annotation limits the rate only. */
 static void add_bandwidth(yyjson_mut_doc *doc, yyjson_mut_val *runtime, const struct cri_bandwidth *limit) {
         yyjson_mut_val *words = yyjson_mut_obj_add_obj(doc, runtime, "bandwidth");
 
@@ -167,7 +170,8 @@ static void add_runtime(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct 
         struct cri_bandwidth limit = {};
         yyjson_mut_val *runtime;
 
-        if (plugin->takes_bandwidth) /* a pod with other values was refused, or is older than the rule and has no limit */
+        /* Invalid values were refused before; a pod older than that check has no limit. */
+        if (plugin->takes_bandwidth)
                 nd_ignore(cri_bandwidth_of(&pod->annotations, &limit));
         if (!ports && !dns && limit.ingress == 0 && limit.egress == 0)
                 return;
@@ -206,9 +210,9 @@ struct nd_error *cri_cni_config_input(const struct cri_cni_config *config, size_
         yyjson_mut_obj_add_str(doc, root, "name", config->name);
         yyjson_mut_obj_add_str(doc, root, "cniVersion", config->version);
         add_runtime(doc, root, p, pod);
-        nd_try(nd_error_wrap(add_previous(doc, root, previous), "what the plugin before '%s' made", p->type));
+        nd_try(nd_error_wrap(add_previous(doc, root, previous), "result of the plugin before '%s'", p->type));
         *ret = yyjson_mut_write(doc, YYJSON_WRITE_NOFLAG, nullptr);
-        return *ret ? nullptr : nd_error_new(ND_INTERNAL, 0, "write JSON");
+        return *ret ? nullptr : nd_error_new(ND_INTERNAL, 0, "print the CNI configuration as JSON");
 }
 
 bool cri_cni_config_del_takes_result(const struct cri_cni_config *config) {
@@ -217,5 +221,6 @@ bool cri_cni_config_del_takes_result(const struct cri_cni_config *config) {
 }
 
 bool cri_cni_config_takes_check(const struct cri_cni_config *config) {
-        return cri_cni_config_del_takes_result(config) && !config->disable_check; /* 0.4.0 brought both */
+        /* 0.4.0 introduced both */
+        return cri_cni_config_del_takes_result(config) && !config->disable_check;
 }

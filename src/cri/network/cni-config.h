@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cni-config.h - a network configuration as CNI writes it, and what each of its plugins is told
+/* cni-config.h - parses a CNI network configuration and writes the input of its plugins
  *
  * Reads lists (.conflist) and single plugins (.conf), which count as a list of one. No I/O here. */
 #pragma once
@@ -7,31 +7,34 @@
 #include "cri/core/request.h"
 
 struct cri_cni_plugin {
-        char *type; /* the program's name */
+        char *type; /* name of the program */
         char *json; /* its configuration as it stands in the list */
         bool takes_ports, takes_dns, takes_bandwidth;
 };
 
 struct cri_cni_config {
         char *name;
-        char *version;                            /* of the specification that its author wrote it for */
+        /* of the CNI specification that it was written for */
+        char *version;
         nd_vector(struct cri_cni_plugin) plugins; /* at least one */
-        bool disable_check;                       /* its author does not want CHECK */
-        char *source;                             /* all of it again, on one line; parses to the same */
+        bool disable_check;                       /* disableCheck: CHECK must not be run */
+        /* the whole configuration on one line; parses to the same */
+        char *source;
 };
 
 void cri_cni_config_done(struct cri_cni_config *config);
 [[nodiscard]] struct nd_error *cri_cni_config_parse(const char *text, size_t length, struct cri_cni_config *ret);
 
-/* The plugin's standard input: its configuration with the list's name and version, with what it is capable of taking from the pod, and with what the plugins
- * before it made (previous, JSON; nullptr = nothing). The caller's to free. */
+/* Standard input of a plugin: its configuration with the list's name and version, the
+ * runtimeConfig for its capabilities, and the result of the plugins before it (previous, JSON;
+ * nullptr = none). The caller frees it. */
 [[nodiscard]] struct nd_error *cri_cni_config_input(const struct cri_cni_config *config, size_t plugin,
                                                     const struct cri_sandbox_request *pod, const char *previous, char **ret);
 
-/* Whether a plugin of that version is told at DEL what it made at ADD. */
+/* Whether DEL of that version passes the result of ADD. */
 [[nodiscard]] bool cri_cni_config_del_takes_result(const struct cri_cni_config *config);
 
-/* Whether its plugins can be asked if what they made is still there: since version 0.4.0, unless the author says no. */
+/* Whether CHECK can be called: since version 0.4.0, unless disableCheck is set. */
 [[nodiscard]] bool cri_cni_config_takes_check(const struct cri_cni_config *config);
 
 enum {

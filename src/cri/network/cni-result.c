@@ -8,7 +8,7 @@
 
 enum {
         INTERFACES_MOST = 256,
-        WORDS = 4096, /* of an error, for people */
+        WORDS = 4096, /* characters of an error message */
         CIDR = INET6_ADDRSTRLEN + 4,
         TRY_AGAIN = 11, /* CNI's code */
 };
@@ -19,11 +19,11 @@ static struct nd_error *add_address(const char *text, struct nd_strings *ret) {
         size_t length = strcspn(text, "/");
 
         if (length > CIDR)
-                return nd_error_new(ND_INVALID, 0, "an address of %zu bytes", length);
+                return nd_error_new(ND_INVALID, 0, "an address is too long: %zu bytes", length);
         memcpy(address, text, length);
         address[length] = '\0';
         if (inet_pton(AF_INET, address, &binary) != 1 && inet_pton(AF_INET6, address, &binary) != 1)
-                return nd_error_new(ND_INVALID, 0, "'%s' is no IP address", address);
+                return nd_error_new(ND_INVALID, 0, "invalid IP address '%s'", address);
         nd_strings_add(ret, address);
         return nullptr;
 }
@@ -44,7 +44,7 @@ static struct nd_error *find_interface(yyjson_val *root, const char *name, bool 
                 const char *found = nullptr, *sandbox = nullptr;
 
                 if (!yyjson_is_obj(item))
-                        return nd_error_new(ND_INVALID, 0, "an interface that is no object");
+                        return nd_error_new(ND_INVALID, 0, "an entry of 'interfaces' is not an object");
                 nd_try(nd_json_member_text(item, "name", WORDS, &found));
                 nd_try(nd_json_member_text(item, "sandbox", WORDS, &sandbox));
                 if (found && sandbox && sandbox[0] && nd_streq(found, name))
@@ -66,13 +66,13 @@ static struct nd_error *take_ips(yyjson_val *root, yyjson_val *ips, const char *
                 const char *address = nullptr;
 
                 if (!yyjson_is_obj(item))
-                        return nd_error_new(ND_INVALID, 0, "an address that is no object");
+                        return nd_error_new(ND_INVALID, 0, "an entry of 'ips' is not an object");
                 nd_try(nd_json_member_text(item, "address", WORDS, &address));
                 if (!address)
-                        return nd_error_new(ND_INVALID, 0, "an entry of 'ips' without an address");
+                        return nd_error_new(ND_INVALID, 0, "an entry of 'ips' has no address");
                 index = yyjson_obj_get(item, "interface");
                 if (listed && index && !yyjson_is_null(index) && yyjson_get_sint(index) != position)
-                        continue; /* of a host's interface, or another one of the pod's */
+                        continue; /* on a host interface, or another one of the pod */
                 nd_try(add_address(address, ret));
         }
         return nullptr;
@@ -104,7 +104,7 @@ struct nd_error *cri_cni_result_addresses(const char *text, size_t length, const
         nd_try(nd_json_parse(text, length, CNI_RESULT_CEILING, &doc));
         root = yyjson_doc_get_root(doc);
         if (!yyjson_is_obj(root))
-                return nd_error_new(ND_INVALID, 0, "a result that is no object");
+                return nd_error_new(ND_INVALID, 0, "the result is not an object");
         nd_try(nd_json_member_array(root, "ips", CNI_ADDRESSES_MOST, &ips));
         nd_try(ips ? take_ips(root, ips, interface, &addresses) : take_old(root, &addresses));
         *ret = nd_take(addresses, (struct nd_strings) {});
@@ -114,11 +114,11 @@ struct nd_error *cri_cni_result_addresses(const char *text, size_t length, const
 static struct nd_error *verbatim(const char *text, size_t length) {
         nd_autotext struct nd_text words = ND_TEXT(WORDS);
 
-        length = strnlen(text, length); /* what follows a null byte could not be shown */
+        length = strnlen(text, length); /* a null byte would end the message anyway */
         while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
                 length--;
         nd_text_add_utf8(&words, text, length);
-        return nd_error_new(ND_INTERNAL, 0, "%s", words.length > 0 ? nd_text_get(&words) : "it said nothing");
+        return nd_error_new(ND_INTERNAL, 0, "%s", words.length > 0 ? nd_text_get(&words) : "the plugin failed without output");
 }
 
 struct nd_error *cri_cni_result_error(const char *text, size_t length) {

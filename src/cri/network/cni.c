@@ -2,10 +2,13 @@
 /* cni.c - see cni.h
  *
  * Theory of operation
- *   The chain stands before one plugin; chain_advance() starts it, on_plugin() takes its answer and moves on. The first step comes from the loop as well,
- *   so that nobody is called back before the call has returned. A plugin that hangs is killed with its process group when the chain's time is up; the
- *   plugins after it then fail at once in an ADD, and still get a short while each in a DEL: an address given back late beats one that is lost.
- * Owns       the configuration, the plugin's process, copies of the plan. Freed before the callback runs. */
+ *   chain_advance() starts the plugin at the chain's position, on_plugin() handles its result and
+ *   moves on. The first step also runs from the loop, so the callback never runs before the call
+ *   has returned. A plugin that hangs is killed with its process group when the chain's deadline
+ *   passes. In an ADD the plugins after it then fail immediately; in a DEL each still gets a short
+ *   grace period: releasing an address late is better than leaking it.
+ * Owns       the configuration, the plugin's process, copies of the plan. Freed before the
+ *            callback runs. */
 #include "cri/network/cni.h"
 
 #include <string.h>
@@ -15,7 +18,7 @@
 #include "sys/child.h"
 #include "sys/program.h"
 
-static constexpr uint64_t grace_us = 5 * ND_SECOND_US; /* what each plugin of a DEL gets at least */
+static constexpr uint64_t grace_us = 5 * ND_SECOND_US; /* minimum time of each plugin in a DEL */
 
 enum {
         ENVIRONMENT_MOST = 512,
@@ -34,10 +37,10 @@ struct cri_cni_chain {
         struct cri_cni_config config;
         char *directories, *id, *netns;
         const struct cri_sandbox_request *pod;
-        char *previous; /* what the plugins so far, or ADD, have made; nullptr = nothing */
+        char *previous; /* result of the plugins so far, or of ADD; nullptr = none */
         uint64_t end_us;
         enum command command;
-        size_t done;              /* plugins that had their turn */
+        size_t done;              /* plugins that have run */
         struct nd_error *failure; /* the first one */
         cri_cni_callback callback;
         void *userdata;
@@ -64,22 +67,24 @@ static const char *command_name(const struct cri_cni_chain *chain) {
         return names[chain->command];
 }
 
-/* ---- how a plugin is called ---- */
+/* ---- calling a plugin ---- */
 
-/* The arguments are joined by ';' and '=': a value with one of them would be another argument. */
+/* CNI_ARGS joins arguments with ';' and '=': a value that contains one would be parsed as
+ * another argument. */
 static struct nd_error *make_arguments(const struct cri_cni_chain *chain, char **ret) {
         const struct cri_sandbox_request *pod = chain->pod;
         const char *const values[] = {pod->namespace, pod->name, pod->uid};
 
         for (size_t i = 0; i < nd_count_of(values); i++)
                 if (strpbrk(values[i], ";="))
-                        return nd_error_new(ND_INVALID, 0, "'%s' cannot be told to a CNI plugin", values[i]);
+                        return nd_error_new(ND_INVALID, 0, "'%s' cannot be passed to a CNI plugin: it contains ';' or '='",
+                                            values[i]);
         *ret = nd_format("IgnoreUnknown=1;K8S_POD_NAMESPACE=%s;K8S_POD_NAME=%s;K8S_POD_INFRA_CONTAINER_ID=%s;K8S_POD_UID=%s",
                          pod->namespace, pod->name, chain->id, pod->uid);
         return nullptr;
 }
 
-/* Our own environment, for PATH and proxies, and CNI's. */
+/* Our own environment, for PATH and proxies, plus CNI's variables. */
 static struct nd_error *make_environment(const struct cri_cni_chain *chain, struct nd_strings *ret) {
         nd_autofree char *arguments = nullptr;
 
@@ -113,7 +118,7 @@ static struct nd_error *start_plugin(struct cri_cni_chain *chain) {
         nd_cleanup(nd_strings_done) struct nd_strings environment = {};
 
         if (!program)
-                return nd_error_new(ND_UNAVAILABLE, ENOENT, "the plugin is not in %s", chain->directories);
+                return nd_error_new(ND_UNAVAILABLE, ENOENT, "plugin not found in %s", chain->directories);
         nd_try(make_environment(chain, &environment));
         nd_try(cri_cni_config_input(&chain->config, position(chain), chain->pod, chain->previous, &input));
         return nd_child_start(chain->loop,
@@ -165,7 +170,7 @@ static void chain_advance(struct cri_cni_chain *chain) {
         chain_end(chain);
 }
 
-/* What a plugin that ended well or badly means. */
+/* Evaluates exit status and output of a plugin. */
 static struct nd_error *plugin_error(struct cri_cni_chain *chain, struct nd_child_result *result) {
         const char *output = result->output ?: "";
 
@@ -175,7 +180,7 @@ static struct nd_error *plugin_error(struct cri_cni_chain *chain, struct nd_chil
         if (chain->command != COMMAND_ADD)
                 return nullptr;
         if (result->truncated)
-                return nd_error_new(ND_INTERNAL, 0, "an answer of more than %d bytes", CNI_RESULT_CEILING);
+                return nd_error_new(ND_INTERNAL, 0, "the result is larger than %d bytes", CNI_RESULT_CEILING);
         free(chain->previous);
         chain->previous = output[strspn(output, " \n")] ? nd_strdup(output) : nullptr;
         return nullptr;
@@ -213,7 +218,7 @@ static void start(sd_event *loop, struct cri_cni_plan *plan, enum command comman
                                          .callback = callback,
                                          .userdata = userdata};
         if (sd_event_add_defer(loop, &chain->starter, on_start, chain) < 0)
-                abort(); /* only memory can be missing */
+                abort(); /* fails only without memory */
         *ret = chain;
 }
 
@@ -234,7 +239,7 @@ void cri_cni_check(sd_event *loop, struct cri_cni_plan *plan, cri_cni_callback c
 
 void cri_cni_abort(struct cri_cni_chain *chain) {
         if (!chain->failure)
-                chain->failure = nd_error_new(ND_CANCELLED, 0, "network '%s': the caller is gone", chain->config.name);
+                chain->failure = nd_error_new(ND_CANCELLED, 0, "network '%s': cancelled by the caller", chain->config.name);
         if (chain->child)
                 nd_child_kill(chain->child);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-cni-config.c - a file in net.d may be anybody's; what is told to a plugin is JSON and names the network */
+/* fuzz-cni-config.c - parses untrusted configurations; a plugin's input is JSON and names the
+ * network */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-cni-result.c - what a plugin printed: addresses are addresses, an error always has words */
+/* fuzz-cni-result.c - parses plugins' output: addresses are valid, an error always has a text */
 #include <arpa/inet.h>
 #include <assert.h>
 #include <stdint.h>

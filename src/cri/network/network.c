@@ -2,11 +2,14 @@
 /* network.c - see network.h
  *
  * Theory of operation
- *   The configuration that serves is the first one, by file name, that can be read; a broken file is told once and passed over. Whoever needs it looks at the
- *   directory first: names, inodes, times and sizes make a stamp, and only another stamp means reading again. The kubelet asks for the status every few
- *   seconds, so nobody needs to watch the directory, and a pod never gets a configuration that was replaced before it asked.
- *   A sandbox's note (network_result) is {"file", "config", "result"}: the configuration as it was at ADD and what ADD gave. It is recorded before
- *   the ADD, without a result; the DEL is done with it and nothing else.
+ *   The active configuration is the first one, by file name, that can be parsed; an invalid file is
+ *   logged once and skipped. Every use first checks the directory: names, inodes, times and sizes
+ *   make a stamp, and the files are read again only when the stamp changes. The kubelet asks for
+ *   the status every few seconds, so no watch is needed, and a pod never gets a configuration that
+ *   was replaced before its request.
+ *   A sandbox's note (network_result) is {"file", "config", "result"}: the configuration at ADD and
+ *   the result of ADD. It is recorded before the ADD, without a result; the DEL uses only this
+ *   note.
  * Owns       the parsed configuration. A call owns its chain and ends before its sandbox does. */
 #include "cri/network/network.h"
 
@@ -28,8 +31,9 @@
 #include "sys/namespace.h"
 #include "sys/program.h"
 
-static constexpr uint64_t add_deadline_us = 180 * ND_SECOND_US; /* the kubelet waits four minutes for a sandbox */
-static constexpr uint64_t del_deadline_us = 90 * ND_SECOND_US;  /* and two for its end */
+/* the kubelet's timeout for RunPodSandbox is four minutes */
+static constexpr uint64_t add_deadline_us = 180 * ND_SECOND_US;
+static constexpr uint64_t del_deadline_us = 90 * ND_SECOND_US; /* and for StopPodSandbox two */
 static constexpr uint64_t check_deadline_us = 30 * ND_SECOND_US;
 
 enum {
@@ -40,17 +44,17 @@ enum {
 struct cri_network {
         sd_event *loop;
         const struct cri_config *config;
-        char *stamp; /* of the directory as it was read last; nullptr = never */
-        char *file;  /* whose configuration serves; nullptr = none */
+        char *stamp; /* of the directory when last read; nullptr = never */
+        char *file;  /* active configuration; nullptr = none */
         struct cri_cni_config cni;
-        char *message; /* why the node is not ready */
+        char *message; /* why the network is not ready */
 };
 
 struct cri_network_call {
         struct cri_network *network;
         struct cri_sandbox *sandbox;
         struct cri_cni_chain *chain;
-        sd_event_source *failing; /* tells a failure from the loop */
+        sd_event_source *failing; /* reports a failure from the loop */
         struct nd_error *failure;
         cri_network_callback callback;
         void *userdata;
@@ -77,7 +81,7 @@ void cri_network_free(struct cri_network *network) {
         free(network);
 }
 
-/* ---- which configuration ---- */
+/* ---- active configuration ---- */
 
 static bool is_configuration(const char *name) {
         const char *dot = strrchr(name, '.');
@@ -94,7 +98,7 @@ static void close_dir(DIR **dir) {
                 (void) closedir(*dir);
 }
 
-/* Names in order. Links are followed when a file is read: a DaemonSet may well install one. */
+/* Sorted names. Symlinks are followed when a file is read: a DaemonSet may install one. */
 static void list_files(const char *directory, struct nd_strings *ret) {
         nd_cleanup(close_dir) DIR *dir = opendir(directory);
         const struct dirent *entry;
@@ -126,9 +130,9 @@ static struct nd_error *read_file(const char *path, struct cri_cni_config *ret) 
         struct stat st;
 
         if (stat(path, &st) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "look at the file");
+                return nd_error_new(nd_error_code_of(errno), errno, "stat");
         if (!S_ISREG(st.st_mode))
-                return nd_error_new(ND_INVALID, 0, "not a file");
+                return nd_error_new(ND_INVALID, 0, "not a regular file");
         nd_try(nd_file_read_kernel(path, CNI_CONFIG_CEILING, &text));
         return cri_cni_config_parse(text, strlen(text), ret);
 }
@@ -141,11 +145,11 @@ static void read_all(struct cri_network *network, const struct nd_strings *files
 
                 if (!error) {
                         network->file = nd_take_ptr(path);
-                        nd_log(ND_LOG_INFO, "network configuration", nd_field("file", network->file),
+                        nd_log(ND_LOG_INFO, "CNI configuration loaded", nd_field("file", network->file),
                                nd_field("network", network->cni.name));
                         return;
                 }
-                nd_log(ND_LOG_WARNING, "network configuration passed over", nd_field("file", path),
+                nd_log(ND_LOG_WARNING, "invalid CNI configuration skipped", nd_field("file", path),
                        nd_field("error", nd_error_text(error)));
         }
 }
@@ -163,7 +167,7 @@ static void refresh(struct cri_network *network) {
         read_all(network, &files);
 }
 
-/* The first plugin that is not there. */
+/* The first plugin whose program is missing. */
 static const char *missing_plugin(const struct cri_network *network) {
         nd_vector_each (plugin, &network->cni.plugins) {
                 nd_autofree char *program = nd_program_find(network->config->cni_plugins, plugin->type);
@@ -182,7 +186,7 @@ bool cri_network_ready(struct cri_network *network, const char **ret_reason, con
         free(nd_take_ptr(network->message));
         *ret_reason = "NetworkPluginNotReady";
         if (!network->file)
-                network->message = nd_format("no network configuration can be read in '%s': install a CNI network plugin",
+                network->message = nd_format("no valid CNI configuration in '%s': install a CNI network plugin",
                                              network->config->cni_config);
         else if (missing)
                 network->message = nd_format("'%s' needs the CNI plugin '%s', which is not in %s", network->file, missing,
@@ -220,7 +224,7 @@ static struct nd_error *read_note(const struct cri_sandbox *sandbox, struct cri_
         nd_try(nd_json_member_text(root, "file", 4096, &file));
         nd_try(nd_json_member_text(root, "result", CNI_RESULT_CEILING, &result));
         if (!config)
-                return nd_error_new(ND_INTERNAL, 0, "no configuration is noted");
+                return nd_error_new(ND_INTERNAL, 0, "the sandbox's network record has no CNI configuration");
         nd_try(cri_cni_config_parse(config, strlen(config), ret_config));
         *ret_file = nd_strdup(file ?: "");
         *ret_result = result ? nd_strdup(result) : nullptr;
@@ -268,11 +272,12 @@ static int on_failing([[maybe_unused]] sd_event_source *source, void *userdata) 
         return 0;
 }
 
-/* An error, or the news that there was nothing to do, that must not overtake the return of the call. */
+/* Ends a call from the loop, with or without an error, so that the callback never runs before
+ * the call returns. */
 static void end_soon(struct cri_network_call *call, struct nd_error *error) {
         call->failure = error;
         if (sd_event_add_defer(call->network->loop, &call->failing, on_failing, call) < 0)
-                abort(); /* only memory can be missing */
+                abort(); /* fails only without memory */
 }
 
 static struct nd_error *take_result(struct cri_sandbox *sandbox, const char *result) {
@@ -282,11 +287,12 @@ static struct nd_error *take_result(struct cri_sandbox *sandbox, const char *res
 
         nd_try(read_note(sandbox, &config, &file, &old));
         if (!result)
-                return nd_error_new(ND_INTERNAL, 0, "network '%s' gave no result", config.name);
+                return nd_error_new(ND_INTERNAL, 0, "network '%s': the CNI plugins returned no result", config.name);
         nd_try(nd_error_wrap(cri_cni_result_addresses(result, strlen(result), CNI_INTERFACE, &addresses),
                              "result of network '%s'", config.name));
         if (addresses.count == 0)
-                return nd_error_new(ND_INTERNAL, 0, "network '%s' gave the pod no address", config.name);
+                return nd_error_new(ND_INTERNAL, 0, "network '%s': the CNI plugins returned no address for the pod",
+                                    config.name);
         free(sandbox->network_result);
         sandbox->network_result = make_note(file, config.source, result);
         nd_strings_done(&sandbox->addresses);
@@ -337,15 +343,16 @@ void cri_network_remove(struct cri_network *network, struct cri_sandbox *sandbox
                         void *userdata, struct cri_network_call **ret) {
         struct cri_network_call *call = *ret = new_call(network, sandbox, callback, userdata);
         nd_autofree char *netns = cri_path_of_netns(network->config, sandbox->id), *file = nullptr, *result = nullptr;
-        struct cri_cni_plan plan = {
-                .directories = network->config->cni_plugins,
-                .id = sandbox->id,
-                .netns = nd_namespace_is_pinned(netns) ? netns : "", /* without one only what is elsewhere is given back */
-                .pod = &sandbox->request,
-                .deadline_us = del_deadline_us};
+        struct cri_cni_plan plan = {.directories = network->config->cni_plugins,
+                                    .id = sandbox->id,
+                                    /* without one only state outside it is released */
+                                    .netns = nd_namespace_is_pinned(netns) ? netns : "",
+                                    .pod = &sandbox->request,
+                                    .deadline_us = del_deadline_us};
         struct nd_error *error = nullptr;
 
-        if (!sandbox->network_result) /* of a record that could not be read: the present configuration is likely that of then */
+        /* The record was damaged: the current configuration is probably still the one of ADD. */
+        if (!sandbox->network_result)
                 nd_ignore(choose(network, sandbox));
         if (sandbox->network_result)
                 error = read_note(sandbox, &plan.config, &file, &result);
@@ -378,7 +385,7 @@ void cri_network_check(struct cri_network *network, struct cri_sandbox *sandbox,
         }
         *ret = new_call(network, sandbox, callback, userdata);
         if (!error && !result)
-                error = nd_error_new(ND_INTERNAL, 0, "what the plugins made is not known");
+                error = nd_error_new(ND_INTERNAL, 0, "the result of CNI ADD is unknown");
         if (error) {
                 cri_cni_config_done(&plan.config);
                 end_soon(*ret, error);

@@ -27,22 +27,22 @@ static void each_direction_has_its_own_limit_or_none([[maybe_unused]] void **sta
         assert_int_equal(found.egress, 1000000000000000);
 }
 
-static void what_cannot_be_kept_is_refused_and_changes_nothing([[maybe_unused]] void **state) {
+static void an_invalid_limit_is_refused_and_changes_nothing([[maybe_unused]] void **state) {
         struct cri_bandwidth found = {.ingress = 7};
 
-        expect_error(limit("fast", nullptr, &found), ND_INVALID, "kubernetes.io/ingress-bandwidth: 'fast' is no quantity");
-        expect_error(limit("", nullptr, &found), ND_INVALID, "'' is no quantity");
+        expect_error(limit("fast", nullptr, &found), ND_INVALID, "kubernetes.io/ingress-bandwidth: 'fast' is not a quantity");
+        expect_error(limit("", nullptr, &found), ND_INVALID, "'' is not a quantity");
         expect_error(limit("10M", "999", &found), ND_INVALID, "egress-bandwidth: '999' is not between 1k and 1P");
         expect_error(limit("1001T", nullptr, &found), ND_INVALID, "not between");
         expect_error(limit("-10M", nullptr, &found), ND_INVALID, "not between");
-        expect_error(limit("1e400", nullptr, &found), ND_INVALID, "is no quantity");
+        expect_error(limit("1e400", nullptr, &found), ND_INVALID, "is not a quantity");
         assert_int_equal(found.ingress, 7);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(each_direction_has_its_own_limit_or_none),
-                cmocka_unit_test(what_cannot_be_kept_is_refused_and_changes_nothing),
+                cmocka_unit_test(an_invalid_limit_is_refused_and_changes_nothing),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

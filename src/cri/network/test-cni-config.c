@@ -37,13 +37,13 @@ static void a_list_and_a_single_plugin_are_read([[maybe_unused]] void **state) {
         assert_false(cri_cni_config_del_takes_result(&single));
 }
 
-static void what_names_no_plugin_or_leaves_the_directory_is_refused([[maybe_unused]] void **state) {
-        refuses("[]", "no object");
+static void a_missing_plugin_or_one_outside_the_directory_is_refused([[maybe_unused]] void **state) {
+        refuses("[]", "not an object");
         refuses("{\"plugins\": [{\"type\": \"a\"}]}", "'name'");
         refuses("{\"name\": \"a/b\", \"type\": \"c\"}", "'name'");
-        refuses("{\"name\": \"x\"}", "'type' must be a program's name");
-        refuses("{\"name\": \"x\", \"plugins\": []}", "names none");
-        refuses("{\"name\": \"x\", \"plugins\": [1]}", "no object");
+        refuses("{\"name\": \"x\"}", "'type' must be a program name");
+        refuses("{\"name\": \"x\", \"plugins\": []}", "'plugins' is empty");
+        refuses("{\"name\": \"x\", \"plugins\": [1]}", "not an object");
         refuses("{\"name\": \"x\", \"type\": \"../sh\"}", "'type'");
         refuses("{\"name\": \"x\", \"type\": \"..\"}", "'type'");
         refuses("{\"name\": \"x\", \"type\": 1}", "type");
@@ -52,7 +52,7 @@ static void what_names_no_plugin_or_leaves_the_directory_is_refused([[maybe_unus
         refuses("{", "");
 }
 
-static void a_plugin_is_told_the_network_and_what_was_made_before_it([[maybe_unused]] void **state) {
+static void a_plugins_input_has_the_network_and_the_previous_result([[maybe_unused]] void **state) {
         nd_cleanup(cri_cni_config_done) struct cri_cni_config config = {};
         struct cri_port_request port = {.protocol = PORT_UDP, .container = 53, .host = 5353, .address = (char *) "127.0.0.1"};
         struct cri_sandbox_request pod = {.ports = {.items = &port, .count = 1}};
@@ -68,10 +68,10 @@ static void a_plugin_is_told_the_network_and_what_was_made_before_it([[maybe_unu
                 "\"runtimeConfig\":{\"portMappings\":[{\"hostPort\":5353,\"containerPort\":53,\"protocol\":\"udp\",\"hostIP\":\"127.0.0.1\"}]},"
                 "\"prevResult\":{\"ips\":[]}}");
         expect_error(cri_cni_config_input(&config, 1, &pod, "no JSON", &input), ND_INVALID,
-                     "what the plugin before 'portmap' made");
+                     "result of the plugin before 'portmap'");
 }
 
-static void a_plugin_that_takes_them_gets_the_name_servers([[maybe_unused]] void **state) {
+static void a_plugin_with_the_dns_capability_gets_the_name_servers([[maybe_unused]] void **state) {
         nd_cleanup(cri_cni_config_done) struct cri_cni_config config = {};
         char *words[] = {(char *) "10.0.0.10"};
         struct cri_sandbox_request pod = {.has_dns = true, .dns_servers = {.items = words, .count = 1}};
@@ -83,7 +83,7 @@ static void a_plugin_that_takes_them_gets_the_name_servers([[maybe_unused]] void
         free(input);
 }
 
-static void a_plugin_that_takes_it_gets_the_bandwidth([[maybe_unused]] void **state) {
+static void a_plugin_with_the_bandwidth_capability_gets_the_bandwidth([[maybe_unused]] void **state) {
         struct cri_pair items[] = {{.key = (char *) "kubernetes.io/ingress-bandwidth", .value = (char *) "10M"},
                                    {.key = (char *) "kubernetes.io/egress-bandwidth", .value = (char *) "1Gi"}};
         struct cri_sandbox_request pod = {.annotations = {.items = items, .count = 2}};
@@ -104,13 +104,13 @@ static void a_plugin_that_takes_it_gets_the_bandwidth([[maybe_unused]] void **st
         expect_ok(cri_cni_config_input(&config, 1, &pod, nullptr, &input));
         assert_null(strstr(input, "runtimeConfig"));
         free(nd_take_ptr(input));
-        items[0].value = (char *) "much"; /* of a pod that is older than the rule */
+        items[0].value = (char *) "much"; /* of a pod older than the check */
         expect_ok(cri_cni_config_input(&config, 0, &pod, nullptr, &input));
         assert_null(strstr(input, "runtimeConfig"));
         free(input);
 }
 
-static void plugins_can_be_asked_since_0_4_0_unless_their_author_says_no([[maybe_unused]] void **state) {
+static void check_is_supported_since_0_4_0_unless_disabled([[maybe_unused]] void **state) {
         static const struct {
                 const char *more;
                 bool expected;
@@ -135,11 +135,11 @@ static void plugins_can_be_asked_since_0_4_0_unless_their_author_says_no([[maybe
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_list_and_a_single_plugin_are_read),
-                cmocka_unit_test(what_names_no_plugin_or_leaves_the_directory_is_refused),
-                cmocka_unit_test(a_plugin_is_told_the_network_and_what_was_made_before_it),
-                cmocka_unit_test(a_plugin_that_takes_them_gets_the_name_servers),
-                cmocka_unit_test(a_plugin_that_takes_it_gets_the_bandwidth),
-                cmocka_unit_test(plugins_can_be_asked_since_0_4_0_unless_their_author_says_no),
+                cmocka_unit_test(a_missing_plugin_or_one_outside_the_directory_is_refused),
+                cmocka_unit_test(a_plugins_input_has_the_network_and_the_previous_result),
+                cmocka_unit_test(a_plugin_with_the_dns_capability_gets_the_name_servers),
+                cmocka_unit_test(a_plugin_with_the_bandwidth_capability_gets_the_bandwidth),
+                cmocka_unit_test(check_is_supported_since_0_4_0_unless_disabled),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -11,7 +11,7 @@
 #include "cri/core/config.h"
 #include "cri/network/network.h"
 
-/* Plugins are real programs here: scripts that write down how they were called. */
+/* Plugins are real programs here: scripts that record how they were called. */
 static const char script[] =
         "#!/bin/sh\n"
         "here=$(dirname \"$0\")\n"
@@ -110,7 +110,7 @@ static struct nd_error *remove_it(struct fixture *f) {
         return wait_for(f);
 }
 
-static void the_node_is_ready_as_soon_as_somebody_installs_a_network([[maybe_unused]] void **state) {
+static void the_network_is_ready_as_soon_as_a_configuration_is_installed([[maybe_unused]] void **state) {
         const char *reason, *message;
         struct fixture f;
 
@@ -126,7 +126,7 @@ static void the_node_is_ready_as_soon_as_somebody_installs_a_network([[maybe_unu
         plugin(&f, "first", answer);
         plugin(&f, "second", answer);
         assert_true(cri_network_ready(f.network, &reason, &message));
-        conflist(&f, "10-x.conflist", "x", "first", "third"); /* changed in its place */
+        conflist(&f, "10-x.conflist", "x", "first", "third"); /* rewritten in place */
         assert_false(cri_network_ready(f.network, &reason, &message));
         expect_contains(message, "'third'");
         tear_down(&f);
@@ -144,7 +144,8 @@ static void every_plugin_is_called_in_order_and_back([[maybe_unused]] void **sta
         assert_int_equal(f.sandbox.addresses.count, 1);
         assert_string_equal(f.sandbox.addresses.items[0], "10.7.0.2");
 
-        conflist(&f, "10-x.conflist", "another", "third", "fourth"); /* the DEL is the ADD's, all the same */
+        /* DEL still uses the configuration of ADD */
+        conflist(&f, "10-x.conflist", "another", "third", "fourth");
         expect_ok(remove_it(&f));
         assert_null(f.sandbox.network_result);
         {
@@ -166,7 +167,7 @@ static void every_plugin_is_called_in_order_and_back([[maybe_unused]] void **sta
         tear_down(&f);
 }
 
-static void a_plugin_that_refuses_is_quoted_and_all_get_their_del([[maybe_unused]] void **state) {
+static void the_error_of_a_plugin_is_quoted_and_all_plugins_get_del([[maybe_unused]] void **state) {
         struct fixture f;
 
         set_up(&f);
@@ -177,7 +178,7 @@ static void a_plugin_that_refuses_is_quoted_and_all_get_their_del([[maybe_unused
         assert_int_equal(f.sandbox.addresses.count, 0);
         assert_non_null(f.sandbox.network_result);
         expect_error(remove_it(&f), ND_INTERNAL, "network 'x': CNI plugin 'second' (DEL): it ended with code 3");
-        assert_non_null(f.sandbox.network_result); /* to be tried again */
+        assert_non_null(f.sandbox.network_result); /* to be retried */
         {
                 nd_autofree char *log = scratch_read(f.root, "log");
 
@@ -188,7 +189,7 @@ static void a_plugin_that_refuses_is_quoted_and_all_get_their_del([[maybe_unused
         tear_down(&f);
 }
 
-static void plugins_are_asked_in_order_for_what_they_made([[maybe_unused]] void **state) {
+static void check_runs_the_plugins_in_order([[maybe_unused]] void **state) {
         struct cri_network_call *call = nullptr;
         nd_autofree char *first = nullptr, *log = nullptr;
         struct fixture f;
@@ -214,7 +215,7 @@ static void plugins_are_asked_in_order_for_what_they_made([[maybe_unused]] void 
         tear_down(&f);
 }
 
-static void plugins_of_old_are_not_asked([[maybe_unused]] void **state) {
+static void check_is_not_run_for_old_configurations([[maybe_unused]] void **state) {
         struct cri_network_call *call = nullptr;
         struct fixture f;
 
@@ -227,7 +228,7 @@ static void plugins_of_old_are_not_asked([[maybe_unused]] void **state) {
         tear_down(&f);
 }
 
-static void a_bandwidth_that_cannot_be_kept_is_refused_before_anything_is_made([[maybe_unused]] void **state) {
+static void an_invalid_bandwidth_is_refused_before_add([[maybe_unused]] void **state) {
         struct cri_pair item = {.key = (char *) "kubernetes.io/egress-bandwidth", .value = (char *) "1"};
         struct fixture f;
 
@@ -241,7 +242,7 @@ static void a_bandwidth_that_cannot_be_kept_is_refused_before_anything_is_made([
         tear_down(&f);
 }
 
-static void a_plugin_that_hangs_is_killed_with_what_it_started([[maybe_unused]] void **state) {
+static void a_plugin_that_hangs_is_killed_with_its_children([[maybe_unused]] void **state) {
         uint64_t start = nd_clock_us();
         struct cri_network_call *call;
         struct fixture f;
@@ -255,13 +256,14 @@ static void a_plugin_that_hangs_is_killed_with_what_it_started([[maybe_unused]] 
         while (!scratch_has(f.root, "pid"))
                 assert_true(sd_event_run(f.loop, 10 * ND_MS_US) >= 0);
         cri_network_abort(call);
-        expect_error(wait_for(&f), ND_CANCELLED, "the caller is gone");
+        expect_error(wait_for(&f), ND_CANCELLED, "cancelled by the caller");
         assert_true(nd_clock_us() - start < 300 * ND_SECOND_US);
         {
                 nd_autofree char *pid = scratch_read(f.root, "pid"), *log = scratch_read(f.root, "log");
                 nd_autofree char *path = nd_format("/proc/%.*s/stat", (int) strcspn(pid, "\n"), pid);
 
-                for (int i = 0; i < 100 && access(path, F_OK) == 0; i++) /* orphans are somebody else's to reap */
+                /* another process reaps orphans */
+                for (int i = 0; i < 100 && access(path, F_OK) == 0; i++)
                         (void) usleep(20 * 1000);
                 assert_null(strstr(log, "second"));
         }
@@ -274,20 +276,20 @@ static void a_network_without_an_address_is_an_error([[maybe_unused]] void **sta
         set_up(&f);
         conflist(&f, "10-x.conflist", "x", "first", "first");
         plugin(&f, "first", "echo '{}'\n");
-        expect_error(add(&f), ND_INTERNAL, "network 'x' gave the pod no address");
+        expect_error(add(&f), ND_INTERNAL, "network 'x': the CNI plugins returned no address");
         plugin(&f, "first", "echo '{'\n");
         expect_error(add(&f), ND_INVALID, "");
         plugin(&f, "first", "");
-        expect_error(add(&f), ND_INTERNAL, "network 'x' gave no result");
+        expect_error(add(&f), ND_INTERNAL, "network 'x': the CNI plugins returned no result");
         tear_down(&f);
 }
 
-static void without_a_note_the_present_network_gets_its_del([[maybe_unused]] void **state) {
+static void without_a_note_del_uses_the_current_configuration([[maybe_unused]] void **state) {
         nd_autofree char *log = nullptr;
         struct fixture f;
 
         set_up(&f);
-        expect_ok(remove_it(&f)); /* there is none: nothing can be given back */
+        expect_ok(remove_it(&f)); /* no configuration: nothing to call */
         conflist(&f, "10-x.conflist", "x", "first", "first");
         plugin(&f, "first", "");
         expect_ok(remove_it(&f));
@@ -295,7 +297,7 @@ static void without_a_note_the_present_network_gets_its_del([[maybe_unused]] voi
         expect_contains(log, "DEL");
         assert_null(f.sandbox.network_result);
         f.sandbox.network_result = nd_strdup("{}");
-        expect_error(remove_it(&f), ND_INTERNAL, "no configuration is noted");
+        expect_error(remove_it(&f), ND_INTERNAL, "has no CNI configuration");
         tear_down(&f);
 }
 
@@ -325,22 +327,22 @@ static void a_name_cannot_smuggle_an_argument([[maybe_unused]] void **state) {
         conflist(&f, "10-x.conflist", "x", "first", "first");
         plugin(&f, "first", answer);
         f.sandbox.request.name = name;
-        expect_error(add(&f), ND_INVALID, "cannot be told to a CNI plugin");
+        expect_error(add(&f), ND_INVALID, "cannot be passed to a CNI plugin");
         assert_false(scratch_has(f.root, "log"));
         tear_down(&f);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_node_is_ready_as_soon_as_somebody_installs_a_network),
+                cmocka_unit_test(the_network_is_ready_as_soon_as_a_configuration_is_installed),
                 cmocka_unit_test(every_plugin_is_called_in_order_and_back),
-                cmocka_unit_test(a_plugin_that_refuses_is_quoted_and_all_get_their_del),
-                cmocka_unit_test(plugins_are_asked_in_order_for_what_they_made),
-                cmocka_unit_test(plugins_of_old_are_not_asked),
-                cmocka_unit_test(a_bandwidth_that_cannot_be_kept_is_refused_before_anything_is_made),
-                cmocka_unit_test(a_plugin_that_hangs_is_killed_with_what_it_started),
+                cmocka_unit_test(the_error_of_a_plugin_is_quoted_and_all_plugins_get_del),
+                cmocka_unit_test(check_runs_the_plugins_in_order),
+                cmocka_unit_test(check_is_not_run_for_old_configurations),
+                cmocka_unit_test(an_invalid_bandwidth_is_refused_before_add),
+                cmocka_unit_test(a_plugin_that_hangs_is_killed_with_its_children),
                 cmocka_unit_test(a_network_without_an_address_is_an_error),
-                cmocka_unit_test(without_a_note_the_present_network_gets_its_del),
+                cmocka_unit_test(without_a_note_del_uses_the_current_configuration),
                 cmocka_unit_test(a_pin_without_a_namespace_is_not_shown_to_plugins),
                 cmocka_unit_test(a_name_cannot_smuggle_an_argument),
         };
