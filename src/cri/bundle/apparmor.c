@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* apparmor.c - see apparmor.h
  *
- *      asked for                 AppArmor is there             it is not
+ *      requested                 with AppArmor                 without AppArmor
  *      nothing                   the default, if it is loaded  no profile
  *      RuntimeDefault            the default, or refused       refused
  *      Localhost                 that profile, or refused      refused
  *        in mode unconfined      refused                       refused
  *      Unconfined, privileged    no profile                    no profile
  *
- * The kubelet asks for nothing when a pod's author has said nothing, and means the runtime's default by it. */
+ * If the pod spec has no profile, the kubelet requests none, which means the runtime's default. */
 #include "cri/bundle/apparmor.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static constexpr uint64_t deadline_us = 30 * ND_SECOND_US;
 
 enum {
         LIST = 4 << 20, /* bytes of all profiles' names */
-        WORDS = 4096,   /* of apparmor_parser */
+        WORDS = 4096,   /* output of apparmor_parser */
 };
 
 static bool is_enabled(void) {
@@ -37,14 +37,14 @@ static bool is_enabled(void) {
         return !error && enabled[0] == 'Y';
 }
 
-/* ---- ours ---- */
+/* ---- the default profiles ---- */
 
 static struct nd_error *run_parser(const char *file) {
         nd_autofree char *program = nd_program_find("/usr/sbin:/sbin:/usr/bin", "apparmor_parser");
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
 
         if (!program)
-                return nd_error_new(ND_UNAVAILABLE, ENOENT, "there is no apparmor_parser (package apparmor)");
+                return nd_error_new(ND_UNAVAILABLE, ENOENT, "apparmor_parser not found: install the package apparmor");
         nd_try(nd_child_run(&(struct nd_child_plan) {.argv = (const char *const[]) {program, "--replace", file, nullptr},
                                                      .deadline_us = deadline_us,
                                                      .dies_with_us = true,
@@ -60,13 +60,14 @@ void cri_apparmor_load(const struct cri_config *config) {
                 return;
         error = run_parser(config->apparmor_profiles);
         if (error)
-                nd_log(ND_LOG_WARNING, "containers have no default AppArmor profile",
+                nd_log(ND_LOG_WARNING, "cannot load the default AppArmor profiles for containers",
                        nd_field("file", config->apparmor_profiles), nd_field("error", nd_error_text(error)));
 }
 
-/* ---- a container's ---- */
+/* ---- the profile of a container ---- */
 
-/* The mode of a profile, "enforce)" and what follows; nullptr: it is not loaded. The list has "name (mode)", one to a line. */
+/* The mode of a profile: "enforce)" and the rest of the list; nullptr = not loaded. The list has
+ * "name (mode)", one per line. */
 static const char *mode_of(const char *loaded, const char *name) {
         nd_autofree char *start = nd_format("\n%s (", name);
         const char *found = strstr(loaded, start);
@@ -76,15 +77,15 @@ static const char *mode_of(const char *loaded, const char *name) {
         return found ? found + strlen(start) : nullptr;
 }
 
-/* Distributions load profiles that only name a program (flags=(unconfined)). A container under one is not confined, and is not told. */
+/* Distributions load profiles that only name a program (flags=(unconfined)). A container under
+ * one would silently be unconfined. */
 static struct nd_error *check_mode(const char *mode, const char *name) {
         if (!nd_has_prefix(mode, "unconfined)"))
                 return nullptr;
-        return nd_error_new(
-                ND_PRECONDITION, 0,
-                "AppArmor profile '%s' is loaded in the mode unconfined, which confines nothing; ask for Unconfined "
-                "if that is meant",
-                name);
+        return nd_error_new(ND_PRECONDITION, 0,
+                            "AppArmor profile '%s' is loaded in mode unconfined, which confines nothing; use type Unconfined "
+                            "if that is intended",
+                            name);
 }
 
 struct nd_error *cri_apparmor_choose_from(const char *loaded, const struct cri_security_profile *wanted, bool mapped,
@@ -107,7 +108,7 @@ struct nd_error *cri_apparmor_choose_from(const char *loaded, const struct cri_s
         if (!loaded)
                 return nd_error_new(ND_PRECONDITION, 0, "AppArmor profile '%s': AppArmor is not enabled on this node", name);
         return nd_error_new(ND_PRECONDITION, 0, "AppArmor profile '%s' is not loaded on this node%s", name,
-                            local ? "" : "; the log of nodens-cri's start says why");
+                            local ? "" : "; see the log of nodens-cri's start for the reason");
 }
 
 struct nd_error *cri_apparmor_choose(const struct cri_security_profile *wanted, bool mapped, char **ret) {
@@ -116,7 +117,8 @@ struct nd_error *cri_apparmor_choose(const struct cri_security_profile *wanted, 
 
         if (is_enabled())
                 error = nd_file_read_kernel(LOADED, LIST, &loaded);
-        if (error && wanted->kind == PROFILE_LOCALHOST) { /* without securityfs nobody knows; the OCI runtime will find out */
+        /* without securityfs the list is unknown; the OCI runtime will check */
+        if (error && wanted->kind == PROFILE_LOCALHOST) {
                 *ret = nd_strdup(wanted->localhost);
                 return nullptr;
         }

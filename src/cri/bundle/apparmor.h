@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* apparmor.h - AppArmor profiles of containers: those that the node has, and ours, which are the default */
+/* apparmor.h - AppArmor profiles of containers: the default ones, and others loaded on the node */
 #pragma once
 
 #include "cri/core/request.h"
@@ -7,15 +7,18 @@
 struct cri_config;
 
 #define APPARMOR_DEFAULT "nodens-container"               /* for pods with the host's users */
-#define APPARMOR_DEFAULT_MAPPED "nodens-container-mapped" /* for pods with users of their own */
+#define APPARMOR_DEFAULT_MAPPED "nodens-container-mapped" /* for pods with a user namespace */
 
-/* Loads our profiles, where the kernel has AppArmor; again at each start, so that a new version of them takes effect. Takes a moment: for the daemon's start. What
- * fails is logged: containers that ask for the default are refused then, and those that ask for nothing go without. */
+/* Loads the default profiles if the kernel has AppArmor; at each start, so that a new version
+ * takes effect. Blocks: call it at the daemon's start. A failure is logged: then containers that
+ * request the default are refused, and containers that request nothing run without a profile. */
 void cri_apparmor_load(const struct cri_config *config);
 
-/* The profile of a container, the caller's to free; nullptr = none. ND_PRECONDITION when the one that was asked for is not there. */
+/* The profile of a container; nullptr = none. The caller frees it. ND_PRECONDITION if the
+ * requested one is not loaded. */
 [[nodiscard]] struct nd_error *cri_apparmor_choose(const struct cri_security_profile *wanted, bool mapped, char **ret);
 
-/* The same of a list of loaded profiles, as the kernel writes it; nullptr = the kernel has no AppArmor. */
+/* The same with a list of loaded profiles in the kernel's format; nullptr = the kernel has no
+ * AppArmor. */
 [[nodiscard]] struct nd_error *cri_apparmor_choose_from(const char *loaded, const struct cri_security_profile *wanted,
                                                         bool mapped, char **ret);

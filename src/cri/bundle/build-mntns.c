@@ -2,8 +2,9 @@
 /* build-mntns.c - see build-mntns.h
  *
  * Theory of operation
- *   Made once per daemon by a worker: it clones the two directories, moves into an empty mount namespace and attaches them there; the daemon keeps a descriptor
- *   of that namespace, so it needs neither process nor pin. Nobody mounts anything in it: whoever enters takes a copy at once.
+ *   A worker makes it once per daemon: it clones the two directories, enters an empty mount
+ *   namespace and attaches them there. The daemon keeps a descriptor of that namespace, so it needs
+ *   neither a process nor a pin. It is never modified: every user immediately takes a copy.
  * Owns       the descriptor. */
 #include "cri/bundle/build-mntns.h"
 
@@ -26,11 +27,11 @@ struct cri_build_mntns {
 };
 
 struct furniture {
-        const char *room;     /* any directory, to change the root in */
-        const char *paths[2]; /* directories, absolute */
+        const char *room;     /* any directory; it becomes the new root */
+        const char *paths[2]; /* absolute paths of the directories */
 };
 
-/* Makes all directories on the way to a path, from the root. */
+/* Makes all directories of a path, from the root. */
 static struct nd_error *make_path(const char *path) {
         for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
                 nd_autofree char *above = nd_strndup(path, (size_t) (slash - path));
@@ -40,11 +41,12 @@ static struct nd_error *make_path(const char *path) {
         return nd_dir_make(AT_FDCWD, path, 0711);
 }
 
-/* A worker: hands back the namespace. */
+/* Runs in a worker: returns the namespace. */
 static struct nd_error *furnish(void *argument, int *ret_fd) {
         const struct furniture *furniture = argument;
         nd_autoclose int fd = -EBADF;
-        int trees[nd_count_of(furniture->paths)] = {-EBADF, -EBADF}; /* closed by our end */
+        /* closed when the worker exits */
+        int trees[nd_count_of(furniture->paths)] = {-EBADF, -EBADF};
 
         nd_try(nd_mount_namespace_private());
         fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);

@@ -2,9 +2,11 @@
 /* bundle.c - see bundle.h
  *
  * Theory of operation
- *   cri_bundle_make() goes from what is cheap to refuse to what leaves something behind: volumes are looked at, the root is built (from there on in a mount
- *   namespace of the worker's own), the user is looked up in that root, volumes are attached (volume-attachment.h), the spec is written last. What a container sees beside its image and its
- *   volumes is the table in add_defaults(); a volume at the same place takes a default's place away. */
+ *   cri_bundle_make() runs the steps that may refuse the container first and those that leave
+ *   something behind last: volumes are opened, the root filesystem is built (in the worker's own
+ *   mount namespace), the user is looked up in that root, volumes are attached
+ *   (volume-attachment.h), and the spec is written last. The add_*() functions below list the
+ *   default mounts; a volume at the same path replaces a default. */
 #include "cri/bundle/bundle.h"
 
 #include <fcntl.h>
@@ -36,7 +38,7 @@
 #include "sys/program.h"
 
 enum {
-        TTY_GROUP = 5, /* who may write to terminals, by an old agreement */
+        TTY_GROUP = 5, /* the conventional group of terminals */
 };
 
 static const struct cri_container_request *request_of(const struct cri_bundle_plan *plan) {
@@ -56,7 +58,7 @@ static bool covered(const struct cri_container_request *request, const char *des
 
                 if (nd_streq(path, destination))
                         return true;
-                /* A volume at /dev brings all that is below. */
+                /* A volume at /dev replaces all defaults below it. */
                 if (nd_streq(path, "/dev") && nd_has_prefix(destination, path) && destination[length] == '/')
                         return true;
         }
@@ -76,7 +78,8 @@ static void add_mount(const struct cri_bundle_plan *plan, struct nd_spec *spec, 
 
 #define OPTIONS(...) ((const char *const[]) {__VA_ARGS__, nullptr})
 
-/* What the container may make is below its own cgroup, where the pod's limits hold; with users of its own, the OCI runtime gives it to its root. */
+/* The container may create cgroups below its own, where the pod's limits apply; with a user
+ * namespace, the OCI runtime chowns it to the container's root. */
 static bool writes_cgroups(const struct cri_bundle_plan *plan) {
         struct cri_runtime_handler handler;
 
@@ -88,17 +91,19 @@ static void add_proc_and_sys(const struct cri_bundle_plan *plan, const struct cr
         bool mapped = plan->namespaces[POD_USER], privileged = request_of(plan)->privileged;
         const char *access = privileged ? "rw" : "ro", *cgroups = privileged || writes_cgroups(plan) ? "rw" : "ro";
 
-        /* A new instance of proc or sysfs belongs to a pid or network namespace, which the pod's user namespace must own. */
+        /* A new instance of proc or sysfs belongs to a PID or network namespace, which the pod's
+         * user namespace must own. */
         if (mapped && !plan->pid)
                 add_mount(plan, spec, "/proc", nullptr, "/proc", OPTIONS("rbind", "rprivate", "nosuid", "noexec", "nodev"));
         else
                 add_mount(plan, spec, "/proc", "proc", "proc", OPTIONS("nosuid", "noexec", "nodev"));
         if (attachment->sys) {
-                ; /* it is below the root already, and nothing is hidden in it */
+                ; /* already attached below the root, without submounts */
         } else if (mapped && !plan->namespaces[POD_NET]) {
                 add_mount(plan, spec, "/sys", nullptr, "/sys",
                           OPTIONS("rbind", "rprivate", "nosuid", "noexec", "nodev", "rro"));
-                /* The node's cgroups came with it. The kernel mounts no second instance right on the first, and what crun puts in between itself is
+                /* The bind mount includes the node's cgroups. The kernel refuses a second cgroup
+                 * mount directly on the first, and the mount that crun would put between them is
                  * writable. */
                 add_mount(plan, spec, "/sys/fs/cgroup", "tmpfs", "tmpfs",
                           OPTIONS("nosuid", "noexec", "nodev", "ro", "size=4k", "nr_inodes=1"));
@@ -133,7 +138,7 @@ static void add_files(const struct cri_bundle_plan *plan, struct nd_spec *spec) 
         add_mount(plan, spec, "/etc/resolv.conf", nullptr, plan->resolv, options);
 }
 
-/* The root's own propagation decides what can come into the container's mounts at all. */
+/* The root's propagation limits that of all mounts in the container. */
 static const char *root_propagation(const struct cri_container_request *request) {
         const char *propagation = nullptr;
 
@@ -149,7 +154,7 @@ static const char *root_propagation(const struct cri_container_request *request)
 /* ---- namespaces, security ---- */
 
 static void add_namespaces(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
-        /* OCI's names. */
+        /* OCI names. */
         static const char *const types[] = {[POD_USER] = "user", [POD_NET] = "network", [POD_IPC] = "ipc", [POD_UTS] = "uts"};
         bool mapped = plan->namespaces[POD_USER];
 
@@ -160,7 +165,7 @@ static void add_namespaces(const struct cri_bundle_plan *plan, struct nd_spec *s
         nd_spec_add_namespace(spec, "mount", nullptr);
         if (plan->pid)
                 nd_spec_add_namespace(spec, "pid", *plan->pid ? plan->pid : nullptr);
-        /* A privileged container sees the node's cgroups; from a user namespace they could not even be mounted. */
+        /* A privileged container sees the node's cgroups; a user namespace could not mount them. */
         if (mapped || !request_of(plan)->privileged)
                 nd_spec_add_namespace(spec, "cgroup", nullptr);
         spec->user_namespace = mapped;
@@ -175,8 +180,9 @@ static struct nd_error *convert_seccomp(const char *path, uint64_t capabilities,
         nd_autotext struct nd_text text = ND_TEXT(ND_SPEC_CEILING);
         struct utsname kernel;
 
+        /* NOLINT(cert-err34-c) */
         if (uname(&kernel) == 0)
-                (void) sscanf(kernel.release, "%4u.%4u", &host.kernel_major, &host.kernel_minor); /* NOLINT(cert-err34-c) */
+                (void) sscanf(kernel.release, "%4u.%4u", &host.kernel_major, &host.kernel_minor);
         nd_try(nd_file_read_kernel(path, ND_SECCOMP_CEILING, &profile));
         nd_try(nd_seccomp_convert(profile, strlen(profile), &host, &text));
         spec->seccomp = nd_text_steal(&text);
@@ -200,7 +206,7 @@ static struct nd_error *add_apparmor(const struct cri_bundle_plan *plan, struct 
         return cri_apparmor_choose(&request_of(plan)->apparmor, plan->namespaces[POD_USER], &spec->process.apparmor);
 }
 
-/* A privileged process has the limits of the node's first one. */
+/* A privileged process gets the limits of the node's init. */
 static void add_limits(struct nd_spec_process *process) {
         static const struct {
                 int resource;
@@ -265,7 +271,7 @@ static struct nd_error *add_security(const struct cri_bundle_plan *plan, struct 
         return nullptr;
 }
 
-/* ---- the whole ---- */
+/* ---- bundle ---- */
 
 static void set_user(const struct cri_container_user *user, struct nd_spec_process *process,
                      struct cri_bundle_report *report) {
@@ -286,7 +292,7 @@ static struct nd_error *write_spec(const char *directory, const struct nd_spec *
         return nd_file_write(AT_FDCWD, path, nd_text_get(&text), text.length, 0600);
 }
 
-/* What an image's container and the pod's init have in common. */
+/* Parts shared by containers and the pod's init. */
 static struct nd_error *begin_spec(const struct cri_bundle_plan *plan, char *root, struct nd_spec *spec) {
         const char *parent = pod_of(plan)->cgroup_parent;
 
@@ -296,7 +302,8 @@ static struct nd_error *begin_spec(const struct cri_bundle_plan *plan, char *roo
         return cri_resources_cgroup(plan->config, parent, plan->container->id, &spec->cgroup);
 }
 
-/* None where a container is to see the node's own processes or talk to them: a label would keep it out of what it was given. */
+/* No label if a container shares the node's PID or IPC namespace: it would deny access to what
+ * the pod was given. */
 static struct nd_error *choose_labels(const struct cri_bundle_plan *plan, struct cri_selinux_labels *ret) {
         const struct cri_container_request *request = request_of(plan);
 
@@ -332,9 +339,10 @@ static struct nd_error *make_spec(const struct cri_bundle_plan *plan, const char
         add_dev(plan, &spec);
         add_files(plan, &spec);
         volumes_mount(request, found, &attachment->declared, &spec);
-        nd_try(cri_cdi_describe(plan->config, &request->cdi_devices, &spec)); /* over all that is there */
+        /* last: it overrides the rest */
+        nd_try(cri_cdi_describe(plan->config, &request->cdi_devices, &spec));
         nd_try(cri_image_path_check(attachment->root >= 0 ? attachment->root : tree,
-                                    &spec)); /* with the volumes that are there */
+                                    &spec)); /* checked with the volumes attached */
         nd_try(cri_volume_attachment_finish(attachment, &spec));
         return write_spec(directory, &spec);
 }
@@ -348,7 +356,7 @@ static struct nd_error *open_userns(const struct cri_bundle_plan *plan, int *ret
         return nullptr;
 }
 
-/* Images are mounted where volumes of the host would be. */
+/* Uses the mount points of images as the volumes' sources. */
 static struct nd_error *mount_images(const struct cri_bundle_plan *plan, const char *directory, int userns,
                                      struct cri_volumes *found) {
         nd_try(cri_image_volumes_make(
@@ -361,7 +369,8 @@ static struct nd_error *mount_images(const struct cri_bundle_plan *plan, const c
         return nullptr;
 }
 
-/* Whether a process in the container may have SYS_ADMIN; without a user namespace read-only is nothing that would hold against that. */
+/* Whether a process in the container may get SYS_ADMIN. Without a user namespace no read-only
+ * flag can be enforced against it. */
 static bool may_remount(const struct cri_bundle_plan *plan) {
         struct nd_spec_capabilities set = {};
         nd_autoerror struct nd_error *error = cri_capabilities_choose(request_of(plan), cri_capabilities_own(), &set);
@@ -422,7 +431,8 @@ static struct nd_error *make_for_image(const struct cri_bundle_plan *plan, const
         return nullptr;
 }
 
-/* The pod's init, as a path behind all links: no bind mount is made of a link. */
+/* Path of the pod's init with symlinks resolved: a bind mount cannot have a symlink as its
+ * source. */
 static struct nd_error *find_init(const struct cri_config *config, char **ret) {
         const char *path = getenv("PATH");
         nd_autofree char *program =
@@ -433,11 +443,12 @@ static struct nd_error *find_init(const struct cri_config *config, char **ret) {
                 return nullptr;
         return nd_error_new(
                 ND_PRECONDITION, ENOENT,
-                "'%s', which holds a pod's shared pid namespace (package catatonit, key init of the configuration)",
+                "pods with a shared PID namespace need '%s': install the package catatonit, or set init in the configuration",
                 config->init);
 }
 
-/* It has nothing but its own program: an empty root, in which that is mounted. A mount and not a directory, since crun must be able to make it private. */
+/* The init's root contains only its program, bind-mounted. It is a mount and not a directory,
+ * since crun must be able to make it private. */
 static struct nd_error *make_init_root(const struct cri_bundle_plan *plan, const char *directory, int *ret_fd) {
         nd_autofree char *place = nd_format("%s/rootfs", directory);
         const struct nd_mount_fs_option options[] = {{"size", "64k"}, {"mode", "755"}};
@@ -446,8 +457,8 @@ static struct nd_error *make_init_root(const struct cri_bundle_plan *plan, const
         nd_try(nd_dir_make(AT_FDCWD, place, 0755));
         nd_try(nd_mount_fs_make("tmpfs", options, nd_count_of(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &tree));
         nd_try(nd_file_write(tree, "init", "", 0, 0755));
-        nd_try(nd_dir_make(tree, "dev", 0755));  /* where crun puts devices, wanted or not */
-        nd_try(nd_dir_make(tree, "proc", 0755)); /* by which crun sets up the process */
+        nd_try(nd_dir_make(tree, "dev", 0755));  /* crun always makes devices there */
+        nd_try(nd_dir_make(tree, "proc", 0755)); /* crun needs it to set up the process */
         if (plan->namespaces[POD_USER])
                 nd_try(nd_dir_give(tree, ".", pod_of(plan)->uids.outside, pod_of(plan)->gids.outside, 0755));
         *ret_fd = nd_take_fd(tree);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bundle.h - what a container stands on: its directory, its root filesystem and its config.json
+/* bundle.h - builds a container's directory, root filesystem and config.json
  *
- * All of it is made by one worker, which looks at whatever may block or was written by strangers (volumes, the image's users, devices) and hands back the root
- * filesystem as a detached mount. The spec comes from the request and the image's config alone; no label or annotation has a way into it. */
+ * One worker does all of it, since it opens paths that may block or have untrusted contents
+ * (volumes, the image's users, devices). It returns the root filesystem as a detached mount. The
+ * spec depends only on the request and the image's config; labels and annotations have no
+ * effect. */
 #pragma once
 
 #include "cri/bundle/image-volumes.h"
@@ -14,7 +16,7 @@
 struct cri_config;
 struct cri_build_mntns;
 
-/* What the worker tells beside its error: lies in memory that both see. */
+/* Results of the worker besides its error, in shared memory. */
 struct cri_bundle_report {
         uint32_t uid, gid;
         uint32_t group_count;
@@ -29,15 +31,17 @@ struct cri_bundle_plan {
         const struct nd_digest *chains; /* lowest first */
         size_t chain_count;
         const struct cri_image_volumes *volumes;
-        const char *namespaces[POD_NAMESPACES]; /* by enum cri_pod_namespace: where to join, nullptr = the host's */
-        const char *pid;                        /* likewise; "" = a new one */
+        /* by enum cri_pod_namespace: path to join, nullptr = the host's */
+        const char *namespaces[POD_NAMESPACES];
+        const char *pid; /* the same for PID; "" = a new one */
         const char *hostname, *hosts, *resolv, *shm;
         struct cri_bundle_report *report;
         const struct cri_build_mntns *build_mntns;
 };
 
-/* An nd_worker_function; argument is a plan. ret_fd is the root filesystem. */
+/* An nd_worker_function; argument is a cri_bundle_plan. ret_fd is the root filesystem. */
 [[nodiscard]] struct nd_error *cri_bundle_make(void *argument, int *ret_fd);
 
-/* For workers: all that cri_bundle_make() and the attaching of the root have left in a container's directory. */
+/* For workers: removes everything that cri_bundle_make() and attaching the root left in a
+ * container's directory. */
 [[nodiscard]] struct nd_error *cri_bundle_undo(const char *directory);

@@ -36,7 +36,7 @@ static struct nd_error *named(const struct nd_strings *names, uint64_t *ret) {
                 if (is_all(*name))
                         continue;
                 if (number < 0)
-                        return nd_error_new(ND_INVALID, 0, "no capability is called %s", quoted);
+                        return nd_error_new(ND_INVALID, 0, "unknown capability %s", quoted);
                 *ret |= BIT(number);
         }
         return nullptr;
@@ -58,7 +58,7 @@ struct nd_error *cri_capabilities_choose(const struct cri_container_request *req
         if (has_all(&request->drop_capabilities))
                 set = 0;
         set = (set | add) & ~drop;
-        ambient &= set; /* an ambient one that the process does not have would be refused by the kernel */
+        ambient &= set; /* the kernel refuses ambient capabilities that are not permitted */
         *ret = (struct nd_spec_capabilities) {
                 .bounding = set, .effective = set, .permitted = set, .inheritable = ambient, .ambient = ambient};
         return nullptr;

@@ -2,9 +2,11 @@
 /* cdi.c - see cdi.h
  *
  * Theory of operation
- *   All files of all directories are read for each container that asks for a device: there are few of both, and a vendor's daemon may have written anew a
- *   moment ago. A device of a later directory takes the place of the same one in an earlier; twice in one directory it is nobody's. A file that cannot be read costs its
- *   own devices: what was wrong with it is told when a device is missing. */
+ *   All files of all directories are read for each container that requests a device: there are
+ *   few of both, and a vendor's daemon may have rewritten one just before. A device in a later
+ *   directory overrides the same one in an earlier directory; a device that is defined twice in
+ *   one directory is an error. An invalid file makes only its own devices unavailable; its error
+ *   is reported when a device is not found. */
 #include "cri/bundle/cdi.h"
 
 #include <fcntl.h>
@@ -17,7 +19,7 @@
 #include "cri/core/config.h"
 #include "sys/file.h"
 
-/* ---- a file ---- */
+/* ---- parsing a file ---- */
 
 void cri_cdi_file_done(struct cri_cdi_file *file) {
         yyjson_doc_free(file->doc);
@@ -44,10 +46,10 @@ static struct nd_error *check_devices(yyjson_val *root) {
                 const char *name = nullptr;
 
                 if (!yyjson_is_obj(device))
-                        return nd_error_new(ND_INVALID, 0, "a device is no object");
+                        return nd_error_new(ND_INVALID, 0, "an entry of 'devices' is not an object");
                 nd_try(nd_json_member_text(device, "name", CDI_TEXT, &name));
                 if (!name || !*name)
-                        return nd_error_new(ND_INVALID, 0, "a device has no name");
+                        return nd_error_new(ND_INVALID, 0, "an entry of 'devices' has no name");
         }
         return nullptr;
 }
@@ -60,13 +62,13 @@ struct nd_error *cri_cdi_file_parse(const char *text, size_t length, bool yaml, 
         nd_try(yaml ? nd_yaml_parse(text, length, CDI_CEILING, &doc) : nd_json_parse(text, length, CDI_CEILING, &doc));
         root = yyjson_doc_get_root(doc);
         if (!yyjson_is_obj(root))
-                return nd_error_new(ND_INVALID, 0, "not an object");
+                return nd_error_new(ND_INVALID, 0, "the CDI file is not an object");
         nd_try(nd_json_member_text(root, "cdiVersion", 64, &version));
         nd_try(nd_json_member_text(root, "kind", 512, &kind));
         if (!version || !*version)
-                return nd_error_new(ND_INVALID, 0, "no cdiVersion");
+                return nd_error_new(ND_INVALID, 0, "the CDI file has no cdiVersion");
         if (!kind || !is_kind(kind))
-                return nd_error_new(ND_INVALID, 0, "kind is not like vendor.com/class");
+                return nd_error_new(ND_INVALID, 0, "invalid kind: it must be like vendor.com/class");
         nd_try(check_devices(root));
         *ret = (struct cri_cdi_file) {.doc = nd_take_ptr(doc), .kind = kind};
         return nullptr;
@@ -99,11 +101,11 @@ struct edit {
 static struct nd_error *path_member(yyjson_val *object, const char *key, const char **ret) {
         nd_try(nd_json_member_text(object, key, CDI_TEXT, ret));
         if (*ret && **ret != '/')
-                return nd_error_new(ND_INVALID, 0, "%s '%.200s' is not absolute", key, *ret);
+                return nd_error_new(ND_INVALID, 0, "%s '%.200s' is not an absolute path", key, *ret);
         return nullptr;
 }
 
-/* A variable that is set already is set anew. */
+/* Overrides a variable that is already set. */
 static struct nd_error *edit_env(const struct edit *edit, yyjson_val *value) {
         struct nd_strings *environment = &edit->spec->process.environment;
         const char *text = nullptr;
@@ -112,7 +114,7 @@ static struct nd_error *edit_env(const struct edit *edit, yyjson_val *value) {
         nd_try(nd_json_value_text(value, "env", CDI_TEXT, &text));
         name = text ? strcspn(text, "=") : 0;
         if (name == 0 || text[name] != '=')
-                return nd_error_new(ND_INVALID, 0, "a variable is not like NAME=VALUE");
+                return nd_error_new(ND_INVALID, 0, "invalid entry of 'env': it must be like NAME=VALUE");
         nd_vector_each (known, environment) {
                 if (strncmp(*known, text, name + 1) == 0) {
                         nd_strset(known, text);
@@ -130,11 +132,11 @@ struct node {
 
 static struct nd_error *node_type(const char *type, char *ret) {
         if (type && (strlen(type) != 1 || !strchr("bcup", *type)))
-                return nd_error_new(ND_INVALID, 0, "no device has type '%.20s'", type);
+                return nd_error_new(ND_INVALID, 0, "invalid device type '%.20s'", type);
         *ret = '\0';
         if (type)
                 *ret = *type;
-        if (*ret == 'u') /* another name for it */
+        if (*ret == 'u') /* a synonym */
                 *ret = 'c';
         return nullptr;
 }
@@ -156,7 +158,7 @@ static struct nd_error *read_node(yyjson_val *value, struct node *node) {
         if (!node->path)
                 return nd_error_new(ND_INVALID, 0, "a device node has no path");
         if (node->permissions && node->permissions[strspn(node->permissions, "rwm")])
-                return nd_error_new(ND_INVALID, 0, "permissions of '%.200s' are not of rwm", node->path);
+                return nd_error_new(ND_INVALID, 0, "invalid permissions of '%.200s': only r, w and m are allowed", node->path);
         node->device.major = (uint32_t) major;
         node->device.minor = (uint32_t) minor;
         node->device.mode = (mode_t) mode;
@@ -165,7 +167,7 @@ static struct nd_error *read_node(yyjson_val *value, struct node *node) {
         return nullptr;
 }
 
-/* What the file does not say, the device itself does. */
+/* Fills missing values from the device itself. */
 static struct nd_error *complete_node(const struct edit *edit, struct node *node) {
         const char *host = node->host ?: node->path;
         struct stat st = {};
@@ -175,9 +177,9 @@ static struct nd_error *complete_node(const struct edit *edit, struct node *node
                 return nullptr;
         r = edit->look(host, &st);
         if (r < 0)
-                return nd_error_new(nd_error_code_of(-r), -r, "device '%.200s'", host);
+                return nd_error_new(nd_error_code_of(-r), -r, "stat device '%.200s'", host);
         if (!S_ISBLK(st.st_mode) && !S_ISCHR(st.st_mode))
-                return nd_error_new(ND_INVALID, 0, "'%.200s' is no device", host);
+                return nd_error_new(ND_INVALID, 0, "'%.200s' is not a device", host);
         if (!node->device.type || node->device.major == 0) {
                 node->device.type = S_ISBLK(st.st_mode) ? 'b' : 'c';
                 node->device.major = major(st.st_rdev);
@@ -199,7 +201,8 @@ static void allow_node(const struct node *node, struct nd_spec *spec) {
         nd_vector_push(&spec->resources.devices, rule);
 }
 
-/* In a user namespace devices are not made but mounted, by the OCI runtime from the same path; from another one by us. */
+/* In a user namespace devices cannot be created: the OCI runtime bind-mounts them from the same
+ * path. For another path we add the mount. */
 static void add_node(const struct node *node, struct nd_spec *spec) {
         struct nd_spec_device device = node->device;
         struct nd_spec_mount *mount;
@@ -259,7 +262,7 @@ static struct nd_error *edit_hook(const struct edit *edit, yyjson_val *value) {
         nd_try(path_member(value, "path", &path));
         hook.stage = nd_spec_hook_stage(stage ?: "");
         if (!hook.stage || !path)
-                return nd_error_new(ND_INVALID, 0, "a hook has no path, or a name that OCI has not");
+                return nd_error_new(ND_INVALID, 0, "a hook has no path, or an invalid hookName");
         hook.path = nd_strdup(path);
         nd_try(nd_json_member_strings(value, "args", CDI_ITEMS, CDI_TEXT, &hook.arguments));
         nd_try(nd_json_member_strings(value, "env", CDI_ITEMS, CDI_TEXT, &hook.environment));
@@ -270,7 +273,7 @@ static struct nd_error *edit_hook(const struct edit *edit, yyjson_val *value) {
 
 static struct nd_error *edit_group(const struct edit *edit, yyjson_val *value) {
         if (!yyjson_is_uint(value) || yyjson_get_uint(value) == 0 || yyjson_get_uint(value) >= UINT32_MAX)
-                return nd_error_new(ND_INVALID, 0, "additionalGids has something else than group IDs");
+                return nd_error_new(ND_INVALID, 0, "invalid group ID in additionalGids");
         nd_vector_push(&edit->spec->process.user.groups, (uint32_t) yyjson_get_uint(value));
         return nullptr;
 }
@@ -292,7 +295,7 @@ static struct nd_error *edit_list(const struct edit *edit, size_t kind, yyjson_v
         items = yyjson_arr_iter_with(list);
         while ((item = yyjson_arr_iter_next(&items))) {
                 if (kinds[kind].objects && !yyjson_is_obj(item))
-                        return nd_error_new(ND_INVALID, 0, "%s has something else than objects", kinds[kind].key);
+                        return nd_error_new(ND_INVALID, 0, "an entry of '%s' is not an object", kinds[kind].key);
                 nd_try(kinds[kind].take(edit, item));
         }
         return nullptr;
@@ -308,7 +311,7 @@ static struct nd_error *check_keys(yyjson_val *edits) {
                 for (size_t i = 0; !known && i < nd_count_of(kinds); i++)
                         known = yyjson_equals_str(key, kinds[i].key);
                 if (!known)
-                        return nd_error_new(ND_UNIMPLEMENTED, 0, "it needs '%.100s', which nodens-cri does not do",
+                        return nd_error_new(ND_UNIMPLEMENTED, 0, "unsupported containerEdits member '%.100s'",
                                             yyjson_get_str(key));
         }
         return nullptr;
@@ -320,7 +323,7 @@ struct nd_error *cri_cdi_file_edit(const struct cri_cdi_file *file, const char *
         yyjson_val *holder = device ? find_device(file, device) : yyjson_doc_get_root(file->doc), *edits = nullptr;
 
         if (!holder)
-                return nd_error_new(ND_NOT_FOUND, 0, "no device '%.200s'", device);
+                return nd_error_new(ND_NOT_FOUND, 0, "unknown device '%.200s'", device);
         nd_try(nd_json_member_object(holder, "containerEdits", &edits));
         if (!edits)
                 return nullptr;
@@ -330,11 +333,11 @@ struct nd_error *cri_cdi_file_edit(const struct cri_cdi_file *file, const char *
         return nullptr;
 }
 
-/* ---- the directories ---- */
+/* ---- directories ---- */
 
 struct found {
         struct cri_cdi_file file;
-        size_t directory; /* later ones go first */
+        size_t directory; /* the last one takes precedence */
         bool used;
 };
 
@@ -388,7 +391,7 @@ static void read_all(const char *directories, struct library *library) {
                 read_directory(library, directory, number);
 }
 
-/* nullptr: the error says why. */
+/* Returns nullptr and sets the error if there is none. */
 static struct found *find_in(struct library *library, const char *device, const char *directories,
                              struct nd_error **ret_error) {
         struct found *best = nullptr;
@@ -402,10 +405,10 @@ static struct found *find_in(struct library *library, const char *device, const 
                         best = found;
         }
         if (!best)
-                *ret_error = nd_error_new(ND_PRECONDITION, 0, "no file in %s describes it%s", directories,
+                *ret_error = nd_error_new(ND_PRECONDITION, 0, "not defined by any file in %s%s", directories,
                                           nd_text_get(&library->complaints));
         else if (twice)
-                *ret_error = nd_error_new(ND_PRECONDITION, 0, "two files of one directory describe it: remove one");
+                *ret_error = nd_error_new(ND_PRECONDITION, 0, "defined by two files of one directory: remove one");
         return *ret_error ? nullptr : best;
 }
 

@@ -21,9 +21,10 @@ void cri_declared_volumes_done(struct cri_declared_volumes *list) {
         nd_vector_done(list);
 }
 
-/* ---- where ---- */
+/* ---- places ---- */
 
-/* Whether the pod mounts something there or above, whichever links it goes by. Containers of the pod write into its volumes: a link in one would move the image's volume. */
+/* Whether the pod mounts something there or above, after following links in the image.
+ * Containers of the pod write into its volumes: a link in one would move the image's volume. */
 static struct nd_error *find_mounted(const struct cri_declared_volumes_plan *plan, const char *destination, bool *ret) {
         *ret = false;
         for (size_t i = 0; i < plan->request->mounts.count && !*ret; i++) {
@@ -43,7 +44,7 @@ static bool is_listed(const struct cri_declared_volumes *list, const char *desti
         return false;
 }
 
-/* ret_fd stays -EBADF where the image has nothing. */
+/* ret_fd stays -EBADF if the image has nothing at the path. */
 static struct nd_error *open_in_image(int tree, const struct cri_image_path *path, int *ret_fd) {
         struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
                                .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
@@ -54,23 +55,23 @@ static struct nd_error *open_in_image(int tree, const struct cri_image_path *pat
         fd = nd_sys->openat2(tree, path->resolved, &how, sizeof how);
         if (fd < 0)
                 return nd_error_new(errno == ENOTDIR ? ND_INVALID : nd_error_code_of(errno), errno,
-                                    "what the image has there cannot be used as a directory");
+                                    "the image's file at this path cannot be opened as a directory");
         *ret_fd = fd;
         return nullptr;
 }
 
 static struct nd_error *check_place(const struct cri_image_path *path) {
         if (path->kernels)
-                return nd_error_new(ND_INVALID, 0, "'%s' belongs to the kernel, and no image may put something there",
+                return nd_error_new(ND_INVALID, 0, "'%s' belongs to the kernel: an image must not mount a volume there",
                                     cri_image_path_is_kernels(path->resolved) ? path->resolved : path->kernels);
         if (path->dangling)
-                return nd_error_new(ND_INVALID, 0, "a link leads to '%s', which the image does not have", path->resolved);
+                return nd_error_new(ND_INVALID, 0, "a link leads to '%s', which does not exist in the image", path->resolved);
         if (nd_streq(path->resolved, "/"))
-                return nd_error_new(ND_INVALID, 0, "a volume cannot be the whole root filesystem");
+                return nd_error_new(ND_INVALID, 0, "a volume cannot replace the root filesystem");
         return nullptr;
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static struct nd_error *fill(const struct cri_declared_volumes_plan *plan, int image, const char *source) {
         nd_autoclose int fd = -EBADF;
@@ -97,7 +98,7 @@ static struct nd_error *make_one(const struct cri_declared_volumes_plan *plan, c
         nd_try(check_place(&path));
         nd_try(open_in_image(plan->tree, &path, &image));
         if (ret->count >= VOLUMES_MOST)
-                return nd_error_new(ND_EXHAUSTED, 0, "an image may have at most %d volumes", VOLUMES_MOST);
+                return nd_error_new(ND_EXHAUSTED, 0, "the image declares more than %d volumes", VOLUMES_MOST);
         volume.destination = nd_take_ptr(path.resolved);
         volume.source = nd_format("%s/volumes/%zu", plan->directory, ret->count);
         nd_vector_push(ret, volume);
@@ -111,7 +112,7 @@ struct nd_error *cri_declared_volumes_make(const struct cri_declared_volumes_pla
                 return nullptr;
         nd_try(nd_dir_make(AT_FDCWD, directory, 0711));
         nd_vector_each (path, &plan->image->volumes) {
-                nd_try(nd_error_wrap(make_one(plan, *path, ret), "the volume '%s' that the image declares", *path));
+                nd_try(nd_error_wrap(make_one(plan, *path, ret), "volume '%s' declared by the image", *path));
         }
         return nullptr;
 }

@@ -15,7 +15,8 @@ enum {
         DEVICES_MOST = 10000,
 };
 
-/* What is below /dev and is no device of the node: terminals are the container's own, the rest is mounted there. */
+/* Entries of /dev that are not devices of the node: terminals are the container's own, the
+ * others are mounts. */
 static const char *const skipped[] = {"pts", "shm", "fd", "mqueue", "console", ".lxc", ".lxd-mounts", ".udev"};
 
 static void close_directory(DIR **directory) {
@@ -50,11 +51,11 @@ static void allow(struct nd_spec *spec, const struct stat *st, const char *acces
         nd_vector_push(&spec->resources.devices, rule);
 }
 
-/* What one walk puts into the spec. */
+/* One walk over a directory of devices. */
 struct walk {
         struct nd_spec *spec;
-        const char *access; /* nullptr = no rules: all is allowed */
-        bool node;          /* the node's /dev itself */
+        const char *access; /* nullptr = no rules: everything is allowed */
+        bool node;          /* walks the node's /dev itself */
 };
 
 static struct nd_error *add_directory(struct walk *walk, const char *host, const char *inside, unsigned depth);
@@ -63,13 +64,13 @@ static struct nd_error *add_entry(struct walk *walk, const char *host, const cha
         struct stat st;
 
         if (lstat(host, &st) < 0)
-                return errno == ENOENT ? nullptr : nd_error_new(nd_error_code_of(errno), errno, "device '%s'", host);
+                return errno == ENOENT ? nullptr : nd_error_new(nd_error_code_of(errno), errno, "stat device '%s'", host);
         if (S_ISDIR(st.st_mode))
                 return add_directory(walk, host, inside, depth);
         if (!S_ISBLK(st.st_mode) && !S_ISCHR(st.st_mode))
                 return nullptr;
         if (walk->spec->devices.count == DEVICES_MOST)
-                return nd_error_new(ND_EXHAUSTED, 0, "more than %d devices", DEVICES_MOST);
+                return nd_error_new(ND_EXHAUSTED, 0, "more than %d devices are requested", DEVICES_MOST);
         add_device(walk->spec, &st, inside);
         if (walk->access)
                 allow(walk->spec, &st, walk->access);
@@ -84,7 +85,7 @@ static struct nd_error *add_directory(struct walk *walk, const char *host, const
                 return nullptr;
         directory = opendir(host);
         if (!directory)
-                return nd_error_new(nd_error_code_of(errno), errno, "device directory '%s'", host);
+                return nd_error_new(nd_error_code_of(errno), errno, "open device directory '%s'", host);
         while ((entry = readdir(directory))) {
                 nd_autofree char *below = nd_format("%s/%s", host, entry->d_name);
                 nd_autofree char *place = nd_format("%s/%s", inside, entry->d_name);
@@ -104,10 +105,10 @@ static struct nd_error *add_asked(const struct cri_device_request *device, struc
         size_t before = spec->devices.count;
 
         if (!host)
-                return nd_error_new(nd_error_code_of(errno), errno, "device '%s'", device->host_path);
+                return nd_error_new(nd_error_code_of(errno), errno, "stat device '%s'", device->host_path);
         nd_try(add_entry(&walk, host, device->container_path, 0));
         if (spec->devices.count == before)
-                return nd_error_new(ND_INVALID, 0, "'%s' is no device", device->host_path);
+                return nd_error_new(ND_INVALID, 0, "'%s' is not a device", device->host_path);
         return nullptr;
 }
 

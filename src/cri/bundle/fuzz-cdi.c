@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-cdi.c - CDI files: what is taken is whole and bounded, whatever the file says. The first byte chooses JSON or YAML. */
+/* fuzz-cdi.c - untrusted CDI files: the result is complete and bounded. The first byte chooses
+ * JSON or YAML. */
 #include <string.h>
 
 #include <unit/fuzz.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-user.c - the image's user, /etc/passwd and /etc/group, all of them a stranger's: separated by null bytes */
+/* fuzz-user.c - an untrusted image's user, /etc/passwd and /etc/group, separated by null bytes */
 #include <string.h>
 #include <unit/fuzz.h>
 

@@ -9,8 +9,8 @@
 #include "sys/file.h"
 
 enum {
-        LINKS_MOST = 40,   /* as the kernel has it */
-        STEPS_MOST = 1024, /* names on the way, those of links included */
+        LINKS_MOST = 40,   /* the kernel's limit */
+        STEPS_MOST = 1024, /* names in a path, including those of followed links */
 };
 
 static const char *const places[] = {"/proc", "/sys", "/dev"};
@@ -28,14 +28,16 @@ void cri_image_path_done(struct cri_image_path *path) {
         *path = (struct cri_image_path) {};
 }
 
-/* ---- the walk ---- */
+/* ---- path walk ---- */
 
 struct walk {
         int tree;
-        struct cri_image_path at; /* resolved: without the slash in front, "" = the root */
-        char *text;               /* the path, with the links that were met in front of what they left */
-        const char *rest;         /* of it, still to go */
-        size_t own; /* so many bytes at the end of it are of the path that was asked for; before them, of a link */
+        struct cri_image_path at; /* resolved: without a leading slash, "" = the root */
+        char *text;               /* the remaining path: targets of followed links come first */
+        const char *rest;         /* position in it */
+        /* The last bytes of text that belong to the original path; those before come from a
+         * link. */
+        size_t own;
         unsigned links, steps;
 };
 
@@ -55,7 +57,7 @@ static void go_up(struct walk *walk) {
         *(slash ?: walk->at.resolved) = '\0';
 }
 
-/* The link's text, or nullptr where the name is not a link. ENOENT is an answer, too. */
+/* The target of a symlink, or nullptr if the name is not a symlink. ENOENT is a valid result. */
 static struct nd_error *read_link(int tree, const char *path, char **ret) {
         struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
                                .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
@@ -88,7 +90,7 @@ static struct nd_error *follow(struct walk *walk, const char *text) {
         return nullptr;
 }
 
-/* One name: a directory or the end, a link, or nothing. */
+/* Resolves one name: a file or directory, a link, or nothing. */
 static struct nd_error *enter(struct walk *walk, const char *name, bool of_link) {
         nd_autoerror struct nd_error *error = nullptr;
         nd_autofree char *text = nullptr;
@@ -136,7 +138,7 @@ struct nd_error *cri_image_path_resolve(int tree, const char *path, struct cri_i
 
         walk.rest = walk.text;
         if (walk.own >= PATH_MAX)
-                return nd_error_new(ND_INVALID, ENAMETOOLONG, "a path of %zu bytes", walk.own);
+                return nd_error_new(ND_INVALID, ENAMETOOLONG, "the path is too long: %zu bytes", walk.own);
         while (*walk.rest)
                 nd_try(step(&walk));
         set(&walk.at.resolved, nd_format("/%s", walk.at.resolved));
@@ -144,22 +146,23 @@ struct nd_error *cri_image_path_resolve(int tree, const char *path, struct cri_i
         return nullptr;
 }
 
-/* ---- before the OCI runtime runs ---- */
+/* ---- checks before the OCI runtime runs ---- */
 
 static struct nd_error *check_place(int tree, const char *place) {
         struct stat st;
 
         if (fstatat(tree, place + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return errno == ENOENT ? nullptr
-                                       : nd_error_new(nd_error_code_of(errno), errno, "look at '%s' of the image", place);
+                                       : nd_error_new(nd_error_code_of(errno), errno, "stat '%s' in the image", place);
         if (S_ISDIR(st.st_mode))
                 return nullptr;
-        return nd_error_new(ND_INVALID, 0,
-                            "'%s' of the image is %s: it must be a directory, since an engine may follow it to the host",
-                            place, S_ISLNK(st.st_mode) ? "a symbolic link" : "not a directory");
+        return nd_error_new(
+                ND_INVALID, 0,
+                "'%s' of the image is %s: it must be a directory, since an OCI runtime might follow it to the host", place,
+                S_ISLNK(st.st_mode) ? "a symbolic link" : "not a directory");
 }
 
-/* What the OCI runtime mounts, by where it comes to lie. */
+/* A mount of the OCI runtime, by its resolved path. */
 struct place {
         char *path;
         const struct nd_spec_mount *mount;
@@ -177,7 +180,8 @@ static void places_done(struct place_list *list) {
         nd_vector_done(list);
 }
 
-/* What is written as a path in /dev has no link of the image on its way: that is covered by a new filesystem, or by a volume. */
+/* A path that is written below /dev has no link of the image on its way: a new filesystem, or a
+ * volume, covers it. */
 static struct nd_error *find_place(int tree, const char *written, char **ret) {
         nd_cleanup(cri_image_path_done) struct cri_image_path path = {};
         nd_autofree char *clean = cri_container_path_clean(written);
@@ -202,7 +206,7 @@ static bool has_option(const struct nd_spec_mount *mount, const char *wanted) {
         return false;
 }
 
-/* The mount that a path lies in, and not at; nullptr = the root. */
+/* The mount that contains a path, unless it is the path itself; nullptr = the root. */
 static const struct place *holder_of(const struct place_list *list, const char *path) {
         const struct place *found = nullptr;
 
@@ -214,7 +218,7 @@ static const struct place *holder_of(const struct place_list *list, const char *
         return found;
 }
 
-/* crun makes what is not there while volumes are still writable: it sets "ro" last. */
+/* crun creates missing mount points while volumes are still writable: it sets "ro" last. */
 static struct nd_error *check_made(const struct place_list *list, const char *path) {
         struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
         const struct place *holder = holder_of(list, path);
@@ -235,7 +239,8 @@ static struct nd_error *check_directory(int tree, const struct place_list *list,
         nd_autofree char *path = nullptr;
         nd_autoerror struct nd_error *error = find_place(tree, directory, &path);
 
-        return error ? nullptr : check_made(list, path); /* to enter /proc by a link is the container's own affair */
+        /* the container may enter /proc by a link */
+        return error ? nullptr : check_made(list, path);
 }
 
 static struct nd_error *check_mounts(int tree, const struct nd_spec *spec, struct place_list *ret) {

@@ -2,10 +2,11 @@
 /* image-volumes.c - see image-volumes.h
  *
  * Theory of operation
- *   As with a root filesystem, the mapped layers are seen only in a copy of the build mount namespace. The merged tree is attached there first, since a part of
- *   a tree can be cloned only where that is attached; the clone of what is wanted is then attached in the host's mount namespace, to which the
- *   worker goes back.
- * Invariant  no mount that leaves the build mount namespace shares a superblock with the store: what the container gets is an overlay that has no upper directory. */
+ *   As with a root filesystem, the mapped layers exist only in a copy of the build mount namespace.
+ *   The merged tree is attached there first, since a subtree can be cloned only from an attached
+ *   mount; the clone is then attached in the host's mount namespace, to which the worker returns.
+ * Invariant  no mount that leaves the build mount namespace shares a superblock with the store:
+ *            the container gets an overlay without an upper directory. */
 #include "cri/bundle/image-volumes.h"
 
 #include <dirent.h>
@@ -35,7 +36,7 @@ static struct nd_error *find_one(struct nd_oci_store *store, const struct cri_mo
                 return nd_error_new(ND_INVALID, 0, "an image can only be mounted read-only");
         nd_try(nd_oci_store_find(store, mount->image, &image));
         if (!image)
-                return nd_error_new(ND_NOT_FOUND, 0, "no image '%s' on this node: it must be pulled first", mount->image);
+                return nd_error_new(ND_NOT_FOUND, 0, "image '%s' not found on this node: pull it first", mount->image);
         if (image->layer_count == 0)
                 return nd_error_new(ND_PRECONDITION, 0, "image '%s' has no layers, so there is nothing to mount",
                                     mount->image);
@@ -63,9 +64,10 @@ char *cri_image_volumes_path(const char *directory, size_t mount) {
         return nd_format("%s/images/%zu", directory, mount);
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
-/* No way up or to the top, as the API says of a sub path; links inside of the image are another matter. */
+/* Relative and without "..", as the API requires of a sub path. Links inside the image are
+ * handled when it is opened. */
 static bool is_plain(const char *path) {
         if (path[0] == '/')
                 return false;
@@ -79,7 +81,7 @@ static bool is_plain(const char *path) {
         return true;
 }
 
-/* The tree, or the part of it that is asked for, as a clone that can be attached anywhere. */
+/* A detached clone of the tree or of the requested part. */
 static struct nd_error *clone_part(const char *place, const char *part, int *ret_fd) {
         struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
         nd_autoclose int root = -EBADF, fd = -EBADF;
@@ -87,7 +89,7 @@ static struct nd_error *clone_part(const char *place, const char *part, int *ret
         if (!*part)
                 return nd_mount_clone(AT_FDCWD, place, false, ret_fd);
         if (!is_plain(part))
-                return nd_error_new(ND_INVALID, 0, "sub path '%s' must be relative, without '..'", part);
+                return nd_error_new(ND_INVALID, 0, "invalid sub path '%s': must be relative, without '..'", part);
         nd_try(nd_dir_open(AT_FDCWD, place, &root));
         fd = nd_sys->openat2(root, part, &how, sizeof how);
         if (fd < 0)
@@ -96,14 +98,14 @@ static struct nd_error *clone_part(const char *place, const char *part, int *ret
         return nd_mount_clone(fd, "", false, ret_fd);
 }
 
-/* A mount point of the same kind: a part may be a single file. */
+/* Makes a mount point of the same type: a part may be a single file. */
 static struct nd_error *make_place(int tree, const char *place) {
         struct stat st;
 
         if (fstat(tree, &st) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "look at the image's part");
+                return nd_error_new(nd_error_code_of(errno), errno, "stat the mounted part of the image");
         if (S_ISDIR(st.st_mode))
-                return nullptr; /* it was made as one */
+                return nullptr; /* already a directory */
         if (nd_sys->unlinkat(AT_FDCWD, place, AT_REMOVEDIR) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "remove '%s'", place);
         return nd_file_write(AT_FDCWD, place, "", 0, 0600);
@@ -154,7 +156,7 @@ struct nd_error *cri_image_volumes_make(const struct cri_image_volumes_plan *pla
         return nullptr;
 }
 
-/* ---- undoing ---- */
+/* ---- removal ---- */
 
 static void close_directory(DIR **directory) {
         if (*directory)

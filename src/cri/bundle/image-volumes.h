@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* image-volumes.h - volumes made of an image (KEP-4639)
  *
- * A volume is the image's layers merged, or a part of them, in an overlay that cannot be written, and mapped to the pod's IDs like its root filesystem. It is mounted at images/<number>
- * in the container's directory, from where the OCI runtime binds it; one line more in the host's mount table for each. What an image says is not
- * believed: a part is looked for inside of the image only, whatever its links say. */
+ * A volume is the image's merged layers, or a part of them, as a read-only overlay that is
+ * mapped to the pod's IDs like its root filesystem. It is mounted at images/<number> in the
+ * container's directory, from where the OCI runtime binds it; each adds one line to the host's
+ * mount table. The image is untrusted: links in a part's path are resolved only inside the
+ * image. */
 #pragma once
 
 #include "base/vector.h"
@@ -14,7 +16,7 @@ struct nd_oci_store;
 struct cri_build_mntns;
 
 struct cri_image_volume {
-        size_t mount;             /* which of the request's mounts */
+        size_t mount;             /* index of the request's mount */
         struct nd_digest *chains; /* of the image's layers, lowest first */
         size_t count;
 };
@@ -25,7 +27,8 @@ struct cri_image_volumes {
 };
 void cri_image_volumes_done(struct cri_image_volumes *list);
 
-/* Finds the images that the request wants to mount. ND_NOT_FOUND with the image's name when one was not pulled. */
+/* Finds the images that the request mounts. ND_NOT_FOUND with the image's name if one is not
+ * pulled. */
 [[nodiscard]] struct nd_error *cri_image_volumes_find(struct nd_oci_store *store, const struct cri_container_request *request,
                                                       struct cri_image_volumes *ret);
 
@@ -33,17 +36,17 @@ struct cri_image_volumes_plan {
         const char *layers;    /* the store's directory of layers, absolute */
         const char *directory; /* the container's, absolute */
         int userns;            /* -EBADF = the host's users */
-        const struct cri_build_mntns
-                *build_mntns; /* where the layers are merged; nullptr = in a copy of the caller's mount namespace */
+        /* where layers are merged; nullptr = in a copy of the caller's mount namespace */
+        const struct cri_build_mntns *build_mntns;
 };
 
-/* For workers, in the host's mount namespace, which they come back to: makes and mounts them. */
+/* For workers in the host's mount namespace, to which they return: makes and mounts them. */
 [[nodiscard]] struct nd_error *cri_image_volumes_make(const struct cri_image_volumes_plan *plan,
                                                       const struct cri_container_request *request,
                                                       const struct cri_image_volumes *list);
 
-/* Where one is mounted. The caller's to free. */
+/* Where one is mounted. The caller frees it. */
 [[nodiscard]] char *cri_image_volumes_path(const char *directory, size_t mount);
 
-/* For workers: unmounts and removes all that was made. Of what is not there, nothing is said. */
+/* For workers: unmounts and removes everything that was made. Missing mounts are no error. */
 [[nodiscard]] struct nd_error *cri_image_volumes_undo(const char *directory);

@@ -2,8 +2,10 @@
 /* pod-files.c - see pod-files.h
  *
  * Theory of operation
- *   The tmpfs is filled while it is detached and attached when it is whole. It belongs to the pod's root, so nothing needs an idmapped mount. Its size is
- *   that of /dev/shm elsewhere (64 MiB); the files are written before any container can fill it. One mount line per pod. */
+ *   The tmpfs is filled while detached and attached when complete. It belongs to the pod's root,
+ *   so no idmapped mount is needed. Its size is that of /dev/shm in containerd and CRI-O (64
+ *   MiB); the files are written before any container can fill it. It costs one mount line per
+ *   pod. */
 #include "cri/bundle/pod-files.h"
 
 #include <fcntl.h>
@@ -16,7 +18,7 @@
 #include "sys/mount.h"
 
 enum {
-        HOST_FILE = 256 * 1024, /* what is taken of the node's own resolv.conf or hosts */
+        HOST_FILE = 256 * 1024, /* limit of the node's own resolv.conf or hosts */
         FILE_CEILING = 256 * 1024,
 };
 
@@ -38,7 +40,7 @@ char *cri_pod_files_path(const struct cri_config *config, const struct cri_sandb
         return nd_format("%s/%s", directory, names[which]);
 }
 
-/* ---- what is in the files ---- */
+/* ---- contents ---- */
 
 static void write_hostname(const struct cri_sandbox_request *request, struct nd_text *text) {
         char node[65] = "";
@@ -47,7 +49,7 @@ static void write_hostname(const struct cri_sandbox_request *request, struct nd_
         nd_text_addf(text, "%s\n", request->hostname[0] && request->network != NAMESPACE_NODE ? request->hostname : node);
 }
 
-/* The kubelet mounts a file of its own over this; other clients expect at least localhost. */
+/* The kubelet mounts its own file over this; other clients expect at least localhost. */
 static struct nd_error *write_hosts(const struct cri_sandbox_request *request, struct nd_text *text) {
         nd_autofree char *node = nullptr;
 
@@ -86,33 +88,33 @@ static struct nd_error *write_resolv(const struct cri_sandbox_request *request, 
         return nullptr;
 }
 
-/* A line break in a word would be a line of its own. */
+/* A value with a line break would add a line to resolv.conf. */
 static struct nd_error *check_words(const char *what, const struct nd_strings *words) {
         nd_vector_each (word, words) {
                 if (strpbrk(*word, "\r\n"))
-                        return nd_error_new(ND_INVALID, 0, "DNS %s: a line break inside a word", what);
+                        return nd_error_new(ND_INVALID, 0, "DNS %s: the value contains a line break", what);
         }
         return nullptr;
 }
 
 struct nd_error *cri_pod_files_check(const struct cri_sandbox_request *request) {
         if (strpbrk(request->hostname, "\r\n/"))
-                return nd_error_new(ND_INVALID, 0, "the host name holds a line break or a slash");
+                return nd_error_new(ND_INVALID, 0, "the host name contains a line break or a slash");
         nd_try(check_words("server", &request->dns_servers));
         nd_try(check_words("search", &request->dns_searches));
         return check_words("option", &request->dns_options);
 }
 
-/* ---- making and undoing ---- */
+/* ---- set up and undo ---- */
 
 static struct nd_error *write_file(int directory, const char *name, const struct nd_text *text, uid_t uid, gid_t gid) {
         nd_autoclose int fd = -EBADF;
 
         if (text->overflow)
-                return nd_error_new(ND_INVALID, 0, "a %s of more than %d bytes", name, FILE_CEILING);
+                return nd_error_new(ND_INVALID, 0, "the pod's %s is larger than %d bytes", name, FILE_CEILING);
         fd = nd_sys->openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
         if (fd < 0 || nd_sys->fchmod(fd, 0644) < 0 || nd_sys->fchown(fd, uid, gid) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make the pod's %s", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "create the pod's %s", name);
         if (nd_sys->write(fd, nd_text_get(text), text->length) != (ssize_t) text->length)
                 return nd_error_new(nd_error_code_of(errno), errno, "write the pod's %s", name);
         return nullptr;
@@ -131,7 +133,7 @@ static struct nd_error *fill(int directory, const struct cri_sandbox_request *re
         nd_try(nd_dir_make(directory, names[POD_SHM], 01777));
         if (nd_sys->fchmodat(directory, names[POD_SHM], 01777, 0) < 0 ||
             nd_sys->fchownat(directory, names[POD_SHM], uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "give the pod its shared memory");
+                return nd_error_new(nd_error_code_of(errno), errno, "set the owner of the pod's /dev/shm");
         return nullptr;
 }
 

@@ -26,12 +26,12 @@ static struct nd_error *put_arguments(const struct cri_container_request *reques
         else
                 add_all(ret, &image->command);
         if (ret->count == 0)
-                return nd_error_new(ND_INVALID, 0, "no command: neither the pod nor the image says what to run");
+                return nd_error_new(ND_INVALID, 0, "no command: set command in the pod, or an ENTRYPOINT or CMD in the image");
         return nullptr;
 }
 
-/* Variables in the order in which their names came first; a later value takes the earlier one's place. Images have thousands at most, but a
- * hostile one has that many: names are found by a map. */
+/* Variables in the order in which their names first appear; a later value replaces an earlier
+ * one. A hostile image can have thousands, so names are found by a hash map. */
 struct variables {
         struct nd_strings *list;
         struct nd_map places; /* name -> index + 1 */
@@ -89,7 +89,7 @@ struct nd_error *cri_process_describe(const struct cri_container_request *reques
 
         nd_try(put_arguments(request, image, &ret->arguments));
         put_environment(request, image, hostname, &ret->environment);
-        /* An image may say "app"; the field takes it from the root. */
+        /* An image may have "app"; containerd and CRI-O resolve it from the root. */
         ret->directory = directory[0] == '/' ? nd_strdup(directory) : nd_format("/%s", directory);
         ret->terminal = request->tty;
         return nullptr;
@@ -117,14 +117,14 @@ static int parse_signal(const char *text) {
         for (int i = 1; i < 32; i++)
                 if (sigabbrev_np(i) && strcasecmp(sigabbrev_np(i), name) == 0)
                         return i;
-        /* The kernel's numbers, which glibc hides two of. */
+        /* The kernel's numbers; glibc reserves two of them. */
         number = (uint64_t) parse_realtime(name, "RTMIN", 34, 1);
         return number > 0 ? (int) number : parse_realtime(name, "RTMAX", 64, -1);
 }
 
 int cri_process_stop_signal(const struct cri_container_request *request, const struct nd_oci_config *image) {
-        int signal = request->stop_signal > 0 ? request->stop_signal
-                                              : parse_signal(image->stop_signal ?: ""); /* the pod's init has no image */
+        /* the pod's init has no image */
+        int signal = request->stop_signal > 0 ? request->stop_signal : parse_signal(image->stop_signal ?: "");
 
         return signal > 0 && signal <= 64 ? signal : SIGTERM;
 }

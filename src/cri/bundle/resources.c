@@ -62,10 +62,11 @@ static struct nd_error *slice_of(const char *parent, const char **ret) {
                 return nullptr;
         }
         if (!dot || !nd_streq(dot, ".slice"))
-                return nd_error_new(ND_INVALID, 0,
-                                    "cgroup parent '%s' is no slice, but the cgroup driver is systemd: kubelet and nodens-cri "
-                                    "must use the same one (cgroupDriver)",
-                                    parent);
+                return nd_error_new(
+                        ND_INVALID, 0,
+                        "cgroup parent '%s' is not a slice, but the cgroup driver is systemd: kubelet and nodens-cri "
+                        "must use the same one (cgroupDriver)",
+                        parent);
         *ret = slash ? slash + 1 : parent;
         return nullptr;
 }
@@ -74,7 +75,7 @@ struct nd_error *cri_resources_cgroup(const struct cri_config *config, const cha
         const char *slice = nullptr;
 
         if (strstr(parent, "..") || strchr(parent, ':'))
-                return nd_error_new(ND_INVALID, 0, "cgroup parent '%s' is no plain path", parent);
+                return nd_error_new(ND_INVALID, 0, "invalid cgroup parent '%s': it contains '..' or ':'", parent);
         if (!config->systemd_cgroups) {
                 *ret = nd_format("%s/%s", *parent ? parent : "/nodens", id);
                 return nullptr;

@@ -9,7 +9,8 @@
 #include "sys/mount.h"
 #include "sys/tree.h"
 
-/* Made in this order; "lower" only for an image without layers, since an overlay wants one. */
+/* Made in this order; "lower" only for an image without layers, since an overlay needs a lower
+ * directory. */
 static const char *const parts[] = {"rootfs", "work", "upper", "lower"};
 
 static struct nd_error *make_directories(const struct cri_rootfs_plan *plan) {
@@ -19,10 +20,11 @@ static struct nd_error *make_directories(const struct cri_rootfs_plan *plan) {
         for (size_t i = 0; i < nd_count_of(parts); i++)
                 if (plan->count == 0 || !nd_streq(parts[i], "lower"))
                         nd_try(nd_dir_make(directory, parts[i], 0755));
-        return nd_dir_give(directory, "upper", plan->uid, plan->gid, 0755); /* the root directory that the container sees */
+        /* it is the container's root directory */
+        return nd_dir_give(directory, "upper", plan->uid, plan->gid, 0755);
 }
 
-/* Puts a mapped view of the layers over them, for this process alone. */
+/* Mounts an idmapped clone of the layers over them, in this process's mount namespace. */
 static struct nd_error *map_layers(const char *layers, int userns) {
         nd_autoclose int tree = -EBADF;
 
@@ -50,7 +52,7 @@ static void add(struct options *list, const char *key, char *value) {
         nd_vector_push(list, ((struct nd_mount_fs_option) {.key = key, .value = value}));
 }
 
-/* Overlay wants the topmost first. */
+/* Overlay expects the topmost layer first. */
 static void add_layers(struct options *list, const char *layers, const struct nd_digest *chains, size_t count) {
         char hex[ND_DIGEST_HEX];
 
@@ -75,8 +77,8 @@ struct nd_error *cri_rootfs_build(const struct cri_rootfs_plan *plan, int *ret_f
         add(&list, "volatile", nullptr);
         if (plan->label)
                 add(&list, "context", nd_strdup(plan->label));
-        return nd_error_wrap(nd_mount_fs_make("overlay", list.items, list.count, 0, ret_fd), "root filesystem in '%s'",
-                             plan->directory);
+        return nd_error_wrap(nd_mount_fs_make("overlay", list.items, list.count, 0, ret_fd),
+                             "mount the root filesystem in '%s'", plan->directory);
 }
 
 struct nd_error *cri_rootfs_merge(const struct cri_rootfs_merge_plan *plan, int *ret_fd) {
@@ -85,7 +87,8 @@ struct nd_error *cri_rootfs_merge(const struct cri_rootfs_merge_plan *plan, int 
         if (plan->userns >= 0)
                 nd_try(map_layers(plan->layers, plan->userns));
         add_layers(&list, plan->layers, plan->chains, plan->count);
-        add(&list, "lowerdir+", nd_strdup(plan->empty)); /* never a clone of the layer, not even of the only one */
+        /* never clone the layer itself, even if it is the only one */
+        add(&list, "lowerdir+", nd_strdup(plan->empty));
         add(&list, "userxattr", nullptr);
         return nd_mount_fs_make("overlay", list.items, list.count, MOUNT_ATTR_RDONLY, ret_fd);
 }
@@ -106,6 +109,6 @@ struct nd_error *cri_rootfs_undo(const char *directory) {
         if (gone)
                 return nd_error_errno(gone) == ENOENT ? nullptr : nd_take_ptr(gone);
         for (size_t i = 0; i < nd_count_of(parts); i++)
-                nd_try(nd_error_wrap(nd_tree_remove(fd, parts[i]), "'%s'", directory));
+                nd_try(nd_error_wrap(nd_tree_remove(fd, parts[i]), "remove the root filesystem in '%s'", directory));
         return nullptr;
 }

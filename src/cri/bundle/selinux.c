@@ -9,10 +9,10 @@
 #include "sys/child.h"
 
 #ifndef ND_SELINUX
-#define ND_SELINUX 0 /* what a build without the option has */
+#define ND_SELINUX 0 /* default of a build without the option */
 #endif
 
-static constexpr uint64_t deadline_us = 120 * ND_SECOND_US; /* of a whole volume */
+static constexpr uint64_t deadline_us = 120 * ND_SECOND_US; /* for a whole volume */
 
 enum {
         CATEGORIES = 1024,
@@ -32,19 +32,19 @@ bool cri_selinux_is_on(void) {
 
 /* ---- labels ---- */
 
-/* A part of a label is letters, digits, '_', '-' and '.'; only a level has colons and commas. */
+/* A part of a label has letters, digits, '_', '-' and '.'; only a level has colons and commas. */
 static struct nd_error *check(const char *what, const char *part, const char *more) {
         static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
 
         for (const char *at = part; *at; at++)
                 if (!strchr(letters, *at) && !strchr(more, *at))
-                        return nd_error_new(ND_INVALID, 0, "seLinuxOptions.%s: '%.*s' is none", what, PART, part);
+                        return nd_error_new(ND_INVALID, 0, "invalid seLinuxOptions.%s: '%.*s'", what, PART, part);
         if (strlen(part) > PART)
                 return nd_error_new(ND_INVALID, 0, "seLinuxOptions.%s is longer than %d bytes", what, PART);
         return nullptr;
 }
 
-/* FNV-1a: no secret is made of it, it only spreads pods over the categories. */
+/* FNV-1a only spreads pods over the categories; it protects no secret. */
 static char *level_of(const char *pod_uid) {
         uint32_t hash = 2166136261U;
         unsigned first, second;
@@ -97,7 +97,7 @@ struct nd_error *cri_selinux_relabel(int fd, const char *name, const char *label
         struct stat st;
 
         if (fstat(fd, &st) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "look at volume '%s'", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "stat volume '%s'", name);
         nd_try(nd_child_run(&(struct nd_child_plan) {.argv = S_ISDIR(st.st_mode) ? whole : one,
                                                      .deadline_us = deadline_us,
                                                      .dies_with_us = true,

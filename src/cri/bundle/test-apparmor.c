@@ -28,7 +28,7 @@ static void refuses(const char *loaded, int kind, const char *localhost, const c
         assert_null(name);
 }
 
-static void the_default_is_by_whose_users_a_pod_has([[maybe_unused]] void **state) {
+static void the_default_depends_on_the_pods_user_namespace([[maybe_unused]] void **state) {
         gives(ours, PROFILE_DEFAULT, "", false, "nodens-container");
         gives(ours, PROFILE_DEFAULT, "", true, "nodens-container-mapped");
         gives(ours, PROFILE_UNSET, "", false, "nodens-container");
@@ -37,21 +37,21 @@ static void the_default_is_by_whose_users_a_pod_has([[maybe_unused]] void **stat
         gives(ours, PROFILE_LOCALHOST, "shop", true, "shop");
 }
 
-static void what_was_asked_for_and_is_not_there_is_refused([[maybe_unused]] void **state) {
+static void a_requested_profile_that_is_not_loaded_is_refused([[maybe_unused]] void **state) {
         refuses(ours, PROFILE_LOCALHOST, "sho", "AppArmor profile 'sho' is not loaded on this node");
         refuses(strangers, PROFILE_DEFAULT, "",
-                "'nodens-container-mapped' is not loaded on this node; the log of nodens-cri's start says why");
+                "'nodens-container-mapped' is not loaded on this node; see the log of nodens-cri's start");
         refuses(nullptr, PROFILE_DEFAULT, "", "AppArmor is not enabled on this node");
         refuses(nullptr, PROFILE_LOCALHOST, "shop", "AppArmor is not enabled on this node");
 }
 
 static void a_profile_that_confines_nothing_is_refused_by_name([[maybe_unused]] void **state) {
-        refuses(ours, PROFILE_LOCALHOST, "crun", "'crun' is loaded in the mode unconfined, which confines nothing");
+        refuses(ours, PROFILE_LOCALHOST, "crun", "'crun' is loaded in mode unconfined, which confines nothing");
         refuses("a (enforce)\ncrun (unconfined)\n", PROFILE_LOCALHOST, "crun", "which confines nothing");
         gives("crun (enforce)\n", PROFILE_LOCALHOST, "crun", true, "crun");
 }
 
-static void who_asks_for_nothing_gets_what_there_is([[maybe_unused]] void **state) {
+static void without_a_request_the_default_is_used_if_loaded([[maybe_unused]] void **state) {
         gives(strangers, PROFILE_UNSET, "", false, nullptr);
         gives(nullptr, PROFILE_UNSET, "", true, nullptr);
         gives(nullptr, PROFILE_UNCONFINED, "", false, nullptr);
@@ -59,10 +59,10 @@ static void who_asks_for_nothing_gets_what_there_is([[maybe_unused]] void **stat
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_default_is_by_whose_users_a_pod_has),
-                cmocka_unit_test(what_was_asked_for_and_is_not_there_is_refused),
+                cmocka_unit_test(the_default_depends_on_the_pods_user_namespace),
+                cmocka_unit_test(a_requested_profile_that_is_not_loaded_is_refused),
                 cmocka_unit_test(a_profile_that_confines_nothing_is_refused_by_name),
-                cmocka_unit_test(who_asks_for_nothing_gets_what_there_is),
+                cmocka_unit_test(without_a_request_the_default_is_used_if_loaded),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

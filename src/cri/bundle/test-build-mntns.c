@@ -28,23 +28,23 @@ static struct nd_error *look(void *argument, [[maybe_unused]] int *ret_fd) {
 
         nd_try(cri_build_mntns_enter(visit->build_mntns, &home));
         if (is_there("/proc/self") || is_there("/etc"))
-                return nd_error_new(ND_INTERNAL, 0, "the host's files are there");
+                return nd_error_new(ND_INTERNAL, 0, "the host's files are visible");
         if (!is_there(visit->layer))
-                return nd_error_new(ND_INTERNAL, 0, "the layers are not there");
+                return nd_error_new(ND_INTERNAL, 0, "the layers are not visible");
         if (is_there(inside))
-                return nd_error_new(ND_INTERNAL, 0, "what another one mounted is there");
+                return nd_error_new(ND_INTERNAL, 0, "another process's mount is visible");
         nd_try(nd_mount_fs_make("tmpfs", nullptr, 0, 0, &tree));
         nd_try(nd_dir_make(tree, "mounted", 0755));
         nd_try(nd_mount_attach(tree, AT_FDCWD, visit->pods));
         if (!is_there(inside))
-                return nd_error_new(ND_INTERNAL, 0, "what we mounted is not there");
+                return nd_error_new(ND_INTERNAL, 0, "our own mount is not visible");
         cri_build_mntns_leave(&home);
         if (!is_there("/proc/self") || is_there(inside))
-                return nd_error_new(ND_INTERNAL, 0, "we are not back");
+                return nd_error_new(ND_INTERNAL, 0, "not back in the original mount namespace");
         return nullptr;
 }
 
-static void who_enters_finds_only_what_roots_are_built_from_and_disturbs_nobody([[maybe_unused]] void **state) {
+static void a_copy_has_only_what_roots_are_built_from_and_is_private([[maybe_unused]] void **state) {
         char *root;
         nd_autofree char *run = nullptr, *layers = nullptr;
         struct cri_config config = {};
@@ -77,7 +77,7 @@ static void who_enters_finds_only_what_roots_are_built_from_and_disturbs_nobody(
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(who_enters_finds_only_what_roots_are_built_from_and_disturbs_nobody),
+                cmocka_unit_test(a_copy_has_only_what_roots_are_built_from_and_is_private),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

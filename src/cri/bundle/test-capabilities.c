@@ -7,7 +7,7 @@
 #define BIT(capability) (UINT64_C(1) << (capability))
 
 static constexpr uint64_t all = (UINT64_C(1) << 41) - 1;
-static constexpr uint64_t usual = 0xa80425fb; /* what containerd, CRI-O and Docker give */
+static constexpr uint64_t usual = 0xa80425fb; /* the default of containerd, CRI-O and Docker */
 
 static struct nd_spec_capabilities choose(const struct cri_container_request *request) {
         struct nd_spec_capabilities set = {};
@@ -24,14 +24,14 @@ static void request_free(struct cri_container_request *request) {
         nd_strings_done(&request->ambient_capabilities);
 }
 
-static void without_a_word_it_is_the_fields_set_and_nothing_is_inherited([[maybe_unused]] void **state) {
+static void the_default_set_is_containerds_and_nothing_is_inheritable([[maybe_unused]] void **state) {
         struct nd_spec_capabilities set = choose(&(struct cri_container_request) {});
 
         assert_true(set.bounding == usual);
         assert_true(set.inheritable == 0 && set.ambient == 0);
 }
 
-static void names_are_added_and_dropped_in_any_writing([[maybe_unused]] void **state) {
+static void names_are_added_and_dropped_in_any_spelling([[maybe_unused]] void **state) {
         nd_cleanup(request_free) struct cri_container_request request = {};
 
         nd_strings_add(&request.add_capabilities, "cap_net_admin");
@@ -39,7 +39,7 @@ static void names_are_added_and_dropped_in_any_writing([[maybe_unused]] void **s
         assert_true(choose(&request).bounding == ((usual | BIT(CAP_NET_ADMIN)) & ~BIT(CAP_NET_RAW)));
 }
 
-static void all_comes_first_and_names_after_it([[maybe_unused]] void **state) {
+static void all_is_applied_before_names([[maybe_unused]] void **state) {
         nd_cleanup(request_free) struct cri_container_request request = {}, most = {};
 
         nd_strings_add(&request.drop_capabilities, "all");
@@ -50,7 +50,7 @@ static void all_comes_first_and_names_after_it([[maybe_unused]] void **state) {
         assert_true(choose(&most).bounding == (all & ~BIT(CAP_SYS_ADMIN)));
 }
 
-static void ambient_ones_are_only_what_was_asked_for_and_is_there([[maybe_unused]] void **state) {
+static void ambient_capabilities_must_be_requested_and_permitted([[maybe_unused]] void **state) {
         nd_cleanup(request_free) struct cri_container_request request = {};
 
         nd_strings_add(&request.ambient_capabilities, "NET_BIND_SERVICE");
@@ -58,7 +58,7 @@ static void ambient_ones_are_only_what_was_asked_for_and_is_there([[maybe_unused
         assert_true(choose(&request).ambient == BIT(CAP_NET_BIND_SERVICE));
 }
 
-static void privileged_has_what_we_have_whatever_is_dropped([[maybe_unused]] void **state) {
+static void privileged_has_the_daemons_set_and_ignores_drops([[maybe_unused]] void **state) {
         nd_cleanup(request_free) struct cri_container_request request = {.privileged = true};
 
         nd_strings_add(&request.drop_capabilities, "ALL");
@@ -66,15 +66,15 @@ static void privileged_has_what_we_have_whatever_is_dropped([[maybe_unused]] voi
         assert_true(choose(&request).ambient == 0);
 }
 
-static void a_name_that_nobody_knows_is_an_error([[maybe_unused]] void **state) {
+static void an_unknown_name_is_an_error([[maybe_unused]] void **state) {
         nd_cleanup(request_free) struct cri_container_request request = {};
         struct nd_spec_capabilities set;
 
         nd_strings_add(&request.drop_capabilities, "FLY");
-        expect_error(cri_capabilities_choose(&request, all, &set), ND_INVALID, "no capability is called \"FLY\"");
+        expect_error(cri_capabilities_choose(&request, all, &set), ND_INVALID, "unknown capability \"FLY\"");
 }
 
-static void our_own_can_be_told([[maybe_unused]] void **state) {
+static void the_daemons_own_set_is_read([[maybe_unused]] void **state) {
         if (geteuid() != 0)
                 skip_because("an ordinary user has none");
         assert_true((cri_capabilities_own() & BIT(CAP_CHOWN)) != 0);
@@ -83,13 +83,13 @@ static void our_own_can_be_told([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(without_a_word_it_is_the_fields_set_and_nothing_is_inherited),
-                cmocka_unit_test(names_are_added_and_dropped_in_any_writing),
-                cmocka_unit_test(all_comes_first_and_names_after_it),
-                cmocka_unit_test(ambient_ones_are_only_what_was_asked_for_and_is_there),
-                cmocka_unit_test(privileged_has_what_we_have_whatever_is_dropped),
-                cmocka_unit_test(a_name_that_nobody_knows_is_an_error),
-                cmocka_unit_test(our_own_can_be_told),
+                cmocka_unit_test(the_default_set_is_containerds_and_nothing_is_inheritable),
+                cmocka_unit_test(names_are_added_and_dropped_in_any_spelling),
+                cmocka_unit_test(all_is_applied_before_names),
+                cmocka_unit_test(ambient_capabilities_must_be_requested_and_permitted),
+                cmocka_unit_test(privileged_has_the_daemons_set_and_ignores_drops),
+                cmocka_unit_test(an_unknown_name_is_an_error),
+                cmocka_unit_test(the_daemons_own_set_is_read),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

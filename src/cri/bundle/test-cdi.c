@@ -34,7 +34,7 @@ static struct cri_cdi_file parse(const char *text, bool yaml) {
         return file;
 }
 
-static void a_device_brings_all_that_its_file_says([[maybe_unused]] void **state) {
+static void a_device_gets_all_edits_of_its_file([[maybe_unused]] void **state) {
         nd_cleanup(cri_cdi_file_done) struct cri_cdi_file file = parse(vendor, false);
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
         nd_autotext struct nd_text text = ND_TEXT(ND_SPEC_CEILING);
@@ -48,7 +48,7 @@ static void a_device_brings_all_that_its_file_says([[maybe_unused]] void **state
         expect_ok(cri_cdi_file_edit(&file, nullptr, look_at_device, &spec));
         expect_ok(cri_cdi_file_edit(&file, "vendor.com/gpu=0", look_at_device, &spec));
         assert_int_equal(spec.process.environment.count, 3);
-        assert_string_equal(spec.process.environment.items[0], "GPU=0"); /* set anew */
+        assert_string_equal(spec.process.environment.items[0], "GPU=0"); /* overridden */
         assert_string_equal(spec.process.environment.items[1], "ALL=yes");
         assert_int_equal(spec.devices.count, 2);
         assert_int_equal(spec.devices.items[0].major, 195);
@@ -67,7 +67,7 @@ static void a_device_brings_all_that_its_file_says([[maybe_unused]] void **state
                         "\"env\": [\"A=B\"], \"timeout\": 5}]");
 }
 
-static void in_a_user_namespace_another_path_is_a_mount([[maybe_unused]] void **state) {
+static void in_a_user_namespace_a_different_host_path_is_a_mount([[maybe_unused]] void **state) {
         nd_cleanup(cri_cdi_file_done) struct cri_cdi_file file = parse(vendor, false);
         nd_cleanup(nd_spec_done) struct nd_spec spec = {.user_namespace = true};
 
@@ -80,7 +80,7 @@ static void in_a_user_namespace_another_path_is_a_mount([[maybe_unused]] void **
         assert_int_equal(spec.resources.devices.count, 2);
 }
 
-static void what_is_not_done_is_not_left_out_silently([[maybe_unused]] void **state) {
+static void unsupported_edits_are_refused([[maybe_unused]] void **state) {
         nd_cleanup(cri_cdi_file_done) struct cri_cdi_file file = parse(vendor, false);
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
 
@@ -89,7 +89,7 @@ static void what_is_not_done_is_not_left_out_silently([[maybe_unused]] void **st
         expect_error(cri_cdi_file_edit(&file, "vendor.com/gpu=1", look_at_device, &spec), ND_NOT_FOUND, "vendor.com/gpu=1");
 }
 
-static void a_file_that_is_wrong_says_what([[maybe_unused]] void **state) {
+static void an_invalid_file_has_a_specific_error([[maybe_unused]] void **state) {
         static const struct {
                 const char *text, *words;
         } cases[] = {
@@ -97,7 +97,7 @@ static void a_file_that_is_wrong_says_what([[maybe_unused]] void **state) {
                 {"{\"kind\":\"a/b\"}", "no cdiVersion"},
                 {"{\"cdiVersion\":\"1\",\"kind\":\"a\"}", "vendor.com/class"},
                 {"{\"cdiVersion\":\"1\",\"kind\":\"a/b/c\"}", "vendor.com/class"},
-                {"{\"cdiVersion\":\"1\",\"kind\":\"a/b\",\"devices\":[1]}", "no object"},
+                {"{\"cdiVersion\":\"1\",\"kind\":\"a/b\",\"devices\":[1]}", "not an object"},
                 {"{\"cdiVersion\":\"1\",\"kind\":\"a/b\",\"devices\":[{}]}", "no name"},
                 {"{\"cdiVersion\":\"1\",\"kind\":\"a/b\",\"kind\":\"c/d\"}", "kind"},
         };
@@ -107,15 +107,15 @@ static void a_file_that_is_wrong_says_what([[maybe_unused]] void **state) {
                 {"{\"env\":[\"X\"]}", "NAME=VALUE"},
                 {"{\"env\":{}}", "env"},
                 {"{\"deviceNodes\":[{}]}", "no path"},
-                {"{\"deviceNodes\":[{\"path\":\"dev/x\"}]}", "not absolute"},
+                {"{\"deviceNodes\":[{\"path\":\"dev/x\"}]}", "not an absolute path"},
                 {"{\"deviceNodes\":[{\"path\":\"/dev/x\"}]}", "device '/dev/x'"},
-                {"{\"deviceNodes\":[{\"path\":\"/dev/gpu0\",\"permissions\":\"rx\"}]}", "not of rwm"},
-                {"{\"deviceNodes\":[{\"path\":\"/dev/gpu0\",\"type\":\"z\"}]}", "no device has type"},
+                {"{\"deviceNodes\":[{\"path\":\"/dev/gpu0\",\"permissions\":\"rx\"}]}", "only r, w and m are allowed"},
+                {"{\"deviceNodes\":[{\"path\":\"/dev/gpu0\",\"type\":\"z\"}]}", "invalid device type"},
                 {"{\"mounts\":[{\"hostPath\":\"/a\"}]}", "lacks"},
-                {"{\"hooks\":[{\"hookName\":\"preStop\",\"path\":\"/a\"}]}", "OCI has not"},
-                {"{\"hooks\":[{\"hookName\":\"poststop\",\"path\":\"a\"}]}", "not absolute"},
+                {"{\"hooks\":[{\"hookName\":\"preStop\",\"path\":\"/a\"}]}", "invalid hookName"},
+                {"{\"hooks\":[{\"hookName\":\"poststop\",\"path\":\"a\"}]}", "not an absolute path"},
                 {"{\"additionalGids\":[-1]}", "additionalGids"},
-                {"{\"hooks\":[1]}", "something else"},
+                {"{\"hooks\":[1]}", "not an object"},
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++) {
@@ -136,7 +136,7 @@ static void a_file_that_is_wrong_says_what([[maybe_unused]] void **state) {
         }
 }
 
-/* A library of two directories, as the configuration writes them. */
+/* Two directories, as in the configuration. */
 struct fixture {
         char *root;
         struct cri_config config;
@@ -165,7 +165,7 @@ static struct nd_error *ask(struct fixture *f, const char *device) {
         return cri_cdi_describe(&f->config, &devices, &f->spec);
 }
 
-static void a_later_directory_goes_first_and_a_doubt_is_nobodys([[maybe_unused]] void **state) {
+static void a_later_directory_takes_precedence_and_duplicates_are_refused([[maybe_unused]] void **state) {
         struct fixture f;
 
         set_up(&f);
@@ -180,11 +180,11 @@ static void a_later_directory_goes_first_and_a_doubt_is_nobodys([[maybe_unused]]
         expect_ok(ask(&f, "a/b=x"));
         assert_string_equal(f.spec.process.environment.items[0], "FROM=run");
         scratch_text(f.root, "run/b.json", "{\"cdiVersion\":\"1\",\"kind\":\"a/b\",\"devices\":[{\"name\":\"x\"}]}");
-        expect_error(ask(&f, "a/b=x"), ND_PRECONDITION, "CDI device 'a/b=x': two files of one directory");
+        expect_error(ask(&f, "a/b=x"), ND_PRECONDITION, "CDI device 'a/b=x': defined by two files of one directory");
         tear_down(&f);
 }
 
-static void a_missing_device_tells_of_files_that_cannot_be_read([[maybe_unused]] void **state) {
+static void the_error_of_a_missing_device_names_invalid_files([[maybe_unused]] void **state) {
         struct fixture f;
 
         set_up(&f);
@@ -197,12 +197,12 @@ static void a_missing_device_tells_of_files_that_cannot_be_read([[maybe_unused]]
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_device_brings_all_that_its_file_says),
-                cmocka_unit_test(in_a_user_namespace_another_path_is_a_mount),
-                cmocka_unit_test(what_is_not_done_is_not_left_out_silently),
-                cmocka_unit_test(a_file_that_is_wrong_says_what),
-                cmocka_unit_test(a_later_directory_goes_first_and_a_doubt_is_nobodys),
-                cmocka_unit_test(a_missing_device_tells_of_files_that_cannot_be_read),
+                cmocka_unit_test(a_device_gets_all_edits_of_its_file),
+                cmocka_unit_test(in_a_user_namespace_a_different_host_path_is_a_mount),
+                cmocka_unit_test(unsupported_edits_are_refused),
+                cmocka_unit_test(an_invalid_file_has_a_specific_error),
+                cmocka_unit_test(a_later_directory_takes_precedence_and_duplicates_are_refused),
+                cmocka_unit_test(the_error_of_a_missing_device_names_invalid_files),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

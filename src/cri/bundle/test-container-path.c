@@ -3,7 +3,7 @@
 
 #include <unit/expect.h>
 
-static void paths_are_cleaned_without_looking_at_them([[maybe_unused]] void **state) {
+static void paths_are_normalized_as_strings([[maybe_unused]] void **state) {
         static const char *const cases[][2] = {
                 {"/", "/"},          {"", "/"},         {"/a", "/a"},    {"a/b/", "/a/b"},       {"//a///b", "/a/b"},
                 {"/a/./b", "/a/b"},  {"/a/../b", "/b"}, {"/../..", "/"}, {"/a/b/../../c", "/c"}, {"/..a/b..", "/..a/b.."},
@@ -22,7 +22,7 @@ static void a_path_is_within_a_directory_by_whole_names([[maybe_unused]] void **
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(paths_are_cleaned_without_looking_at_them),
+                cmocka_unit_test(paths_are_normalized_as_strings),
                 cmocka_unit_test(a_path_is_within_a_directory_by_whole_names),
         };
 

@@ -8,7 +8,7 @@
 #include "cri/bundle/volumes.h"
 #include "sys/mount.h"
 
-/* An image's tree, attached nowhere, as a root filesystem is when volumes are made of it. */
+/* An image's tree, detached, as a root filesystem is when its volumes are made. */
 struct world {
         char *root;
         struct nd_oci_config image;
@@ -55,7 +55,7 @@ static struct nd_error *make(struct world *world, const char *path) {
                                          &world->found);
 }
 
-static void a_volume_begins_with_what_the_image_has_there([[maybe_unused]] void **state) {
+static void a_volume_starts_with_the_images_contents([[maybe_unused]] void **state) {
         nd_cleanup(world_done) struct world world = {.tree = -EBADF};
         nd_autofree char *directory = nullptr;
 
@@ -69,7 +69,7 @@ static void a_volume_begins_with_what_the_image_has_there([[maybe_unused]] void 
         assert_false(scratch_has(world.root, "container/volumes"));
 }
 
-static void where_the_image_has_nothing_it_is_empty_and_the_pods_roots([[maybe_unused]] void **state) {
+static void without_contents_in_the_image_it_is_empty_and_owned_by_the_pods_root([[maybe_unused]] void **state) {
         nd_cleanup(world_done) struct world world = {.tree = -EBADF};
         struct stat st;
 
@@ -82,7 +82,7 @@ static void where_the_image_has_nothing_it_is_empty_and_the_pods_roots([[maybe_u
         assert_int_equal(st.st_mode & 07777, 0755);
 }
 
-static void what_the_pod_mounts_there_counts([[maybe_unused]] void **state) {
+static void the_pods_own_mount_takes_precedence([[maybe_unused]] void **state) {
         struct cri_mount_request mount = {.container_path = (char *) "/data//"};
         nd_cleanup(world_done) struct world world = {.tree = -EBADF};
 
@@ -93,7 +93,7 @@ static void what_the_pod_mounts_there_counts([[maybe_unused]] void **state) {
         nd_vector_done(&world.request.mounts);
 }
 
-static void links_lead_nowhere_but_into_the_image([[maybe_unused]] void **state) {
+static void links_are_resolved_inside_the_image([[maybe_unused]] void **state) {
         nd_cleanup(world_done) struct world world = {.tree = -EBADF};
 
         world_make(&world);
@@ -104,14 +104,15 @@ static void links_lead_nowhere_but_into_the_image([[maybe_unused]] void **state)
         assert_string_equal(world.found.items[0].destination, "/data");
         expect_text(scratch_read(world.root, "container/volumes/0/file"), "from the image");
         expect_error(make(&world, "/to-proc"), ND_INVALID,
-                     "the volume '/to-proc' that the image declares: '/proc' belongs to the kernel");
+                     "volume '/to-proc' declared by the image: '/proc' belongs to the kernel");
         expect_error(make(&world, "/sys/fs/x"), ND_INVALID, "'/sys/fs/x' belongs to the kernel");
-        expect_error(make(&world, "/etc/../"), ND_INVALID, "cannot be the whole root");
-        expect_error(make(&world, "/etc/passwd"), ND_INVALID, "cannot be used as a directory");
+        expect_error(make(&world, "/etc/../"), ND_INVALID, "cannot replace the root");
+        expect_error(make(&world, "/etc/passwd"), ND_INVALID, "cannot be opened as a directory");
 }
 
-/* CVE-2019-16884 by a link and a name that the image does not have: the OCI runtime resolves it where /proc is mounted. */
-static void no_link_leads_a_volume_to_the_kernels_places([[maybe_unused]] void **state) {
+/* CVE-2019-16884 by a link and a name that does not exist in the image: the OCI runtime resolves
+ * it with /proc mounted. */
+static void no_link_leads_a_volume_to_proc_sys_or_dev([[maybe_unused]] void **state) {
         static const struct {
                 const char *link, *text;
         } links[] = {
@@ -154,7 +155,8 @@ static void no_link_leads_a_volume_to_the_kernels_places([[maybe_unused]] void *
         world_make(&world);
         for (size_t i = 0; i < nd_count_of(links); i++)
                 assert_int_equal(symlinkat(links[i].text, world.tree, links[i].link), 0);
-        for (int has = 0; has < 2; has++) { /* an image that lacks /proc, /sys and /dev, and one with them */
+        /* an image without /proc, /sys and /dev, and one with them */
+        for (int has = 0; has < 2; has++) {
                 for (size_t i = 0; i < nd_count_of(refused); i++)
                         expect_error(make(&world, refused[i]), ND_INVALID, "belongs to the kernel");
                 scratch_mkdir(world.root, "image/proc");
@@ -164,20 +166,20 @@ static void no_link_leads_a_volume_to_the_kernels_places([[maybe_unused]] void *
         expect_error(make(&world, "/loop/x"), ND_INVALID, "in the image: Too many levels of symbolic links");
 }
 
-static void a_link_to_nothing_makes_no_volume([[maybe_unused]] void **state) {
+static void a_dangling_link_is_refused([[maybe_unused]] void **state) {
         nd_cleanup(world_done) struct world world = {.tree = -EBADF};
 
         world_make(&world);
         assert_int_equal(symlinkat("/nowhere", world.tree, "dangling"), 0);
         assert_int_equal(symlinkat("data", world.tree, "to-data"), 0);
-        expect_error(make(&world, "/dangling"), ND_INVALID, "a link leads to '/nowhere', which the image does not have");
-        expect_error(make(&world, "/dangling/x"), ND_INVALID, "which the image does not have");
+        expect_error(make(&world, "/dangling"), ND_INVALID, "a link leads to '/nowhere', which does not exist in the image");
+        expect_error(make(&world, "/dangling/x"), ND_INVALID, "which does not exist in the image");
         expect_ok(make(&world, "/to-data/new/directory")); /* as with /var/run -> /run */
         assert_string_equal(world.found.items[0].destination, "/data/new/directory");
         expect_error(make(&world, "/data/file/x"), ND_INVALID, "Not a directory");
 }
 
-static void a_link_does_not_put_a_volume_over_the_pods([[maybe_unused]] void **state) {
+static void a_link_cannot_place_a_volume_over_the_pods_mounts([[maybe_unused]] void **state) {
         struct cri_mount_request mount = {.container_path = (char *) "/secrets"};
         nd_cleanup(world_done) struct world world = {.tree = -EBADF};
 
@@ -187,7 +189,8 @@ static void a_link_does_not_put_a_volume_over_the_pods([[maybe_unused]] void **s
         nd_vector_push(&world.request.mounts, mount);
         expect_ok(make(&world, "/deep/down/here"));
         assert_int_equal(world.found.count, 0);
-        expect_ok(make(&world, "/deep/down/here/below")); /* what is in the pod's volume leads who knows where */
+        /* links in the pod's volume are unknown */
+        expect_ok(make(&world, "/deep/down/here/below"));
         assert_int_equal(world.found.count, 0);
         expect_ok(make(&world, "/deep/down/hereabouts"));
         assert_int_equal(world.found.count, 1);
@@ -196,13 +199,13 @@ static void a_link_does_not_put_a_volume_over_the_pods([[maybe_unused]] void **s
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_volume_begins_with_what_the_image_has_there),
-                cmocka_unit_test(where_the_image_has_nothing_it_is_empty_and_the_pods_roots),
-                cmocka_unit_test(what_the_pod_mounts_there_counts),
-                cmocka_unit_test(links_lead_nowhere_but_into_the_image),
-                cmocka_unit_test(no_link_leads_a_volume_to_the_kernels_places),
-                cmocka_unit_test(a_link_to_nothing_makes_no_volume),
-                cmocka_unit_test(a_link_does_not_put_a_volume_over_the_pods),
+                cmocka_unit_test(a_volume_starts_with_the_images_contents),
+                cmocka_unit_test(without_contents_in_the_image_it_is_empty_and_owned_by_the_pods_root),
+                cmocka_unit_test(the_pods_own_mount_takes_precedence),
+                cmocka_unit_test(links_are_resolved_inside_the_image),
+                cmocka_unit_test(no_link_leads_a_volume_to_proc_sys_or_dev),
+                cmocka_unit_test(a_dangling_link_is_refused),
+                cmocka_unit_test(a_link_cannot_place_a_volume_over_the_pods_mounts),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

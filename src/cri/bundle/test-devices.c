@@ -16,7 +16,7 @@ static struct nd_error *describe(const char *host, const char *container, const 
         return error;
 }
 
-static void a_device_is_given_with_its_numbers_and_rights([[maybe_unused]] void **state) {
+static void a_device_is_added_with_its_numbers_and_permissions([[maybe_unused]] void **state) {
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
 
         expect_ok(describe("/dev/null", "/dev/nothing", "rw", &spec));
@@ -41,13 +41,13 @@ static void links_are_followed_and_directories_walked([[maybe_unused]] void **st
         assert_int_equal(spec.devices.items[0].minor, 5);
         scratch_mkdir(root, "links");
         scratch_text(root, "links/file", "no device");
-        expect_error(describe(directory, "/dev/x", "rwm", &spec), ND_INVALID, "is no device");
+        expect_error(describe(directory, "/dev/x", "rwm", &spec), ND_INVALID, "is not a device");
 }
 
-static void what_is_no_device_is_an_error([[maybe_unused]] void **state) {
+static void a_path_that_is_not_a_device_is_an_error([[maybe_unused]] void **state) {
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
 
-        expect_error(describe("/etc/passwd", "/dev/x", "rwm", &spec), ND_INVALID, "'/etc/passwd' is no device");
+        expect_error(describe("/etc/passwd", "/dev/x", "rwm", &spec), ND_INVALID, "'/etc/passwd' is not a device");
         expect_error(describe("/dev/no/such", "/dev/x", "rwm", &spec), ND_NOT_FOUND, "device '/dev/no/such'");
 }
 
@@ -68,9 +68,9 @@ static void privileged_has_the_nodes_devices_but_not_its_terminals([[maybe_unuse
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_device_is_given_with_its_numbers_and_rights),
+                cmocka_unit_test(a_device_is_added_with_its_numbers_and_permissions),
                 cmocka_unit_test(links_are_followed_and_directories_walked),
-                cmocka_unit_test(what_is_no_device_is_an_error),
+                cmocka_unit_test(a_path_that_is_not_a_device_is_an_error),
                 cmocka_unit_test(privileged_has_the_nodes_devices_but_not_its_terminals),
         };
 

@@ -54,7 +54,7 @@ static void expect_path(const struct world *world, const char *path, const char 
         assert_int_equal(found.dangling, dangling);
 }
 
-static void paths_end_where_the_container_will_see_them([[maybe_unused]] void **state) {
+static void paths_resolve_as_inside_the_container([[maybe_unused]] void **state) {
         nd_cleanup(world_done) struct world world;
 
         world_make(&world);
@@ -64,12 +64,13 @@ static void paths_end_where_the_container_will_see_them([[maybe_unused]] void **
         expect_path(&world, "/", "/", false, false);
         expect_path(&world, "/var/run", "/run", false, false);
         expect_path(&world, "var//run/./new/x/..", "/run/new", true, false);
-        expect_path(&world, "/out/x", "/outside/x", true, true); /* of the image, which has none */
+        /* resolved inside the image, where it is missing */
+        expect_path(&world, "/out/x", "/outside/x", true, true);
         expect_path(&world, "/dangling/x", "/gone/x", true, true);
         expect_path(&world, "/../../run", "/run", false, false);
 }
 
-static void loops_and_long_ways_end([[maybe_unused]] void **state) {
+static void link_loops_and_long_paths_are_refused([[maybe_unused]] void **state) {
         nd_cleanup(world_done) struct world world;
         nd_cleanup(cri_image_path_done) struct cri_image_path found = {};
         char longest[4096];
@@ -89,7 +90,7 @@ static void loops_and_long_ways_end([[maybe_unused]] void **state) {
 }
 
 /* CVE-2026-47766 */
-static void the_kernels_places_are_directories_or_not_there([[maybe_unused]] void **state) {
+static void proc_sys_and_dev_are_directories_or_missing([[maybe_unused]] void **state) {
         static const char *const places[] = {"dev", "proc", "sys"};
         nd_cleanup(world_done) struct world world;
 
@@ -111,7 +112,7 @@ static void the_kernels_places_are_directories_or_not_there([[maybe_unused]] voi
         }
 }
 
-static void a_mount_goes_by_links_but_not_to_the_kernels_places([[maybe_unused]] void **state) {
+static void a_mount_may_follow_links_but_not_to_proc_sys_or_dev([[maybe_unused]] void **state) {
         nd_cleanup(world_done) struct world world;
 
         world_make(&world);
@@ -141,7 +142,7 @@ static struct nd_error *check_in(const struct world *world, const char *access, 
         return cri_image_path_check(world->tree, &spec);
 }
 
-static void nothing_is_made_in_a_read_only_volume([[maybe_unused]] void **state) {
+static void nothing_is_created_in_a_read_only_volume([[maybe_unused]] void **state) {
         nd_cleanup(world_done) struct world world;
 
         world_make(&world);
@@ -151,7 +152,8 @@ static void nothing_is_made_in_a_read_only_volume([[maybe_unused]] void **state)
         expect_ok(check_in(&world, "ro", "/volume/there", "/job/there"));
         expect_ok(check_in(&world, "ro", nullptr, "/job"));
         expect_ok(check_in(&world, "ro", nullptr, "/volumes/new"));
-        expect_ok(check_in(&world, "ro", "/volume/there", "/job/there/new")); /* in the inner one */
+        /* in the inner mount */
+        expect_ok(check_in(&world, "ro", "/volume/there", "/job/there/new"));
         expect_error(
                 check_in(&world, "ro", nullptr, "/volume/new"), ND_INVALID,
                 "the working directory '/volume/new': '/volume/new' does not exist, and cannot be made in the read-only volume");
@@ -162,11 +164,11 @@ static void nothing_is_made_in_a_read_only_volume([[maybe_unused]] void **state)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(paths_end_where_the_container_will_see_them),
-                cmocka_unit_test(loops_and_long_ways_end),
-                cmocka_unit_test(the_kernels_places_are_directories_or_not_there),
-                cmocka_unit_test(a_mount_goes_by_links_but_not_to_the_kernels_places),
-                cmocka_unit_test(nothing_is_made_in_a_read_only_volume),
+                cmocka_unit_test(paths_resolve_as_inside_the_container),
+                cmocka_unit_test(link_loops_and_long_paths_are_refused),
+                cmocka_unit_test(proc_sys_and_dev_are_directories_or_missing),
+                cmocka_unit_test(a_mount_may_follow_links_but_not_to_proc_sys_or_dev),
+                cmocka_unit_test(nothing_is_created_in_a_read_only_volume),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -45,7 +45,7 @@ static char *contents(const struct cri_config *config, const struct cri_sandbox 
         return scratch_read("", path);
 }
 
-static void a_pod_gets_its_name_its_name_servers_and_shared_memory_of_its_own([[maybe_unused]] void **state) {
+static void a_pod_gets_its_own_hostname_resolv_conf_and_shm([[maybe_unused]] void **state) {
         struct cri_config config;
         struct cri_sandbox sandbox;
         struct statvfs fs;
@@ -72,13 +72,14 @@ static void a_pod_gets_its_name_its_name_servers_and_shared_memory_of_its_own([[
                 assert_int_equal(fs.f_flag & (ST_NOSUID | ST_NODEV | ST_NOEXEC), ST_NOSUID | ST_NODEV | ST_NOEXEC);
         }
         expect_ok(cri_pod_files_undo(&config, &sandbox));
-        expect_ok(cri_pod_files_undo(&config, &sandbox)); /* nothing is left, and nothing is said */
+        /* nothing is left, and that is no error */
+        expect_ok(cri_pod_files_undo(&config, &sandbox));
         assert_int_equal(scratch_entries(root, "pods"), 0);
         cri_config_done(&config);
         scratch_remove(&root);
 }
 
-static void a_pod_on_the_host_s_network_and_ipc_has_the_host_s([[maybe_unused]] void **state) {
+static void a_pod_on_the_hosts_network_and_ipc_uses_the_hosts_files([[maybe_unused]] void **state) {
         nd_autofree char *node = nullptr;
         char name[65] = "";
         struct cri_config config;
@@ -101,14 +102,14 @@ static void a_pod_on_the_host_s_network_and_ipc_has_the_host_s([[maybe_unused]] 
         scratch_remove(&root);
 }
 
-static void a_word_cannot_be_a_line([[maybe_unused]] void **state) {
+static void a_value_cannot_add_a_line([[maybe_unused]] void **state) {
         char *words[] = {(char *) "a\nnameserver 6.6.6.6"};
         struct cri_sandbox_request request = request_of();
 
         expect_ok(cri_pod_files_check(&request));
         request.dns_searches.items = words;
         request.dns_searches.count = 1;
-        expect_error(cri_pod_files_check(&request), ND_INVALID, "DNS search: a line break");
+        expect_error(cri_pod_files_check(&request), ND_INVALID, "DNS search: the value contains a line break");
         request = request_of();
         request.hostname = (char *) "a\nb";
         expect_error(cri_pod_files_check(&request), ND_INVALID, "host name");
@@ -116,9 +117,9 @@ static void a_word_cannot_be_a_line([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_pod_gets_its_name_its_name_servers_and_shared_memory_of_its_own),
-                cmocka_unit_test(a_pod_on_the_host_s_network_and_ipc_has_the_host_s),
-                cmocka_unit_test(a_word_cannot_be_a_line),
+                cmocka_unit_test(a_pod_gets_its_own_hostname_resolv_conf_and_shm),
+                cmocka_unit_test(a_pod_on_the_hosts_network_and_ipc_uses_the_hosts_files),
+                cmocka_unit_test(a_value_cannot_add_a_line),
         };
 
         scratch_private_mounts();

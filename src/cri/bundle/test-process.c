@@ -39,7 +39,7 @@ static void expect_arguments(struct cri_container_request *request, struct nd_oc
 }
 
 /* The table of Kubernetes' documentation, row by row. */
-static void command_and_arguments_take_the_images_place_as_kubernetes_says([[maybe_unused]] void **state) {
+static void command_and_arguments_replace_the_images_as_in_kubernetes([[maybe_unused]] void **state) {
         nd_cleanup(image_done) struct nd_oci_config image = image_of();
         struct cri_container_request request = request_of();
 
@@ -53,7 +53,7 @@ static void command_and_arguments_take_the_images_place_as_kubernetes_says([[may
         nd_strings_done(&request.command);
 }
 
-static void nothing_to_run_is_an_error([[maybe_unused]] void **state) {
+static void a_container_without_a_command_is_an_error([[maybe_unused]] void **state) {
         struct nd_oci_config image = {.working_directory = (char *) "", .stop_signal = (char *) ""};
         nd_cleanup(nd_spec_process_done) struct nd_spec_process process = {};
         struct cri_container_request request = request_of();
@@ -68,7 +68,7 @@ static char *environment_of(const struct cri_container_request *request, const s
         return join(&process.environment);
 }
 
-static void variables_come_from_the_image_and_the_pod_and_the_later_one_wins([[maybe_unused]] void **state) {
+static void variables_of_the_pod_override_the_images([[maybe_unused]] void **state) {
         nd_cleanup(image_done) struct nd_oci_config image = image_of();
         struct cri_container_request request = request_of();
 
@@ -101,7 +101,7 @@ static void the_directory_is_absolute([[maybe_unused]] void **state) {
         }
 }
 
-static void stop_signals_are_understood_by_name_and_number([[maybe_unused]] void **state) {
+static void stop_signals_are_parsed_by_name_and_number([[maybe_unused]] void **state) {
         static const struct {
                 const char *text;
                 int signal;
@@ -121,11 +121,11 @@ static void stop_signals_are_understood_by_name_and_number([[maybe_unused]] void
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(command_and_arguments_take_the_images_place_as_kubernetes_says),
-                cmocka_unit_test(nothing_to_run_is_an_error),
-                cmocka_unit_test(variables_come_from_the_image_and_the_pod_and_the_later_one_wins),
+                cmocka_unit_test(command_and_arguments_replace_the_images_as_in_kubernetes),
+                cmocka_unit_test(a_container_without_a_command_is_an_error),
+                cmocka_unit_test(variables_of_the_pod_override_the_images),
                 cmocka_unit_test(the_directory_is_absolute),
-                cmocka_unit_test(stop_signals_are_understood_by_name_and_number),
+                cmocka_unit_test(stop_signals_are_parsed_by_name_and_number),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -25,7 +25,7 @@ static void expect_path(bool systemd, const char *parent, const char *expected) 
         assert_string_equal(path, expected);
 }
 
-static void the_cgroup_is_found_where_either_driver_makes_it([[maybe_unused]] void **state) {
+static void the_cgroup_path_is_known_for_both_drivers([[maybe_unused]] void **state) {
         struct cri_config config = {.systemd_cgroups = true};
         nd_autofree char *path = nullptr;
 
@@ -35,10 +35,10 @@ static void the_cgroup_is_found_where_either_driver_makes_it([[maybe_unused]] vo
                     "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podX.slice/nodens-id.scope");
         expect_path(true, "a-b-c.slice", "/a.slice/a-b.slice/a-b-c.slice/nodens-id.scope");
         expect_path(true, "", "/system.slice/nodens-id.scope");
-        expect_error(cri_resources_cgroup_path(&config, "/kubepods/podX", "id", &path), ND_INVALID, "is no slice");
+        expect_error(cri_resources_cgroup_path(&config, "/kubepods/podX", "id", &path), ND_INVALID, "is not a slice");
 }
 
-static void both_cgroup_drivers_get_the_kubelets_parent_in_their_words([[maybe_unused]] void **state) {
+static void both_cgroup_drivers_get_the_kubelets_parent_in_their_format([[maybe_unused]] void **state) {
         expect_cgroup(false, "/kubepods/burstable/podX", "/kubepods/burstable/podX/id");
         expect_cgroup(false, "", "/nodens/id");
         expect_cgroup(true, "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podX.slice",
@@ -46,15 +46,15 @@ static void both_cgroup_drivers_get_the_kubelets_parent_in_their_words([[maybe_u
         expect_cgroup(true, "", "system.slice:nodens:id");
 }
 
-static void a_parent_that_does_not_fit_the_driver_is_told([[maybe_unused]] void **state) {
+static void a_parent_that_does_not_fit_the_driver_is_refused([[maybe_unused]] void **state) {
         nd_autofree char *path = nullptr;
 
-        expect_error(cgroup_of(true, "/kubepods/podX", &path), ND_INVALID, "is no slice, but the cgroup driver is systemd");
-        expect_error(cgroup_of(false, "/kubepods/../../x", &path), ND_INVALID, "no plain path");
-        expect_error(cgroup_of(true, "/a:b.slice", &path), ND_INVALID, "no plain path");
+        expect_error(cgroup_of(true, "/kubepods/podX", &path), ND_INVALID, "is not a slice, but the cgroup driver is systemd");
+        expect_error(cgroup_of(false, "/kubepods/../../x", &path), ND_INVALID, "contains '..' or ':'");
+        expect_error(cgroup_of(true, "/a:b.slice", &path), ND_INVALID, "contains '..' or ':'");
 }
 
-static void limits_are_taken_as_they_are_sent([[maybe_unused]] void **state) {
+static void limits_are_passed_on_unchanged([[maybe_unused]] void **state) {
         nd_cleanup(nd_spec_resources_done) struct nd_spec_resources resources = {};
         struct cri_resource_request request = {.cpu_shares = 2,
                                                .cpu_quota = 1000,
@@ -74,7 +74,7 @@ static void limits_are_taken_as_they_are_sent([[maybe_unused]] void **state) {
         nd_vector_done(&request.unified);
 }
 
-static void a_score_is_bounded_by_what_the_kernel_would_take([[maybe_unused]] void **state) {
+static void an_oom_score_is_limited_to_what_the_kernel_accepts([[maybe_unused]] void **state) {
         uint64_t may = UINT64_C(1) << CAP_SYS_RESOURCE;
 
         assert_int_equal(cri_resources_oom_score(-998, may), -998);
@@ -86,11 +86,11 @@ static void a_score_is_bounded_by_what_the_kernel_would_take([[maybe_unused]] vo
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(both_cgroup_drivers_get_the_kubelets_parent_in_their_words),
-                cmocka_unit_test(the_cgroup_is_found_where_either_driver_makes_it),
-                cmocka_unit_test(a_parent_that_does_not_fit_the_driver_is_told),
-                cmocka_unit_test(limits_are_taken_as_they_are_sent),
-                cmocka_unit_test(a_score_is_bounded_by_what_the_kernel_would_take),
+                cmocka_unit_test(both_cgroup_drivers_get_the_kubelets_parent_in_their_format),
+                cmocka_unit_test(the_cgroup_path_is_known_for_both_drivers),
+                cmocka_unit_test(a_parent_that_does_not_fit_the_driver_is_refused),
+                cmocka_unit_test(limits_are_passed_on_unchanged),
+                cmocka_unit_test(an_oom_score_is_limited_to_what_the_kernel_accepts),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cri/bundle/selinux.h"
 
-static void a_label_is_what_was_asked_for_and_the_policys_defaults([[maybe_unused]] void **state) {
+static void a_label_combines_the_request_and_the_policys_defaults([[maybe_unused]] void **state) {
         struct cri_container_request request = {.selinux = {.type = (char *) "engine_t", .level = (char *) "s0:c5,c26"}};
         nd_cleanup(cri_selinux_labels_done) struct cri_selinux_labels labels = {};
 
@@ -15,7 +15,7 @@ static void a_label_is_what_was_asked_for_and_the_policys_defaults([[maybe_unuse
         assert_string_equal(labels.mount, "system_u:object_r:container_file_t:s0:c5,c26");
 }
 
-static void pods_are_kept_apart_and_containers_of_one_are_not([[maybe_unused]] void **state) {
+static void levels_differ_between_pods_and_match_within_one([[maybe_unused]] void **state) {
         struct cri_container_request request = {};
         nd_cleanup(cri_selinux_labels_done) struct cri_selinux_labels one = {}, same = {}, other = {}, privileged = {};
         struct cri_sandbox_request pod = {.uid = (char *) "pod-1"};
@@ -34,7 +34,7 @@ static void pods_are_kept_apart_and_containers_of_one_are_not([[maybe_unused]] v
         assert_string_equal(privileged.process, "system_u:system_r:spc_t:s0");
 }
 
-static void categories_are_two_in_order([[maybe_unused]] void **state) {
+static void a_level_has_two_ordered_categories([[maybe_unused]] void **state) {
         for (int i = 0; i < 5000; i++) {
                 nd_autofree char *uid = nd_format("pod-%d", i), *label = nullptr;
                 struct cri_sandbox_request pod = {.uid = uid};
@@ -46,11 +46,11 @@ static void categories_are_two_in_order([[maybe_unused]] void **state) {
         }
 }
 
-static void what_would_be_another_label_is_refused([[maybe_unused]] void **state) {
+static void invalid_parts_of_a_label_are_refused([[maybe_unused]] void **state) {
         struct cri_container_request request = {.selinux = {.type = (char *) "a:b"}};
         nd_cleanup(cri_selinux_labels_done) struct cri_selinux_labels labels = {};
 
-        expect_error(cri_selinux_labels_of(&request, "uid", &labels), ND_INVALID, "seLinuxOptions.type: 'a:b' is none");
+        expect_error(cri_selinux_labels_of(&request, "uid", &labels), ND_INVALID, "invalid seLinuxOptions.type: 'a:b'");
         request.selinux = (struct cri_selinux_request) {.level = (char *) "s0\",x=\""};
         expect_error(cri_selinux_labels_of(&request, "uid", &labels), ND_INVALID, "seLinuxOptions.level");
         request.selinux = (struct cri_selinux_request) {.user = (char *) "u\n"};
@@ -60,10 +60,10 @@ static void what_would_be_another_label_is_refused([[maybe_unused]] void **state
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_label_is_what_was_asked_for_and_the_policys_defaults),
-                cmocka_unit_test(pods_are_kept_apart_and_containers_of_one_are_not),
-                cmocka_unit_test(categories_are_two_in_order),
-                cmocka_unit_test(what_would_be_another_label_is_refused),
+                cmocka_unit_test(a_label_combines_the_request_and_the_policys_defaults),
+                cmocka_unit_test(levels_differ_between_pods_and_match_within_one),
+                cmocka_unit_test(a_level_has_two_ordered_categories),
+                cmocka_unit_test(invalid_parts_of_a_label_are_refused),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -47,7 +47,7 @@ static void expect_user(const struct cri_container_request *request, const char 
         assert_string_equal(nd_text_get(&text), expected);
 }
 
-static void without_a_word_it_is_root([[maybe_unused]] void **state) {
+static void the_default_user_is_root([[maybe_unused]] void **state) {
         struct cri_container_request request = request_of();
 
         expect_user(&request, "", "0:0 0 10");
@@ -63,7 +63,7 @@ static void the_images_user_may_be_a_name_or_a_number_with_or_without_a_group([[
         expect_user(&request, "33:12", "33:12 12");
 }
 
-static void the_requests_user_takes_the_images_place_whole([[maybe_unused]] void **state) {
+static void the_requests_user_replaces_the_images_user_and_group([[maybe_unused]] void **state) {
         struct cri_container_request request = request_of();
 
         request.has_user = true;
@@ -95,17 +95,19 @@ static void a_group_without_a_user_is_an_error([[maybe_unused]] void **state) {
 
         request.has_group = true;
         request.group = 5;
-        expect_error(resolve(&request, "alice", 0, &user), ND_INVALID, "group 5 is given without a user");
+        expect_error(resolve(&request, "alice", 0, &user), ND_INVALID, "group 5 needs a user");
 }
 
-static void names_that_are_not_there_are_told([[maybe_unused]] void **state) {
+static void unknown_names_are_refused([[maybe_unused]] void **state) {
         nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
         struct cri_container_request request = request_of();
 
-        expect_error(resolve(&request, "mallory", 0, &user), ND_INVALID, "no user \"mallory\" in the image's /etc/passwd");
-        expect_error(resolve(&request, "alice:ghosts", 0, &user), ND_INVALID, "no group \"ghosts\" in the image's /etc/group");
-        expect_error(resolve(&request, "huge", 0, &user), ND_INVALID, "no user");
-        expect_error(resolve(&request, "negative", 0, &user), ND_INVALID, "no user");
+        expect_error(resolve(&request, "mallory", 0, &user), ND_INVALID,
+                     "unknown user \"mallory\": not in the image's /etc/passwd");
+        expect_error(resolve(&request, "alice:ghosts", 0, &user), ND_INVALID,
+                     "unknown group \"ghosts\": not in the image's /etc/group");
+        expect_error(resolve(&request, "huge", 0, &user), ND_INVALID, "unknown user");
+        expect_error(resolve(&request, "negative", 0, &user), ND_INVALID, "unknown user");
 }
 
 /* CVE-2024-40635 and its like: nothing wraps to root. */
@@ -128,7 +130,7 @@ static void numbers_out_of_range_are_refused([[maybe_unused]] void **state) {
                      "not below 2147483648");
 }
 
-static void an_id_that_the_user_namespace_does_not_have_is_told([[maybe_unused]] void **state) {
+static void an_id_outside_the_user_namespace_is_refused([[maybe_unused]] void **state) {
         nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
         struct cri_container_request request = request_of();
 
@@ -149,7 +151,7 @@ static void without_the_files_numbers_still_work([[maybe_unused]] void **state) 
         expect_ok(cri_user_resolve(fd, &request, "1000:5", 0, &user));
         assert_int_equal(user.uid, 1000);
         assert_int_equal(user.gid, 5);
-        expect_error(cri_user_resolve(fd, &request, "alice", 0, &user), ND_INVALID, "no user");
+        expect_error(cri_user_resolve(fd, &request, "alice", 0, &user), ND_INVALID, "unknown user");
 }
 
 /* CVE-2022-23648's way out: a link in the image that leads to the host. */
@@ -168,7 +170,7 @@ static void links_in_the_image_stay_in_the_image([[maybe_unused]] void **state) 
         assert_int_equal(user.uid, 12);
 }
 
-/* CVE-2025-4437, and a FIFO that nobody writes to. */
+/* CVE-2025-4437, and a FIFO without a writer. */
 static void huge_and_strange_files_are_errors_and_not_waits([[maybe_unused]] void **state) {
         nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
         scratch_directory root = scratch_make();
@@ -188,14 +190,14 @@ static void huge_and_strange_files_are_errors_and_not_waits([[maybe_unused]] voi
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(without_a_word_it_is_root),
+                cmocka_unit_test(the_default_user_is_root),
                 cmocka_unit_test(the_images_user_may_be_a_name_or_a_number_with_or_without_a_group),
-                cmocka_unit_test(the_requests_user_takes_the_images_place_whole),
+                cmocka_unit_test(the_requests_user_replaces_the_images_user_and_group),
                 cmocka_unit_test(merged_groups_are_the_images_and_the_requests_once_each),
                 cmocka_unit_test(a_group_without_a_user_is_an_error),
-                cmocka_unit_test(names_that_are_not_there_are_told),
+                cmocka_unit_test(unknown_names_are_refused),
                 cmocka_unit_test(numbers_out_of_range_are_refused),
-                cmocka_unit_test(an_id_that_the_user_namespace_does_not_have_is_told),
+                cmocka_unit_test(an_id_outside_the_user_namespace_is_refused),
                 cmocka_unit_test(without_the_files_numbers_still_work),
                 cmocka_unit_test(links_in_the_image_stay_in_the_image),
                 cmocka_unit_test(huge_and_strange_files_are_errors_and_not_waits),

@@ -18,7 +18,7 @@ static char *name_of(const char *path) {
         return nd_strdup(nd_text_get(&text));
 }
 
-static void a_volume_is_called_by_its_name_in_the_pod([[maybe_unused]] void **state) {
+static void an_error_uses_the_volumes_name_in_the_pod([[maybe_unused]] void **state) {
         expect_text(name_of("/var/lib/kubelet/pods/u/volumes/kubernetes.io~empty-dir/cache"), "'cache'");
         expect_text(name_of("/var/lib/kubelet/pods/u/volumes/kubernetes.io~csi/pvc-1/mount"), "'pvc-1'");
         expect_text(name_of("/var/lib/kubelet/pods/u/volume-subpaths/data/web/0"), "'data'");
@@ -45,7 +45,7 @@ static struct nd_error *look(struct cri_mount_request mount, int userns) {
         return error;
 }
 
-static void what_cannot_be_mounted_is_told_with_its_reason([[maybe_unused]] void **state) {
+static void an_invalid_mount_is_refused_with_a_reason([[maybe_unused]] void **state) {
         struct cri_mount_request mount = mount_of("/tmp", "/data");
 
         expect_error(look(mount_of("/no/such", "/data"), -EBADF), ND_NOT_FOUND,
@@ -72,7 +72,7 @@ static void needs_privilege(void) {
                 skip_because("mounts need privilege");
 }
 
-static void a_filesystem_that_cannot_be_idmapped_is_named_with_a_remedy([[maybe_unused]] void **state) {
+static void a_filesystem_that_cannot_be_idmapped_is_named_with_a_solution([[maybe_unused]] void **state) {
         nd_autoclose int userns = -EBADF;
         struct cri_mount_request mount = mount_of("/proc", "/data");
 
@@ -135,7 +135,7 @@ static struct nd_error *submounts_work(void *argument, [[maybe_unused]] int *ret
         return nullptr;
 }
 
-static void submounts_are_mapped_where_all_of_them_can_be_and_none_is_ours([[maybe_unused]] void **state) {
+static void submounts_are_mapped_if_all_can_be_and_none_is_ours([[maybe_unused]] void **state) {
         scratch_directory root = nullptr;
 
         needs_privilege();
@@ -157,7 +157,8 @@ static void mounts_come_parents_first_with_their_options([[maybe_unused]] void *
         nd_vector_push(&request.mounts, mount_of("/3", "/b"));
         request.mounts.items[2].propagation = MOUNT_HOST_TO_CONTAINER;
         request.mounts.items[1].read_only = request.mounts.items[1].recursive_read_only = true;
-        request.mounts.items[0].idmapped = true; /* by us, so that the OCI runtime hears nothing of it */
+        /* mapped by us, so the OCI runtime does not map it */
+        request.mounts.items[0].idmapped = true;
         for (size_t i = 0; i < 3; i++) {
                 nd_vector_push(&found, VOLUME_NONE);
                 found.items[i].source = nd_strdup(request.mounts.items[i].host_path);
@@ -175,11 +176,11 @@ static void mounts_come_parents_first_with_their_options([[maybe_unused]] void *
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_volume_is_called_by_its_name_in_the_pod),
-                cmocka_unit_test(what_cannot_be_mounted_is_told_with_its_reason),
-                cmocka_unit_test(a_filesystem_that_cannot_be_idmapped_is_named_with_a_remedy),
+                cmocka_unit_test(an_error_uses_the_volumes_name_in_the_pod),
+                cmocka_unit_test(an_invalid_mount_is_refused_with_a_reason),
+                cmocka_unit_test(a_filesystem_that_cannot_be_idmapped_is_named_with_a_solution),
                 cmocka_unit_test(bidirectional_mounts_need_a_shared_one),
-                cmocka_unit_test(submounts_are_mapped_where_all_of_them_can_be_and_none_is_ours),
+                cmocka_unit_test(submounts_are_mapped_if_all_can_be_and_none_is_ours),
                 cmocka_unit_test(mounts_come_parents_first_with_their_options),
         };
 

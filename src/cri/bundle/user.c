@@ -11,7 +11,7 @@ void cri_container_user_done(struct cri_container_user *user) {
         *user = (struct cri_container_user) {};
 }
 
-/* A line of /etc/passwd or /etc/group, as far as we read it. Points into the text. */
+/* A line of /etc/passwd or /etc/group, the fields that we use. Points into the text. */
 struct entry {
         char *name;
         uint32_t id;    /* uid of a user, gid of a group */
@@ -28,7 +28,7 @@ static bool parse_id(const char *text, uint32_t *ret) {
         return true;
 }
 
-/* The next line that makes sense; *cursor is nullptr at the end. name:password:id:group-or-members:... */
+/* The next valid line; *cursor is nullptr at the end. name:password:id:group-or-members:... */
 static bool next_entry(char **cursor, bool users, struct entry *ret) {
         char *line;
 
@@ -57,11 +57,11 @@ static bool is_member(char *members, const char *name) {
         return false;
 }
 
-/* What is known of the process's user while it is worked out. */
+/* State of the lookup. */
 struct search {
         struct cri_user_files *files;
         struct nd_oci_user wanted; /* numbers or names */
-        char *name;                /* for memberships; nullptr = not known */
+        char *name;                /* for memberships; nullptr = unknown */
         struct cri_container_user *user;
 };
 
@@ -73,10 +73,11 @@ static void search_done(struct search *search) {
 static struct nd_error *not_found(const char *what, const char *name, const char *file) {
         nd_autofree char *quoted = nd_text_quote(name);
 
-        return nd_error_new(ND_INVALID, 0, "no %s %s in the image's %s", what, quoted, file);
+        return nd_error_new(ND_INVALID, 0, "unknown %s %s: not in the image's %s", what, quoted, file);
 }
 
-/* The user's number and, where the file has it, name and group. Two users of one number: the first counts, as getpwuid() does it. */
+/* Finds the user's number and, if the file has them, name and group. If two users have one
+ * number, the first is used, as in getpwuid(). */
 static struct nd_error *find_user(struct search *search) {
         const struct nd_oci_user *wanted = &search->wanted;
         char *cursor = search->files->passwd;
@@ -105,7 +106,8 @@ static struct nd_error *add_group(struct cri_container_user *user, uint32_t grou
         return nullptr;
 }
 
-/* One walk through /etc/group: the group by its name, and the groups that have the user in them. */
+/* Reads /etc/group once: finds the group by its name, and the groups that have the user as a
+ * member. */
 static struct nd_error *find_groups(struct search *search, bool memberships) {
         const struct nd_oci_user *wanted = &search->wanted;
         nd_cleanup(cri_container_user_done) struct cri_container_user found = {};
@@ -125,7 +127,7 @@ static struct nd_error *find_groups(struct search *search, bool memberships) {
         }
         if (!named)
                 return not_found("group", wanted->group, "/etc/group");
-        nd_try(add_group(search->user, search->user->gid)); /* first, and always: CVE-2022-2995 */
+        nd_try(add_group(search->user, search->user->gid)); /* always first: CVE-2022-2995 */
         nd_vector_each (group, &found.groups) {
                 nd_try(add_group(search->user, *group));
         }
@@ -140,13 +142,14 @@ static struct nd_error *take_id(const char *what, int64_t value, bool *ret_has, 
         return nullptr;
 }
 
-/* The request's user stands alone: the image's group belongs to the image's user. */
+/* A user in the request replaces the image's user and group: the image's group belongs to the
+ * image's user. */
 static struct nd_error *take_wishes(const struct cri_container_request *request, const char *image_user,
                                     struct nd_oci_user *ret) {
         bool given = request->has_user || *request->user_name;
 
         if (request->has_group && !given)
-                return nd_error_new(ND_INVALID, 0, "group %lld is given without a user", (long long) request->group);
+                return nd_error_new(ND_INVALID, 0, "group %lld needs a user", (long long) request->group);
         if (*request->user_name)
                 nd_try(nd_error_recode(nd_oci_user_parse(request->user_name, ret), ND_INVALID));
         else if (request->has_user)
@@ -202,7 +205,7 @@ struct nd_error *cri_user_resolve_in(struct cri_user_files *files, const struct 
         return nullptr;
 }
 
-/* A missing file is an empty one; so is a null byte the end of it. */
+/* A missing file counts as empty. A null byte ends the file. */
 static struct nd_error *read_file(int root_fd, const char *path, char **ret) {
         nd_autoerror struct nd_error *error = nullptr;
         size_t length;

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* user.h - who a container's process is: from the request, the image and the image's own /etc/passwd and /etc/group
+/* user.h - determines user and groups of a container's process, from the request, the image and the
+ * image's /etc/passwd and /etc/group
  *
  *      user        the request's number or name; else the image's; else 0
- *      group       the request's; else, when the user came from the image, the image's; else what /etc/passwd says; else 0
- *      groups      the process's group, those that were asked for and, unless the policy is Strict, those of /etc/group that name the user
+ *      group       the request's; else, if the user came from the image, the image's; else the one
+ *      in
+ *                  /etc/passwd; else 0
+ *      groups      the process's group, the requested ones and, unless the policy is Strict, those
+ *      in
+ *                  /etc/group that have the user as a member
  *
- * The two files are a stranger's: their size is bounded, what makes no sense in them is passed over, and nothing is ever written there. Numbers are the
- * container's view and must be below 2^31 and, in a user namespace, below its size. */
+ * The two files are untrusted: their size is bounded, invalid lines are skipped, and nothing is
+ * ever written to them. Numbers are as seen in the container and must be below 2^31 and, in a
+ * user namespace, below its size. */
 #pragma once
 
 #include "cri/core/pod-table.h"
@@ -16,12 +22,14 @@ enum {
         USER_GROUPS_MOST = 4096,
 };
 
-/* root_fd is the container's root directory; ids is how many the pod's user namespace has, 0 = the host's users. */
+/* root_fd is the container's root directory; ids is the size of the pod's user namespace, 0 =
+ * the host's users. */
 [[nodiscard]] struct nd_error *cri_user_resolve(int root_fd, const struct cri_container_request *request,
                                                 const char *image_user, uint32_t ids, struct cri_container_user *ret);
 void cri_container_user_done(struct cri_container_user *user);
 
-/* The same with the files' contents, for tests; nullptr = there is no such file. Texts are taken apart in place. */
+/* The same with the files' contents, for tests; nullptr = the file is missing. The texts are
+ * modified. */
 struct cri_user_files {
         char *passwd;
         char *group;

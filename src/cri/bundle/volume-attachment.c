@@ -2,12 +2,15 @@
 /* volume-attachment.c - see volume-attachment.h
  *
  * Theory of operation
- *   A place for a volume is looked for inside of the root filesystem, whatever links the image has, and is attached to by its descriptor. By then a
- *   volume may be on the way that others write to: what they exchange leads to another place in the same container and not out of it. What is missing is made
- *   by a child that is root of the pod and nothing more, so that it has the pod's IDs also on a mapped volume.
- *   A read-only volume is read-only as soon as it is attached: nothing is made in it for what is mounted on it later. The root becomes read-only last, when there
- *   is a place for everything.
- * Invariant  no mount in mounts/ is a peer of one of the host's: unmounting it unmounts nothing else. */
+ *   The mount point of a volume is resolved inside the root filesystem, following the image's links
+ *   there, and the volume is attached to its descriptor. A volume that others write to may already
+ *   be on the way: what they replace leads to another place in the same container, never out of it.
+ *   A child that is the pod's root and has no other privilege creates missing mount points, so they
+ *   get the pod's IDs also on a mapped volume. A read-only volume is read-only as soon as it is
+ *   attached: no mount point is created in it for later mounts. The root becomes read-only last,
+ *   when all mount points exist.
+ * Invariant  no mount in mounts/ is a peer of one of the host's: unmounting it unmounts nothing
+ *            else. */
 #include "cri/bundle/volume-attachment.h"
 
 #include <limits.h>
@@ -24,12 +27,12 @@
 static constexpr uint64_t deadline_us = 30 * ND_SECOND_US;
 
 enum {
-        LINKS_MOST = 20, /* that lead to nothing, on the way to one mount */
+        LINKS_MOST = 20, /* dangling links on the way to one mount */
 };
 
 void cri_volume_attachment_done(struct cri_volume_attachment *attachment) {
         nd_strings_done(&attachment->covered);
-        nd_vector_done(&attachment->declared); /* the caller's list has what is in it */
+        nd_vector_done(&attachment->declared); /* the caller's list owns the entries */
         free(attachment->directory);
         nd_close_fd(&attachment->place);
         nd_close_fd(&attachment->root);
@@ -46,7 +49,8 @@ struct nd_error *cri_volume_attachment_begin(struct cri_volume_attachment *attac
 
         attachment->directory = nd_strdup(directory);
         attachment->userns = userns;
-        nd_try(nd_dir_make(AT_FDCWD, path, 0711)); /* root of the pod crosses it, in the OCI runtime */
+        /* the OCI runtime traverses it as the pod's root */
+        nd_try(nd_dir_make(AT_FDCWD, path, 0711));
         nd_try(nd_mount_clone(AT_FDCWD, path, false, &attachment->place));
         nd_try(nd_mount_attach(attachment->place, AT_FDCWD, path));
         nd_try(nd_mount_propagation(attachment->place, MS_PRIVATE, false));
@@ -60,7 +64,7 @@ struct nd_error *cri_volume_attachment_begin(struct cri_volume_attachment *attac
         return nullptr;
 }
 
-/* ---- places ---- */
+/* ---- mount points ---- */
 
 struct point {
         char *path;
@@ -92,12 +96,13 @@ static struct nd_error *make_last(int parent, const char *name, bool directory) 
         if (directory)
                 return nd_sys->mkdirat(parent, name, 0755) == 0
                                ? nullptr
-                               : nd_error_new(nd_error_code_of(errno), errno, "make the directory '%s'", name);
+                               : nd_error_new(nd_error_code_of(errno), errno, "create the directory '%s'", name);
         fd = nd_sys->openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-        return fd >= 0 ? nullptr : nd_error_new(nd_error_code_of(errno), errno, "make the file '%s'", name);
+        return fd >= 0 ? nullptr : nd_error_new(nd_error_code_of(errno), errno, "create the file '%s'", name);
 }
 
-/* One part of the way: what is there, or what is made there. A link that leads to nothing leaves *ret_fd as it is and *ret_path says where to go on. */
+/* Opens or creates one part of the path. For a dangling link, *ret_fd stays unchanged and
+ * *ret_path is the path to continue with. */
 static struct nd_error *enter(int root, int parent, const char *prefix, const char *rest, bool directory, int *ret_fd,
                               char **ret_path) {
         const char *name = strrchr(prefix, '/') ? strrchr(prefix, '/') + 1 : prefix;
@@ -106,7 +111,8 @@ static struct nd_error *enter(int root, int parent, const char *prefix, const ch
 
         *ret_fd = open_inside(root, prefix, 0);
         if (*ret_fd >= 0 || errno != ENOENT)
-                return *ret_fd >= 0 ? nullptr : nd_error_new(nd_error_code_of(errno), errno, "'%s'", prefix);
+                return *ret_fd >= 0 ? nullptr
+                                    : nd_error_new(nd_error_code_of(errno), errno, "open '%s' in the root filesystem", prefix);
         n = readlinkat(parent, name, target, sizeof target);
         if (n >= 0 && n < PATH_MAX) {
                 *ret_path = target[0] == '/' ? nd_format("%.*s/%s", (int) n, target, rest)
@@ -115,16 +121,18 @@ static struct nd_error *enter(int root, int parent, const char *prefix, const ch
         }
         nd_try(make_last(parent, name, directory));
         *ret_fd = open_inside(root, prefix, 0);
-        return *ret_fd >= 0 ? nullptr : nd_error_new(nd_error_code_of(errno), errno, "'%s'", prefix);
+        return *ret_fd >= 0 ? nullptr
+                            : nd_error_new(nd_error_code_of(errno), errno, "open '%s' in the root filesystem", prefix);
 }
 
-/* Goes down from the root and makes what is not there, inside of the root also where links lead. */
+/* Walks down from the root and creates what is missing, also behind links, always inside the
+ * root. */
 static struct nd_error *make_point(int root, const char *path, bool directory, unsigned links) {
         nd_autoclose int parent = open_inside(root, ".", O_DIRECTORY);
         const char *at = path;
 
         if (links > LINKS_MOST || strlen(path) >= PATH_MAX)
-                return nd_error_new(ND_INVALID, ELOOP, "too many links on the way to a mount");
+                return nd_error_new(ND_INVALID, ELOOP, "too many symbolic links in the path of a mount point");
         while (*(at += strspn(at, "/"))) {
                 const char *end = at + strcspn(at, "/"), *rest = end + strspn(end, "/");
                 nd_autofree char *prefix = nd_strndup(path, (size_t) (end - path)), *other = nullptr;
@@ -145,7 +153,7 @@ struct making {
         const struct points *points;
 };
 
-/* A worker, which ends as root of the pod. */
+/* Runs in a worker, which becomes the pod's root. */
 static struct nd_error *make_points(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct making *making = argument;
 
@@ -163,7 +171,7 @@ static struct nd_error *make_points(void *argument, [[maybe_unused]] int *ret_fd
         return nullptr;
 }
 
-/* Makes those that are missing, if any. */
+/* Creates the missing ones, if any. */
 static struct nd_error *provide(const struct cri_volume_attachment *attachment, struct points *list) {
         nd_cleanup(points_done) struct points missing = {};
 
@@ -189,18 +197,19 @@ static struct nd_error *find_place(const struct cri_volume_attachment *attachmen
         nd_try(provide(attachment, &list));
         fd = open_inside(attachment->root, destination, 0);
         if (fd < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "find '%s' in the root filesystem", destination);
+                return nd_error_new(nd_error_code_of(errno), errno, "open '%s' in the root filesystem", destination);
         *ret_fd = fd;
         return nullptr;
 }
 
-/* Where the OCI runtime mounts something itself, which would cover what is attached before. */
+/* Paths where the OCI runtime mounts something itself, which would cover an earlier mount. */
 static bool is_oci_runtimes(const char *path) {
         return nd_streq(path, "/") || nd_streq(path, "") || cri_container_path_within(path, "/dev") ||
                cri_container_path_within(path, "/proc") || cri_container_path_within(path, "/sys");
 }
 
-/* The path of a place in the container, behind the image's links; nullptr where it is none. The caller's to free. */
+/* The path of a mount point in the container, with the image's links resolved; nullptr if it is
+ * outside. The caller frees it. */
 static char *path_inside(const struct cri_volume_attachment *attachment, int place) {
         nd_autofree char *link = nd_format("/proc/self/fd/%d", place);
         nd_autofree char *root = nd_format("%s/mounts/rootfs", attachment->directory);
@@ -227,12 +236,13 @@ static struct nd_error *is_directory(int tree, bool *ret) {
         struct stat st;
 
         if (fstat(tree, &st) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "look at the volume");
+                return nd_error_new(nd_error_code_of(errno), errno, "stat the volume");
         *ret = S_ISDIR(st.st_mode);
         return nullptr;
 }
 
-/* *ret says whether it was: not where the OCI runtime's own mounts would cover it, and not what is the OCI runtime's already. */
+/* Sets *ret to whether it was attached: not if the OCI runtime's own mounts would cover it, and
+ * not if the OCI runtime binds it. */
 static struct nd_error *attach_below_root(struct cri_volume_attachment *attachment, int tree, const char *destination,
                                           bool oci_runtimes, bool *ret) {
         nd_autofree char *path = nullptr;
@@ -254,21 +264,20 @@ static struct nd_error *attach_below_root(struct cri_volume_attachment *attachme
         return nullptr;
 }
 
-/* Where the OCI runtime finds it, by a path that only root can change. */
+/* Attaches it where the OCI runtime finds it, by a path that only root can change. */
 static struct nd_error *attach_for_oci_runtime(const struct cri_volume_attachment *attachment,
                                                const struct cri_volume_visit *visit) {
         nd_autofree char *name = nd_format("%zu", visit->index);
         bool directory = false;
 
         if (attachment->refuses && visit->mount->read_only)
-                return nd_error_new(
-                        ND_INVALID, 0,
-                        "the engine must mount it itself, %s, so that it could be made writable with SYS_ADMIN; %s, drop "
-                        "SYS_ADMIN, or set unlockedReadOnlyVolumes in the configuration of nodens-cri",
-                        visit->mount->propagation == MOUNT_PRIVATE ? "as all that lies in /dev, /proc or /sys"
-                                                                   : "because of its mount propagation",
-                        visit->mount->propagation == MOUNT_PRIVATE ? "mount it elsewhere"
-                                                                   : "set its mountPropagation to None");
+                return nd_error_new(ND_INVALID, 0,
+                                    "the OCI runtime must mount it itself, %s, so SYS_ADMIN could make it writable; %s, drop "
+                                    "SYS_ADMIN, or set unlockedReadOnlyVolumes in the configuration of nodens-cri",
+                                    visit->mount->propagation == MOUNT_PRIVATE ? "as everything in /dev, /proc or /sys"
+                                                                               : "because of its mount propagation",
+                                    visit->mount->propagation == MOUNT_PRIVATE ? "mount it elsewhere"
+                                                                               : "set its mountPropagation to None");
         nd_try(is_directory(visit->volume->tree, &directory));
         if (directory)
                 nd_try(nd_dir_make(attachment->place, name, 0700));
@@ -279,7 +288,7 @@ static struct nd_error *attach_for_oci_runtime(const struct cri_volume_attachmen
         return nullptr;
 }
 
-/* What has a path of ours already: a declared volume, a mounted image. */
+/* Volumes below our own directories: a declared volume, a mounted image. */
 static struct nd_error *attach_own(struct cri_volume_attachment *attachment, const char *source, const char *destination,
                                    bool *ret) {
         nd_autoclose int tree = -EBADF;
@@ -302,7 +311,7 @@ static struct nd_error *attach_volume(struct cri_volume_attachment *attachment, 
                         free(nd_take_ptr(volume->source));
                 return nullptr;
         }
-        if (volume->tree < 0) /* by its path */
+        if (volume->tree < 0) /* the OCI runtime binds it by path */
                 return nullptr;
         nd_try(attach_below_root(attachment, volume->tree, visit->destination, visit->mount->propagation != MOUNT_PRIVATE,
                                  &attached));
@@ -321,7 +330,7 @@ static struct nd_error *attach(const struct cri_volume_visit *visit, void *userd
         if (!visit->declared)
                 return nd_error_wrap(attach_volume(attachment, visit), "volume at '%s'", visit->mount->container_path);
         nd_try(nd_error_wrap(attach_own(attachment, visit->declared->source, visit->destination, &attached),
-                             "the volume '%s' that the image declares", visit->destination));
+                             "volume '%s' declared by the image", visit->destination));
         if (!attached)
                 nd_vector_push(&attachment->declared, *visit->declared);
         return nullptr;
@@ -375,7 +384,7 @@ struct nd_error *cri_volume_attachment_finish(struct cri_volume_attachment *atta
         error = provide(attachment, &list);
         if (nd_error_errno(error) == EROFS)
                 return nd_take_ptr(error);
-        /* Of what else is missing the OCI runtime tells. */
+        /* The OCI runtime reports other missing mount points. */
         return spec->read_only_root ? nd_mount_set(attachment->root, MOUNT_ATTR_RDONLY, false) : nullptr;
 }
 

@@ -47,7 +47,7 @@ void cri_volumes_name(const char *host_path, struct nd_text *ret) {
         nd_text_addf(ret, "'%s'", host_path);
 }
 
-/* ---- looking ---- */
+/* ---- checks ---- */
 
 static struct nd_error *wrap_named(struct nd_error *error, const struct cri_mount_request *mount) {
         nd_autotext struct nd_text name = ND_TEXT(PATH_MAX);
@@ -70,7 +70,7 @@ static struct nd_error *check_flags(const struct cri_mount_request *mount, bool 
         return nullptr;
 }
 
-/* The path of what a descriptor holds: for messages, and to compare. */
+/* The path of a descriptor, for messages and comparison. */
 static char *path_of(int fd, const char *otherwise) {
         nd_autofree char *link = nd_format("/proc/self/fd/%d", fd);
         char path[PATH_MAX];
@@ -79,7 +79,8 @@ static char *path_of(int fd, const char *otherwise) {
         return n > 0 && n < PATH_MAX ? nd_strndup(path, (size_t) n) : nd_strdup(otherwise);
 }
 
-/* The only time that a path is followed. Not through links of /proc: one that a container has planted would lead to our own descriptors. */
+/* The only place where a path is followed. Magic links of /proc are refused: one planted by a
+ * container would lead to our own descriptors. */
 static struct nd_error *resolve(const char *path, struct cri_volume *ret) {
         struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
 
@@ -92,12 +93,12 @@ static struct nd_error *resolve(const char *path, struct cri_volume *ret) {
                                     "DirectoryOrCreate",
                                     path);
         if (ret->file < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "host path '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "open host path '%s'", path);
         ret->path = path_of(ret->file, path);
         return nullptr;
 }
 
-/* The line of our mount table that is about a mount's number. */
+/* The line of our mount table with a mount id. */
 static const char *find_line(const char *table, uint64_t id) {
         nd_autofree char *start = nd_format("%llu ", (unsigned long long) id);
 
@@ -113,7 +114,7 @@ static struct nd_error *check_shared(const struct cri_volume *volume) {
         struct statx st;
 
         if (statx(volume->file, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_MNT_ID, &st) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "host path '%s'", volume->path);
+                return nd_error_new(nd_error_code_of(errno), errno, "open host path '%s'", volume->path);
         nd_try(nd_file_read_kernel("/proc/self/mountinfo", TABLE_CEILING, &table));
         found = find_line(table, st.stx_mnt_id);
         line = found ? nd_strndup(found, strcspn(found, "\n")) : nd_strdup("");
@@ -125,9 +126,10 @@ static struct nd_error *check_shared(const struct cri_volume *volume) {
                             volume->path);
 }
 
-/* ---- taking ---- */
+/* ---- clones ---- */
 
-/* A clone of what was found, with all that is mounted below. Nothing that happens to it comes back to the host's own mounts. */
+/* A clone of the volume with all its submounts. Changes to it do not propagate to the host's
+ * mounts. */
 static struct nd_error *take(const struct cri_mount_request *mount, const struct cri_volume *volume, int *ret_tree) {
         uint64_t propagation = mount->propagation == MOUNT_HOST_TO_CONTAINER ? MS_SLAVE : MS_PRIVATE;
         nd_autoclose int tree = -EBADF;
@@ -148,7 +150,7 @@ static struct nd_error *take_mapped(const struct cri_mount_request *mount, const
         return nullptr;
 }
 
-/* The sentence is KEP-127's; who looks for it finds it. What follows is ours. */
+/* The first sentence is KEP-127's, so that users find it; the rest is ours. */
 static struct nd_error *explain(struct nd_error *cause, const struct cri_volume *volume) {
         int number = nd_error_errno(cause);
 
@@ -167,7 +169,8 @@ static bool is_at_or_below(const char *path, const char *directory) {
         return nd_streq(directory, "/") || cri_container_path_within(path, directory);
 }
 
-/* Whether mounts of ours may come and go below: what is mapped must not depend on which containers there are. */
+/* Whether our own mounts may come and go below: the mapping must not depend on which containers
+ * exist. */
 static bool holds_our_mounts(const struct cri_config *config, const char *source) {
         const char *const places[] = {config->state, config->run, config->netns};
 
@@ -199,7 +202,7 @@ static bool is_same(const struct nd_userns_map *a, const struct nd_userns_map *b
         return a->inside == b->inside && a->outside == b->outside && a->count == b->count;
 }
 
-/* A mount has maps of its own. They are the pod's, from a kubelet. */
+/* A mount can have its own maps; the kubelet sends the pod's. */
 static struct nd_error *take_by_maps(const struct cri_config *config, const struct cri_container_request *request,
                                      const struct cri_mount_request *mount, int userns, struct cri_volume *volume) {
         const struct nd_userns_plan plan = {.uids = &mount->uids, .uid_count = 1, .gids = &mount->gids, .gid_count = 1};
@@ -218,8 +221,9 @@ static struct nd_error *look(const struct cri_config *config, const struct cri_c
         nd_try(check_flags(mount, userns >= 0));
         nd_try(resolve(mount->host_path, ret));
         if (mount->propagation == MOUNT_BIDIRECTIONAL) {
-                ret->source = nd_strdup(
-                        ret->path); /* the host's own mount, not a clone: what the container mounts comes back by it */
+                /* the host's own mount, not a clone: mounts of the container propagate back
+                 * through it */
+                ret->source = nd_strdup(ret->path);
                 return check_shared(ret);
         }
         nd_try(take_by_maps(config, request, mount, userns, ret));
@@ -229,7 +233,7 @@ static struct nd_error *look(const struct cri_config *config, const struct cri_c
 struct nd_error *cri_volumes_look(const struct cri_config *config, const struct cri_container_request *request, int userns,
                                   struct cri_volumes *ret) {
         nd_vector_each (mount, &request->mounts) {
-                nd_vector_push(ret, VOLUME_NONE); /* first, so that the list owns what is found */
+                nd_vector_push(ret, VOLUME_NONE); /* first, so that the list owns the result */
                 if (*mount->image)
                         continue; /* image-volumes.c */
                 nd_try(wrap_named(look(config, request, mount, userns, &ret->items[ret->count - 1]), mount));
@@ -237,7 +241,7 @@ struct nd_error *cri_volumes_look(const struct cri_config *config, const struct 
         return nullptr;
 }
 
-/* ---- the order ---- */
+/* ---- order ---- */
 
 static size_t depth_of(const char *path) {
         size_t depth = 0;
@@ -263,7 +267,7 @@ struct nd_error *volumes_each(const struct cri_container_request *request, const
         nd_vector_each (volume, declared) {
                 deepest = deeper(deepest, volume->destination);
         }
-        /* By depth, and within one depth in the image's and in the kubelet's order. */
+        /* By depth; within one depth in the image's and then the kubelet's order. */
         for (size_t depth = 0; depth <= deepest; depth++) {
                 nd_vector_each (volume, declared) {
                         if (depth_of(volume->destination) == depth)
@@ -282,7 +286,7 @@ struct nd_error *volumes_each(const struct cri_container_request *request, const
         return nullptr;
 }
 
-/* ---- the spec ---- */
+/* ---- spec ---- */
 
 static void mount_one(const struct cri_volume_visit *visit, struct nd_spec *spec) {
         static const char *const propagations[] = {"rprivate", "rslave", "rshared"};
@@ -312,5 +316,6 @@ static struct nd_error *add_to_spec(const struct cri_volume_visit *visit, void *
 
 void volumes_mount(const struct cri_container_request *request, const struct cri_volumes *found,
                    const struct cri_declared_volumes *declared, struct nd_spec *spec) {
-        nd_ignore(volumes_each(request, found, declared, add_to_spec, spec)); /* there is none */
+        /* add_to_spec() never fails */
+        nd_ignore(volumes_each(request, found, declared, add_to_spec, spec));
 }

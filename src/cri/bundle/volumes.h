@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* volumes.h - the mounts that the kubelet asks for
+/* volumes.h - the mounts that the kubelet requests
  *
- * What is on the host is looked at before the OCI runtime is: so that a person learns which volume, which path and which filesystem is to blame, and what
- * to do. A path may lie on a server that is gone: looking is for workers. A path is followed once. What is found then is held by a descriptor, checked, cloned and
- * mapped by that, and attached by volume-attachment.c: a link that is put in the path's place afterwards leads nowhere.
- *      exists        or it is an error; links are followed, as the CRI says, except those of /proc that lead to descriptors and roots of processes
- *      idmapped      by a clone of our own. With its submounts where all of them allow it; otherwise the submounts stay as they are. So do they
- *                    where our own directories are among them: the roots of containers are overlays, which come and go and cannot be mapped
- *      Bidirectional must be on a shared mount, and not in a user namespace, from where nothing comes back to the host. Only these go to the OCI runtime by path
+ * Host paths are checked before the OCI runtime runs, so that an error names the volume, the path
+ * and the filesystem, and a solution. A path may be on a server that does not respond: only workers
+ * open it. A path is followed once. Its descriptor is then checked, cloned and mapped, and attached
+ * by volume-attachment.c: replacing the path by a link afterwards has no effect.
+ *      existence       missing paths are an error; links are followed, as the CRI requires, except
+ *      magic
+ *                      links of /proc, which lead to descriptors and roots of processes
+ *      idmapping       on our own clone. With its submounts if all of them support it, otherwise
+ *      without.
+ *                      Also without if our own directories are among them: the roots of containers
+ *                      are
+ *                      overlays, which come and go and cannot be mapped
+ *      Bidirectional   needs a shared mount and no user namespace, from which nothing propagates to
+ *      the
+ *                      host. Only these go to the OCI runtime by path
  *      recursive read-only  needs read-only and private propagation */
 #pragma once
 
@@ -17,13 +25,14 @@
 
 struct cri_config;
 
-/* What was found out about one of the request's mounts. */
+/* State of one of the request's mounts. */
 struct cri_volume {
-        char *path;     /* on the host, behind all links: to tell people. nullptr where an image is mounted */
-        char *source;   /* what the OCI runtime is to bind; nullptr = nothing, yet or for good */
-        int file;       /* what was found, O_PATH */
-        int tree;       /* a clone of it, mapped, not attached yet */
-        bool submounts; /* these are mapped too */
+        /* on the host, links resolved; for messages. nullptr if an image is mounted */
+        char *path;
+        char *source;   /* path for the OCI runtime to bind; nullptr = none, or not yet */
+        int file;       /* the opened path, O_PATH */
+        int tree;       /* a mapped clone of it, not yet attached */
+        bool submounts; /* submounts are mapped too */
 };
 #define VOLUME_NONE ((struct cri_volume) {.file = -EBADF, .tree = -EBADF})
 struct cri_volumes {
@@ -33,26 +42,27 @@ struct cri_volumes {
 };
 void cri_volumes_done(struct cri_volumes *list);
 
-/* As many as the request has mounts. userns is the pod's, -EBADF = the host's users. */
+/* ret has one entry per mount of the request. userns is the pod's, -EBADF = the host's users. */
 [[nodiscard]] struct nd_error *cri_volumes_look(const struct cri_config *config, const struct cri_container_request *request,
                                                 int userns, struct cri_volumes *ret);
 
-/* Visits the mounts and what the image declares, parents before what is mounted on them; ends at the first error. */
+/* Visits the mounts and the image's declared volumes, parents first; ends at the first error. */
 struct cri_volume_visit {
-        size_t index;                               /* of the mount in the request */
-        const struct cri_mount_request *mount;      /* nullptr where the image declares it */
+        size_t index;                               /* index of the mount in the request */
+        const struct cri_mount_request *mount;      /* nullptr for a declared volume */
         struct cri_volume *volume;                  /* likewise */
-        const struct cri_declared_volume *declared; /* nullptr where it is a mount */
-        const char *destination;                    /* clean */
+        const struct cri_declared_volume *declared; /* nullptr for a mount */
+        const char *destination;                    /* normalized */
 };
 typedef struct nd_error *(*cri_volumes_visitor)(const struct cri_volume_visit *visit, void *userdata);
 [[nodiscard]] struct nd_error *volumes_each(const struct cri_container_request *request, const struct cri_volumes *found,
                                             const struct cri_declared_volumes *declared, cri_volumes_visitor visit,
                                             void *userdata);
 
-/* Adds to the spec those that have a source, in that order. */
+/* Adds the volumes that have a source to the spec, in that order. */
 void volumes_mount(const struct cri_container_request *request, const struct cri_volumes *found,
                    const struct cri_declared_volumes *declared, struct nd_spec *spec);
 
-/* What a person calls the volume behind a host path: the name in the kubelet's path of it, or the path. Appends it, quoted. */
+/* Appends a readable name of the volume at a host path, quoted: the name in the kubelet's path,
+ * or the path. */
 void cri_volumes_name(const char *host_path, struct nd_text *ret);
