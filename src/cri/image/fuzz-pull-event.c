@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-pull-event.c - lines of a fetcher or an unpacker that was taken over */
+/* fuzz-pull-event.c - lines of a compromised fetcher or unpacker */
 #include <assert.h>
 #include <stdint.h>
 
@@ -12,7 +12,8 @@ static void try(enum cri_pull_party party, const uint8_t *data, size_t size) {
         nd_autoerror struct nd_error *error = cri_pull_event_parse(party, (const char *) data, size, &event);
 
         if (error) {
-                assert(event.images.count == 0 && !event.message); /* nothing is given with an error */
+                /* an event with an error owns nothing */
+                assert(event.images.count == 0 && !event.message);
                 return;
         }
         switch (event.kind) {

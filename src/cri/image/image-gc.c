@@ -2,14 +2,16 @@
 /* image-gc.c - see image-gc.h
  *
  * Theory of operation
- *   The store collects what nobody holds and renames it into its trash, at once and for good; emptying the trash takes as long as it takes. One
- *   child at a time runs rm(1) on the next directory there, at low priority; the daemon itself never walks a tree. While an image is
- *   on its way in, the store collects nothing; the end of every pull wakes us again. What a killed daemon leaves is found at the
- *   next start. A helper that was killed had children, which may write for the moment that they take to die: what cannot be removed is tried again
- *   after a second, a few times, and then at the next wake-up and not before.
- *   Whoever waits is told when nothing is left to be done for now: the kubelet measures the disk right after it has removed images, and evicts pods when that
- *   has not helped.
- * Owns       the child, and those who wait. */
+ *   The store collects unused layers and blobs and renames them into its trash, immediately and
+ *   durably; emptying the trash may take long. One child at a time runs rm(1) on the next directory
+ *   there, at low priority; the daemon itself never walks a tree. While an image is being pulled,
+ *   the store collects nothing; the end of every pull wakes the collector again. Trash left by a
+ *   killed daemon is found at the next start. The children of a killed helper may still write until
+ *   they exit: a failed removal is retried after a second, a few times, and then only at the next
+ *   wake-up.
+ *   Waiters are notified when nothing is left to do for now: the kubelet measures the disk right
+ *   after it has removed images, and evicts pods if that freed no space.
+ * Owns       the child, and the list of waiters. */
 #include "cri/image/image-gc.h"
 
 #include "base/clock.h"
@@ -22,7 +24,7 @@ static constexpr uint64_t deadline_us = 600 * ND_SECOND_US;
 static constexpr uint64_t pause_us = ND_SECOND_US;
 
 enum {
-        TRIES = 4, /* with a pause between them, before somebody is bothered */
+        TRIES = 4, /* attempts, with a pause between them, before a warning is logged */
 };
 
 struct cri_image_gc_wait {
@@ -36,11 +38,12 @@ struct cri_image_gc {
         sd_event *loop;
         struct nd_oci_store *store;
         const struct cri_pod_table *pods;
-        sd_event_source *later; /* collecting is put off to the end of the loop's turn: many wake-ups, one sweep */
-        sd_event_source *again; /* trying once more, when it is on */
-        unsigned failures;      /* one after the other */
+        /* deferred to the end of the loop iteration: many wake-ups, one collection */
+        sd_event_source *later;
+        sd_event_source *again; /* retry timer */
+        unsigned failures;      /* consecutive failures */
         struct nd_child *child;
-        char *path; /* what it removes */
+        char *path; /* being removed */
         struct cri_image_gc_wait *waits;
 };
 
@@ -54,7 +57,7 @@ static bool is_at_rest(const struct cri_image_gc *image_gc) {
         return !image_gc->child && later == SD_EVENT_OFF && again == SD_EVENT_OFF;
 }
 
-/* Who is told may wake us, wait again, or cancel another's wait. */
+/* A callback may wake the collector, wait again, or cancel another wait. */
 static void tell_waits(struct cri_image_gc *image_gc) {
         while (image_gc->waits && is_at_rest(image_gc)) {
                 struct cri_image_gc_wait *first = image_gc->waits, wait = *first;
@@ -84,7 +87,8 @@ static void on_child(struct nd_child_result *result, void *userdata) {
                 image_gc->failures = 0;
                 empty_trash(image_gc);
         } else if (!try_again(image_gc)) {
-                nd_log(ND_LOG_WARNING, "cannot remove", nd_field("path", path), nd_field("error", nd_error_text(error)));
+                nd_log(ND_LOG_WARNING, "cannot remove trash of the image store", nd_field("path", path),
+                       nd_field("error", nd_error_text(error)));
         }
         tell_waits(image_gc);
 }
@@ -113,7 +117,7 @@ static void empty_trash(struct cri_image_gc *image_gc) {
         free(nd_take_ptr(image_gc->path));
 }
 
-/* What a container was made from: its image's config, and its topmost layer with all below. */
+/* A container uses its image's config, and its topmost layer with all layers below. */
 static bool used_by_container(const struct nd_digest *digest, void *userdata) {
         const struct nd_map *used = userdata;
         char text[ND_DIGEST_TEXT];
@@ -121,7 +125,8 @@ static bool used_by_container(const struct nd_digest *digest, void *userdata) {
         return nd_map_has(used, nd_digest_text(digest, text));
 }
 
-/* One look at the pod table before the store asks for each layer: not layers times containers. */
+/* Collects the digests in use once, before the store asks for each layer: not layers times
+ * containers. */
 static void collect_used(const struct cri_pod_table *pods, struct nd_map *ret) {
         const struct nd_map_slot *slot;
         char text[ND_DIGEST_TEXT];
@@ -146,7 +151,7 @@ static int on_later([[maybe_unused]] sd_event_source *source, void *userdata) {
         collect_used(image_gc->pods, &used);
         error = nd_oci_store_collect(image_gc->store, 0, used_by_container, &used, &collected);
         if (error)
-                nd_log(ND_LOG_WARNING, "cannot collect garbage", nd_field("error", nd_error_text(error)));
+                nd_log(ND_LOG_WARNING, "image garbage collection failed", nd_field("error", nd_error_text(error)));
         else if (collected.more)
                 cri_image_gc_wake(image_gc);
         empty_trash(image_gc);
@@ -200,7 +205,7 @@ struct nd_error *cri_image_gc_new(sd_event *loop, struct nd_oci_store *store, co
                 r = sd_event_source_set_enabled(image_gc->again, SD_EVENT_OFF);
         if (r < 0) {
                 cri_image_gc_free(image_gc);
-                return nd_error_new(ND_INTERNAL, -r, "watch for garbage");
+                return nd_error_new(ND_INTERNAL, -r, "create the event sources of image garbage collection");
         }
         *ret = image_gc;
         return nullptr;

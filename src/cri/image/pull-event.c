@@ -22,7 +22,7 @@ static struct nd_error *take_digest(yyjson_val *object, const char *key, struct 
 
 static struct nd_error *need_digest(yyjson_val *object, const char *key, struct nd_digest *ret) {
         nd_try(take_digest(object, key, ret));
-        return nd_digest_is_set(ret) ? nullptr : nd_error_new(ND_INVALID, 0, "no %s", key);
+        return nd_digest_is_set(ret) ? nullptr : nd_error_new(ND_INVALID, 0, "'%s' is missing", key);
 }
 
 static struct nd_error *take_resolved(yyjson_val *root, struct cri_pull_event *event) {
@@ -40,13 +40,14 @@ static struct nd_error *take_layer(yyjson_val *root, struct cri_pull_event *even
         for (size_t i = 0; state && i < nd_count_of(states); i++)
                 if (nd_streq(states[i], state))
                         event->state = states[i];
-        return event->state ? nullptr : nd_error_new(ND_INVALID, 0, "a layer in no state that is known");
+        return event->state ? nullptr : nd_error_new(ND_INVALID, 0, "unknown state of a layer");
 }
 
 static struct nd_error *take_image(yyjson_val *object, struct cri_pull_event *event) {
         struct cri_pull_image *image;
 
-        nd_vector_push(&event->images, (struct cri_pull_image) {}); /* first, so that the event owns what is read into it */
+        /* first, so that the event owns the strings */
+        nd_vector_push(&event->images, (struct cri_pull_image) {});
         image = &event->images.items[event->images.count - 1];
         nd_try(need_digest(object, "manifestDigest", &image->manifest));
         nd_try(take_digest(object, "indexDigest", &image->index));
@@ -62,7 +63,7 @@ static struct nd_error *take_done(yyjson_val *root, struct cri_pull_event *event
         each = yyjson_arr_iter_with(images);
         while ((image = yyjson_arr_iter_next(&each)))
                 nd_try(take_image(image, event));
-        return event->images.count > 0 ? nullptr : nd_error_new(ND_INVALID, 0, "done without an image");
+        return event->images.count > 0 ? nullptr : nd_error_new(ND_INVALID, 0, "event 'done' has no image");
 }
 
 static struct nd_error *take_error(yyjson_val *root, struct cri_pull_event *event) {
@@ -72,7 +73,7 @@ static struct nd_error *take_error(yyjson_val *root, struct cri_pull_event *even
         nd_try(nd_json_member_number(root, "code", 16, &code));
         nd_try(nd_json_member_text(root, "message", PULL_MESSAGE, &message));
         if (code == 0 || !message)
-                return nd_error_new(ND_INVALID, 0, "an error without code or message");
+                return nd_error_new(ND_INVALID, 0, "event 'error' has no valid code or message");
         event->code = (enum nd_error_code) code;
         event->message = nd_strdup(message);
         return nullptr;
@@ -112,7 +113,7 @@ struct nd_error *cri_pull_event_parse(enum cri_pull_party party, const char *lin
         nd_try(nd_json_parse(line, length, PULL_LINE, &doc));
         root = yyjson_doc_get_root(doc);
         if (!yyjson_is_obj(root))
-                return nd_error_new(ND_INVALID, 0, "not an object");
+                return nd_error_new(ND_INVALID, 0, "the line is not an object");
         nd_try(nd_json_member_text(root, "event", 16, &name));
         for (size_t i = 0; name && i < nd_count_of(kinds); i++)
                 if (kinds[i].of[party] && nd_streq(kinds[i].name, name)) {
@@ -121,5 +122,5 @@ struct nd_error *cri_pull_event_parse(enum cri_pull_party party, const char *lin
                         *ret = nd_take(event, (struct cri_pull_event) {});
                         return nullptr;
                 }
-        return nd_error_new(ND_INVALID, 0, "an event that is not known");
+        return nd_error_new(ND_INVALID, 0, "unknown event");
 }

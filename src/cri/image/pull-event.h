@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pull-event.h - the lines that nodens-fetch and nodens-unpack write
+/* pull-event.h - parses the lines that nodens-fetch and nodens-unpack write
  *
- * The fetcher reads what strangers send; should it be taken over, its lines are a stranger's too. So they are bounded and checked like
- * anything from outside, and nothing in them is believed that the store can check itself. Which layers were unpacked is for the
- * unpacker alone to say: the same line of the fetcher is an error. */
+ * The fetcher reads untrusted data; if it is compromised, its lines are untrusted too. So they
+ * are bounded and validated like any input, and what the store can verify itself is not taken
+ * from them. Only the unpacker reports which layers were unpacked: the same line from the
+ * fetcher is an error. */
 #pragma once
 
 #include "base/strings.h"
@@ -12,9 +13,9 @@
 
 enum {
         PULL_LINE = 1 << 20, /* bytes of one line */
-        PULL_IMAGES = 100,   /* images of one archive */
+        PULL_IMAGES = 100,   /* images in one archive */
         PULL_LAYERS = 500,
-        PULL_UNPACKED_MOST = 20000, /* layers of one pull or archive that are new */
+        PULL_UNPACKED_MOST = 20000, /* new layers of one pull or archive */
         PULL_MESSAGE = 4096,
 };
 
@@ -35,9 +36,9 @@ enum cri_pull_party {
 
 struct cri_pull_image {
         struct nd_digest manifest;
-        struct nd_digest index; /* none unless it was picked from an index */
+        struct nd_digest index; /* none unless it was selected from an index */
         struct nd_digest config;
-        struct nd_strings names; /* of an archive; a pull's name is the daemon's to know */
+        struct nd_strings names; /* from an archive; the daemon knows the name of a pull */
 };
 
 struct cri_pull_event {

@@ -2,15 +2,19 @@
 /* pull.c - see pull.h
  *
  * Theory of operation
- *   An order becomes a job, or joins the job that does the same already. A job waits for its turn (@JOB_WAITING), then two programs run for
- *   it in a staging directory of its own (@JOB_RUNNING): nodens-fetch, which speaks to the network and can write blobs/ and partial/ only, and
- *   nodens-unpack, which makes trees in unpack/. They speak to each other over a socket pair, and each tells what it does in lines on its
- *   standard output. What the fetcher says is an offer; which layers there are is what the unpacker says. When both have ended well, the
- *   configured verifier is asked, if there is one, and the store checks what lies in the staging directory and takes it over. A job ends once, in job_end(): it tells its listeners and goes.
- *   A job without listeners is killed: the kubelet's deadline, or a lost connection, ends the download too.
- *   The fetcher gets its secrets on standard input, never on its command line, and they are wiped here as soon as it has them.
+ *   A request becomes a job, or joins a job that does the same. A job is queued (@JOB_WAITING),
+ *   then two programs run for it in its own staging directory (@JOB_RUNNING): nodens-fetch, which
+ *   uses the network and can write only blobs/ and partial/, and nodens-unpack, which makes trees
+ *   in unpack/. They are connected by a socket pair, and each reports its progress in lines on its
+ *   standard output. The fetcher's report is untrusted; only the unpacker's counts for which layers
+ *   exist. When both have exited successfully, the configured verifier is run, if any, and the
+ *   store checks the staging directory and commits its contents. A job ends once, in job_end(): it
+ *   notifies its listeners and is freed. A job without listeners is killed: so the kubelet's
+ *   deadline, or a lost connection, ends the download too. The fetcher gets credentials on standard
+ *   input, never on its command line, and they are wiped here as soon as they are written.
  * Owns       jobs, pending calls, their programs and their staging directories.
- * Invariant  at most config->pulls jobs run; a listener hears end exactly once, unless it cancelled. */
+ * Invariant  at most config->pulls jobs run; end() of a listener is called exactly once, unless
+ *            it cancelled. */
 #include "cri/image/pull.h"
 
 #include <fcntl.h>
@@ -32,7 +36,7 @@
 enum {
         REQUEST_CEILING = 64 << 10,
         ERRORS_KEPT = 16 << 10,
-        JOBS_MOST = 256, /* waiting ones included */
+        JOBS_MOST = 256, /* including queued ones */
         VERIFIER_WORDS = 4 << 10,
 };
 
@@ -49,11 +53,11 @@ struct cri_pull_request {
 struct party {
         struct job *job;
         enum cri_pull_party is;
-        struct nd_child *child; /* nullptr before it runs, and after it has ended */
+        struct nd_child *child; /* nullptr before it runs and after it has exited */
         struct nd_text line;
-        struct cri_pull_event result; /* PULL_DONE or PULL_SYNCED, or PULL_ERROR, once it came */
+        struct cri_pull_event result; /* PULL_DONE, PULL_SYNCED or PULL_ERROR, once received */
         bool has_result;
-        struct nd_error *exit; /* how it ended, when that was not well */
+        struct nd_error *exit; /* failure exit status */
 };
 
 struct job {
@@ -61,16 +65,19 @@ struct job {
         struct job *next;
         enum { JOB_WAITING, JOB_RUNNING } step;
         char *reference; /* canonical; nullptr for an import */
-        char *request;   /* JSON for the fetcher; with credentials, so it is wiped */
+        char *request;   /* JSON for the fetcher; wiped, since it has credentials */
         size_t request_length;
-        struct nd_digest key; /* of the request: two orders that are the same in all, credentials included */
+        /* hash of the request, including credentials: equal requests share a job */
+        struct nd_digest key;
         int archive;
         char *staging; /* name under staging/, nullptr before it runs */
         struct party parties[PULL_PARTIES];
-        int channel; /* the fetcher's end; it is shut down when the fetcher has ended, whatever it left behind */
+        /* The fetcher's end. Shut down when the fetcher has exited, even if descendants still
+         * hold it open. */
+        int channel;
         struct nd_oci_unpacked_layers unpacked;
         struct nd_child *verifier;
-        struct nd_error *failure; /* ours: a line that makes no sense */
+        struct nd_error *failure; /* our own: an invalid line */
         struct cri_pull_request *tickets;
 };
 
@@ -80,9 +87,10 @@ struct cri_puller {
         struct nd_oci_store *store;
         struct cri_image_gc *image_gc;
         struct cri_telemetry *telemetry;
-        struct job *jobs; /* in the order in which they came */
+        struct job *jobs; /* in order of arrival */
         size_t running;
-        sd_event_source *starter; /* starts what waits, from the loop: no listener hears of an end before its order returned */
+        /* starts queued jobs from the loop: no end() runs before its request returned */
+        sd_event_source *starter;
 };
 
 static void wake(struct cri_puller *puller) {
@@ -122,7 +130,7 @@ static void job_free(struct job *job) {
         free(job);
 }
 
-/* Tells every listener and goes. Consumes the error; each listener gets one of its own. */
+/* Notifies every listener and frees the job. Takes the error; each listener gets its own copy. */
 static void job_end(struct job *job, struct nd_error *error, const struct nd_strings *image_ids) {
         struct cri_puller *puller = job->puller;
         struct cri_pull_request *tickets = nd_take_ptr(job->tickets);
@@ -143,7 +151,7 @@ static void job_end(struct job *job, struct nd_error *error, const struct nd_str
         cri_image_gc_wake(puller->image_gc);
 }
 
-/* ---- lines of the two ---- */
+/* ---- output of the programs ---- */
 
 static const char *const party_names[PULL_PARTIES] = {[PULL_FETCHER] = "nodens-fetch", [PULL_UNPACKER] = "nodens-unpack"};
 
@@ -153,11 +161,11 @@ static void take_line(struct party *party, const char *line, size_t length) {
         struct job *job = party->job;
 
         if (error) {
-                job->failure = nd_error_wrap(error, "%s said something odd", party_names[party->is]);
+                job->failure = nd_error_wrap(error, "invalid event from %s", party_names[party->is]);
                 return;
         }
         if (event.kind == PULL_UNPACKED && job->unpacked.count >= PULL_UNPACKED_MOST)
-                job->failure = nd_error_new(ND_EXHAUSTED, 0, "more than %d layers at once", PULL_UNPACKED_MOST);
+                job->failure = nd_error_new(ND_EXHAUSTED, 0, "more than %d layers in one pull", PULL_UNPACKED_MOST);
         else if (event.kind == PULL_UNPACKED)
                 nd_vector_push(&job->unpacked, event.layer);
         if (event.kind == PULL_LAYER)
@@ -181,7 +189,7 @@ static void on_output(const char *bytes, size_t length, void *userdata) {
 
                 nd_text_append(&party->line, bytes, n);
                 if (party->line.overflow)
-                        job->failure = nd_error_new(ND_INTERNAL, 0, "%s wrote a line of more than %d bytes",
+                        job->failure = nd_error_new(ND_INTERNAL, 0, "%s wrote a line longer than %d bytes",
                                                     party_names[party->is], PULL_LINE);
                 if (end && !job->failure) {
                         take_line(party, nd_text_get(&party->line), party->line.length);
@@ -192,7 +200,7 @@ static void on_output(const char *bytes, size_t length, void *userdata) {
         }
 }
 
-/* ---- the end of the two ---- */
+/* ---- exit of the programs ---- */
 
 static bool is_pinned(const struct cri_config *config, const struct nd_strings *names) {
         nd_vector_each (name, &config->pinned) {
@@ -202,8 +210,8 @@ static bool is_pinned(const struct cri_config *config, const struct nd_strings *
         return false;
 }
 
-/* An image that was pulled has the name by which it was asked for, and that repository's digest of it: nodes tell their API server about
- * both, and a kubelet may ask for either. */
+/* A pulled image gets the name it was requested by and the digest of that repository: the
+ * kubelet reports both to the API server and may use either. */
 static struct nd_error *name_pulled(const char *reference, struct cri_pull_image *image) {
         nd_cleanup(nd_reference_done) struct nd_reference parsed = {};
         nd_autofree char *with_digest = nullptr;
@@ -218,7 +226,7 @@ static struct nd_error *name_pulled(const char *reference, struct cri_pull_image
         return nullptr;
 }
 
-/* Gives the store what was pulled, image by image, and collects their ids. */
+/* Commits the pulled images to the store and collects their ids. */
 static struct nd_error *commit(struct job *job, struct nd_strings *ret_ids) {
         struct cri_puller *puller = job->puller;
 
@@ -248,7 +256,7 @@ static struct nd_error *said_error(const struct party *party) {
         return nd_error_new(party->result.code, 0, "%s", party->result.message);
 }
 
-/* The unpacker's own error comes first: the fetcher then says no more than that it is gone. */
+/* The unpacker's own error takes precedence: the fetcher then only reports that it is gone. */
 static struct nd_error *job_error(struct job *job) {
         struct party *fetcher = &job->parties[PULL_FETCHER], *unpacker = &job->parties[PULL_UNPACKER];
 
@@ -259,12 +267,12 @@ static struct nd_error *job_error(struct job *job) {
         nd_try(nd_take_ptr(fetcher->exit));
         nd_try(nd_take_ptr(unpacker->exit));
         if (!fetcher->has_result || !unpacker->has_result)
-                return nd_error_new(ND_INTERNAL, 0, "%s ended without a result",
+                return nd_error_new(ND_INTERNAL, 0, "%s exited without a result",
                                     party_names[fetcher->has_result ? PULL_UNPACKER : PULL_FETCHER]);
         return nullptr;
 }
 
-/* Tells what came of it, after the store has taken the images, unless there is an error already. */
+/* Commits the images, unless there is an error already, and ends the job. */
 static void conclude(struct job *job, struct nd_error *error) {
         nd_cleanup(nd_strings_done) struct nd_strings ids = {};
 
@@ -273,7 +281,7 @@ static void conclude(struct job *job, struct nd_error *error) {
         job_end(job, error, &ids);
 }
 
-/* ---- whoever must agree ---- */
+/* ---- verification ---- */
 
 static void on_verified(struct nd_child_result *result, void *userdata) {
         struct job *job = userdata;
@@ -282,12 +290,13 @@ static void on_verified(struct nd_child_result *result, void *userdata) {
         job->verifier = nullptr;
         if (!error)
                 conclude(job, nullptr);
-        else /* the kubelet knows the first word, when it is the first */
+        else /* the kubelet recognizes the prefix */
                 conclude(job, nd_error_new(ND_UNKNOWN, 0, "SignatureValidationFailed: %s: %s", job->reference,
                                            result->output && *result->output ? result->output : nd_error_text(error)));
 }
 
-/* By the digest that was pulled: whatever the tag means a moment later, this is what is recorded. What the program is told is what containerd tells its own. */
+/* Verifies the digest that was pulled, not the tag, which may move: the digest is recorded. The
+ * command line is that of containerd's verifier plugins. */
 static struct nd_error *verify(struct job *job) {
         const struct cri_pull_image *image = &job->parties[PULL_FETCHER].result.images.items[0];
         char digest[ND_DIGEST_TEXT];
@@ -312,12 +321,12 @@ static struct nd_error *verify(struct job *job) {
                               on_verified, job, &job->verifier);
 }
 
-/* An archive that root imports is root's to judge. */
+/* Archives that root imports are not verified. */
 static bool needs_verifier(const struct job *job) {
         return *job->puller->config->verifier && job->reference && job->parties[PULL_FETCHER].result.images.count > 0;
 }
 
-/* Both have ended. */
+/* Both programs have exited. */
 static void judge(struct job *job) {
         struct nd_error *error = nd_error_wrap(job_error(job), "%s", job->reference ?: "import");
 
@@ -337,7 +346,7 @@ static void on_child(struct nd_child_result *result, void *userdata) {
         party->child = nullptr;
         party->exit = nd_child_result_error(result, party_names[party->is]);
         if (result->errors && result->errors[0])
-                nd_log(ND_LOG_DEBUG, "helper said", nd_field("helper", party_names[party->is]),
+                nd_log(ND_LOG_DEBUG, "output of a pull helper", nd_field("helper", party_names[party->is]),
                        nd_field("image", job->reference ?: ""), nd_field("text", result->errors));
         if (party->is == PULL_FETCHER) {
                 (void) shutdown(job->channel, SHUT_RDWR);
@@ -346,10 +355,10 @@ static void on_child(struct nd_child_result *result, void *userdata) {
         if (!other)
                 return judge(job);
         if (party->exit)
-                nd_child_kill(other); /* it could only wait for this one */
+                nd_child_kill(other); /* it would only wait for this one */
 }
 
-/* ---- the start of the two ---- */
+/* ---- start of the programs ---- */
 
 static struct nd_error *start(struct job *job, enum cri_pull_party is, const char *program, const int *descriptors,
                               size_t count) {
@@ -383,7 +392,7 @@ static struct nd_error *run(struct job *job) {
         nd_try(open_part(staging, "blobs", &blobs));
         nd_try(open_part(staging, "unpack", &unpack));
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a socket pair");
+                return nd_error_new(nd_error_code_of(errno), errno, "create a socket pair for nodens-fetch and nodens-unpack");
         job->channel = pair[0];
         theirs = pair[1];
         nd_try(start(job, PULL_UNPACKER, puller->config->unpack_helper,
@@ -407,13 +416,13 @@ static int on_starter([[maybe_unused]] sd_event_source *source, void *userdata) 
                 error = run(job);
                 if (error) {
                         job_end(job, nd_error_wrap(error, "%s", job->reference ?: "import"), &(struct nd_strings) {});
-                        break; /* the list changed; job_end() has asked for another round */
+                        break; /* the list has changed; job_end() has scheduled another round */
                 }
         }
         return 0;
 }
 
-/* ---- orders ---- */
+/* ---- requests ---- */
 
 static void add_credentials(struct nd_json_out *out, const struct cri_pull_credentials *c) {
         const struct {
@@ -465,7 +474,7 @@ static struct cri_pull_request *join(struct job *job, const struct cri_pull_list
         return request;
 }
 
-/* nullptr when too many wait already. Takes the request. */
+/* Takes the request. nullptr if too many are queued. */
 static struct job *add_job(struct cri_puller *puller, char **request, size_t request_length) {
         struct job *job, **place = &puller->jobs;
         size_t count = 0;
@@ -484,7 +493,7 @@ static struct job *add_job(struct cri_puller *puller, char **request, size_t req
 }
 
 static struct nd_error *too_many(void) {
-        return nd_error_new(ND_EXHAUSTED, 0, "%d pulls wait already", JOBS_MOST);
+        return nd_error_new(ND_EXHAUSTED, 0, "too many pulls in progress (at most %d)", JOBS_MOST);
 }
 
 static struct job *find_job(const struct cri_puller *puller, const char *request, size_t length) {
@@ -515,7 +524,7 @@ struct nd_error *cri_puller_pull(struct cri_puller *puller, const char *referenc
         canonical = nd_reference_text(&parsed);
         request = make_request(puller, canonical, credentials, &length);
         if (!request)
-                return nd_error_new(ND_INVALID, 0, "credentials of more than %d bytes", REQUEST_CEILING);
+                return nd_error_new(ND_INVALID, 0, "the credentials are longer than %d bytes", REQUEST_CEILING);
         job = find_job(puller, request, length);
         if (!job) {
                 job = add_job(puller, &request, length);
@@ -580,7 +589,7 @@ struct nd_error *cri_puller_new(sd_event *loop, const struct cri_config *config,
                 r = sd_event_source_set_enabled(puller->starter, SD_EVENT_OFF);
         if (r < 0) {
                 cri_puller_free(puller);
-                return nd_error_new(ND_INTERNAL, -r, "watch for pulls");
+                return nd_error_new(ND_INTERNAL, -r, "create the event source that starts pulls");
         }
         *ret = puller;
         return nullptr;
@@ -590,8 +599,8 @@ void cri_puller_free(struct cri_puller *puller) {
         if (!puller)
                 return;
         for (struct job *job = puller->jobs, *next; job; job = next) {
-                next = job->next; /* a listener that is told orders nothing new: the server is gone by now */
-                job_end(job, nd_error_new(ND_UNAVAILABLE, 0, "nodens-cri is ending"), &(struct nd_strings) {});
+                next = job->next; /* listeners request no new pulls: the server is already gone */
+                job_end(job, nd_error_new(ND_UNAVAILABLE, 0, "nodens-cri is shutting down"), &(struct nd_strings) {});
         }
         sd_event_source_disable_unref(puller->starter);
         sd_event_unref(puller->loop);

@@ -21,7 +21,7 @@ struct fixture {
         struct cri_pod_table pods;
         struct cri_image_gc *image_gc;
         unsigned told;
-        size_t left; /* in the trash when we were told */
+        size_t left; /* entries in the trash when we were notified */
 };
 
 static void set_up(struct fixture *f) {
@@ -76,7 +76,7 @@ static void remove_image(struct fixture *f) {
         expect_ok(nd_oci_store_remove(f->store, &id));
 }
 
-static void whoever_waits_is_told_when_the_disk_has_its_room_back([[maybe_unused]] void **state) {
+static void waiters_are_notified_when_the_space_is_free([[maybe_unused]] void **state) {
         struct fixture fixture, *f = &fixture;
 
         set_up(f);
@@ -87,12 +87,12 @@ static void whoever_waits_is_told_when_the_disk_has_its_room_back([[maybe_unused
         assert_int_equal(f->told, 0); /* never within the call */
         run(f, 2);
         assert_int_equal(f->left, 0);
-        (void) cri_image_gc_wait(f->image_gc, on_swept, f); /* with nothing to do */
+        (void) cri_image_gc_wait(f->image_gc, on_swept, f); /* nothing to do */
         run(f, 3);
         tear_down(f);
 }
 
-static void whoever_has_gone_is_not_told([[maybe_unused]] void **state) {
+static void a_cancelled_wait_is_not_notified([[maybe_unused]] void **state) {
         struct fixture fixture, *f = &fixture;
         struct cri_image_gc_wait *gone;
 
@@ -104,7 +104,8 @@ static void whoever_has_gone_is_not_told([[maybe_unused]] void **state) {
         run(f, 1);
         assert_true(sd_event_run(f->loop, 50 * ND_MS_US) >= 0);
         assert_int_equal(f->told, 1);
-        (void) cri_image_gc_wait(f->image_gc, on_swept, f); /* and the image garbage collector may go before those who wait */
+        /* the collector may be freed before its waiters */
+        (void) cri_image_gc_wait(f->image_gc, on_swept, f);
         tear_down(f);
 }
 
@@ -113,8 +114,8 @@ static int unmount([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
         return 0;
 }
 
-/* A mount stands for a process that is not dead yet and writes: while it is there, rm fails. */
-static void what_cannot_be_removed_at_once_is_removed_a_little_later([[maybe_unused]] void **state) {
+/* A mount stands for a process that is still writing: while it exists, rm fails. */
+static void a_failed_removal_is_retried([[maybe_unused]] void **state) {
         struct fixture fixture, *f = &fixture;
         nd_autofree char *name = nullptr, *busy = nullptr;
         nd_autoclose int fd = -EBADF;
@@ -134,9 +135,9 @@ static void what_cannot_be_removed_at_once_is_removed_a_little_later([[maybe_unu
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(whoever_waits_is_told_when_the_disk_has_its_room_back),
-                cmocka_unit_test(whoever_has_gone_is_not_told),
-                cmocka_unit_test(what_cannot_be_removed_at_once_is_removed_a_little_later),
+                cmocka_unit_test(waiters_are_notified_when_the_space_is_free),
+                cmocka_unit_test(a_cancelled_wait_is_not_notified),
+                cmocka_unit_test(a_failed_removal_is_retried),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -20,7 +20,7 @@ static void a_layers_progress_is_read([[maybe_unused]] void **state) {
         assert_string_equal(event.state, "fetching");
 }
 
-static void the_end_names_its_images([[maybe_unused]] void **state) {
+static void a_done_event_lists_its_images([[maybe_unused]] void **state) {
         nd_cleanup(cri_pull_event_done) struct cri_pull_event event = {};
 
         expect_ok(parse("{\"event\":\"done\",\"images\":[{\"manifestDigest\":\"sha256:" HEX "\",\"indexDigest\":\"\","
@@ -31,7 +31,7 @@ static void the_end_names_its_images([[maybe_unused]] void **state) {
         assert_string_equal(event.images.items[0].names.items[0], "a/b:c");
 }
 
-static void an_error_has_a_code_and_words([[maybe_unused]] void **state) {
+static void an_error_event_has_a_code_and_a_message([[maybe_unused]] void **state) {
         nd_cleanup(cri_pull_event_done) struct cri_pull_event event = {};
 
         expect_ok(parse("{\"event\":\"error\",\"code\":5,\"message\":\"not there\"}", &event));
@@ -39,7 +39,7 @@ static void an_error_has_a_code_and_words([[maybe_unused]] void **state) {
         assert_string_equal(event.message, "not there");
 }
 
-static void which_layers_there_are_is_for_the_unpacker_to_say([[maybe_unused]] void **state) {
+static void only_the_unpacker_reports_layers([[maybe_unused]] void **state) {
         static const char unpacked[] = "{\"event\":\"unpacked\",\"chain\":\"sha256:" HEX "\",\"diffId\":\"sha256:" HEX
                                        "\",\"parent\":\"\",\"size\":4096,\"inodes\":3}",
                           synced[] = "{\"event\":\"synced\"}", done[] = "{\"event\":\"done\",\"images\":[]}";
@@ -52,12 +52,12 @@ static void which_layers_there_are_is_for_the_unpacker_to_say([[maybe_unused]] v
         assert_true(nd_digest_is_set(&event.layer.chain) && !nd_digest_is_set(&event.layer.layer.parent));
         expect_ok(cri_pull_event_parse(PULL_UNPACKER, synced, strlen(synced), &event));
         assert_int_equal(event.kind, PULL_SYNCED);
-        expect_error(parse(unpacked, &none), ND_INVALID, "not known");
-        expect_error(parse(synced, &none), ND_INVALID, "not known");
-        expect_error(cri_pull_event_parse(PULL_UNPACKER, done, strlen(done), &none), ND_INVALID, "not known");
+        expect_error(parse(unpacked, &none), ND_INVALID, "unknown event");
+        expect_error(parse(synced, &none), ND_INVALID, "unknown event");
+        expect_error(cri_pull_event_parse(PULL_UNPACKER, done, strlen(done), &none), ND_INVALID, "unknown event");
 }
 
-static void lines_that_make_no_sense_are_refused([[maybe_unused]] void **state) {
+static void invalid_lines_are_refused([[maybe_unused]] void **state) {
         static const char *const lines[] = {
                 "",
                 "[]",
@@ -84,10 +84,10 @@ static void lines_that_make_no_sense_are_refused([[maybe_unused]] void **state) 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_layers_progress_is_read),
-                cmocka_unit_test(the_end_names_its_images),
-                cmocka_unit_test(an_error_has_a_code_and_words),
-                cmocka_unit_test(which_layers_there_are_is_for_the_unpacker_to_say),
-                cmocka_unit_test(lines_that_make_no_sense_are_refused),
+                cmocka_unit_test(a_done_event_lists_its_images),
+                cmocka_unit_test(an_error_event_has_a_code_and_a_message),
+                cmocka_unit_test(only_the_unpacker_reports_layers),
+                cmocka_unit_test(invalid_lines_are_refused),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -173,7 +173,7 @@ def node() -> Iterator[Node]:
 # What the fetcher tries, by its method in evil_fetcher.py, and the daemon's words.
 TRICKS = {
     "plant": "the unpacker did not make the layer",
-    "say": "nodens-fetch said something odd",
+    "say": "invalid event from nodens-fetch",
     "exchange": "the unpacker did not make the layer",
     "rebase": "the unpacker did not make the layer",
     "unsynced": "nodens-unpack",
