@@ -180,8 +180,8 @@ static struct nd_error *convert_seccomp(const char *path, uint64_t capabilities,
         nd_autotext struct nd_text text = ND_TEXT(ND_SPEC_CEILING);
         struct utsname kernel;
 
-        /* NOLINT(cert-err34-c) */
         if (uname(&kernel) == 0)
+                /* NOLINTNEXTLINE(cert-err34-c) */
                 (void) sscanf(kernel.release, "%4u.%4u", &host.kernel_major, &host.kernel_minor);
         nd_try(nd_file_read_kernel(path, ND_SECCOMP_CEILING, &profile));
         nd_try(nd_seccomp_convert(profile, strlen(profile), &host, &text));
@@ -389,7 +389,7 @@ static struct nd_error *attach_all(const struct cri_bundle_plan *plan, const cha
         ret->refuses = userns >= 0 && !plan->config->unlocked_volumes && may_remount(plan);
         nd_try(cri_volume_attachment_begin(ret, directory, userns, root));
         if (sys)
-                nd_try(nd_error_wrap(cri_volume_attachment_add_sys(ret), "the host's /sys"));
+                nd_try(nd_error_wrap(cri_volume_attachment_add_sys(ret), "attach the host's /sys"));
         return cri_volume_attachment_add_volumes(ret, request, found, declared);
 }
 

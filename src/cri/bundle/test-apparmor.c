@@ -6,7 +6,7 @@
 
 static const char ours[] =
         "crun (unconfined)\nnodens-container (enforce)\nnodens-container-mapped (enforce)\nshop (complain)\n";
-static const char strangers[] = "my-nodens-container (enforce)\nnodens-container-mapped-old (enforce)\n";
+static const char others[] = "my-nodens-container (enforce)\nnodens-container-mapped-old (enforce)\n";
 
 static void gives(const char *loaded, int kind, const char *localhost, bool mapped, const char *expected) {
         struct cri_security_profile wanted = {.kind = kind, .localhost = (char *) localhost};
@@ -39,7 +39,7 @@ static void the_default_depends_on_the_pods_user_namespace([[maybe_unused]] void
 
 static void a_requested_profile_that_is_not_loaded_is_refused([[maybe_unused]] void **state) {
         refuses(ours, PROFILE_LOCALHOST, "sho", "AppArmor profile 'sho' is not loaded on this node");
-        refuses(strangers, PROFILE_DEFAULT, "",
+        refuses(others, PROFILE_DEFAULT, "",
                 "'nodens-container-mapped' is not loaded on this node; see the log of nodens-cri's start");
         refuses(nullptr, PROFILE_DEFAULT, "", "AppArmor is not enabled on this node");
         refuses(nullptr, PROFILE_LOCALHOST, "shop", "AppArmor is not enabled on this node");
@@ -52,7 +52,7 @@ static void a_profile_that_confines_nothing_is_refused_by_name([[maybe_unused]] 
 }
 
 static void without_a_request_the_default_is_used_if_loaded([[maybe_unused]] void **state) {
-        gives(strangers, PROFILE_UNSET, "", false, nullptr);
+        gives(others, PROFILE_UNSET, "", false, nullptr);
         gives(nullptr, PROFILE_UNSET, "", true, nullptr);
         gives(nullptr, PROFILE_UNCONFINED, "", false, nullptr);
 }

@@ -184,7 +184,7 @@ static struct nd_error *provide(const struct cri_volume_attachment *attachment, 
         }
         if (missing.count == 0)
                 return nullptr;
-        return nd_worker_run("make places for mounts", make_points,
+        return nd_worker_run("create mount points", make_points,
                              &(struct making) {.attachment = attachment, .points = &missing}, deadline_us, nullptr);
 }
 

@@ -19,7 +19,8 @@ struct cri_event_follower {
         const struct cri_event_follower_calls *calls;
         void *userdata;
         nd_vector(struct cri_event) waiting; /* oldest first */
-        bool telling;                        /* inside tell(): sending may flush output, which may call resume */
+        /* inside tell(): sending may flush output, which may call resume */
+        bool telling;
 };
 
 struct cri_events {

@@ -45,7 +45,8 @@ struct cri_event_follower_calls {
 };
 
 [[nodiscard]] struct cri_events *cri_events_new(void);
-void cri_events_free(struct cri_events *events); /* nullptr is fine, as for the calls below */
+/* events may be nullptr here and in cri_events_of_*(). */
+void cri_events_free(struct cri_events *events);
 
 [[nodiscard]] struct nd_error *cri_events_follow(struct cri_events *events, const struct cri_event_follower_calls *calls,
                                                  void *userdata, struct cri_event_follower **ret);

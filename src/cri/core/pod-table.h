@@ -163,11 +163,9 @@ void cri_container_free(struct cri_container *container);
 [[nodiscard]] struct nd_error *cri_pod_table_find_container(const struct cri_pod_table *pods, const char *id,
                                                             struct cri_container **ret);
 
-/* takes ownership */
+/* Both take ownership. A container's sandbox and internal flag must be set. */
 void cri_pod_table_add_sandbox(struct cri_pod_table *pods, struct cri_sandbox *sandbox);
-void cri_pod_table_add_container(struct cri_pod_table *pods,
-                                 /* Takes ownership. The container's sandbox and internal flag are set before. */
-                                 struct cri_container *container);
+void cri_pod_table_add_container(struct cri_pod_table *pods, struct cri_container *container);
 /* Frees the sandbox, which has no containers left. */
 void cri_pod_table_drop_sandbox(struct cri_pod_table *pods, struct cri_sandbox *sandbox);
 void cri_pod_table_drop_container(struct cri_pod_table *pods, struct cri_container *container);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* record.h - records of sandboxes and containers, which survive a restart of the daemon
  *
- *      <state>/pods/<sandbox>/sandbox.json       state, what was set up, addresses, boot id,
- *      version
+ *      <state>/pods/<sandbox>/sandbox.json       state, what was set up, addresses, boot id
  *      <state>/pods/<sandbox>/sandbox.pb         RunPodSandboxRequest, as sent by the kubelet
  *      .../containers/<container>/container.json
- *      .../containers/<container>/container.pb   CreateContainerRequest, as sent; absent for the
- *      pod's init
+ *      .../containers/<container>/container.pb   CreateContainerRequest, as sent; not for the
+ *                                                pod's init
  *
- * An object is saved before a change is acknowledged, and before each step that leaves something
- * behind. A saved record survives when the daemon is killed. One saved with RECORD_SYNC also
- * survives a power cut, which costs two disk flushes: use it only for what a reboot must not
- * lose (a CNI ADD, a started container, its exit). */
+ * Each .json has a format version. An object is saved before a change is acknowledged, and
+ * before each step that leaves something behind. A saved record survives when the daemon is
+ * killed. One saved with RECORD_SYNC also survives a power cut, which costs two disk flushes:
+ * use it only for what a reboot must not lose (a CNI ADD, a started container, its exit). */
 #pragma once
 
 #include "cri/core/pod-table.h"
