@@ -20,5 +20,6 @@ void cri_resources_describe(const struct cri_resource_request *request, const ch
 [[nodiscard]] struct nd_error *cri_resources_cgroup_path(const struct cri_config *config, const char *parent, const char *id,
                                                          char **ret);
 
-/* The lowest OOM score that we may set: without CAP_SYS_RESOURCE it cannot be below our own. */
+/* The OOM score to set: the wanted one within the kernel's range, but without CAP_SYS_RESOURCE
+ * not below our own. */
 int cri_resources_oom_score(int64_t wanted, uint64_t capabilities);

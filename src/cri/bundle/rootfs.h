@@ -4,7 +4,7 @@
  * In a user namespace the layers are idmapped: one clone of the store's directory of layers,
  * mapped and attached only in the private mount namespace of the worker. It returns one detached
  * mount, so the host's mount table grows by one line. New files are created in upper/ with the
- * pod's own IDs. `userxattr`, since the layers' whiteouts use user xattrs; `volatile`, since an
+ * pod's own IDs. `userxattr`, since the layers' overlay marks are user xattrs; `volatile`, since an
  * upper directory never outlives its boot. */
 #pragma once
 
@@ -37,7 +37,8 @@ struct cri_rootfs_merge_plan {
         const char *layers;
         const struct nd_digest *chains; /* lowest first; at least one */
         size_t count;
-        /* an empty directory: the kernel refuses an overlay with a single lower directory */
+        /* a directory that stays empty: the kernel refuses an overlay with a single lower
+         * directory */
         const char *empty;
         int userns; /* -EBADF = the host's users */
 };

@@ -110,7 +110,7 @@ static void unknown_names_are_refused([[maybe_unused]] void **state) {
         expect_error(resolve(&request, "negative", 0, &user), ND_INVALID, "unknown user");
 }
 
-/* CVE-2024-40635 and its like: nothing wraps to root. */
+/* CVE-2024-40635 and similar: no number wraps to root. */
 static void numbers_out_of_range_are_refused([[maybe_unused]] void **state) {
         static const int64_t bad[] = {-1, INT64_C(2147483648), UINT32_MAX, INT64_C(4294967296), INT64_MIN};
         nd_cleanup(cri_container_user_done) struct cri_container_user user = {};

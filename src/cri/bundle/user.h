@@ -4,11 +4,9 @@
  *
  *      user        the request's number or name; else the image's; else 0
  *      group       the request's; else, if the user came from the image, the image's; else the one
- *      in
- *                  /etc/passwd; else 0
+ *                  in /etc/passwd; else 0
  *      groups      the process's group, the requested ones and, unless the policy is Strict, those
- *      in
- *                  /etc/group that have the user as a member
+ *                  in /etc/group that have the user as a member
  *
  * The two files are untrusted: their size is bounded, invalid lines are skipped, and nothing is
  * ever written to them. Numbers are as seen in the container and must be below 2^31 and, in a

@@ -9,15 +9,12 @@
  * the container's root filesystem here, and the OCI runtime does not mount them:
  *      mounts            a private mount of itself: invisible elsewhere, removed by one unmount
  *      mounts/rootfs     the root filesystem with the volumes below it, for the OCI runtime; only
- *      with a
- *                        user namespace
+ *                        with a user namespace
  *      mounts/<number>   a volume that the OCI runtime binds. With the host's users all of them.
- *      With a
- *                        user namespace: volumes in /dev, /proc and /sys, which the OCI runtime
- *                        mounts
- *                        itself; volumes with mount propagation, since the OCI runtime makes the
- *                        root
- *                        and all below it private; and volumes inside one of these
+ *                        With a user namespace: volumes in /dev, /proc and /sys, which the OCI
+ *                        runtime mounts itself; volumes with mount propagation, since the OCI
+ *                        runtime makes the root and all below it private; and volumes inside one of
+ *                        these
  * All of it is in the container's directory and is removed as soon as the container, which has
  * copies, is created: the host's mount table does not grow. */
 #pragma once

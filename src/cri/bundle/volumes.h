@@ -6,17 +6,13 @@
  * open it. A path is followed once. Its descriptor is then checked, cloned and mapped, and attached
  * by volume-attachment.c: replacing the path by a link afterwards has no effect.
  *      existence       missing paths are an error; links are followed, as the CRI requires, except
- *      magic
- *                      links of /proc, which lead to descriptors and roots of processes
+ *                      magic links of /proc, which lead to descriptors and roots of processes
  *      idmapping       on our own clone. With its submounts if all of them support it, otherwise
- *      without.
- *                      Also without if our own directories are among them: the roots of containers
- *                      are
- *                      overlays, which come and go and cannot be mapped
+ *                      without. Also without if our own directories are among them: the roots of
+ *                      containers are overlays, which come and go and cannot be mapped
  *      Bidirectional   needs a shared mount and no user namespace, from which nothing propagates to
- *      the
- *                      host. Only these go to the OCI runtime by path
- *      recursive read-only  needs read-only and private propagation */
+ *                      the host. Only these go to the OCI runtime by path
+ *      recursive ro    needs read-only and private propagation */
 #pragma once
 
 #include "cri/bundle/declared-volumes.h"

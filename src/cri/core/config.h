@@ -42,7 +42,7 @@ struct cri_config {
         char *netns;
         char *crun;              /* a path, or a name looked up in PATH; the same for the others */
         char *monitor;           /* nodens-mon */
-        char *init;              /* catatonit: pid 1 of a shared pid namespace */
+        char *init;              /* catatonit: PID 1 of a shared PID namespace */
         bool systemd_cgroups;    /* cgroupDriver: systemd; otherwise cgroupfs */
         char *cni_config;        /* conflists */
         char *cni_plugins;       /* directories, separated by colons */

@@ -35,6 +35,7 @@ enum {
 [[nodiscard]] struct nd_error *cri_request_check_sandbox(const struct cri_pod_table *pods,
                                                          const struct cri_sandbox_request *request);
 
-/* A container's ID mapping must be its sandbox's. */
+/* Checks a container against its sandbox: the ID mapping must be the same, and a privileged
+ * container needs a privileged sandbox. */
 [[nodiscard]] struct nd_error *cri_request_check_container(const struct cri_sandbox_request *sandbox,
                                                            const struct cri_container_request *request);

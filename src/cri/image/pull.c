@@ -11,7 +11,7 @@
  *   store checks the staging directory and commits its contents. A job ends once, in job_end(): it
  *   notifies its listeners and is freed. A job without listeners is killed: so the kubelet's
  *   deadline, or a lost connection, ends the download too. The fetcher gets credentials on standard
- *   input, never on its command line, and they are wiped here as soon as they are written.
+ *   input, never on its command line, and they are wiped here after it has started.
  * Owns       jobs, pending calls, their programs and their staging directories.
  * Invariant  at most config->pulls jobs run; end() of a listener is called exactly once, unless
  *            it cancelled. */
