@@ -2,14 +2,22 @@
 /* exec.c - see exec.h
  *
  * Theory of operation
- *   Each command gets a cgroup of its own below the container's, which crun joins: so at the deadline one write kills all that the command has
- *   started, wherever it has hidden. A command that ends in time may leave a process behind on purpose (a hook that starts a server): those are lifted
- *   into the container's cgroup, and the empty one goes. A killed one's may need a moment to become empty: the reaper comes back for it.
- *   crun's own troubles ("executable not found") come through its log, a memory file, so that they cannot be mistaken for the command's words.
- *   What crun inherits it has open while it goes to the command's working directory, which the container may have made a link to /proc/self/fd/<N>
- *   (CVE-2024-21626): so none of it is a directory.
- *   crun does not set oom_score_adj for a command; it inherits, so the child gets the container's before it executes crun.
- * Owns       the child, the timers, the cgroup. Knows the container by its id only: it may go meanwhile. */
+ *   Each command runs in its own cgroup below the container's, which crun joins. At the deadline
+ *   one write to cgroup.kill kills everything that the command started, including daemonized
+ *   processes.
+ *   A command that ends in time may leave a process behind on purpose (a hook that starts a
+ *   server). Such processes are moved to the container's cgroup, and the empty cgroup is removed.
+ *   The cgroup of a killed command may need a moment to become empty; the reaper retries until it
+ *   is.
+ *   crun writes its own errors ("executable not found") to its log, a memory file, so that they
+ *   cannot be confused with the command's output.
+ *   crun keeps its inherited descriptors open while it changes to the command's working directory,
+ *   which the container may have replaced by a link to /proc/self/fd/<N> (CVE-2024-21626). Hence
+ *   none of them is a directory.
+ *   crun does not set oom_score_adj for a command; the command inherits it. The child therefore
+ *   sets the container's value before it executes crun.
+ * Owns       the child, the timers, the cgroup. Keeps only the container's ID, because the
+ *            container may be removed meanwhile. */
 #include "cri/oci-runtime/exec.h"
 
 #include <fcntl.h>
@@ -29,24 +37,25 @@
 #include "sys/file.h"
 
 enum {
-        OUTPUT = 16 * 1024 * 1024 - 64 * 1024, /* of both streams: the kubelet takes answers of up to 16 MiB */
-        CONFIG = 16 * 1024 * 1024,             /* config.json is our own */
-        WORDS = 4096,                          /* of crun */
+        /* stdout and stderr together: the kubelet accepts responses of up to 16 MiB */
+        OUTPUT = 16 * 1024 * 1024 - 64 * 1024,
+        CONFIG = 16 * 1024 * 1024, /* we wrote config.json ourselves */
+        LOG_TEXT = 4096,           /* of crun's log */
         PROCESS_FD = 3,
         LOG_FD = 4,
         CONSOLE_FD = 5,
         REAPS = 250,
-        CGROUPS = 4096, /* of one container */
+        CGROUPS = 4096, /* per container */
 };
 
-static constexpr uint64_t grace_us = 2 * ND_SECOND_US; /* from cgroup.kill to crun's end */
+static constexpr uint64_t grace_us = 2 * ND_SECOND_US; /* from cgroup.kill until crun exits */
 static constexpr uint64_t sweep_us = 20 * ND_MS_US;
 
 struct cri_exec {
-        sd_event *loop; /* not ours */
+        sd_event *loop; /* borrowed */
         char *id;       /* the container's */
-        char *cgroup;   /* the container's; "" where it has none */
-        char name[24];  /* of ours below it; "" = none */
+        char *cgroup;   /* the container's; "" = none */
+        char name[24];  /* the command's cgroup below it; "" = none */
         int log;
         struct nd_child *child;
         sd_event_source *timer;
@@ -58,7 +67,7 @@ struct cri_exec {
 
 /* ---- the process ---- */
 
-/* A container without a terminal has no TERM; programs that find themselves at one look for it. */
+/* A container without a terminal has no TERM, but programs that run on one expect it. */
 static void add_term(yyjson_mut_doc *out, yyjson_mut_val *process) {
         yyjson_mut_val *variables = yyjson_mut_obj_get(process, "env"), *variable;
         yyjson_mut_arr_iter each = yyjson_mut_arr_iter_with(variables);
@@ -95,13 +104,13 @@ struct nd_error *cri_exec_process(const char *config, size_t length, const struc
         nd_try(nd_json_parse(config, length, CONFIG, &doc));
         process = yyjson_obj_get(yyjson_doc_get_root(doc), "process");
         if (!yyjson_is_obj(process))
-                return nd_error_new(ND_DATA_LOSS, 0, "the container's config.json has no process");
+                return nd_error_new(ND_DATA_LOSS, 0, "config.json of the container has no process");
         out = yyjson_mut_doc_new(nullptr);
         fill_process(out, yyjson_val_mut_copy(out, process), command, terminal);
         text = yyjson_mut_write(out, YYJSON_WRITE_ALLOW_INVALID_UNICODE, ret_length);
         yyjson_mut_doc_free(out);
         if (!text)
-                return nd_error_new(ND_INTERNAL, 0, "write the command's process");
+                return nd_error_new(ND_INTERNAL, 0, "encode the OCI process of the command");
         *ret_oom_score_adj = yyjson_get_int(yyjson_obj_get(process, "oomScoreAdj"));
         *ret = text;
         return nullptr;
@@ -111,16 +120,16 @@ static struct nd_error *memory_file(const char *name, const char *bytes, size_t 
         nd_autoclose int fd = memfd_create(name, MFD_CLOEXEC);
 
         if (fd < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a memory file");
+                return nd_error_new(nd_error_code_of(errno), errno, "create memory file '%s'", name);
         if (pwrite(fd, bytes, length, 0) != (ssize_t) length)
-                return nd_error_new(ND_EXHAUSTED, errno, "write a memory file");
+                return nd_error_new(ND_EXHAUSTED, errno, "write memory file '%s'", name);
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }
 
 /* ---- the cgroup ---- */
 
-/* Where crun puts the container's processes: systemd's scope has a cgroup of crun's in it. */
+/* The cgroup of the container's processes: with systemd, crun creates one inside the scope. */
 static char *cgroup_of(const struct cri_config *config, const struct cri_container *container) {
         nd_autofree char *inner = nullptr, *path = nullptr;
 
@@ -141,7 +150,7 @@ static struct nd_error *make_cgroup(struct cri_exec *exec) {
                 return nullptr;
         nd_try(nd_cgroup_open(exec->cgroup, &parent));
         if (getrandom(&number, sizeof number, 0) != sizeof number)
-                return nd_error_new(ND_INTERNAL, errno, "draw a random number");
+                return nd_error_new(ND_INTERNAL, errno, "get random bytes");
         (void) snprintf(exec->name, sizeof exec->name, PREFIX "%016llx", (unsigned long long) number);
         nd_try(nd_cgroup_make(parent, exec->name));
         return nullptr;
@@ -158,20 +167,20 @@ static void kill_cgroup(const char *cgroup, const char *name) {
                 nd_ignore(nd_cgroup_kill(fd));
 }
 
-/* A cgroup that is on its way to be empty. */
-struct broom {
+/* A cgroup to remove as soon as it is empty. */
+struct reaper {
         char *cgroup;
         char name[24];
         unsigned tries;
-        bool lift; /* its processes may live, in the container's cgroup */
+        bool lift; /* move its processes to the container's cgroup instead of waiting for them */
 };
 
-static bool reap(const struct broom *reaper) {
+static bool reap(const struct reaper *reaper) {
         nd_autoclose int parent = -EBADF;
 
         nd_ignore(nd_cgroup_open(reaper->cgroup, &parent));
         if (parent < 0)
-                return true; /* with all that was in it */
+                return true; /* removed together with its parent */
         if (nd_cgroup_remove(parent, reaper->name))
                 return true;
         if (reaper->lift)
@@ -180,29 +189,30 @@ static bool reap(const struct broom *reaper) {
 }
 
 static void reaper_free(void *userdata) {
-        struct broom *reaper = userdata;
+        struct reaper *reaper = userdata;
 
         free(reaper->cgroup);
         free(reaper);
 }
 
 static int on_reap(sd_event_source *source, uint64_t usec, void *userdata) {
-        struct broom *reaper = userdata;
+        struct reaper *reaper = userdata;
 
-        if (reap(reaper) || reaper->tries++ == REAPS) /* at worst it goes with the container */
+        /* at worst it is removed with the container */
+        if (reap(reaper) || reaper->tries++ == REAPS)
                 return sd_event_source_set_floating(source, false);
         (void) sd_event_source_set_time(source, usec + sweep_us);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* The timer is the loop's own, and the reaper the timer's: nobody else remembers them. */
+/* The event loop owns the timer and the timer owns the reaper; no other reference exists. */
 static void sweep_cgroup(sd_event *loop, const char *cgroup, const char *name, bool lift) {
         sd_event_source *timer = nullptr;
-        struct broom *reaper;
+        struct reaper *reaper;
 
         if (*name == '\0')
                 return;
-        reaper = nd_new(struct broom);
+        reaper = nd_new(struct reaper);
         reaper->cgroup = nd_strdup(cgroup);
         reaper->lift = lift;
         (void) snprintf(reaper->name, sizeof reaper->name, "%s", name);
@@ -234,7 +244,7 @@ void cri_exec_forget(sd_event *loop, const struct cri_config *config, const stru
         }
 }
 
-/* ---- the end ---- */
+/* ---- completion ---- */
 
 static void exec_free(struct cri_exec *exec) {
         if (!exec)
@@ -250,9 +260,9 @@ static void exec_done(struct cri_exec **exec) {
         exec_free(*exec);
 }
 
-/* What crun itself had to say; nullptr when it had no trouble. */
+/* The last line of crun's log as an error; nullptr if the log is empty. */
 static struct nd_error *oci_runtime_trouble(const struct cri_exec *exec) {
-        char words[WORDS];
+        char words[LOG_TEXT];
         ssize_t n = pread(exec->log, words, sizeof words - 1, 0);
         const char *line;
         size_t end;
@@ -272,7 +282,7 @@ static struct nd_error *late(const struct cri_exec *exec) {
                             exec->id, (unsigned long long) (exec->timeout_us / ND_MS_US));
 }
 
-/* Errors get what the output leaves of one answer's room. */
+/* Limits stderr to the space that stdout leaves in one response. */
 static void fit(struct nd_child_result *from, struct cri_exec_result *ret) {
         size_t room = OUTPUT - (from->output_length < OUTPUT ? from->output_length : OUTPUT);
 
@@ -290,7 +300,8 @@ static void on_end(struct nd_child_result *result, void *userdata) {
 
         exec->child = nullptr;
         if (exec->timed_out)
-                kill_cgroup(exec->cgroup, exec->name); /* crun may have been on its way when we did it first */
+                /* crun may have joined the cgroup after the first kill */
+                kill_cgroup(exec->cgroup, exec->name);
         if (exec->timed_out)
                 error = late(exec);
         else if (result->code != 0)
@@ -298,10 +309,12 @@ static void on_end(struct nd_child_result *result, void *userdata) {
         if (!error)
                 fit(result, &answer);
         exec->callback(error, error ? nullptr : &answer, exec->userdata);
-        sweep_cgroup(exec->loop, exec->cgroup, exec->name, !exec->timed_out); /* who waits for the answer has it already */
+        /* after the callback, so that it does not delay the response */
+        sweep_cgroup(exec->loop, exec->cgroup, exec->name, !exec->timed_out);
 }
 
-/* crun is alive although all that it waits for is dead: a process of it is somewhere before the cgroup. */
+/* crun still runs although all processes in the cgroup are dead: one of its processes has not
+ * joined the cgroup yet. */
 static int on_grace([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
         nd_cleanup(exec_done) struct cri_exec *exec = userdata;
 
@@ -331,7 +344,7 @@ void cri_exec_cancel(struct cri_exec *exec) {
         exec_free(exec);
 }
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
 static bool has_terminal(const struct cri_exec_plan *plan) {
         return plan->streams && plan->streams->terminal;
@@ -372,7 +385,7 @@ static struct nd_error *launch(struct cri_exec *exec, const struct cri_config *c
                               on_end, exec, &exec->child);
 }
 
-/* Starts the command of an exec that knows its loop. An error leaves no cgroup behind. */
+/* Starts the command; exec->loop is set. Leaves no cgroup behind on error. */
 static struct nd_error *start(struct cri_exec *exec, const struct cri_config *config, const struct cri_exec_plan *plan) {
         nd_autoclose int process = -EBADF;
         int oom_score_adj = 0;
@@ -381,7 +394,7 @@ static struct nd_error *start(struct cri_exec *exec, const struct cri_config *co
         if (plan->container->state != CONTAINER_RUNNING)
                 return nd_error_new(ND_PRECONDITION, 0, "container '%s' is not running", plan->container->id);
         if (plan->command->count == 0)
-                return nd_error_new(ND_INVALID, 0, "no command was given");
+                return nd_error_new(ND_INVALID, 0, "no command given for container '%s'", plan->container->id);
         exec->id = nd_strdup(plan->container->id);
         exec->cgroup = cgroup_of(config, plan->container);
         nd_try(prepare(config, plan, &process, &oom_score_adj));
@@ -403,7 +416,7 @@ struct nd_error *cri_exec_start(sd_event *loop, const struct cri_config *config,
         if (exec->timeout_us > 0 && sd_event_add_time_relative(loop, &exec->timer, CLOCK_MONOTONIC, exec->timeout_us, ND_MS_US,
                                                                on_deadline, exec) < 0) {
                 cri_exec_cancel(nd_take_ptr(exec));
-                return nd_error_new(ND_INTERNAL, 0, "set a timer");
+                return nd_error_new(ND_INTERNAL, 0, "create the timer of an exec");
         }
         *ret = nd_take_ptr(exec);
         return nullptr;

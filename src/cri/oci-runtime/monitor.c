@@ -2,12 +2,16 @@
 /* monitor.c - see monitor.h
  *
  * Theory of operation
- *   One connection per monitor. A monitor that we start gets the other end of a socket pair and goes to the background at once, so it is nobody's child
- *   and looks the same to us as one that an earlier daemon started: alive as long as the connection is. Messages only say that the record is worth
- *   reading; the end of the connection says the same, and when the record then tells of no end the monitor was killed.
- *   A monitor ends the OCI runtime at the deadline of `create`. One that says nothing for some time after that hangs itself (a log on a dead disk, a
- *   SIGSTOP), and the creation has failed: the caller ends the cgroup that both live in.
- *   cri_monitor_connect() connects first and reads the record afterwards: whatever happens in between comes as a message.
+ *   One connection per monitor. A monitor that we start gets the other end of a socket pair and
+ *   daemonizes at once. It is then not our child and is handled like one that an earlier daemon
+ *   started: it is alive as long as the connection is open.
+ *   A message only means that the record has changed; so does end of file. If the record has no
+ *   exit status after end of file, the monitor was killed.
+ *   A monitor kills the OCI runtime at the deadline of `create`. If no message arrives within a
+ *   grace period after that, the monitor itself hangs (a log on a dead disk, a SIGSTOP) and the
+ *   creation fails; the caller kills the cgroup that contains both.
+ *   cri_monitor_connect() connects before it reads the record, so that a change in between arrives
+ *   as a message.
  * Owns       the connection; neither the monitor nor its files. */
 #include "cri/oci-runtime/monitor.h"
 
@@ -30,13 +34,13 @@
 #define MONITORS "monitors"
 
 enum {
-        WORDS = 4096, /* of a monitor that could not start */
+        ERROR_TEXT = 4096, /* of the stderr of a monitor that failed to start */
 };
 
-/* Until a monitor is in the background, which takes a millisecond. */
+/* Until a monitor has daemonized, which normally takes a millisecond. */
 static constexpr uint64_t start_timeout_us = 30 * ND_SECOND_US;
-static constexpr uint64_t reopen_timeout_us = 10 * ND_SECOND_US; /* until a log is open anew */
-static constexpr uint64_t usual_grace_us = 15 * ND_SECOND_US;    /* beyond the OCI runtime's deadline */
+static constexpr uint64_t reopen_timeout_us = 10 * ND_SECOND_US; /* until the log is reopened */
+static constexpr uint64_t usual_grace_us = 15 * ND_SECOND_US;    /* after create's deadline */
 
 struct waiter {
         cri_monitor_callback callback;
@@ -44,17 +48,17 @@ struct waiter {
 };
 
 struct cri_monitor {
-        sd_event *loop; /* not ours */
+        sd_event *loop; /* borrowed */
         char *directory;
         const struct cri_monitor_events *events;
         void *userdata;
-        int fd; /* -EBADF once there is nothing more to hear */
+        int fd; /* -EBADF once disconnected */
         sd_event_source *source;
         sd_event_source *limit;           /* until the container is created */
-        struct nd_child *starter;         /* until the monitor is in the background */
-        bool created;                     /* the event was given, or the state told so */
-        bool hung_up;                     /* before the starter ended */
-        nd_vector(struct waiter) waiting; /* for an answer to a reopening, in the order of the questions */
+        struct nd_child *starter;         /* until the monitor has daemonized */
+        bool created;                     /* reported by an event or found in the record */
+        bool hung_up;                     /* disconnected before the starter exited */
+        nd_vector(struct waiter) waiting; /* for replies to reopen requests, in order */
         sd_event_source *patience;
 };
 
@@ -71,7 +75,7 @@ void cri_monitor_free(struct cri_monitor *m) {
         sd_event_source_disable_unref(m->patience);
         nd_child_cancel(m->starter);
         nd_vector_each (waiter, &m->waiting) {
-                waiter->callback(nd_error_new(ND_PRECONDITION, 0, "the container has ended, its log is closed"),
+                waiter->callback(nd_error_new(ND_PRECONDITION, 0, "the container has exited and its log is closed"),
                                  waiter->userdata);
         }
         nd_vector_done(&m->waiting);
@@ -91,7 +95,7 @@ static struct nd_error *read_record(const char *directory, struct nd_monitor_rec
 
         nd_try(nd_file_read(AT_FDCWD, path, ND_MONITOR_RECORD, &bytes, &length));
         if (!nd_monitor_record_read(bytes, length, ret))
-                return nd_error_new(ND_DATA_LOSS, 0, "'%s' is no record of a monitor", path);
+                return nd_error_new(ND_DATA_LOSS, 0, "invalid monitor record '%s'", path);
         return nullptr;
 }
 
@@ -102,7 +106,7 @@ static struct cri_monitor_end end_of(const struct nd_monitor_record *record) {
 
 /* ---- reopening ---- */
 
-/* The first who waits gets the error; with nullptr all is well. */
+/* Completes the oldest reopen request; nullptr = success. */
 static void answer_first(struct cri_monitor *m, struct nd_error *error) {
         struct waiter first = m->waiting.items[0];
 
@@ -118,19 +122,20 @@ static int on_impatience([[maybe_unused]] sd_event_source *source, [[maybe_unuse
         nd_vector(struct waiter) waiting = {};
         bool gone = m->fd < 0;
 
-        /* Whoever is called may free the monitor. */
+        /* A callback may free the monitor. */
         memcpy(&waiting, &m->waiting, sizeof waiting);
         memset(&m->waiting, 0, sizeof m->waiting);
         m->patience = sd_event_source_disable_unref(m->patience);
         nd_vector_each (waiter, &waiting)
-                waiter->callback(gone ? nd_error_new(ND_PRECONDITION, 0, "the container has ended, its log is closed")
-                                      : nd_error_new(ND_DEADLINE, ETIMEDOUT, "the monitor did not open the log anew in time"),
-                                 waiter->userdata);
+                waiter->callback(
+                        gone ? nd_error_new(ND_PRECONDITION, 0, "the container has exited and its log is closed")
+                             : nd_error_new(ND_DEADLINE, ETIMEDOUT, "timed out waiting for the monitor to reopen the log"),
+                        waiter->userdata);
         nd_vector_done(&waiting);
         return 0;
 }
 
-/* Those who wait are told from the loop that nobody will answer. */
+/* Fails all pending reopen requests from the loop, after the given time. */
 static void disappoint(struct cri_monitor *m, uint64_t after_us) {
         m->patience = sd_event_source_disable_unref(m->patience);
         if (m->waiting.count > 0)
@@ -153,11 +158,11 @@ static void take_reopened(struct cri_monitor *m, const struct nd_monitor_message
         if (message->error_number == 0)
                 answer_first(m, nullptr);
         else
-                answer_first(
-                        m, nd_error_new(nd_error_code_of(message->error_number), message->error_number, "open the log anew"));
+                answer_first(m,
+                             nd_error_new(nd_error_code_of(message->error_number), message->error_number, "reopen the log"));
 }
 
-/* ---- what the monitor tells ---- */
+/* ---- messages from the monitor ---- */
 
 static void give_failed(struct cri_monitor *m, struct nd_error *error) {
         hang_up(m);
@@ -175,11 +180,11 @@ static void give_exited(struct cri_monitor *m, const struct nd_monitor_record *r
 
 static int on_limit([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
         give_failed(userdata, nd_error_new(ND_DEADLINE, ETIMEDOUT,
-                                           "the container's monitor did not tell in time whether the container was created"));
+                                           "timed out waiting for the monitor to report that the container was created"));
         return 0;
 }
 
-/* Somebody killed it, or it never came so far as to write. */
+/* The monitor was killed, or failed before it wrote its record. */
 static void give_lost(struct cri_monitor *m) {
         if (!m->created) {
                 give_failed(m,
@@ -191,7 +196,7 @@ static void give_lost(struct cri_monitor *m) {
         m->events->lost(m->userdata);
 }
 
-/* The connection has ended, or is about to: the record has the last word. */
+/* The connection is closed, or the monitor is about to exit: the record decides. */
 static void take_end(struct cri_monitor *m) {
         nd_autoerror struct nd_error *error = nullptr;
         struct nd_monitor_record record = {};
@@ -216,7 +221,7 @@ static void take_created(struct cri_monitor *m, const struct nd_monitor_message 
                 return;
         error = read_record(m->directory, &record);
         if (!error && record.pid == 0)
-                error = nd_error_new(ND_DATA_LOSS, 0, "the monitor told of a container and recorded none");
+                error = nd_error_new(ND_DATA_LOSS, 0, "the monitor reported a container without a pid in its record");
         if (error) {
                 give_failed(m, error);
                 return;
@@ -224,7 +229,7 @@ static void take_created(struct cri_monitor *m, const struct nd_monitor_message 
         if (message->length > 0) {
                 nd_autofree char *words = nd_strndup(message->words, message->length);
 
-                nd_log(ND_LOG_NOTICE, "the engine created a container and said", nd_field("words", words));
+                nd_log(ND_LOG_NOTICE, "OCI runtime created a container with warnings", nd_field("words", words));
         }
         m->created = true;
         m->limit = sd_event_source_disable_unref(m->limit);
@@ -238,7 +243,7 @@ static void take_failed(struct cri_monitor *m, const struct nd_monitor_message *
         give_failed(m, nd_error_wrap(nd_error_received(code, message->error_number, words), "create the container"));
 }
 
-/* Whatever is called may free the monitor, so nothing touches it afterwards. */
+/* A callback may free the monitor: do not touch it afterwards. */
 static void take_message(struct cri_monitor *m, const struct nd_monitor_message *message) {
         switch (message->letter) {
         case ND_MONITOR_IS_CREATED:
@@ -258,11 +263,11 @@ static void take_message(struct cri_monitor *m, const struct nd_monitor_message 
         case ND_MONITOR_ATTACH:
         case ND_MONITOR_ATTACHED:
         case ND_MONITOR_DROPPED:
-                break; /* what we say ourselves, and what is said on other connections */
+                break; /* sent by us, or sent on attach connections only */
         }
 }
 
-/* One message in a turn of the loop: a callback may free us. */
+/* Reads one message per iteration: a callback may free the monitor. */
 static int on_message([[maybe_unused]] sd_event_source *source, int fd, [[maybe_unused]] uint32_t events, void *userdata) {
         struct cri_monitor *m = userdata;
         struct nd_monitor_message message;
@@ -278,7 +283,7 @@ static int on_message([[maybe_unused]] sd_event_source *source, int fd, [[maybe_
         return 0;
 }
 
-/* ---- starting one ---- */
+/* ---- start ---- */
 
 static void on_started(struct nd_child_result *result, void *userdata) {
         struct cri_monitor *m = userdata;
@@ -332,7 +337,7 @@ static void build_argv(const struct cri_monitor_plan *plan, struct numbers *numb
         nd_vector_push(ret, nullptr);
 }
 
-/* The path with the mount; nullptr where there is none. */
+/* The path with the mount point; nullptr if there is no cgroup. */
 static struct nd_error *make_home(const char *cgroup, char **ret) {
         nd_autofree char *path = nullptr, *above = nullptr;
 
@@ -359,7 +364,7 @@ static struct nd_error *launch(struct cri_monitor *m, const struct cri_monitor_p
                                                         .environment = cri_oci_runtime_environment(),
                                                         .cgroup = home,
                                                         .deadline_us = start_timeout_us,
-                                                        .output_ceiling = WORDS,
+                                                        .output_ceiling = ERROR_TEXT,
                                                         .descriptors = &theirs,
                                                         .descriptor_count = 1},
                                on_started, m, &m->starter);
@@ -379,7 +384,7 @@ static struct cri_monitor *monitor_new(sd_event *loop, const char *directory, co
 static struct nd_error *listen_to(struct cri_monitor *m) {
         int r = sd_event_add_io(m->loop, &m->source, m->fd, EPOLLIN, on_message, m);
 
-        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "listen to a monitor") : nullptr;
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "watch the connection to a monitor") : nullptr;
 }
 
 static struct nd_error *limit_creation(struct cri_monitor *m, const struct cri_monitor_plan *plan) {
@@ -390,7 +395,7 @@ static struct nd_error *limit_creation(struct cri_monitor *m, const struct cri_m
                 return nullptr;
         r = sd_event_add_time_relative(m->loop, &m->limit, CLOCK_MONOTONIC, plan->deadline_us + grace_us, ND_SECOND_US,
                                        on_limit, m);
-        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "set a deadline for a monitor") : nullptr;
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "create the timer of a monitor") : nullptr;
 }
 
 struct nd_error *cri_monitor_start(sd_event *loop, const struct cri_monitor_plan *plan,
@@ -400,7 +405,7 @@ struct nd_error *cri_monitor_start(sd_event *loop, const struct cri_monitor_plan
         int pair[2];
 
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a socket pair");
+                return nd_error_new(nd_error_code_of(errno), errno, "create a socket pair");
         m->fd = pair[0];
         theirs = pair[1];
         nd_try(listen_to(m));
@@ -410,7 +415,7 @@ struct nd_error *cri_monitor_start(sd_event *loop, const struct cri_monitor_plan
         return nullptr;
 }
 
-/* ---- finding one again ---- */
+/* ---- reconnect ---- */
 
 struct nd_error *cri_monitor_dial(const char *directory, int *ret_fd) {
         nd_autoclose int directory_fd = -EBADF, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -419,7 +424,7 @@ struct nd_error *cri_monitor_dial(const char *directory, int *ret_fd) {
         *ret_fd = -EBADF;
         nd_try(nd_dir_open(AT_FDCWD, directory, &directory_fd));
         if (fd < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a socket");
+                return nd_error_new(nd_error_code_of(errno), errno, "create a socket");
         (void) snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/control", directory_fd);
         if (connect(fd, (struct sockaddr *) &address, sizeof address) == 0)
                 *ret_fd = nd_take_fd(fd);

@@ -12,7 +12,7 @@
 static constexpr uint64_t deadline_us = 60 * ND_SECOND_US;
 
 enum {
-        WORDS_CEILING = 16 << 10,
+        OUTPUT_CEILING = 16 << 10,
 };
 
 struct cri_oci_runtime_call {
@@ -54,8 +54,8 @@ static void end(struct nd_strings *list) {
         nd_vector_push(list, nullptr);
 }
 
-/* What every call begins with; without a verb there is more to come before it. The program is looked up here: a monitor executes what it is
- * given. */
+/* Adds the program and the global options; without a verb the caller adds more options first. The
+ * program is looked up here because a monitor does not search PATH. */
 static struct nd_error *begin(const struct cri_config *config, const char *handler, const char *verb, struct nd_strings *ret) {
         nd_autofree char *root = cri_path_of_oci_runtime(config, handler), *found = nullptr;
         const char *path = getenv("PATH");
@@ -64,7 +64,7 @@ static struct nd_error *begin(const struct cri_config *config, const char *handl
         if (!cri_config_handler(config, handler, &oci_runtime))
                 return nd_error_new(
                         ND_PRECONDITION, 0,
-                        "runtime handler '%s' is not in the configuration any more: put it back until its pods are gone",
+                        "runtime handler '%s' was removed from the configuration: restore it until its pods are gone",
                         handler);
         if (!strchr(oci_runtime.program, '/'))
                 found = nd_program_find(path ? path : "", oci_runtime.program);
@@ -108,7 +108,7 @@ struct nd_error *cri_oci_runtime_exec_argv(const struct cri_config *config, cons
         return nullptr;
 }
 
-/* crun's last line is what went wrong; it says the time and its name before it in some settings, which nobody needs. */
+/* crun reports the cause on its last line. */
 static struct nd_error *failure(const struct cri_oci_runtime_call *call, const struct nd_child_result *result) {
         if (!result->timed_out && result->code == 0)
                 return nullptr;
@@ -133,7 +133,7 @@ static struct nd_error *run(sd_event *loop, struct nd_strings *argv, const char 
                                      .input = input,
                                      .input_length = input ? strlen(input) : 0,
                                      .deadline_us = deadline_us,
-                                     .output_ceiling = WORDS_CEILING};
+                                     .output_ceiling = OUTPUT_CEILING};
         nd_autofree struct cri_oci_runtime_call *call = nd_new(struct cri_oci_runtime_call);
 
         *call = *like;
@@ -187,7 +187,7 @@ bool cri_oci_runtime_has_started(const struct cri_config *config, const char *ha
                                              oci_runtime.kind == OCI_RUNTIME_RUNC ? "state.json" : "status"),
                          *fifo = nd_format("%s/%s/exec.fifo", root, id);
 
-        /* Behind the fifo the container's first process waits; whoever opens it takes it away. */
+        /* The container's init process blocks on the fifo; `start` opens it and removes it. */
         return known && access(status, F_OK) == 0 && access(fifo, F_OK) < 0 && errno == ENOENT;
 }
 

@@ -2,13 +2,18 @@
 /* selftest.c - see selftest.h
  *
  * Theory of operation
- *   One worker per runtime handler and feature, all at once. Each makes a directory <state>/selftest/<handler>-<feature> with a layer that holds one static program (the pods' own
- *   init, asked for its version), builds a root filesystem on it as rootfs.c does for every container, and lets the handler's OCI runtime run the program there. All
- *   mounts are in the worker's private mount namespace and end with it; the directory is removed afterwards, and before, should a
- *   killed daemon have left one. A feature works when the program ran and the worker found what it was to find.
- *   Beside these, each OCI runtime is probed for the flaw that image-path.h keeps images from using. Nothing waits for the result: it is logged, and told by verbose Status.
- *   When all works, <run>/selftest says of what: this boot, these OCI runtimes, this program, these filesystems, this nodens-cri. A daemon that finds its
- *   own circumstances there is ready at once; whatever failed is tried again at every start. */
+ *   One worker per runtime handler and feature, all in parallel. Each creates a directory
+ *   <state>/selftest/<handler>-<feature> with a layer that holds one static program (the pods'
+ *   init, run with --version), builds a root filesystem on it as rootfs.c does for every container,
+ *   and runs the program there with the handler's OCI runtime. All mounts are in the worker's
+ *   private mount namespace and end with it. The directory is removed afterwards, and also before,
+ *   because a killed daemon may have left one. A feature works if the program ran and the worker's
+ *   checks passed.
+ *   In addition each OCI runtime is probed for the flaw that image-path.h protects against. Nothing
+ *   waits for that result: it is logged and included in verbose Status.
+ *   If everything works, <run>/selftest records the environment: this boot, these OCI runtimes,
+ *   this program, these filesystems, this nodens-cri. A daemon that finds its own environment there
+ *   skips the test; after a failure the test runs again at every start. */
 #include "cri/oci-runtime/selftest.h"
 
 #include <string.h>
@@ -35,7 +40,7 @@
 #define NOTE "selftest"
 
 enum {
-        FIRST_ID = 0x7fff0000, /* far from any block that the kubelet hands out */
+        FIRST_ID = 0x7fff0000, /* outside of any block that the kubelet allocates */
         IDS = 65536,
         PROGRAM_CEILING = 16 << 20,
 };
@@ -57,21 +62,22 @@ struct trial {
         char *reason; /* why it does not work; nullptr = it works */
 };
 
-/* Whether a handler's OCI runtime has a flaw that is known. */
+/* Checks a handler's OCI runtime for a known flaw. */
 struct probe {
         struct cri_selftest *selftest;
         const char *handler;
         struct nd_worker *worker;
-        char *flaw; /* nullptr = none was found */
+        char *flaw; /* nullptr = not found */
 };
 
 struct cri_selftest {
         const struct cri_config *config;
-        struct trial trials[HANDLERS_MOST + 1][SELFTEST_FEATURES]; /* the first are of crun, as every node has it */
+        /* the first row is crun, which every node has */
+        struct trial trials[HANDLERS_MOST + 1][SELFTEST_FEATURES];
         struct probe probes[HANDLERS_MOST + 1];
         size_t handlers;
         size_t pending, probing;
-        char *circumstances; /* what the test is about; nullptr when it cannot be told */
+        char *circumstances; /* the environment of the test; nullptr if it cannot be determined */
         void (*done)(void *userdata);
         void *userdata;
         sd_event_source *later;
@@ -86,7 +92,7 @@ struct room {
         char *directory;
         char *layers;
         struct nd_digest chain;
-        int userns; /* -EBADF = the host's users */
+        int userns; /* -EBADF = no user namespace */
 };
 
 static bool maps_users(enum cri_selftest_feature feature) {
@@ -102,8 +108,9 @@ static char *locate(const char *program) {
 static struct nd_error *find_program(const struct cri_config *config, char **ret) {
         *ret = locate(config->init);
         return *ret ? nullptr
-                    : nd_error_new(ND_NOT_FOUND, 0, "no program '%s': install it (Debian: catatonit), or set init in %s",
-                                   config->init, CRI_CONFIG_PATH);
+                    : nd_error_new(ND_NOT_FOUND, 0,
+                                   "program '%s' not found: install it (Debian: catatonit), or set init in %s", config->init,
+                                   CRI_CONFIG_PATH);
 }
 
 static struct nd_error *make_layer(const struct room *room) {
@@ -127,7 +134,7 @@ static struct nd_error *make_layer(const struct room *room) {
         return nd_file_replace_unsynced(fd, "init", bytes, length, 0755);
 }
 
-/* A volume as the kubelet would have it, with the container's IDs on it. */
+/* A volume as the kubelet creates it, owned by the container's IDs. */
 static struct nd_error *make_volume(const struct room *room, char **ret) {
         *ret = nd_format("%s/volume", room->directory);
         return nd_dir_make(AT_FDCWD, *ret, 0755);
@@ -187,7 +194,7 @@ static struct nd_error *write_spec(const struct room *room) {
         return nd_file_replace_unsynced(fd, "config.json", nd_text_get(&text), text.length, 0600);
 }
 
-/* crun can do without a cgroup, runc makes one at the root and removes it. */
+/* crun works without a cgroup; runc creates one at the root and removes it. */
 static struct nd_error *run_oci_runtime(const struct room *room) {
         nd_autofree char *root = nd_format("%s/engine", room->directory),
                          *id = nd_format("nodens-selftest-%s-%s", room->oci_runtime.name, names[room->feature]);
@@ -206,11 +213,12 @@ static struct nd_error *run_oci_runtime(const struct room *room) {
         nd_try(nd_child_result_error(&result, room->oci_runtime.name));
         return result.output && result.output[0]
                        ? nullptr
-                       : nd_error_new(ND_INTERNAL, 0, "%s said that it ran '%s --version', which said nothing",
+                       : nd_error_new(ND_INTERNAL, 0, "%s ran '%s --version' in a container, which printed nothing",
                                       room->oci_runtime.program, room->config->init);
 }
 
-/* The image's files must be the container's root's, or whatever they are to it is not what the image says. */
+/* The image's files must belong to the container's root, or their modes have another meaning than
+ * in the image. */
 static struct nd_error *check_owner(const struct room *room) {
         nd_autofree char *path = nd_format("%s/rootfs/init", room->directory);
         uint32_t expected = maps_users(room->feature) ? FIRST_ID : 0;
@@ -219,7 +227,7 @@ static struct nd_error *check_owner(const struct room *room) {
         if (stat(path, &st) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "stat '%s'", path);
         if (st.st_uid != expected || st.st_gid != expected)
-                return nd_error_new(ND_INTERNAL, 0, "a file of root's in a layer belongs to %u:%u in the container, not to %u",
+                return nd_error_new(ND_INTERNAL, 0, "a layer's file of root belongs to %u:%u in the container, expected %u",
                                     st.st_uid, st.st_gid, expected);
         return nullptr;
 }
@@ -275,13 +283,13 @@ static struct nd_error *work(void *argument, [[maybe_unused]] int *ret_fd) {
         struct nd_error *error;
 
         if (!cri_config_handler(config, trial->handler, &room.oci_runtime))
-                return nd_error_new(ND_INTERNAL, 0, "no handler '%s'", trial->handler);
+                return nd_error_new(ND_INTERNAL, 0, "unknown runtime handler '%s'", trial->handler);
         nd_try(remove_room(config, name));
         nd_try(nd_dir_make(AT_FDCWD, directory, 0711));
         error = run_trial(&room);
         (void) nd_sys->umount2(root, MNT_DETACH);
-        (void) nd_sys->umount2(layers, MNT_DETACH); /* the mapped view of it, over it */
-        nd_ignore(remove_room(config, name));       /* what stays is removed at the next start */
+        (void) nd_sys->umount2(layers, MNT_DETACH); /* the idmapped mount over it */
+        nd_ignore(remove_room(config, name));       /* leftovers are removed at the next start */
         return error;
 }
 
@@ -290,11 +298,11 @@ static struct nd_error *probe_work(void *argument, [[maybe_unused]] int *ret_fd)
         struct cri_runtime_handler oci_runtime;
 
         if (!cri_config_handler(probe->selftest->config, probe->handler, &oci_runtime))
-                return nd_error_new(ND_INTERNAL, 0, "no handler '%s'", probe->handler);
+                return nd_error_new(ND_INTERNAL, 0, "unknown runtime handler '%s'", probe->handler);
         return nd_probe_engine_dev(oci_runtime.program, oci_runtime.kind == OCI_RUNTIME_RUNC, cri_oci_runtime_environment());
 }
 
-/* ---- what was found before ---- */
+/* ---- cached result ---- */
 
 static bool add_file(struct nd_text *text, const char *path) {
         struct stat st;
@@ -320,7 +328,7 @@ static bool add_oci_runtimes(struct nd_text *text, const struct cri_config *conf
         return true;
 }
 
-/* All that the result depends on; nullptr when some of it is not there. */
+/* Everything that the result depends on; nullptr if part of it is missing. */
 static char *circumstances_of(const struct cri_config *config) {
         nd_autofree char *crun = locate(config->crun), *init = locate(config->init), *boot = nullptr;
         nd_autotext struct nd_text text = ND_TEXT(64 << 10);
@@ -337,7 +345,7 @@ static char *circumstances_of(const struct cri_config *config) {
 
 #define FLAW "flaw "
 
-/* The note's last lines: the flaws of OCI runtimes, "flaw HANDLER: TEXT". */
+/* The last lines of the record are the flaws of OCI runtimes: "flaw HANDLER: TEXT". */
 static void take_flaws(struct cri_selftest *selftest, const char *text) {
         for (size_t length; *text; text += length + (text[length] == '\n')) {
                 length = strcspn(text, "\n");
@@ -380,7 +388,7 @@ static void note_success(const struct cri_selftest *selftest) {
                         if (selftest->trials[i][k].reason)
                                 return;
         if (selftest->circumstances)
-                nd_ignore(write_note(selftest)); /* without it the next start takes a little longer */
+                nd_ignore(write_note(selftest)); /* without it the next start runs the test again */
 }
 
 /* ---- on the loop ---- */
@@ -411,7 +419,7 @@ static int on_later([[maybe_unused]] sd_event_source *source, void *userdata) {
 
 static void report_flaw(const struct probe *probe) {
         if (probe->flaw)
-                nd_log(ND_LOG_WARNING, "an engine has a flaw; nodens-cri refuses the images that use it",
+                nd_log(ND_LOG_WARNING, "OCI runtime has a known flaw; images that exploit it are refused",
                        nd_field("handler", probe->handler), nd_field("flaw", probe->flaw),
                        nd_field("remedy", "upgrade crun to 1.28 or later"));
 }
@@ -423,15 +431,15 @@ static void on_probed(struct nd_error *error, int fd, void *userdata) {
         probe->worker = nullptr;
         if (nd_error_code(error) == ND_PRECONDITION)
                 probe->flaw = nd_strdup(nd_error_text(error));
-        nd_error_free(error); /* what an OCI runtime cannot do at all is for the trials to say */
+        nd_error_free(error); /* the trials report an OCI runtime that does not work at all */
         report_flaw(probe);
         probe->selftest->probing--;
         note_success(probe->selftest);
 }
 
 static void start_probe(sd_event *loop, struct probe *probe) {
-        nd_autoerror struct nd_error *error = nd_worker_start(loop, "probe the engine", probe_work, probe, 2 * deadline_us,
-                                                              on_probed, probe, &probe->worker);
+        nd_autoerror struct nd_error *error = nd_worker_start(loop, "probe the OCI runtime", probe_work, probe,
+                                                              2 * deadline_us, on_probed, probe, &probe->worker);
 
         probe->selftest->probing += !error;
 }
@@ -468,11 +476,11 @@ struct cri_selftest *cri_selftest_new(sd_event *loop, const struct cri_config *c
         selftest->circumstances = circumstances_of(config);
         plan_trials(selftest);
         if (sd_event_add_defer(loop, &selftest->later, on_later, selftest) < 0)
-                abort(); /* no memory: an event source takes nothing else */
+                abort(); /* out of memory is the only possible failure */
         if (worked_before(selftest)) {
                 for (size_t i = 0; i < selftest->handlers; i++)
                         report_flaw(&selftest->probes[i]);
-                return selftest; /* done is told from the loop */
+                return selftest; /* done runs from the loop */
         }
         (void) sd_event_source_set_enabled(selftest->later, SD_EVENT_OFF);
         selftest->pending = selftest->handlers * SELFTEST_FEATURES;
@@ -500,7 +508,7 @@ void cri_selftest_free(struct cri_selftest *selftest) {
         free(selftest);
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 const char *cri_selftest_name(enum cri_selftest_feature feature) {
         return names[feature];
@@ -522,8 +530,8 @@ static const struct trial *trials_of(const struct cri_selftest *selftest, const 
 const char *cri_selftest_reason(const struct cri_selftest *selftest, const char *handler, enum cri_selftest_feature feature) {
         const struct trial *trials = trials_of(selftest, handler);
 
-        return !trials                 ? "there is no such runtime handler"
-               : selftest->pending > 0 ? "the self-test has not ended yet"
+        return !trials                 ? "unknown runtime handler"
+               : selftest->pending > 0 ? "the self-test is still running"
                                        : trials[feature].reason;
 }
 

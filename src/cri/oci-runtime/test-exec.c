@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A container of the real crun, made through the real nodens-mon ($NODENS_MON), and commands in it. Its root is the machine's, read-only, in a mount
- * namespace of the test's own. */
+/* Runs commands in a container of the real crun, created by the real nodens-mon ($NODENS_MON). Its
+ * root is the host's, read-only, in a mount namespace of the test. */
 #include <unit/expect.h>
 #include <unit/resources.h>
 #include <unit/scratch.h>
@@ -160,7 +160,8 @@ static void set_up(struct fixture *f, const char *words) {
         cri_pod_table_new_id(f->container.id);
         f->container.sandbox = &f->sandbox;
         f->sandbox.request.runtime_handler = (char *) "";
-        f->parent = nd_format("/nodens-test-%.12s", f->sandbox.id); /* cgroups may be shared with other pid namespaces */
+        /* other pid namespaces may share the cgroup tree */
+        f->parent = nd_format("/nodens-test-%.12s", f->sandbox.id);
 
         expect_ok(nd_mount_namespace_private());
         rootfs = nd_format("%s/rootfs", f->root);
@@ -179,8 +180,8 @@ static void tear_down(struct fixture *f) {
         await(f, f->oci_runtime_done);
         await(f, f->exited);
         cri_monitor_free(f->monitor);
-        await(f, !resources_has_children()); /* the loop reaps those that were killed */
-        assert_int_equal(rmdir(cgroup), 0);  /* nothing of ours is left in it */
+        await(f, !resources_has_children()); /* the loop reaps killed children */
+        assert_int_equal(rmdir(cgroup), 0);  /* fails unless the cgroup is empty */
         assert_int_equal(umount2(rootfs, 0), 0);
         sd_event_unref(f->loop);
         cri_config_done(&f->config);
@@ -223,7 +224,7 @@ static struct cri_exec *begin(struct fixture *f, const char *const *words, uint6
         return exec;
 }
 
-/* Runs a shell's words and waits. */
+/* Runs a shell command and waits for it. */
 static void shell(struct fixture *f, const char *words, uint64_t timeout_us) {
         unsigned before = f->answers;
 
@@ -231,7 +232,7 @@ static void shell(struct fixture *f, const char *words, uint64_t timeout_us) {
         await(f, f->answers == before + 1);
 }
 
-/* How many cgroups are below the container's. */
+/* The number of cgroups below the container's. */
 static size_t cgroups(const struct fixture *f) {
         nd_autofree char *path = nd_format(ND_CGROUP_MOUNT "%s", f->container.cgroup);
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
@@ -240,7 +241,7 @@ static size_t cgroups(const struct fixture *f) {
         return names.count;
 }
 
-static void a_command_gives_its_output_and_code([[maybe_unused]] void **state) {
+static void exec_returns_output_and_exit_code([[maybe_unused]] void **state) {
         struct fixture f;
 
         set_up(&f, "exec sleep 1000");
@@ -259,7 +260,7 @@ static void a_command_gives_its_output_and_code([[maybe_unused]] void **state) {
         tear_down(&f);
 }
 
-static void a_command_is_who_the_container_is([[maybe_unused]] void **state) {
+static void a_command_has_the_user_and_environment_of_the_container([[maybe_unused]] void **state) {
         struct fixture f;
 
         set_up(&f, "exec sleep 1000");
@@ -267,13 +268,14 @@ static void a_command_is_who_the_container_is([[maybe_unused]] void **state) {
               0);
         expect_ok(nd_take_ptr(f.error));
         assert_string_equal(nd_text_get(&f.errors), "");
-        assert_string_equal(nd_text_get(&f.output), "1234\n1234\n1234 77\nseen\n321\nagain\n0\n1\n2\n3\n"); /* 3 is ls's own */
+        /* 3 is the descriptor of ls itself */
+        assert_string_equal(nd_text_get(&f.output), "1234\n1234\n1234 77\nseen\n321\nagain\n0\n1\n2\n3\n");
         shell(&f, "cat /proc/self/cgroup", 0);
         expect_contains(nd_text_get(&f.output), "/exec-");
         tear_down(&f);
 }
 
-static void what_cannot_be_executed_is_an_error_of_the_call([[maybe_unused]] void **state) {
+static void a_missing_executable_fails_the_call([[maybe_unused]] void **state) {
         nd_cleanup(nd_strings_done) struct nd_strings none = {};
         struct cri_exec *exec;
         struct fixture f;
@@ -291,7 +293,7 @@ static void what_cannot_be_executed_is_an_error_of_the_call([[maybe_unused]] voi
         tear_down(&f);
 }
 
-static void a_command_in_a_container_that_just_died_says_so([[maybe_unused]] void **state) {
+static void exec_in_a_container_that_just_died_fails_with_precondition([[maybe_unused]] void **state) {
         struct fixture f;
 
         set_up(&f, "exec sleep 1000");
@@ -312,14 +314,14 @@ static unsigned count_processes_of(const char *cgroup) {
         return count;
 }
 
-/* The processes of the container, without those of commands. */
+/* The number of processes in the container, without those of commands. */
 static unsigned count_processes(const struct fixture *f) {
         nd_autofree char *path = nd_format(ND_CGROUP_MOUNT "%s", f->container.cgroup);
 
         return count_processes_of(path);
 }
 
-/* The processes of the only command; 0: it has no cgroup yet. */
+/* The number of processes of the only command; 0: it has no cgroup yet. */
 static unsigned count_of_command(const struct fixture *f) {
         nd_autofree char *path = nd_format(ND_CGROUP_MOUNT "%s", f->container.cgroup), *own = nullptr;
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
@@ -331,14 +333,14 @@ static unsigned count_of_command(const struct fixture *f) {
         return count_processes_of(own);
 }
 
-static void at_its_deadline_a_command_is_killed_with_all_it_started([[maybe_unused]] void **state) {
+static void a_timeout_kills_the_command_and_its_descendants([[maybe_unused]] void **state) {
         struct fixture f;
 
         set_up(&f, "exec sleep 1000");
         shell(&f, "setsid sleep 997 & (setsid sleep 998 &) ; trap '' TERM; echo x; sleep 999", 500 * ND_MS_US);
         expect_error(nd_take_ptr(f.error), ND_DEADLINE, "did not end within 500 ms");
         await(&f, cgroups(&f) == 0);
-        await(&f, count_processes(&f) == 1); /* the kernel may take its time to bury them */
+        await(&f, count_processes(&f) == 1); /* the kernel may take a moment to reap them */
         tear_down(&f);
 }
 
@@ -354,7 +356,7 @@ static void a_server_that_a_hook_started_lives_on_in_the_container([[maybe_unuse
         tear_down(&f);
 }
 
-/* What was under way when the daemon was killed: nobody waits for its end any more. */
+/* Commands that ran when the daemon was killed: no client waits for them any more. */
 static void a_command_of_an_earlier_daemon_is_killed([[maybe_unused]] void **state) {
         struct fixture f;
 
@@ -362,9 +364,9 @@ static void a_command_of_an_earlier_daemon_is_killed([[maybe_unused]] void **sta
         (void) begin(&f, (const char *const[]) {"/bin/sh", "-c", "setsid sleep 998 & sleep 999", nullptr}, 0);
         await(&f, count_of_command(&f) >= 2);
         cri_exec_forget(f.loop, &f.config, &f.container);
-        await(&f, f.answers == 1); /* crun has seen its end */
+        await(&f, f.answers == 1); /* crun has exited */
         await(&f, cgroups(&f) == 0);
-        await(&f, count_processes(&f) == 1); /* the kernel may take its time to bury them */
+        await(&f, count_processes(&f) == 1); /* the kernel may take a moment to reap them */
         cri_exec_forget(f.loop, &f.config, &f.container);
         tear_down(&f);
 }
@@ -380,12 +382,13 @@ static void a_cancelled_command_leaves_nothing([[maybe_unused]] void **state) {
         await(&f, cgroups(&f) == 0);
         await(&f, count_processes(&f) == 1);
         assert_int_equal(f.answers, 0);
-        cri_exec_cancel(begin(&f, (const char *const[]) {"/bin/true", nullptr}, 0)); /* before crun has done anything */
+        /* before crun has done anything */
+        cri_exec_cancel(begin(&f, (const char *const[]) {"/bin/true", nullptr}, 0));
         await(&f, cgroups(&f) == 0);
         tear_down(&f);
 }
 
-static void output_without_end_is_cut_and_the_command_goes_on([[maybe_unused]] void **state) {
+static void output_beyond_the_limit_is_discarded_and_the_command_continues([[maybe_unused]] void **state) {
         struct fixture f;
 
         set_up(&f, "exec sleep 1000");
@@ -422,7 +425,7 @@ static void many_commands_leak_nothing([[maybe_unused]] void **state) {
         tear_down(&f);
 }
 
-static void the_process_is_the_containers_own_but_for_its_arguments([[maybe_unused]] void **state) {
+static void the_process_differs_from_the_containers_only_in_arguments([[maybe_unused]] void **state) {
         static const char config[] =
                 "{\"process\":{\"terminal\":true,\"consoleSize\":{\"height\":1,\"width\":2},\"args\":[\"x\"],"
                 "\"cwd\":\"/a\",\"oomScoreAdj\":-5,\"noNewPrivileges\":true},\"root\":{}}";
@@ -440,8 +443,8 @@ static void the_process_is_the_containers_own_but_for_its_arguments([[maybe_unus
         expect_error(cri_exec_process("{", 1, &command, false, &text, &length, &oom), ND_INVALID, "");
 }
 
-/* The whole way with crun: /dev/stdout opened again by a user without rights, the log, the end. */
-static void a_crun_containers_log_and_end_are_kept([[maybe_unused]] void **state) {
+/* End to end with crun: an unprivileged user reopens /dev/stdout; log and exit status. */
+static void log_and_exit_status_of_a_crun_container_are_recorded([[maybe_unused]] void **state) {
         nd_autofree char *log = nullptr, *path = nullptr;
         struct fixture f;
 
@@ -457,17 +460,17 @@ static void a_crun_containers_log_and_end_are_kept([[maybe_unused]] void **state
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_process_is_the_containers_own_but_for_its_arguments),
-                cmocka_unit_test(a_crun_containers_log_and_end_are_kept),
-                cmocka_unit_test(a_command_gives_its_output_and_code),
-                cmocka_unit_test(a_command_is_who_the_container_is),
-                cmocka_unit_test(what_cannot_be_executed_is_an_error_of_the_call),
-                cmocka_unit_test(a_command_in_a_container_that_just_died_says_so),
-                cmocka_unit_test(at_its_deadline_a_command_is_killed_with_all_it_started),
+                cmocka_unit_test(the_process_differs_from_the_containers_only_in_arguments),
+                cmocka_unit_test(log_and_exit_status_of_a_crun_container_are_recorded),
+                cmocka_unit_test(exec_returns_output_and_exit_code),
+                cmocka_unit_test(a_command_has_the_user_and_environment_of_the_container),
+                cmocka_unit_test(a_missing_executable_fails_the_call),
+                cmocka_unit_test(exec_in_a_container_that_just_died_fails_with_precondition),
+                cmocka_unit_test(a_timeout_kills_the_command_and_its_descendants),
                 cmocka_unit_test(a_server_that_a_hook_started_lives_on_in_the_container),
                 cmocka_unit_test(a_command_of_an_earlier_daemon_is_killed),
                 cmocka_unit_test(a_cancelled_command_leaves_nothing),
-                cmocka_unit_test(output_without_end_is_cut_and_the_command_goes_on),
+                cmocka_unit_test(output_beyond_the_limit_is_discarded_and_the_command_continues),
                 cmocka_unit_test(many_commands_leak_nothing),
         };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* With the real nodens-mon ($NODENS_MON) and a shell in the OCI runtime's place: it leaves a child behind, as `create` does. */
+/* With the real nodens-mon ($NODENS_MON) and a shell instead of the OCI runtime, which leaves a
+ * child behind as `create` does. */
 #include <unit/expect.h>
 #include <unit/resources.h>
 #include <unit/scratch.h>
@@ -17,7 +18,7 @@
 #include "cri/oci-runtime/monitor.h"
 #include "sys/file.h"
 
-/* What the events told, and a loop to wait for them. */
+/* The events received, and a loop to wait for them. */
 struct seen {
         sd_event *loop;
         pid_t pid;
@@ -73,7 +74,7 @@ static void seen_open(struct seen *seen) {
         assert_true(sd_event_new(&seen->loop) >= 0);
 }
 
-/* A child that was given up belongs to the loop until it is reaped. */
+/* A cancelled child belongs to the loop until it is reaped. */
 static void reap(sd_event *loop) {
         uint64_t end = nd_clock_us() + 60 * ND_SECOND_US;
 
@@ -88,7 +89,7 @@ static void seen_done(struct seen *seen) {
         sd_event_unref(seen->loop);
 }
 
-/* Runs the loop until the condition holds, at most a minute. */
+/* Runs the loop until the condition holds, for at most a minute. */
 #define await(seen, condition)                                                                                                \
         do {                                                                                                                  \
                 uint64_t _end = nd_clock_us() + 60 * ND_SECOND_US;                                                            \
@@ -105,7 +106,7 @@ static const char *program(void) {
         return path;
 }
 
-/* A "container" that runs a shell's words. */
+/* A "container" that runs a shell command. */
 static void start(struct seen *seen, const char *directory, const char *words, struct cri_monitor **ret) {
         nd_autofree char *script = nd_format("sh -c '%s' & echo $! > '%s/pid'", words, directory);
         const char *const create[] = {"/bin/sh", "-c", script, nullptr};
@@ -140,7 +141,7 @@ static char *log_of(const char *directory, const char *name) {
         return text.bytes ? nd_text_steal(&text) : nd_strdup("");
 }
 
-static void a_containers_output_and_end_are_kept([[maybe_unused]] void **state) {
+static void output_and_exit_status_are_recorded([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_cleanup(seen_done) struct seen seen;
         struct cri_monitor *monitor;
@@ -163,7 +164,7 @@ static void a_containers_output_and_end_are_kept([[maybe_unused]] void **state) 
         }
 }
 
-static void a_signal_counts_from_128([[maybe_unused]] void **state) {
+static void a_signal_is_reported_as_128_plus_its_number([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_cleanup(seen_done) struct seen seen;
         struct cri_monitor *monitor;
@@ -177,7 +178,7 @@ static void a_signal_counts_from_128([[maybe_unused]] void **state) {
         cri_monitor_free(monitor);
 }
 
-static void what_the_engine_says_last_is_why_it_failed([[maybe_unused]] void **state) {
+static void the_last_line_of_the_oci_runtime_is_the_reason([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_cleanup(seen_done) struct seen seen;
         const char *const create[] = {"/bin/sh", "-c", "echo first >&2; echo the reason >&2; exit 1", nullptr};
@@ -205,7 +206,7 @@ static void what_the_engine_says_last_is_why_it_failed([[maybe_unused]] void **s
         cri_monitor_free(monitor);
 }
 
-static void a_container_that_the_engine_saw_die_is_not_waited_for([[maybe_unused]] void **state) {
+static void a_container_that_died_during_create_is_not_waited_for([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_cleanup(seen_done) struct seen seen;
         nd_autofree char *script = nd_format("sh -c 'exit 3' & echo $! > '%s/pid'; wait; exit 0", d);
@@ -228,7 +229,7 @@ static void a_container_that_the_engine_saw_die_is_not_waited_for([[maybe_unused
         cri_monitor_free(monitor);
 }
 
-static void an_engine_that_hangs_is_killed_with_all_it_started([[maybe_unused]] void **state) {
+static void an_oci_runtime_that_hangs_is_killed_with_its_descendants([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_cleanup(seen_done) struct seen seen;
         nd_autofree char *script = nd_format("sleep 1000 & echo $! > '%s/new'; mv '%s/new' '%s/child'; sleep 1000", d, d, d);
@@ -238,7 +239,7 @@ static void an_engine_that_hangs_is_killed_with_all_it_started([[maybe_unused]] 
         pid_t child;
 
         seen_open(&seen);
-        /* A slow machine may start nothing in so little time: then again with more. */
+        /* A slow host may not start anything in so little time: retry with a longer deadline. */
         for (uint64_t deadline_us = 300 * ND_MS_US; !scratch_has(d, "child"); deadline_us *= 2) {
                 expect_ok(cri_monitor_start(seen.loop,
                                             &(struct cri_monitor_plan) {.program = program(),
@@ -280,7 +281,7 @@ static void a_log_that_cannot_be_opened_is_the_reason_of_a_failure([[maybe_unuse
         cri_monitor_free(monitor);
 }
 
-static void a_monitor_without_a_directory_says_so([[maybe_unused]] void **state) {
+static void a_missing_directory_fails_the_start([[maybe_unused]] void **state) {
         nd_cleanup(seen_done) struct seen seen;
         const char *const create[] = {"/bin/true", nullptr};
         struct cri_monitor *monitor;
@@ -300,7 +301,7 @@ static void a_monitor_without_a_directory_says_so([[maybe_unused]] void **state)
         cri_monitor_free(monitor);
 }
 
-static void the_next_daemon_finds_the_container_again([[maybe_unused]] void **state) {
+static void the_next_daemon_reconnects_to_the_monitor([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_cleanup(seen_done) struct seen seen;
         struct cri_monitor_state found;
@@ -330,7 +331,7 @@ static void the_next_daemon_finds_the_container_again([[maybe_unused]] void **st
         expect_error(cri_monitor_connect(seen.loop, "/no/where", &events, &seen, &found, &monitor), ND_NOT_FOUND, "/no/where");
 }
 
-/* The container's parent: the monitor is the reaper of what the OCI runtime leaves behind. */
+/* The monitor is the subreaper of the processes that the OCI runtime leaves behind. */
 static pid_t parent_of(pid_t pid) {
         nd_autofree char *path = nd_format("/proc/%d/status", pid), *text = nullptr;
         const char *line;
@@ -341,7 +342,7 @@ static pid_t parent_of(pid_t pid) {
         return (pid_t) strtol(line + strlen("\nPPid:"), nullptr, 10);
 }
 
-static void a_killed_monitor_is_noticed_and_nothing_is_made_up([[maybe_unused]] void **state) {
+static void a_killed_monitor_is_reported_as_lost_without_an_exit_status([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_cleanup(seen_done) struct seen seen;
         struct cri_monitor_state found;
@@ -353,11 +354,11 @@ static void a_killed_monitor_is_noticed_and_nothing_is_made_up([[maybe_unused]] 
         await(&seen, seen.pid > 0);
         victim = parent_of(seen.pid);
         assert_true(victim > 1);
-        assert_int_equal(kill(victim, SIGTERM), 0); /* which it does not hear */
+        assert_int_equal(kill(victim, SIGTERM), 0); /* which it ignores */
         assert_int_equal(kill(victim, SIGKILL), 0);
         await(&seen, seen.lost);
         assert_false(seen.exited);
-        assert_int_equal(kill(seen.pid, 0), 0); /* the container goes on */
+        assert_int_equal(kill(seen.pid, 0), 0); /* the container keeps running */
         cri_monitor_free(monitor);
 
         expect_ok(cri_monitor_connect(seen.loop, d, &events, &seen, &found, &monitor));
@@ -366,7 +367,7 @@ static void a_killed_monitor_is_noticed_and_nothing_is_made_up([[maybe_unused]] 
         assert_int_equal(kill(seen.pid, SIGKILL), 0);
 }
 
-static void a_log_is_opened_anew_on_request([[maybe_unused]] void **state) {
+static void the_log_is_reopened_on_request([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_autofree char *path = nd_format("%s/0.log", d), *rotated = nd_format("%s/0.log.1", d), *log = nullptr;
         nd_autofree char *words = nd_format("echo one; while [ ! -e %s/go ]; do sleep 0.02; done; echo two", d);
@@ -394,7 +395,7 @@ static void a_log_is_opened_anew_on_request([[maybe_unused]] void **state) {
 
         cri_monitor_reopen_log(monitor, on_reopened, &seen);
         await(&seen, seen.reopened == 3);
-        expect_error(nd_take_ptr(seen.reopening), ND_PRECONDITION, "has ended");
+        expect_error(nd_take_ptr(seen.reopening), ND_PRECONDITION, "has exited");
         cri_monitor_free(monitor);
 }
 
@@ -408,13 +409,14 @@ static void children_that_outlive_the_first_process_do_not_delay_its_end([[maybe
         start(&seen, d, words, &monitor);
         await(&seen, seen.exited);
         child = scratch_read(d, "child");
-        assert_int_equal(kill((pid_t) strtol(child, nullptr, 10), SIGKILL), 0); /* it has lived until now */
+        /* it was still alive */
+        assert_int_equal(kill((pid_t) strtol(child, nullptr, 10), SIGKILL), 0);
         assert_int_equal(seen.end.code, 0);
         cri_monitor_free(monitor);
         expect_text(log_of(d, "0.log"), "stdout P last\n");
 }
 
-static void many_monitors_are_found_again_in_no_time([[maybe_unused]] void **state) {
+static void many_monitors_are_reconnected_quickly([[maybe_unused]] void **state) {
         enum { MONITORS = 100 };
         scratch_directory d = scratch_make();
         nd_cleanup(seen_done) struct seen seen;
@@ -469,7 +471,7 @@ static void many_monitors_are_found_again_in_no_time([[maybe_unused]] void **sta
                 (void) pause();
 }
 
-/* A monitor that goes to the background with the daemon's connection and says nothing. */
+/* A monitor that daemonizes with the daemon's connection and sends nothing. */
 [[noreturn]] static void play_monitor(const char *directory) {
         nd_autofree char *pid = nullptr;
 
@@ -495,7 +497,7 @@ static pid_t pid_in(const char *directory, const char *name) {
         return none ? 0 : (pid_t) strtol(text, nullptr, 10);
 }
 
-static void an_engine_that_sends_no_terminal_is_killed_at_its_deadline([[maybe_unused]] void **state) {
+static void an_oci_runtime_that_sends_no_terminal_is_killed_at_its_deadline([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_cleanup(seen_done) struct seen seen;
         nd_autofree char *own = own_path();
@@ -524,7 +526,7 @@ static void an_engine_that_sends_no_terminal_is_killed_at_its_deadline([[maybe_u
         cri_monitor_free(monitor);
 }
 
-static void a_monitor_that_says_nothing_has_failed_some_time_after_the_deadline([[maybe_unused]] void **state) {
+static void a_silent_monitor_fails_the_creation_after_the_grace_period([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_cleanup(seen_done) struct seen seen;
         nd_autofree char *own = own_path();
@@ -544,7 +546,7 @@ static void a_monitor_that_says_nothing_has_failed_some_time_after_the_deadline(
                                                                 .cgroup = ""},
                                     &events, &seen, &monitor));
         await(&seen, seen.failure);
-        expect_error(nd_take_ptr(seen.failure), ND_DEADLINE, "did not tell in time");
+        expect_error(nd_take_ptr(seen.failure), ND_DEADLINE, "timed out waiting for the monitor");
         cri_monitor_free(monitor);
         assert_true(pid_in(d, "silent") > 0);
         assert_int_equal(kill(pid_in(d, "silent"), SIGKILL), 0);
@@ -557,20 +559,20 @@ int main(int argc, char **argv) {
                 play_monitor(argv[4]);
 
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_containers_output_and_end_are_kept),
-                cmocka_unit_test(a_signal_counts_from_128),
-                cmocka_unit_test(what_the_engine_says_last_is_why_it_failed),
-                cmocka_unit_test(a_container_that_the_engine_saw_die_is_not_waited_for),
-                cmocka_unit_test(an_engine_that_hangs_is_killed_with_all_it_started),
-                cmocka_unit_test(an_engine_that_sends_no_terminal_is_killed_at_its_deadline),
-                cmocka_unit_test(a_monitor_that_says_nothing_has_failed_some_time_after_the_deadline),
+                cmocka_unit_test(output_and_exit_status_are_recorded),
+                cmocka_unit_test(a_signal_is_reported_as_128_plus_its_number),
+                cmocka_unit_test(the_last_line_of_the_oci_runtime_is_the_reason),
+                cmocka_unit_test(a_container_that_died_during_create_is_not_waited_for),
+                cmocka_unit_test(an_oci_runtime_that_hangs_is_killed_with_its_descendants),
+                cmocka_unit_test(an_oci_runtime_that_sends_no_terminal_is_killed_at_its_deadline),
+                cmocka_unit_test(a_silent_monitor_fails_the_creation_after_the_grace_period),
                 cmocka_unit_test(a_log_that_cannot_be_opened_is_the_reason_of_a_failure),
-                cmocka_unit_test(a_monitor_without_a_directory_says_so),
-                cmocka_unit_test(the_next_daemon_finds_the_container_again),
-                cmocka_unit_test(a_killed_monitor_is_noticed_and_nothing_is_made_up),
-                cmocka_unit_test(a_log_is_opened_anew_on_request),
+                cmocka_unit_test(a_missing_directory_fails_the_start),
+                cmocka_unit_test(the_next_daemon_reconnects_to_the_monitor),
+                cmocka_unit_test(a_killed_monitor_is_reported_as_lost_without_an_exit_status),
+                cmocka_unit_test(the_log_is_reopened_on_request),
                 cmocka_unit_test(children_that_outlive_the_first_process_do_not_delay_its_end),
-                cmocka_unit_test(many_monitors_are_found_again_in_no_time),
+                cmocka_unit_test(many_monitors_are_reconnected_quickly),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -379,7 +379,7 @@ def test_an_engine_that_follows_a_link_at_dev_is_named_in_the_log(subject: Subje
         note = directory / "r/run/selftest"
 
         def told(handler: str) -> int:
-            return sum("an engine has a flaw" in line and f"handler={handler} " in line for line in runtime.log.read_text().splitlines())
+            return sum("OCI runtime has a known flaw" in line and f"handler={handler} " in line for line in runtime.log.read_text().splitlines())
         for starts in (1, 2):
             client = runtime.start()
             try:
