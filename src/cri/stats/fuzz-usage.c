@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-usage.c - the kernel's files of usage: nothing that is read is past the text, and what is taken is within its bounds */
+/* fuzz-usage.c - parsers of the kernel's usage files: they never read past the text, and results
+ * stay within their bounds */
 #include <string.h>
 
 #include <unit/fuzz.h>

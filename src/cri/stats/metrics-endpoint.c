@@ -2,8 +2,9 @@
 /* metrics-endpoint.c - see metrics-endpoint.h
  *
  * Theory of operation
- *   One request per connection, at most CLIENTS at a time and deadline_us each: where another one comes, the oldest goes. A head is read, the answer is made
- *   at once and sent as the socket takes it; then the connection is closed.
+ *   One request per connection, at most CLIENTS connections, deadline_us for each; a new connection
+ *   beyond that evicts the oldest. The request head is read, the response is built at once and sent
+ *   as the socket accepts it; then the connection is closed.
  * Owns       the listener and its clients. */
 #include "cri/stats/metrics-endpoint.h"
 
@@ -37,7 +38,7 @@ struct cri_metrics_endpoint {
         void *userdata;
         int fd;
         sd_event_source *source;
-        nd_vector(struct client *) clients; /* the oldest first */
+        nd_vector(struct client *) clients; /* oldest first */
 };
 
 static void client_free(struct client *client) {
@@ -84,7 +85,7 @@ static void answer(struct client *client, const struct nd_http_head *head) {
 
         client->answer.ceiling = TELEMETRY_CEILING + ND_HTTP_ANSWER;
         if (!nd_streq(head->path, "/metrics")) {
-                nd_http_answer(&client->answer, 404, nullptr, "only /metrics is here");
+                nd_http_answer(&client->answer, 404, nullptr, "not found; metrics are at /metrics");
         } else if (!nd_streq(head->method, "GET")) {
                 nd_http_answer(&client->answer, 405, nullptr, nullptr);
         } else {
@@ -94,7 +95,7 @@ static void answer(struct client *client, const struct nd_http_head *head) {
         }
 }
 
-/* False when the connection is over. */
+/* False if the connection is closed. */
 static bool receive(struct client *client) {
         nd_autoerror struct nd_error *error = nullptr;
         nd_autohead struct nd_http_head head = {};
@@ -119,7 +120,7 @@ static bool receive(struct client *client) {
         return true;
 }
 
-/* False when all was sent, or nobody takes it. */
+/* False if everything was sent or the peer is gone. */
 static bool deliver(struct client *client) {
         while (client->sent < client->answer.length) {
                 ssize_t n = send(client->fd, client->answer.bytes + client->sent, client->answer.length - client->sent,
@@ -169,7 +170,7 @@ static int on_client([[maybe_unused]] sd_event_source *source, int fd, [[maybe_u
         return 0;
 }
 
-/* "127.0.0.1:9100"; the configuration has checked it. */
+/* "127.0.0.1:9100", already validated by the configuration. */
 static struct nd_error *listen_where(const char *where, int *ret_fd) {
         const char *colon = strrchr(where, ':');
 
@@ -190,7 +191,7 @@ struct nd_error *cri_metrics_endpoint_new(sd_event *loop, const char *where, cri
         nd_try(nd_error_wrap(listen_where(where, &scrape->fd), "metrics"));
         r = sd_event_add_io(loop, &scrape->source, scrape->fd, EPOLLIN, on_client, scrape);
         if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "watch the socket for metrics");
+                return nd_error_new(ND_INTERNAL, -r, "watch the metrics socket");
         *ret = nd_take_ptr(scrape);
         return nullptr;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pod-metrics.c - see pod-metrics.h
  *
- * One table: a metric, and where in what was read its value stands. The CRI carries whole numbers only, so seconds are cut. */
+ * One table maps each metric to a field of the statistics. The CRI carries integers only, so
+ * seconds are truncated. */
 #include "cri/stats/pod-metrics.h"
 #include "base/clock.h"
 
@@ -14,27 +15,27 @@ enum {
         SECOND = 1000000000,
 };
 
-/* What a row reads. */
+/* The struct that a row reads. */
 enum source {
         FROM_USAGE,     /* struct cri_usage */
         FROM_LAYER,     /* struct cri_tree_usage */
-        FROM_INTERFACE, /* struct cri_interface_usage, once for each */
+        FROM_INTERFACE, /* struct cri_interface_usage, one sample each */
         FROM_RESOURCES, /* struct cri_resource_request; 0 = not set */
         FROM_PROCESSES, /* struct cri_process_usage */
-        FROM_DEVICE,    /* struct cri_device_usage, once for each */
-        FROM_HUGE,      /* struct cri_huge_usage, once for each */
-        FROM_CLOCK,     /* now */
-        FROM_START,     /* when the container was started */
+        FROM_DEVICE,    /* struct cri_device_usage, one sample each */
+        FROM_HUGE,      /* struct cri_huge_usage, one sample each */
+        FROM_CLOCK,     /* current time */
+        FROM_START,     /* start time of the container */
 };
 
 struct row {
         struct cri_pod_metric metric;
         enum source source;
-        size_t guard; /* of a bool beside the value that must hold; only for FROM_USAGE */
-        size_t value; /* of a uint64_t (int64_t in resources) */
+        size_t guard; /* offset of a bool beside the value that must be true; only for FROM_USAGE */
+        size_t value; /* offset of a uint64_t (int64_t in resources) */
         uint64_t divisor;
         const char *more[METRIC_MORE];
-        bool core; /* told even when there is no room for all */
+        bool core; /* included in METRICS_CORE */
 };
 
 #define USAGE(guarded, field, by)                                                                                             \
@@ -51,10 +52,11 @@ struct row {
 #define CORE .core = true
 #define GAUGE_BY(text, words, ...) .metric = {.name = (text), .help = (words), .more = {__VA_ARGS__}}
 
-/* Rows of one metric stand together. Of the CRI's list one is not here: container_hugetlb_max_usage_bytes, which cgroup v2 does not tell. */
+/* Rows of one metric are adjacent. One metric of the CRI's list is missing:
+ * container_hugetlb_max_usage_bytes, which cgroup v2 does not provide. */
 static const struct row rows[] = {
         {COUNTER("container_cpu_usage_seconds_total", "Processor time used, in seconds"), USAGE(has_cpu, cpu, SECOND), CORE},
-        {COUNTER("container_cpu_user_seconds_total", "Processor time used outside of the kernel, in seconds"),
+        {COUNTER("container_cpu_user_seconds_total", "Processor time used in user mode, in seconds"),
          USAGE(has_cpu, cpu_user, SECOND)},
         {COUNTER("container_cpu_system_seconds_total", "Processor time used in the kernel, in seconds"),
          USAGE(has_cpu, cpu_system, SECOND)},
@@ -77,18 +79,18 @@ static const struct row rows[] = {
         {GAUGE("container_memory_total_inactive_file_bytes", "Page cache not used recently"),
          USAGE(has_memory, inactive_file, 1)},
         {GAUGE("container_memory_swap", "Memory swapped out"), USAGE(has_memory, swap, 1)},
-        {GAUGE("container_memory_max_usage_bytes", "Most memory that was in use at once"), USAGE(has_oom, memory_peak, 1)},
+        {GAUGE("container_memory_max_usage_bytes", "Peak memory use"), USAGE(has_oom, memory_peak, 1)},
         {COUNTER_BY("container_memory_failures_total", "Page faults", "failure_type", "scope"), USAGE(has_memory, faults, 1),
          .more = {"pgfault", "container"}},
         {COUNTER_BY("container_memory_failures_total", "Page faults", "failure_type", "scope"),
          USAGE(has_memory, major_faults, 1), .more = {"pgmajfault", "container"}},
-        {COUNTER("container_oom_events_total", "Processes that were killed for memory"), USAGE(has_oom, oom_kills, 1), CORE},
-        {COUNTER("container_memory_failcnt", "How often the memory limit was in the way"), USAGE(has_oom, limit_hits, 1)},
+        {COUNTER("container_oom_events_total", "Processes killed by the OOM killer"), USAGE(has_oom, oom_kills, 1), CORE},
+        {COUNTER("container_memory_failcnt", "Number of times the memory limit was hit"), USAGE(has_oom, limit_hits, 1)},
 
         {GAUGE_BY("container_fs_usage_bytes", "Bytes written to the container's own layer", "device"), LAYER(bytes), CORE},
         {GAUGE_BY("container_fs_limit_bytes", "Size of the filesystem of that layer", "device"), LAYER(filesystem_bytes)},
         {GAUGE_BY("container_fs_inodes_total", "Inodes of that filesystem", "device"), LAYER(filesystem_inodes)},
-        {GAUGE_BY("container_fs_inodes_free", "Inodes of it that are free", "device"), LAYER(free_inodes)},
+        {GAUGE_BY("container_fs_inodes_free", "Free inodes of that filesystem", "device"), LAYER(free_inodes)},
         {COUNTER_BY("container_fs_reads_bytes_total", "Bytes read from block devices", "device"),
          USAGE(has_io, read_bytes, 1)},
         {COUNTER_BY("container_fs_reads_total", "Reads from block devices", "device"), USAGE(has_io, reads, 1)},
@@ -120,11 +122,11 @@ static const struct row rows[] = {
 
         {GAUGE("container_processes", "Processes"), PROCESSES(processes)},
         {GAUGE("container_file_descriptors", "Open descriptors of all processes"), PROCESSES(descriptors)},
-        {GAUGE("container_sockets", "Those of them that are sockets"), PROCESSES(sockets)},
+        {GAUGE("container_sockets", "Open sockets of all processes"), PROCESSES(sockets)},
         {GAUGE_BY("container_ulimits_soft", "Soft limits of the container's first process", "ulimit"),
          PROCESSES(descriptors_limit), .more = {"max_open_files"}},
         {GAUGE("container_threads", "Threads and processes"), USAGE(has_pids, pids, 1)},
-        {GAUGE("container_threads_max", "Most threads and processes that are allowed; 0 = no limit"),
+        {GAUGE("container_threads_max", "Maximum number of threads and processes; 0 = no limit"),
          USAGE(has_pids, pids_limit, 1)},
         {GAUGE("container_last_seen", "When this was read, in seconds since 1970"), .source = FROM_CLOCK, .divisor = SECOND},
         {GAUGE("container_start_time_seconds", "When the container was started, in seconds since 1970"), .source = FROM_START,
@@ -133,7 +135,7 @@ static const struct row rows[] = {
         {GAUGE("container_spec_cpu_quota", "Processor quota in each period, in microseconds"), RESOURCES(cpu_quota), CORE},
         {GAUGE("container_spec_cpu_shares", "Share of the processor"), RESOURCES(cpu_shares)},
         {GAUGE("container_spec_memory_limit_bytes", "Memory limit"), RESOURCES(memory_limit), CORE},
-        {GAUGE("container_spec_memory_reservation_limit_bytes", "Memory that is kept from being reclaimed"),
+        {GAUGE("container_spec_memory_reservation_limit_bytes", "Memory protected from reclaim"),
          USAGE(has_memory, memory_low, 1)},
         {GAUGE("container_spec_memory_swap_limit_bytes", "Limit of memory and swap"), RESOURCES(memory_swap_limit)},
 
@@ -189,7 +191,7 @@ static uint64_t field(const void *base, size_t offset) {
         return value;
 }
 
-/* False where there is nothing to tell. */
+/* False if there is no value. */
 static bool value_of(const struct row *row, const struct cri_container *container, const struct cri_container_stats *stats,
                      uint64_t *ret) {
         switch (row->source) {
@@ -226,7 +228,7 @@ static bool value_of(const struct row *row, const struct cri_container *containe
         case FROM_INTERFACE:
         case FROM_DEVICE:
         case FROM_HUGE:
-                return false; /* these are several */
+                return false; /* sources with several samples */
         }
         *ret /= row->divisor;
         return true;

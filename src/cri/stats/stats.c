@@ -2,14 +2,16 @@
 /* stats.c - see stats.h
  *
  * Theory of operation
- *   A request goes @WAIT -> @READ and answers. It waits for a sweep of the writable layers, if what is known of them is too old and no longer than
- *   @patience_us, and for the visit to its pods' networks. Then it reads cgroups, @AT_ONCE of them in a turn of the loop, so that a list of
- *   thousands does not keep others waiting.
- *   Sweep and visit are workers. They write what they find into memory that they share with us, so that what a worker had found before its deadline
- *   counts. A tree that cannot be counted in @tree_deadline_us is partial: what was counted of it is the figure, unless an earlier figure was higher. From
- *   then on it is left to a second worker, which has @slow_deadline_us for one such tree after the other: so it neither keeps the others' figures old nor
- *   escapes from being counted.
- * Owns       requests, workers, and the cache of layers. Knows pods by their ids. */
+ *   A request goes @WAIT -> @READ and completes. It waits for a sweep of the writable layers, if
+ *   the cached figures are too old and for at most @patience_us, and for the visit to its pods'
+ *   networks. Then it reads cgroups, @AT_ONCE of them per iteration of the loop, so that a list of
+ *   thousands does not delay other requests.
+ *   Sweep and visit are workers. They write their results into shared memory, so that results found
+ *   before a worker's deadline are kept. A tree that cannot be counted in @tree_deadline_us is
+ *   partial: the partial sum is reported, unless an earlier figure was higher. From then on a
+ *   second worker handles such trees one by one, with @slow_deadline_us for each: a large tree
+ *   neither delays the figures of the others nor stays uncounted.
+ * Owns       requests, workers, and the cache of layers. Refers to pods by ID. */
 #include "cri/stats/stats.h"
 
 #include <fcntl.h>
@@ -32,14 +34,16 @@ enum {
 };
 
 static constexpr uint64_t patience_us = 1500 * ND_MS_US;
-static constexpr uint64_t refresh_us = 10 * ND_SECOND_US; /* a layer that was looked at more recently is not looked at again */
-static constexpr uint64_t old_us = 25 * ND_SECOND_US;     /* an answer with an older figure waits for a new one */
+/* minimum interval between two walks of one layer */
+static constexpr uint64_t refresh_us = 10 * ND_SECOND_US;
+/* a request waits for a sweep if a figure is older */
+static constexpr uint64_t old_us = 25 * ND_SECOND_US;
 static constexpr uint64_t sweep_deadline_us = 25 * ND_SECOND_US;
 static constexpr uint64_t tree_deadline_us = 5 * ND_SECOND_US;
-static constexpr uint64_t slow_deadline_us = 120 * ND_SECOND_US; /* for a tree that took longer */
+static constexpr uint64_t slow_deadline_us = 120 * ND_SECOND_US; /* for a tree that exceeded it */
 static constexpr uint64_t visit_deadline_us = 5 * ND_SECOND_US;
 
-/* One tree of a sweep. Paths are the child's copy of ours; results come back through shared memory. */
+/* One tree of a sweep. The worker inherits the paths; results come back through shared memory. */
 struct tree {
         char id[POD_ID + 1];
         char *path;
@@ -47,16 +51,16 @@ struct tree {
 
 struct sweep {
         nd_vector(struct tree) trees;
-        uint64_t tree_us;             /* for each of them */
-        struct cri_tree_usage *found; /* shared */
-        struct nd_worker *worker;     /* nullptr = none runs */
+        uint64_t tree_us;             /* time limit per tree */
+        struct cri_tree_usage *found; /* shared memory */
+        struct nd_worker *worker;     /* nullptr = not running */
 };
 
 struct visit {
-        struct nd_strings networks;        /* of the sandboxes, in their order; "" = none of its own */
+        struct nd_strings networks;        /* of the sandboxes, in their order; "" = host network */
         struct nd_strings cgroups;         /* of the containers; "" = none */
-        struct cri_network_usage *traffic; /* shared, as long as networks */
-        struct cri_process_usage *crowds;  /* shared, as long as cgroups */
+        struct cri_network_usage *traffic; /* shared memory, one per network */
+        struct cri_process_usage *crowds;  /* shared memory, one per cgroup */
         struct nd_worker *worker;
 };
 
@@ -69,16 +73,16 @@ struct cri_stats_operation {
         bool layers_awaited;
         struct visit visit;
         size_t containers_read, sandboxes_read;
-        sd_event_source *turn;     /* while cgroups are read */
-        sd_event_source *patience; /* while others are waited for */
+        sd_event_source *turn;     /* while reading cgroups */
+        sd_event_source *patience; /* while waiting for workers */
         cri_stats_callback callback;
         void *userdata;
 };
 
-/* What is known of a container's writable layer. */
+/* Cached usage of a container's writable layer. */
 struct layer {
         struct cri_tree_usage usage;
-        bool reported; /* that it is partial was logged */
+        bool reported; /* logged that the figure is partial */
 };
 
 struct cri_stats {
@@ -87,7 +91,7 @@ struct cri_stats {
         const struct cri_pod_table *pods;
         struct nd_map layers; /* container id -> struct layer * */
         struct sweep sweep;
-        struct sweep slow; /* of one partial tree */
+        struct sweep slow; /* one partial tree */
         struct cri_stats_operation *requests;
 };
 
@@ -200,7 +204,7 @@ static int on_turn([[maybe_unused]] sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* Goes on when nothing is waited for any more. */
+/* Continues once nothing is pending any more. */
 static void advance(struct cri_stats_operation *request) {
         if (request->step == READ || request->layers_awaited || request->visit.worker)
                 return;
@@ -215,7 +219,7 @@ static int on_impatience([[maybe_unused]] sd_event_source *source, [[maybe_unuse
         struct cri_stats_operation *request = userdata;
 
         request->layers_awaited = false;
-        nd_worker_cancel(nd_take_ptr(request->visit.worker)); /* what it has found counts */
+        nd_worker_cancel(nd_take_ptr(request->visit.worker)); /* its results so far are used */
         advance(request);
         return 0;
 }
@@ -231,7 +235,8 @@ static void sweep_done(struct sweep *sweep) {
         nd_vector_done(&sweep->trees);
 }
 
-/* The writable layer, and the volumes that the image declares beside it: whoever limits what a container writes means both. */
+/* The writable layer and the volumes that the image declares: limits on ephemeral storage cover
+ * both. */
 static void measure(const char *directory, uint64_t tree_us, struct cri_tree_usage *ret) {
         nd_autofree char *upper = nd_format("%s/upper", directory), *volumes = nd_format("%s/volumes", directory);
         nd_autoerror struct nd_error *error = nullptr, *none = nullptr;
@@ -247,7 +252,7 @@ static void measure(const char *directory, uint64_t tree_us, struct cri_tree_usa
         *ret = layer;
 }
 
-/* In the worker. One tree after the other, and last in the queue for processor and disk. */
+/* In the worker: walks one tree after the other, with the lowest CPU and I/O priority. */
 static struct nd_error *walk_trees(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct sweep *sweep = argument;
 
@@ -257,7 +262,7 @@ static struct nd_error *walk_trees(void *argument, [[maybe_unused]] int *ret_fd)
         return nullptr;
 }
 
-/* Once for a container: it may be so for as long as it lives. */
+/* Logged once per container, because it may stay partial for its lifetime. */
 static void report_partial(const char *id, struct layer *layer) {
         nd_autofree char *bytes = nullptr;
 
@@ -265,11 +270,11 @@ static void report_partial(const char *id, struct layer *layer) {
                 return;
         layer->reported = true;
         bytes = nd_format("%llu", (unsigned long long) layer->usage.bytes);
-        nd_log(ND_LOG_WARNING, "what a container has written cannot be counted in time: the figure is too low",
+        nd_log(ND_LOG_WARNING, "measuring the writable layer timed out; the reported usage is too low",
                nd_field("container", id), nd_field("bytes", bytes));
 }
 
-/* A partial figure never lowers one that was known. */
+/* A partial figure never lowers a cached one. */
 static void remember(struct cri_stats *stats, const char *id, const struct cri_tree_usage *found) {
         struct cri_tree_usage before;
         struct layer *layer;
@@ -297,7 +302,7 @@ static void take_figures(struct cri_stats *stats, struct sweep *sweep) {
         sweep_done(sweep);
 }
 
-/* Containers that are gone need no figure. */
+/* Drops the figures of removed containers. */
 static void forget_the_gone(struct cri_stats *stats) {
         const struct nd_map_slot *slot;
         struct nd_strings gone = {};
@@ -314,7 +319,7 @@ static void on_swept(struct nd_error *error, [[maybe_unused]] int fd, void *user
         struct cri_stats *stats = userdata;
         struct cri_stats_operation *next;
 
-        nd_error_free(error); /* at the deadline: what was found until then counts */
+        nd_error_free(error); /* at the deadline: results found until then are used */
         take_figures(stats, &stats->sweep);
         forget_the_gone(stats);
         for (struct cri_stats_operation *request = stats->requests; request; request = next) {
@@ -324,7 +329,8 @@ static void on_swept(struct nd_error *error, [[maybe_unused]] int fd, void *user
         }
 }
 
-/* Seconds since somebody looked at it; very many when nobody ever has. What a container that has ended wrote does not change any more. */
+/* Seconds since the last walk; a very large number if there was none. The layer of an exited
+ * container does not change any more. */
 static uint64_t age_of(const struct cri_stats *stats, const struct cri_container *container) {
         const struct layer *layer = nd_map_get(&stats->layers, container->id);
         uint64_t time = nd_clock_wall_ns();
@@ -371,7 +377,7 @@ static void on_slow([[maybe_unused]] struct nd_error *error, [[maybe_unused]] in
         take_figures(stats, &stats->slow);
 }
 
-/* The partial figure that is oldest. */
+/* The oldest partial figure. */
 static void start_slow(struct cri_stats *stats) {
         const struct cri_container *oldest = nullptr;
         const struct nd_map_slot *slot;
@@ -407,7 +413,7 @@ static void start_sweep(struct cri_stats *stats) {
         sweep_start(stats, &stats->sweep, sweep_deadline_us, on_swept);
 }
 
-/* Starts a sweep when something is worth it; true when the answer should wait for it. */
+/* Starts a sweep if any figure is due; true if the request must wait for it. */
 static bool want_layers(struct cri_stats_operation *request) {
         struct cri_stats *stats = request->stats;
         uint64_t oldest = 0;
@@ -498,11 +504,11 @@ static void start_visit(struct cri_stats_operation *request) {
         if (request->question.processes)
                 list_cgroups(request);
         if (visit->traffic || visit->crowds)
-                nd_ignore(nd_worker_start(request->stats->loop, "visit the pods' networks and processes", visit_all, visit,
-                                          visit_deadline_us, on_visited, request, &visit->worker));
+                nd_ignore(nd_worker_start(request->stats->loop, "read network counters and processes of pods", visit_all,
+                                          visit, visit_deadline_us, on_visited, request, &visit->worker));
 }
 
-/* ---- the module ---- */
+/* ---- module ---- */
 
 void cri_stats_query_start(struct cri_stats *stats, struct cri_stats_query *question, cri_stats_callback callback,
                            void *userdata, struct cri_stats_operation **ret) {

@@ -18,7 +18,7 @@ enum {
         MEMORY_TEXT = 4096,
 };
 
-/* As gRPC's own metrics call them everywhere. */
+/* The names that gRPC's own metrics use. */
 static const char *const codes[CODES] = {
         [ND_OK] = "OK",
         [ND_CANCELLED] = "Canceled",
@@ -39,7 +39,7 @@ static const char *const codes[CODES] = {
         [ND_UNAUTHENTICATED] = "Unauthenticated",
 };
 
-/* Upper ends in microseconds, and as Prometheus writes them. */
+/* Upper bounds in microseconds, and as Prometheus writes them. */
 static const struct {
         uint64_t us;
         const char *seconds;
@@ -51,7 +51,8 @@ static const struct {
 
 struct method {
         uint64_t ended[CODES];
-        uint64_t within[nd_count_of(buckets)]; /* each call in one of them, or in none when it took longer */
+        /* each call counts in one of them, or in none if it took longer */
+        uint64_t within[nd_count_of(buckets)];
         uint64_t timed, sum_us;
 };
 
@@ -61,7 +62,7 @@ static const char *const pull_results[PULL_RESULTS] = {"pulled", "failed", "aban
 struct cri_telemetry {
         struct nd_map methods; /* name -> struct method * */
         struct method unknown;
-        uint64_t pods[2][2]; /* by whether with a user namespace, and started */
+        uint64_t pods[2][2]; /* [in a user namespace][started] */
         uint64_t pulls[PULL_RESULTS];
 };
 
@@ -128,7 +129,7 @@ void cri_telemetry_pull_abandoned(struct cri_telemetry *telemetry) {
                 telemetry->pulls[PULL_ABANDONED]++;
 }
 
-/* ---- telling ---- */
+/* ---- formatting ---- */
 
 static void head(struct nd_text *text, const char *name, const char *type, const char *help) {
         nd_text_addf(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
@@ -168,12 +169,11 @@ static void add_durations(struct nd_text *text, const char *name, const struct m
 static void add_rpcs(const struct cri_telemetry *telemetry, struct nd_text *text) {
         const struct nd_map_slot *slot;
 
-        head(text, "nodens_cri_rpc_total", "counter", "Calls that have ended, by how.");
+        head(text, "nodens_cri_rpc_total", "counter", "Completed RPCs by method and code.");
         for (size_t at = 0; (slot = nd_map_next(&telemetry->methods, &at));)
                 add_codes(text, slot->key, slot->value);
         add_codes(text, "unknown", &telemetry->unknown);
-        head(text, "nodens_cri_rpc_duration_seconds", "histogram",
-             "How long calls took, those that stream until their reader has enough left out.");
+        head(text, "nodens_cri_rpc_duration_seconds", "histogram", "Duration of RPCs, without streaming ones.");
         for (size_t at = 0; (slot = nd_map_next(&telemetry->methods, &at));)
                 add_durations(text, slot->key, slot->value);
 }
@@ -181,16 +181,15 @@ static void add_rpcs(const struct cri_telemetry *telemetry, struct nd_text *text
 static void add_counts(const struct cri_telemetry *telemetry, struct nd_text *text) {
         static const char *const users[] = {"host", "pod"};
 
-        head(text, "nodens_cri_pods_started_total", "counter", "Pods that were started, by whose user namespace they are in.");
+        head(text, "nodens_cri_pods_started_total", "counter", "Pods started, by user namespace.");
         for (unsigned i = 0; i < nd_count_of(users); i++)
                 nd_text_addf(text, "nodens_cri_pods_started_total{users=\"%s\"} %llu\n", users[i],
                              (unsigned long long) telemetry->pods[i][true]);
-        head(text, "nodens_cri_pods_failed_total", "counter", "Pods that could not be started.");
+        head(text, "nodens_cri_pods_failed_total", "counter", "Pods that failed to start, by user namespace.");
         for (unsigned i = 0; i < nd_count_of(users); i++)
                 nd_text_addf(text, "nodens_cri_pods_failed_total{users=\"%s\"} %llu\n", users[i],
                              (unsigned long long) telemetry->pods[i][false]);
-        head(text, "nodens_cri_pulls_total", "counter",
-             "Images that were asked for, by what became of it; abandoned ones had nobody waiting any more.");
+        head(text, "nodens_cri_pulls_total", "counter", "Image pulls by result; abandoned: all of its callers have gone.");
         for (unsigned i = 0; i < PULL_RESULTS; i++)
                 nd_text_addf(text, "nodens_cri_pulls_total{result=\"%s\"} %llu\n", pull_results[i],
                              (unsigned long long) telemetry->pulls[i]);
@@ -207,10 +206,10 @@ static void add_objects(const struct cri_pod_table *pods, struct nd_text *text) 
         for (size_t at = 0; (slot = nd_map_next(&pods->containers, &at));)
                 if (cri_container_is_shown(slot->value))
                         containers[((const struct cri_container *) slot->value)->state]++;
-        head(text, "nodens_cri_sandboxes", "gauge", "Pod sandboxes that there are.");
+        head(text, "nodens_cri_sandboxes", "gauge", "Pod sandboxes by state.");
         nd_text_addf(text, "nodens_cri_sandboxes{state=\"ready\"} %zu\nnodens_cri_sandboxes{state=\"notready\"} %zu\n",
                      sandboxes[true], sandboxes[false]);
-        head(text, "nodens_cri_containers", "gauge", "Containers that there are.");
+        head(text, "nodens_cri_containers", "gauge", "Containers by state.");
         for (unsigned i = 0; i < nd_count_of(states); i++)
                 nd_text_addf(text, "nodens_cri_containers{state=\"%s\"} %zu\n", states[i], containers[i]);
 }
@@ -218,8 +217,9 @@ static void add_objects(const struct cri_pod_table *pods, struct nd_text *text) 
 static void add_selftest(const struct cri_selftest *selftest, struct nd_text *text) {
         const char *handler;
 
-        head(text, "nodens_cri_selftest", "gauge", "Whether a feature works on this node, as found out at start.");
-        for (size_t i = 1; (handler = cri_selftest_handler(selftest, i)); i++) /* the first has two names */
+        head(text, "nodens_cri_selftest", "gauge", "Whether a feature works on this node, from the self-test at start.");
+        /* the first handler has two names */
+        for (size_t i = 1; (handler = cri_selftest_handler(selftest, i)); i++)
                 for (enum cri_selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++)
                         nd_text_addf(text, "nodens_cri_selftest{handler=\"%s\",feature=\"%s\"} %d\n", handler,
                                      cri_selftest_name(feature), !cri_selftest_reason(selftest, handler, feature));
@@ -243,10 +243,11 @@ void cri_telemetry_format(const struct cri_telemetry *telemetry, const struct cr
         if (telemetry)
                 cri_telemetry_format_counts(telemetry, ret);
         add_objects(view->pods, ret);
-        number(ret, "nodens_cri_pulls_running", "gauge", "Pulls under way, waiting ones included.", view->pulls);
+        number(ret, "nodens_cri_pulls_running", "gauge", "Pulls in progress, including queued ones.", view->pulls);
         add_selftest(view->selftest, ret);
-        number(ret, "process_resident_memory_bytes", "gauge", "Memory of nodens-cri.", resident_bytes());
-        number(ret, "nodens_cri_uptime_seconds", "gauge", "Since nodens-cri was started.", view->uptime_us / ND_SECOND_US);
-        head(ret, "nodens_cri_build_info", "gauge", "Its version.");
+        number(ret, "process_resident_memory_bytes", "gauge", "Resident memory of nodens-cri in bytes.", resident_bytes());
+        number(ret, "nodens_cri_uptime_seconds", "gauge", "Seconds since nodens-cri was started.",
+               view->uptime_us / ND_SECOND_US);
+        head(ret, "nodens_cri_build_info", "gauge", "Version of nodens-cri.");
         nd_text_addf(ret, "nodens_cri_build_info{version=\"%s\"} 1\n", ND_VERSION);
 }

@@ -27,7 +27,7 @@ static void every_metric_is_described_once([[maybe_unused]] void **state) {
         nd_map_done(&names);
 }
 
-static void a_containers_samples_are_what_was_read([[maybe_unused]] void **state) {
+static void container_samples_have_the_values_read([[maybe_unused]] void **state) {
         struct cri_container container = {.started_at = UINT64_C(5000000001),
                                           .request.resources = {.cpu_shares = 512, .memory_limit = -1}};
         struct cri_container_stats stats = {.usage = {.at = 1,
@@ -56,12 +56,13 @@ static void a_containers_samples_are_what_was_read([[maybe_unused]] void **state
         assert_int_equal(find(samples, count, "container_spec_cpu_shares", nullptr)->value, 512);
         assert_int_equal(find(samples, count, "container_spec_memory_limit_bytes", nullptr)->value, 0);
         assert_int_equal(find(samples, count, "container_sockets", nullptr)->value, 1);
-        assert_null(find(samples, count, "container_blkio_device_usage_total", nullptr)); /* it used none */
-        assert_null(find(samples, count, "container_oom_events_total", nullptr));         /* nobody could look */
+        /* it used none */
+        assert_null(find(samples, count, "container_blkio_device_usage_total", nullptr));
+        assert_null(find(samples, count, "container_oom_events_total", nullptr)); /* not known */
         assert_null(find(samples, count, "container_network_receive_bytes_total", nullptr));
 }
 
-static void a_pods_samples_are_its_interfaces([[maybe_unused]] void **state) {
+static void pod_samples_are_those_of_its_interfaces([[maybe_unused]] void **state) {
         struct cri_sandbox_stats stats = {.network = {.at = 1, .count = USAGE_INTERFACES}};
         struct cri_pod_metric_sample samples[METRIC_SAMPLES];
         size_t count;
@@ -75,9 +76,10 @@ static void a_pods_samples_are_its_interfaces([[maybe_unused]] void **state) {
         assert_int_equal(find(samples, count, "container_network_transmit_bytes_total", "c")->value, 2);
 }
 
-/* What a full node tells in one message: 2,000 containers of 1,000 pods, with labels as long as they are in practice. */
-static void the_core_of_a_full_node_fits_into_one_answer([[maybe_unused]] void **state) {
-        enum { CONTAINERS = 2000, PODS = 1000, LABELS = 400, REST = 40 }; /* bytes: all labels of a sample, name and numbers */
+/* A full node in one message: 2,000 containers of 1,000 pods, with labels of realistic length. */
+static void core_metrics_of_a_full_node_fit_into_one_message([[maybe_unused]] void **state) {
+        /* bytes: all labels of a sample, name and numbers */
+        enum { CONTAINERS = 2000, PODS = 1000, LABELS = 400, REST = 40 };
         struct cri_container container = {};
         struct cri_container_stats stats = {
                 .usage = {.at = 1, .has_cpu = true, .has_memory = true, .has_oom = true, .has_io = true, .has_pids = true},
@@ -96,7 +98,7 @@ static void the_core_of_a_full_node_fits_into_one_answer([[maybe_unused]] void *
         assert_true(cri_pod_metrics_of_container(&container, &stats, METRICS_ALL, samples) > 3 * core);
 }
 
-static void a_pods_own_labels_name_no_container([[maybe_unused]] void **state) {
+static void labels_of_a_pod_have_an_empty_container([[maybe_unused]] void **state) {
         struct cri_sandbox sandbox = {
                 .request = {.name = (char *) "pod", .namespace = (char *) "space", .cgroup_parent = (char *) "/parent"}};
         struct cri_container container = {.cgroup = (char *) "/parent/x",
@@ -150,10 +152,10 @@ static void devices_and_huge_pages_have_a_sample_each([[maybe_unused]] void **st
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(every_metric_is_described_once),
-                cmocka_unit_test(a_containers_samples_are_what_was_read),
-                cmocka_unit_test(a_pods_samples_are_its_interfaces),
-                cmocka_unit_test(the_core_of_a_full_node_fits_into_one_answer),
-                cmocka_unit_test(a_pods_own_labels_name_no_container),
+                cmocka_unit_test(container_samples_have_the_values_read),
+                cmocka_unit_test(pod_samples_are_those_of_its_interfaces),
+                cmocka_unit_test(core_metrics_of_a_full_node_fit_into_one_message),
+                cmocka_unit_test(labels_of_a_pod_have_an_empty_container),
                 cmocka_unit_test(devices_and_huge_pages_have_a_sample_each),
         };
 

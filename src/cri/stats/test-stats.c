@@ -22,7 +22,7 @@ struct fixture {
         struct cri_pod_table pods;
         struct cri_stats *stats;
         struct cri_sandbox *sandbox;
-        char *cgroup; /* one that all containers share here */
+        char *cgroup; /* shared by all containers of the test */
         unsigned answers;
         struct cri_stats_result last;
 };
@@ -117,7 +117,7 @@ static void await_answers(struct fixture *f, unsigned answers) {
         assert_int_equal(f->answers, answers);
 }
 
-/* A slow machine may not have measured the only container's layer when the answer is due: then again. */
+/* On a slow host the container's layer may not be measured yet when the response is due: retry. */
 static void ask_until_measured(struct fixture *f) {
         uint64_t end = nd_clock_us() + 60 * ND_SECOND_US;
 
@@ -128,14 +128,14 @@ static void ask_until_measured(struct fixture *f) {
         } while (f->last.containers.items[0].layer.at == 0 && nd_clock_us() < end);
 }
 
-static void a_question_is_answered_with_what_is_there([[maybe_unused]] void **state) {
+static void a_query_returns_the_existing_objects([[maybe_unused]] void **state) {
         struct cri_container *container;
         struct fixture f;
 
         set_up(&f);
         if (nd_streq(f.cgroup, "/none")) {
                 tear_down(&f);
-                skip_because("there is no cgroup v2");
+                skip_because("no cgroup v2");
         }
         container = add(&f, 100000);
         ask_until_measured(&f);
@@ -146,11 +146,12 @@ static void a_question_is_answered_with_what_is_there([[maybe_unused]] void **st
         assert_int_equal(f.last.containers.items[0].layer.inodes, 2);
         assert_int_equal(f.last.sandboxes.count, 1);
         assert_true(f.last.sandboxes.items[0].usage.at > 0);
-        assert_int_equal(f.last.sandboxes.items[0].network.at, 0); /* the host's is not the pod's */
+        /* the host's network is not the pod's */
+        assert_int_equal(f.last.sandboxes.items[0].network.at, 0);
         tear_down(&f);
 }
 
-static void what_was_just_measured_is_not_measured_again([[maybe_unused]] void **state) {
+static void a_recent_measurement_is_not_repeated([[maybe_unused]] void **state) {
         nd_autofree char *directory = nullptr, *name = nullptr;
         struct cri_container *container;
         uint64_t first;
@@ -169,7 +170,7 @@ static void what_was_just_measured_is_not_measured_again([[maybe_unused]] void *
         tear_down(&f);
 }
 
-static void volumes_that_the_image_declares_count_as_written([[maybe_unused]] void **state) {
+static void image_volumes_count_as_disk_usage([[maybe_unused]] void **state) {
         nd_autofree char *directory = nullptr, *volume = nullptr, *name = nullptr;
         struct cri_container *container;
         struct fixture f;
@@ -182,11 +183,12 @@ static void volumes_that_the_image_declares_count_as_written([[maybe_unused]] vo
         name = nd_format("%s/file", volume);
         scratch_write(f.root, name, "x", 1);
         ask_until_measured(&f);
-        assert_int_equal(f.last.containers.items[0].layer.inodes, 5); /* upper and its file, volumes, 0 and its file */
+        /* upper and its file, volumes, 0 and its file */
+        assert_int_equal(f.last.containers.items[0].layer.inodes, 5);
         tear_down(&f);
 }
 
-static void a_container_that_goes_meanwhile_is_left_out([[maybe_unused]] void **state) {
+static void a_container_removed_meanwhile_is_left_out([[maybe_unused]] void **state) {
         struct cri_container *container;
         struct fixture f;
 
@@ -200,7 +202,7 @@ static void a_container_that_goes_meanwhile_is_left_out([[maybe_unused]] void **
         tear_down(&f);
 }
 
-static void a_cancelled_question_has_no_answer([[maybe_unused]] void **state) {
+static void a_cancelled_query_calls_no_callback([[maybe_unused]] void **state) {
         size_t descriptors = resources_descriptors();
         struct fixture f;
 
@@ -209,7 +211,7 @@ static void a_cancelled_question_has_no_answer([[maybe_unused]] void **state) {
         cri_stats_query_cancel(ask(&f, true));
         (void) ask(&f, false);
         await_answers(&f, 1);
-        (void) ask(&f, true); /* which nobody waits for */
+        (void) ask(&f, true); /* not waited for */
         cri_stats_free(nd_take_ptr(f.stats));
         for (uint64_t end = nd_clock_us() + 60 * ND_SECOND_US; resources_has_children() && nd_clock_us() < end;)
                 (void) sd_event_run(f.loop, 10 * ND_MS_US); /* reaps killed workers */
@@ -217,7 +219,7 @@ static void a_cancelled_question_has_no_answer([[maybe_unused]] void **state) {
         assert_int_equal(resources_descriptors(), descriptors);
 }
 
-static void a_list_of_thousands_does_not_keep_the_loop([[maybe_unused]] void **state) {
+static void a_list_of_thousands_does_not_block_the_loop([[maybe_unused]] void **state) {
         enum { CONTAINERS = 2000 };
         uint64_t begin, longest = 0, total;
         unsigned turns = 0;
@@ -240,7 +242,7 @@ static void a_list_of_thousands_does_not_keep_the_loop([[maybe_unused]] void **s
         assert_int_equal(f.last.containers.count, CONTAINERS);
         print_message("# %d containers in %llu us, the longest turn %llu us\n", CONTAINERS, (unsigned long long) total,
                       (unsigned long long) longest);
-        assert_true(turns >= CONTAINERS / 50); /* others have their turn after a few containers */
+        assert_true(turns >= CONTAINERS / 50); /* other events are handled after a few containers */
         expect_figure(longest < ND_SECOND_US / 4);
         begin = nd_clock_us();
         (void) ask(&f, true);
@@ -251,12 +253,12 @@ static void a_list_of_thousands_does_not_keep_the_loop([[maybe_unused]] void **s
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_question_is_answered_with_what_is_there),
-                cmocka_unit_test(what_was_just_measured_is_not_measured_again),
-                cmocka_unit_test(volumes_that_the_image_declares_count_as_written),
-                cmocka_unit_test(a_container_that_goes_meanwhile_is_left_out),
-                cmocka_unit_test(a_cancelled_question_has_no_answer),
-                cmocka_unit_test(a_list_of_thousands_does_not_keep_the_loop),
+                cmocka_unit_test(a_query_returns_the_existing_objects),
+                cmocka_unit_test(a_recent_measurement_is_not_repeated),
+                cmocka_unit_test(image_volumes_count_as_disk_usage),
+                cmocka_unit_test(a_container_removed_meanwhile_is_left_out),
+                cmocka_unit_test(a_cancelled_query_calls_no_callback),
+                cmocka_unit_test(a_list_of_thousands_does_not_block_the_loop),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -7,7 +7,8 @@
 #include "base/clock.h"
 #include "cri/stats/telemetry.h"
 
-/* cri_telemetry_format() also looks at pods and the self-test, which tests/component/cri has; what is counted is here. */
+/* cri_telemetry_format() also reads pods and the self-test, which tests/component/cri covers;
+ * counters are tested here. */
 
 static char *counted(const struct cri_telemetry *telemetry) {
         struct nd_text text = ND_TEXT(TELEMETRY_CEILING);
@@ -49,7 +50,7 @@ static void a_stream_is_counted_and_not_timed([[maybe_unused]] void **state) {
         cri_telemetry_free(telemetry);
 }
 
-static void names_that_nobody_knows_take_no_room([[maybe_unused]] void **state) {
+static void unknown_methods_use_no_memory([[maybe_unused]] void **state) {
         struct cri_telemetry *telemetry = cri_telemetry_new();
         nd_autofree char *text = nullptr;
 
@@ -65,7 +66,7 @@ static void names_that_nobody_knows_take_no_room([[maybe_unused]] void **state) 
         cri_telemetry_free(telemetry);
 }
 
-static void as_many_methods_as_there_may_be_fit([[maybe_unused]] void **state) {
+static void the_maximum_number_of_methods_fits([[maybe_unused]] void **state) {
         struct cri_telemetry *telemetry = cri_telemetry_new();
         nd_autofree char *text = nullptr;
 
@@ -81,7 +82,7 @@ static void as_many_methods_as_there_may_be_fit([[maybe_unused]] void **state) {
         cri_telemetry_free(telemetry);
 }
 
-static void pods_and_pulls_are_counted_by_what_became_of_them([[maybe_unused]] void **state) {
+static void pods_and_pulls_are_counted_by_result([[maybe_unused]] void **state) {
         struct cri_telemetry *telemetry = cri_telemetry_new();
         struct nd_error *error = nd_error_new(ND_UNAVAILABLE, 0, "no registry");
         nd_autofree char *text = nullptr;
@@ -109,9 +110,9 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_call_is_in_every_bucket_that_is_long_enough),
                 cmocka_unit_test(a_stream_is_counted_and_not_timed),
-                cmocka_unit_test(names_that_nobody_knows_take_no_room),
-                cmocka_unit_test(as_many_methods_as_there_may_be_fit),
-                cmocka_unit_test(pods_and_pulls_are_counted_by_what_became_of_them),
+                cmocka_unit_test(unknown_methods_use_no_memory),
+                cmocka_unit_test(the_maximum_number_of_methods_fits),
+                cmocka_unit_test(pods_and_pulls_are_counted_by_result),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

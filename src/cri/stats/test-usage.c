@@ -17,7 +17,7 @@
 #include "sys/file.h"
 #include "sys/tree.h"
 
-static void pressure_is_read_as_the_kernel_writes_it([[maybe_unused]] void **state) {
+static void pressure_is_parsed([[maybe_unused]] void **state) {
         struct cri_pressures p;
 
         assert_true(cri_usage_parse_pressure(
@@ -29,7 +29,7 @@ static void pressure_is_read_as_the_kernel_writes_it([[maybe_unused]] void **sta
         assert_int_equal(p.full.total, 0);
 }
 
-static void pressure_that_nobody_writes_is_refused([[maybe_unused]] void **state) {
+static void malformed_pressure_is_rejected([[maybe_unused]] void **state) {
         static const char *const cases[] = {
                 "",
                 "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
@@ -47,7 +47,7 @@ static void pressure_that_nobody_writes_is_refused([[maybe_unused]] void **state
         assert_false(p.known);
 }
 
-static void network_counters_are_told_apart([[maybe_unused]] void **state) {
+static void network_counters_are_parsed_per_interface([[maybe_unused]] void **state) {
         struct cri_network_usage n;
 
         cri_usage_parse_network(
@@ -72,7 +72,7 @@ static void network_counters_are_told_apart([[maybe_unused]] void **state) {
         assert_true(n.interfaces[1].received == UINT64_MAX);
 }
 
-static void half_a_line_of_counters_is_no_interface([[maybe_unused]] void **state) {
+static void an_incomplete_line_of_counters_is_ignored([[maybe_unused]] void **state) {
         struct cri_network_usage n;
 
         cri_usage_parse_network("eth0: 1 2 3\neth1:\n: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"
@@ -99,11 +99,11 @@ static void a_tree_is_counted_with_each_file_once([[maybe_unused]] void **state)
         assert_true(u.bytes >= 1 << 20 && u.bytes < 2 << 20);
         assert_true(u.at > 0 && u.filesystem_bytes > u.bytes && u.filesystem_inodes >= u.free_inodes);
         expect_ok(cri_usage_of_tree(AT_FDCWD, link, 60 * ND_SECOND_US, &u));
-        assert_int_equal(u.inodes, 1); /* a link is not followed */
+        assert_int_equal(u.inodes, 1); /* links are not followed */
         expect_error(cri_usage_of_tree(AT_FDCWD, "/no/such/tree", ND_SECOND_US, &u), ND_NOT_FOUND, "/no/such/tree");
 }
 
-/* Goes down so many levels, made on the way, and leaves a file of a MiB in the last. */
+/* Creates this many nested directories, with a file of 1 MiB in the last. */
 static void make_deep(const char *top, unsigned levels) {
         nd_autofree char *bytes = nd_calloc(1, 1 << 20);
         nd_autoclose int at = -EBADF, file = -EBADF;
@@ -137,7 +137,7 @@ static void a_tree_deeper_than_any_path_is_counted([[maybe_unused]] void **state
         expect_ok(nd_tree_remove(AT_FDCWD, tree));
 }
 
-/* As many siblings on every level as it takes for reading to go on in the middle of a directory. */
+/* Each level has enough siblings that reading resumes in the middle of a directory. */
 static void a_tree_deeper_than_there_are_descriptors_is_counted_once([[maybe_unused]] void **state) {
         enum { LEVELS = 3000, SIBLINGS = 3 };
         scratch_directory d = scratch_make();
@@ -168,7 +168,8 @@ static void a_tree_deeper_than_there_are_descriptors_is_counted_once([[maybe_unu
         expect_ok(nd_tree_remove(AT_FDCWD, tree));
 }
 
-/* The container's side of a race: moves a directory in the middle of the tree to another place and back, until it is killed. */
+/* The container's side of a race: moves a directory in the middle of the tree elsewhere and back,
+ * until killed. */
 [[noreturn]] static void move_about(int middle) {
         for (;;) {
                 (void) renameat(middle, "deep", middle, "elsewhere/deep");
@@ -176,7 +177,7 @@ static void a_tree_deeper_than_there_are_descriptors_is_counted_once([[maybe_unu
         }
 }
 
-static void directories_that_are_moved_about_make_it_partial_and_never_wrong([[maybe_unused]] void **state) {
+static void directories_moved_meanwhile_make_the_result_partial_never_wrong([[maybe_unused]] void **state) {
         enum { ABOVE = 400, BELOW = 600, ROUNDS = 8 };
         scratch_directory d = scratch_make();
         nd_autofree char *tree = nd_format("%s/tree", d);
@@ -206,7 +207,7 @@ static void directories_that_are_moved_about_make_it_partial_and_never_wrong([[m
                 struct cri_tree_usage u = {};
 
                 expect_ok(cri_usage_of_tree(AT_FDCWD, tree, 60 * ND_SECOND_US, &u));
-                /* Seen at both places at most: what lies below is then counted twice. */
+                /* Seen at both places at most: everything below is then counted twice. */
                 assert_true(u.inodes <= ABOVE + 2 * BELOW + 4);
                 assert_true(u.inodes >= ABOVE + 1 || u.partial);
                 partial += u.partial;
@@ -246,14 +247,14 @@ static void a_cgroup_that_is_gone_is_not_found([[maybe_unused]] void **state) {
         expect_error(cri_usage_of_processes("/no/such/cgroup", &p), ND_NOT_FOUND, "/no/such/cgroup");
 }
 
-static void our_own_cgroup_has_us_in_it([[maybe_unused]] void **state) {
+static void the_usage_of_our_own_cgroup_includes_us([[maybe_unused]] void **state) {
         nd_cleanup(nd_cgroup_done) struct nd_cgroup cgroup = {};
         struct cri_process_usage p;
         struct cri_usage u;
 
         expect_ok(nd_cgroup_discover(&cgroup));
         if (cgroup.layout != ND_CGROUP_UNIFIED || !cgroup.writable)
-                skip_because("there is no cgroup v2 of ours");
+                skip_because("no writable cgroup v2");
         expect_ok(cri_usage_of_cgroup(cgroup.own, USAGE_ALL, &u));
         assert_true(u.at > 0);
         assert_true(u.has_cpu); /* also without a controller */
@@ -264,17 +265,17 @@ static void our_own_cgroup_has_us_in_it([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(pressure_is_read_as_the_kernel_writes_it),
-                cmocka_unit_test(pressure_that_nobody_writes_is_refused),
-                cmocka_unit_test(network_counters_are_told_apart),
-                cmocka_unit_test(half_a_line_of_counters_is_no_interface),
+                cmocka_unit_test(pressure_is_parsed),
+                cmocka_unit_test(malformed_pressure_is_rejected),
+                cmocka_unit_test(network_counters_are_parsed_per_interface),
+                cmocka_unit_test(an_incomplete_line_of_counters_is_ignored),
                 cmocka_unit_test(a_tree_is_counted_with_each_file_once),
                 cmocka_unit_test(a_tree_deeper_than_any_path_is_counted),
                 cmocka_unit_test(a_tree_deeper_than_there_are_descriptors_is_counted_once),
-                cmocka_unit_test(directories_that_are_moved_about_make_it_partial_and_never_wrong),
+                cmocka_unit_test(directories_moved_meanwhile_make_the_result_partial_never_wrong),
                 cmocka_unit_test(a_tree_that_takes_too_long_is_partial),
                 cmocka_unit_test(a_cgroup_that_is_gone_is_not_found),
-                cmocka_unit_test(our_own_cgroup_has_us_in_it),
+                cmocka_unit_test(the_usage_of_our_own_cgroup_includes_us),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usage-tree.c - how much lies in a directory tree that a container fills, see usage.h
+/* usage-tree.c - disk usage of a directory tree that a container controls, see usage.h
  *
  * Theory of operation
- *   Depth first, with one open directory per level. The container chooses the depth, so a level gives up what it holds as the walk goes down:
- *   its buffer when @BUFFERED levels are below it, and its descriptor when the descriptors are used up. The levels nearest to the top keep theirs, and so do
- *   those at the bottom; only what lies between is closed.
- *   A closed level is opened again as ".." of the one below it, and must be the inode that it was: the container may have renamed a directory meanwhile.
- *   If it has, the walk goes on from the nearest open level above, and the result is partial.
- *   Reading goes on at the entry's d_off, which holds on any filesystem that NFS can export.
- * Invariant  no path is followed: every step goes to a name in an open directory, never through a link or onto another mount. A result that misses something
- *            is partial. */
+ *   Depth first, with one open directory per level. The container chooses the depth, so a level
+ *   gives up its resources as the walk descends: its buffer once @BUFFERED levels are below it, and
+ *   its descriptor once the descriptors run out. The levels nearest to the top and to the bottom
+ *   keep theirs; only those in between are closed.
+ *   A closed level is reopened as ".." of the level below, and must be the same inode: the
+ *   container may have renamed a directory meanwhile. If it has, the walk continues at the nearest
+ *   open level above, and the result is partial. Reading resumes at the entry's d_off, which is
+ *   stable on any filesystem that NFS can export.
+ * Invariant  no path is followed: every step opens a name in an open directory, never through a
+ *            link or onto another mount. A result that misses something is partial. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -23,25 +25,25 @@
 #include "sys/calls.h"
 
 enum {
-        BUFFERED = 64,         /* levels with a buffer of their own, which libc makes 32 KiB large */
-        OPEN_MOST = 32768,     /* descriptors; less where the limit of this process is low */
-        LEVELS_MOST = 2 << 20, /* 64 MiB of stack; what lies deeper makes the result partial */
-        LOOK_AT_CLOCK = 256,   /* entries between two looks */
-        BLOCK = 512,           /* what st_blocks counts */
+        BUFFERED = 64,         /* levels with a buffer, for which libc allocates 32 KiB */
+        OPEN_MOST = 32768,     /* descriptors; fewer if the limit of this process is low */
+        LEVELS_MOST = 2 << 20, /* 64 MiB of stack; deeper trees make the result partial */
+        LOOK_AT_CLOCK = 256,   /* entries between two checks of the clock */
+        BLOCK = 512,           /* unit of st_blocks */
 };
 
 struct level {
-        dev_t device; /* subvolumes of btrfs are devices of their own */
+        dev_t device; /* each subvolume of btrfs has a device number of its own */
         ino_t inode;
-        long at; /* where reading goes on; without a buffer */
-        int fd;  /* -EBADF = closed, or the buffer's */
+        long at; /* where reading resumes, if it has no buffer */
+        int fd;  /* -EBADF = closed, or owned by the buffer */
 };
 
 struct walk {
         nd_vector(struct level) levels;
-        DIR *buffers[BUFFERED]; /* of level n: n % BUFFERED; only of the last ones */
-        size_t buffered;        /* how many of the last levels have one */
-        size_t keep;            /* levels at the top, and as many at the bottom, that stay open */
+        DIR *buffers[BUFFERED]; /* of level n: n % BUFFERED; the deepest levels only */
+        size_t buffered;        /* number of deepest levels with a buffer */
+        size_t keep;            /* number of levels at the top, and at the bottom, that stay open */
         uint64_t end;           /* monotonic microseconds */
         uint64_t entries;
         uint64_t bytes;
@@ -73,20 +75,21 @@ static void count(struct walk *walk, const struct stat *status) {
         walk->inodes += 1.0 / (double) names;
 }
 
-/* The oldest level with a buffer loses it and keeps, for now, its descriptor. */
+/* The highest buffered level loses its buffer and keeps, for now, its descriptor. */
 static void unbuffer_oldest(struct walk *walk) {
         size_t oldest = walk->levels.count - walk->buffered;
         struct level *level = walk->levels.items + oldest;
         DIR **buffer = buffer_of(walk, oldest);
 
         level->at = telldir(*buffer);
-        level->fd = fcntl(dirfd(*buffer), F_DUPFD_CLOEXEC, 0); /* without one it is opened again as ".." */
+        /* if this fails, the level is reopened as ".." */
+        level->fd = fcntl(dirfd(*buffer), F_DUPFD_CLOEXEC, 0);
         (void) closedir(*buffer);
         *buffer = nullptr;
         walk->buffered--;
 }
 
-/* The level that has come too far from the bottom is closed, unless it is one of the first. */
+/* Closes the level that is too far from the bottom, unless it is one of the top levels. */
 static void close_farthest(struct walk *walk) {
         size_t depth = walk->levels.count;
 
@@ -111,7 +114,7 @@ static int open_directory(int dir_fd, const char *name, uint64_t resolve) {
         struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOATIME, .resolve = resolve};
         int fd = nd_sys->openat2(dir_fd, name, &how, sizeof how);
 
-        if (fd < 0 && errno == EPERM) { /* O_NOATIME is the owner's */
+        if (fd < 0 && errno == EPERM) { /* only the owner may use O_NOATIME */
                 how.flags &= ~(uint64_t) O_NOATIME;
                 fd = nd_sys->openat2(dir_fd, name, &how, sizeof how);
         }
@@ -135,7 +138,8 @@ static void push(struct walk *walk, int fd, const struct stat *status) {
         close_farthest(walk);
 }
 
-/* What vanishes while we look was never there; other mounts are not what the container wrote. */
+/* Entries that vanish during the walk are ignored; the container did not write what is on other
+ * mounts. */
 static void enter(struct walk *walk, const char *name) {
         int fd = open_directory(dirfd(newest(walk)), name, RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
 
@@ -163,7 +167,8 @@ static void visit(struct walk *walk, const struct dirent *entry) {
                 enter(walk, entry->d_name);
 }
 
-/* Opens the level above as ".." of the newest one; -EBADF when that is another directory by now. */
+/* Opens the level above as ".." of the deepest one; -EBADF if that is a different directory by
+ * now. */
 static int open_above(struct walk *walk) {
         const struct level *above = walk->levels.items + walk->levels.count - 2;
         nd_autoclose int fd = open_directory(dirfd(newest(walk)), "..", RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
@@ -186,7 +191,8 @@ static void drop_newest(struct walk *walk) {
         walk->levels.count--;
 }
 
-/* The newest level has been read: goes back to the one above it, or to the nearest that can be reached. */
+/* The deepest level is complete: returns to the one above, or to the nearest that can be
+ * reached. */
 static void leave(struct walk *walk) {
         bool reopen = walk->levels.count >= 2 && walk->buffered == 1;
         int above = -EBADF;
@@ -197,7 +203,8 @@ static void leave(struct walk *walk) {
                         above = open_above(walk);
         }
         drop_newest(walk);
-        while (reopen && above < 0 && walk->levels.count > 0) { /* it was moved away: up to a level that is open */
+        /* it was moved away: up to a level that is open */
+        while (reopen && above < 0 && walk->levels.count > 0) {
                 walk->partial = true;
                 above = nd_take_fd(walk->levels.items[walk->levels.count - 1].fd);
                 if (above < 0)
@@ -207,7 +214,7 @@ static void leave(struct walk *walk) {
                 return;
         if (give_buffer(walk, walk->levels.count - 1, above)) {
                 seekdir(newest(walk), walk->levels.items[walk->levels.count - 1].at);
-        } else { /* no memory: what was counted is all */
+        } else { /* out of memory: keep what was counted */
                 walk->partial = true;
                 walk->levels.count = 0;
         }
@@ -259,7 +266,7 @@ struct nd_error *cri_usage_of_tree(int dir_fd, const char *path, uint64_t deadli
         int fd;
 
         if (top < 0 || fstat(top, &status) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "look at '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "stat '%s'", path);
         count(&walk, &status);
         if (S_ISDIR(status.st_mode)) {
                 fd = open_directory(top, ".", 0);

@@ -16,9 +16,9 @@
 
 enum {
         MICROSECOND = 1000,
-        PROCESSES = 65536, /* of one container that are looked at */
-        LINKS = 65536,     /* of its descriptors */
-        CGROUPS = 4096,    /* of its cgroups, also one below the other */
+        PROCESSES = 65536, /* maximum read per container */
+        LINKS = 65536,     /* maximum descriptors read per container */
+        CGROUPS = 4096,    /* maximum cgroups per container, nested ones included */
 };
 
 /* ---- cgroups ---- */
@@ -70,7 +70,7 @@ static void read_memory(int cgroup, char *text, struct cri_usage *u) {
                 u->swap_limit = UINT64_MAX;
 }
 
-/* Takes decimal digits up to a delimiter; false when there are none or too many. */
+/* Reads decimal digits up to a delimiter; false if there are none or too many. */
 static bool take_digits(const char **at, char delimiter, char *ret, size_t size) {
         size_t length = strspn(*at, "0123456789");
 
@@ -105,7 +105,7 @@ void cri_usage_parse_devices(const char *text, struct cri_usage *ret) {
         }
 }
 
-/* Where the kernel's link for the numbers leads is called as the device. */
+/* Sets the device's name from the kernel's symbolic link for its numbers. */
 static void name_device(struct cri_device_usage *device) {
         nd_autofree char *path = nd_format("/sys/dev/block/%s:%s", device->major, device->minor);
         char target[256];
@@ -120,7 +120,7 @@ static void name_device(struct cri_device_usage *device) {
                 (void) snprintf(device->name, sizeof device->name, "/dev%.*s", (int) sizeof device->name - 5, slash);
 }
 
-/* The sizes that the architectures have; a file that is not there is one look. */
+/* The sizes of all architectures; a missing file costs one open(). */
 static void read_huge(int cgroup, char *text, struct cri_usage *u) {
         static const struct {
                 const char *size, *file;
@@ -140,7 +140,7 @@ static void read_huge(int cgroup, char *text, struct cri_usage *u) {
 static void read_io(int cgroup, char *text, struct cri_usage *u) {
         if (!nd_cgroup_read(cgroup, "io.stat", text))
                 return;
-        u->has_io = true; /* an empty file is one without any use */
+        u->has_io = true; /* an empty file means no I/O */
         (void) !nd_cgroup_sum(text, "rbytes", &u->read_bytes);
         (void) !nd_cgroup_sum(text, "wbytes", &u->written_bytes);
         (void) !nd_cgroup_sum(text, "rios", &u->reads);
@@ -188,7 +188,7 @@ struct nd_error *cri_usage_of_cgroup(const char *cgroup, unsigned parts, struct 
         return nullptr;
 }
 
-/* "0.00" to "100.00"; not strtod(), which knows more than the kernel writes. */
+/* "0.00" to "100.00"; strtod() accepts more than the kernel writes. */
 static bool parse_percent(const char *text, size_t length, double *ret) {
         uint64_t whole, hundredths;
         char copy[8];
@@ -246,7 +246,7 @@ bool cri_usage_parse_pressure(const char *text, struct cri_pressures *ret) {
                 return false;
         text += length + (text[length] == '\n');
         if (nd_has_prefix(text, "full ") && !parse_pressure_line(text, strcspn(text, "\n"), &p.full))
-                return false; /* cpu.pressure of the root has none */
+                return false; /* the root's cpu.pressure has no "full" line */
         p.known = true;
         *ret = p;
         return true;
@@ -254,7 +254,7 @@ bool cri_usage_parse_pressure(const char *text, struct cri_pressures *ret) {
 
 /* ---- networks ---- */
 
-/* The numbers after the name; false when there are not 16 of them. */
+/* Parses the numbers after the name; false unless there are 16. */
 static bool parse_interface(const char *text, size_t length, struct cri_interface_usage *interface) {
         uint64_t values[16];
         size_t found = 0;
@@ -321,7 +321,7 @@ static uint64_t limit_of(const char *pid, size_t length) {
         return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }
 
-/* What its descriptors are is told by where their links lead. */
+/* The links of its descriptors show which of them are sockets. */
 static void look_into_process(const char *pid, size_t length, struct cri_process_usage *u) {
         nd_autofree char *path = nd_format("/proc/%.*s/fd", (int) length, pid);
         nd_cleanup(close_directory) DIR *directory = opendir(path);
@@ -342,7 +342,7 @@ static void look_into_process(const char *pid, size_t length, struct cri_process
         }
 }
 
-/* Its list of processes may be longer than other files; what does not fit is not looked at. */
+/* The list of processes may be longer than other files; the part beyond the limit is not read. */
 static void look_into_cgroup(int cgroup, struct cri_process_usage *u) {
         char text[ND_CGROUP_FILE];
 
@@ -369,7 +369,7 @@ static void levels_done(struct cgroup_levels *levels) {
         nd_vector_done(levels);
 }
 
-/* A cgroup that vanishes while we look was never there: nullptr. */
+/* nullptr for a cgroup that vanishes meanwhile, which is not an error. */
 static DIR *open_level(int dir_fd, const char *name) {
         int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         DIR *level = fd >= 0 ? fdopendir(fd) : nullptr;

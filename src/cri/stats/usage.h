@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usage.h - what a cgroup, a tree of files and a network namespace have used
+/* usage.h - resource usage of a cgroup, a directory tree and a network namespace
  *
- * Read when asked for, and never remembered here. Files of the kernel, parsed without trust: a container that owns its cgroup can remove files from our
- * sight, but not make us read past them. */
+ * Values are read on request and not cached here. The kernel's files are parsed as untrusted input:
+ * a container that owns its cgroup can hide files, but cannot make us read out of bounds. */
 #pragma once
 
 #include <stdint.h>
 
 #include "base/error.h"
 
-/* Pressure stall information, of some or of all tasks: percent times 100, and nanoseconds. */
+/* Pressure stall information of some or of all tasks: percent times 100, and nanoseconds. */
 struct cri_pressure {
         double average10, average60, average300;
         uint64_t total;
@@ -20,7 +20,7 @@ struct cri_pressures {
         struct cri_pressure some, full;
 };
 
-/* Which files are worth opening. */
+/* Selects the files to read. */
 enum cri_usage_part {
         USAGE_CPU = 1 << 0,
         USAGE_MEMORY = 1 << 1, /* with swap */
@@ -33,12 +33,13 @@ enum cri_usage_part {
 };
 
 enum {
-        USAGE_DEVICES = 8, /* block devices of one cgroup that are told apart; all of them are in the sums */
+        /* block devices of one cgroup listed individually; the sums include all of them */
+        USAGE_DEVICES = 8,
         USAGE_HUGE_SIZES = 4,
 };
 
 struct cri_device_usage {
-        char name[32];             /* "/dev/vda"; "" where the kernel has none for it */
+        char name[32];             /* "/dev/vda"; "" if the kernel has no name for it */
         char major[12], minor[12]; /* decimal */
         uint64_t read_bytes, written_bytes;
 };
@@ -58,7 +59,7 @@ struct cri_usage {
         bool has_memory;
         uint64_t memory, memory_limit; /* UINT64_MAX = none */
         uint64_t memory_peak, memory_low;
-        uint64_t working_set; /* without inactive files */
+        uint64_t working_set; /* without inactive page cache */
         uint64_t anonymous, file, mapped, kernel, active_file, inactive_file;
         uint64_t faults, major_faults;
         bool has_swap;
@@ -77,33 +78,36 @@ struct cri_usage {
 
         bool has_oom;
         uint64_t oom_kills;
-        uint64_t limit_hits; /* how often the memory limit was in the way */
+        uint64_t limit_hits; /* number of times the memory limit was hit */
 
         struct cri_pressures cpu_pressure, memory_pressure, io_pressure;
 };
 
-/* ND_NOT_FOUND when the cgroup is gone. What it does not have (no controller) is not an error: the has_ field is false. */
+/* ND_NOT_FOUND if the cgroup is gone. A missing controller is not an error: its has_ field is
+ * false. */
 [[nodiscard]] struct nd_error *cri_usage_of_cgroup(const char *cgroup, unsigned parts, struct cri_usage *ret);
 
-/* "8:0 rbytes=1 wbytes=2 rios=3 ...", a line per device; fills all but the names, which are not in the text. */
+/* "8:0 rbytes=1 wbytes=2 rios=3 ...", one line per device; sets everything but the names, which the
+ * text does not contain. */
 void cri_usage_parse_devices(const char *text, struct cri_usage *ret);
 
 /* "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull ..." */
 [[nodiscard]] bool cri_usage_parse_pressure(const char *text, struct cri_pressures *ret);
 
 struct cri_tree_usage {
-        uint64_t at; /* 0 = not known */
+        uint64_t at; /* 0 = unknown */
         uint64_t bytes, inodes;
-        bool partial; /* there is more: it took too long, or directories were moved meanwhile */
-        uint64_t filesystem_bytes, filesystem_inodes, free_inodes; /* of the filesystem it is on */
+        bool partial; /* incomplete: it took too long, or directories were moved meanwhile */
+        uint64_t filesystem_bytes, filesystem_inodes, free_inodes; /* of its filesystem */
 };
 
-/* Walks a tree of any depth, never out of it. Blocks as long as that takes, so this is for workers; what was counted in the given time is partial. */
+/* Walks a tree of any depth, never out of it. Blocks until it is done or the time is over, in which
+ * case the result is partial: call it in a worker. */
 [[nodiscard]] struct nd_error *cri_usage_of_tree(int dir_fd, const char *path, uint64_t deadline_us,
                                                  struct cri_tree_usage *ret);
 
 enum {
-        USAGE_INTERFACES = 8, /* of a pod; the loopback does not count */
+        USAGE_INTERFACES = 8, /* per pod, without loopback */
         USAGE_INTERFACE_NAME = 16,
 };
 
@@ -114,20 +118,20 @@ struct cri_interface_usage {
 };
 
 struct cri_network_usage {
-        uint64_t at; /* 0 = not known */
+        uint64_t at; /* 0 = unknown */
         size_t count;
         struct cri_interface_usage interfaces[USAGE_INTERFACES];
 };
 
-/* The text of /proc/net/dev; the loopback is left out. */
+/* Parses the text of /proc/net/dev, without loopback. */
 void cri_usage_parse_network(const char *text, struct cri_network_usage *ret);
 
 struct cri_process_usage {
-        uint64_t at; /* 0 = not known */
+        uint64_t at; /* 0 = unknown */
         uint64_t processes, descriptors, sockets;
-        uint64_t descriptors_limit; /* of the one that was looked at first; UINT64_MAX = none */
+        uint64_t descriptors_limit; /* of the process read first; UINT64_MAX = none */
 };
 
-/* Looks into every process of a cgroup and below. Takes long where there are many: for workers. Stops counting at ceilings that nobody reaches who means
- * well. */
+/* Reads every process of a cgroup and its descendants. Slow if there are many: call it in a worker.
+ * Stops counting at limits far beyond any normal container. */
 [[nodiscard]] struct nd_error *cri_usage_of_processes(const char *cgroup, struct cri_process_usage *ret);
