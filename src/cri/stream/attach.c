@@ -2,10 +2,12 @@
 /* attach.c - see attach.h
  *
  * Theory of operation
- *   The container's streams are its monitor's, which outlives us: so each client has a connection to the monitor, over which it hands over one end of a
- *   socket pair for each stream (mon/attach.h), and needs nothing that an earlier daemon knew. Bytes go over the sockets, whose buffers are the only ones;
- *   the connection tells of the end, and that the client was too slow.
- * Owns       the connection; the sockets are the remote's. */
+ *   The container's monitor owns its streams and outlives the daemon. So each client gets its own
+ *   connection to the monitor, over which it passes one end of a socket pair per stream
+ *   (mon/attach.h); nothing from an earlier daemon is needed. Data goes through these sockets,
+ *   whose buffers are the only ones. The connection to the monitor reports that the container
+ *   exited, or that the client was too slow.
+ * Owns       the connection; cri_stdio owns our ends of the sockets. */
 #include "cri/stream/attach.h"
 
 #include <string.h>
@@ -19,7 +21,7 @@
 #include "sys/fd-passing.h"
 
 enum {
-        BUFFER = 1 << 20, /* of a socket, in which output waits for us */
+        BUFFER = 1 << 20, /* of a socket: output not read yet */
 };
 
 static constexpr uint64_t answer_timeout_us = 10 * ND_SECOND_US;
@@ -28,7 +30,7 @@ struct work {
         struct cri_stdio *stdio;
         int fd;
         sd_event_source *source;
-        sd_event_source *patience; /* until the monitor has answered */
+        sd_event_source *patience; /* until the monitor has replied */
 };
 
 static void cancel(void *userdata) {
@@ -53,7 +55,7 @@ static void resize(void *userdata, const struct winsize *window) {
         (void) send(work->fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* ---- what the monitor says; the work may be gone afterwards ---- */
+/* ---- messages from the monitor; they may free the work ---- */
 
 static void end(struct work *work, struct nd_error *error) {
         work->source = sd_event_source_disable_unref(work->source);
@@ -65,12 +67,13 @@ static void take_message(struct work *work, const struct nd_monitor_message *mes
         if (message->letter == ND_MONITOR_IS_EXITED) {
                 end(work, nullptr);
         } else if (message->letter == ND_MONITOR_DROPPED) {
-                end(work, nd_error_new(ND_EXHAUSTED, 0, "the client took the container's output too slowly and was cut off"));
+                end(work,
+                    nd_error_new(ND_EXHAUSTED, 0, "the client read the container's output too slowly and was disconnected"));
         } else if (message->letter == ND_MONITOR_ATTACHED && message->error_number != 0) {
                 nd_autofree char *words = nd_strndup(message->words, message->length);
 
                 end(work, nd_error_new(nd_error_code_of(message->error_number), 0, "%s",
-                                       *words ? words : "the container has ended"));
+                                       *words ? words : "the container has exited"));
         } else if (message->letter == ND_MONITOR_ATTACHED) {
                 work->patience = sd_event_source_disable_unref(work->patience);
                 resize(work, cri_stdio_window(work->stdio));
@@ -86,23 +89,23 @@ static int on_message([[maybe_unused]] sd_event_source *source, int fd, [[maybe_
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return 0;
         if (n <= 0)
-                end(work, nd_error_new(ND_UNAVAILABLE, 0, "the container's monitor has gone"));
+                end(work, nd_error_new(ND_UNAVAILABLE, 0, "lost the connection to the container's monitor"));
         else if (nd_monitor_message_read(bytes, (size_t) n, &message))
                 take_message(work, &message);
         return 0;
 }
 
 static int on_impatience([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
-        end(userdata, nd_error_new(ND_DEADLINE, 0, "the container's monitor did not answer within %llu s",
+        end(userdata, nd_error_new(ND_DEADLINE, 0, "the container's monitor did not respond within %llu s",
                                    (unsigned long long) (answer_timeout_us / ND_SECOND_US)));
         return 0;
 }
 
-/* ---- beginning ---- */
+/* ---- start ---- */
 
 /* The monitor's ends of the streams. */
 struct ends {
-        unsigned streams; /* the wire's bits */
+        unsigned streams; /* bits of the wire format */
         size_t count;
         int fds[ND_MONITOR_STREAMS];
 };
@@ -112,7 +115,7 @@ static void ends_done(struct ends *ends) {
                 nd_close_fd(&ends->fds[i]);
 }
 
-/* Where a buffer may not be as large as we want it is as large as it may be. */
+/* Falls back to the largest size that the kernel allows. */
 static void enlarge(int fd) {
         const int size = BUFFER;
 
@@ -126,7 +129,7 @@ static struct nd_error *add_stream(struct cri_stdio *stdio, enum cri_stdio_role 
         if (!cri_stdio_wants(stdio, role))
                 return nullptr;
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a socket pair");
+                return nd_error_new(nd_error_code_of(errno), errno, "create a socket pair");
         ends->fds[ends->count++] = pair[1];
         ends->streams |= bit;
         if (role == STDIO_INPUT)
@@ -142,7 +145,8 @@ static struct nd_error *ask(const struct work *work, const struct ends *ends) {
         ssize_t n = nd_fd_passing_send(work->fd, bytes, length, ends->fds, ends->count, MSG_DONTWAIT);
 
         if (n < 0)
-                return nd_error_new(nd_error_code_of((int) -n), (int) -n, "ask the container's monitor");
+                return nd_error_new(nd_error_code_of((int) -n), (int) -n,
+                                    "send the attach request to the container's monitor");
         return nullptr;
 }
 
@@ -157,11 +161,11 @@ static struct nd_error *launch(struct cri_stdio *stdio, struct cri_container *co
         *ret = work;
         nd_try(cri_monitor_dial(directory, &work->fd));
         if (work->fd < 0)
-                return nd_error_new(ND_PRECONDITION, 0, "the container has ended");
+                return nd_error_new(ND_PRECONDITION, 0, "the container has exited");
         if (sd_event_add_io(parts->loop, &work->source, work->fd, EPOLLIN, on_message, work) < 0 ||
             sd_event_add_time_relative(parts->loop, &work->patience, CLOCK_MONOTONIC, answer_timeout_us, ND_SECOND_US,
                                        on_impatience, work) < 0)
-                return nd_error_new(ND_INTERNAL, 0, "listen to a monitor");
+                return nd_error_new(ND_INTERNAL, 0, "watch the connection to a monitor");
         nd_try(add_stream(stdio, STDIO_INPUT, ND_MONITOR_STDIN, &ends));
         nd_try(add_stream(stdio, STDIO_OUTPUT, ND_MONITOR_STDOUT, &ends));
         nd_try(add_stream(stdio, STDIO_ERRORS, ND_MONITOR_STDERR, &ends));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attach.h - kubectl attach: a running container's own streams over a connection */
+/* attach.h - kubectl attach: the streams of a running container over a connection */
 #pragma once
 
 #include "cri/stream/connection.h"

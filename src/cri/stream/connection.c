@@ -2,11 +2,15 @@
 /* connection.c - see connection.h
  *
  * Theory of operation
- *   @HEAD reads the request's head, with a deadline, and answers it; a token that is worth something makes a session, and the bytes that follow are
- *   the transport's: SPDY's or WebSocket's (@OPEN). Nobody is waited for: a session that is busy stops the reading, a client that does not read stops the session (cri_stream_connection_room()), and
- *   each costs its own bounded buffers only. When the session has ended (@ENDING) the queue is sent; then our side is shut and what the client still
- *   says is thrown away (@SHUT): closing at once, with something unread, would make the kernel take back what we have sent.
- * Owns       the socket, the timer, the session. The owner frees it, when ended() says so: always from the loop, never from within a session's call. */
+ *   @HEAD reads the request head, with a timeout, and replies. A valid token creates a session, and
+ *   all further bytes belong to the transport, SPDY or WebSocket (@OPEN). Nothing blocks: a busy
+ *   session stops the reading, a client that does not read stops the session
+ *   (cri_stream_connection_room()), and each uses only its own bounded buffers.
+ *   When the session has ended (@ENDING) the queue is sent. Then our side is shut down and further
+ *   input is discarded (@SHUT): close() with unread input would make the kernel send a reset, and
+ *   the client would lose data that we have sent.
+ * Owns       the socket, the timer, the session. The owner frees the connection when ended() is
+ *            called: always from the loop, never from within a session's call. */
 #include "cri/stream/connection.h"
 
 #include <netinet/in.h>
@@ -20,7 +24,7 @@
 #include "net/websocket.h"
 
 enum {
-        ALIVE_S = 30, /* who says nothing for so long is asked whether he is there */
+        ALIVE_S = 30, /* keepalive probes start after this many seconds */
         ALIVE_AGAIN_S = 15,
         ALIVE_TRIES = 4,
         INPUT = ND_HTTP_HEAD,
@@ -28,7 +32,7 @@ enum {
 
 static constexpr uint64_t head_timeout_us = 10 * ND_SECOND_US;
 static constexpr uint64_t shut_timeout_us = 10 * ND_SECOND_US;
-static constexpr uint64_t idle_timeout_us = 4 * 3600 * ND_SECOND_US; /* what kubelets have always granted */
+static constexpr uint64_t idle_timeout_us = 4 * 3600 * ND_SECOND_US; /* the kubelet's default */
 
 enum phase {
         HEAD,
@@ -42,16 +46,16 @@ struct cri_stream_connection {
         int fd;
         enum phase phase;
         bool paused;  /* the session is busy */
-        bool working; /* the session is being called: it is not to be called again meanwhile */
+        bool working; /* a session callback is running: do not call it again */
         sd_event_source *source, *timer;
         uint64_t active_us;
-        struct nd_text answer; /* to the head */
+        struct nd_text answer; /* to the request head */
         size_t answered;
         struct cri_transport *transport; /* nullptr before the upgrade */
         const struct cri_stream_session_type *type;
         void *session;
-        char *subject;        /* the container's id, or the sandbox's; nullptr before the upgrade */
-        size_t first, length; /* of what is in input */
+        char *subject;        /* ID of the container or sandbox; nullptr before the upgrade */
+        size_t first, length; /* of the data in input */
         char input[INPUT];
 };
 
@@ -116,9 +120,9 @@ static void set_timer(struct cri_stream_connection *connection, uint64_t us) {
         (void) sd_event_source_set_enabled(connection->timer, SD_EVENT_ONESHOT);
 }
 
-/* ---- out ---- */
+/* ---- output ---- */
 
-/* False when the socket takes no more now. */
+/* False if the socket accepts no more now. */
 static bool send_some(struct cri_stream_connection *connection, const char *bytes, size_t length, size_t *ret_sent) {
         ssize_t n;
 
@@ -130,7 +134,8 @@ static bool send_some(struct cri_stream_connection *connection, const char *byte
         return n > 0;
 }
 
-/* Sends what the socket takes; true when a session can write again. A peer that is gone is told by the source. */
+/* Sends as much as the socket accepts; true if a session can write again. The event source reports
+ * a disconnected peer. */
 static bool send_all(struct cri_stream_connection *connection) {
         const char *bytes;
         bool room = false;
@@ -169,7 +174,7 @@ static void update_events(struct cri_stream_connection *connection) {
         (void) sd_event_source_set_io_events(connection->source, events);
 }
 
-/* All is sent: our side is over. */
+/* Everything is sent: shut down our side. */
 static void shut(struct cri_stream_connection *connection) {
         if (connection->phase != ENDING || has_output(connection))
                 return;
@@ -195,7 +200,7 @@ void cri_stream_connection_finish(struct cri_stream_connection *connection) {
         cri_stream_connection_flush(connection);
 }
 
-/* ---- the head ---- */
+/* ---- request head ---- */
 
 static void answer(struct cri_stream_connection *connection, unsigned status, const struct nd_http_field *fields,
                    const char *words) {
@@ -207,7 +212,7 @@ static void answer(struct cri_stream_connection *connection, unsigned status, co
         set_timer(connection, head_timeout_us);
 }
 
-/* The first of the client's that we have, too. */
+/* The client's first protocol that is in our list. */
 static const char *choose(const struct nd_http_head *head, const char *name, const char *const *list, bool *ret_any) {
         struct nd_http_items items = {.name = name};
 
@@ -229,12 +234,12 @@ static void refuse_protocol(struct cri_stream_connection *connection, const char
                 nd_text_addf(&text, "%s%s", text.length > 0 ? ", " : "", *known);
         fields[0].value = nd_text_get(&text);
         if (any)
-                answer(connection, 403, fields, "none of the client's stream protocols is known here");
+                answer(connection, 403, fields, "none of the client's stream protocols is supported");
         else
                 answer(connection, 400, nullptr, "the request has no X-Stream-Protocol-Version");
 }
 
-/* The upgrade is agreed upon. Takes the request. */
+/* Enters @OPEN after the upgrade. Takes the request. */
 static void open_session(struct cri_stream_connection *connection, const struct cri_stream_session_type *type,
                          struct cri_stream_request *request, const char *protocol) {
         connection->phase = OPEN;
@@ -268,7 +273,7 @@ static void upgrade_to_spdy(struct cri_stream_connection *connection, const stru
         open_session(connection, type, request, protocol);
 }
 
-/* A client that asks for no protocol gets the oldest. */
+/* A client that names no protocol gets the oldest. */
 static void upgrade_to_websocket(struct cri_stream_connection *connection, const struct nd_http_head *head,
                                  const struct cri_stream_session_type *type, struct cri_stream_request *request) {
         const char *version = nd_http_head_get(head, "Sec-WebSocket-Version"),
@@ -281,7 +286,7 @@ static void upgrade_to_websocket(struct cri_stream_connection *connection, const
 
         if (!version || !nd_streq(version, "13") || !key || !nd_websocket_accept(key, accept)) {
                 cri_stream_request_free(request);
-                answer(connection, 400, nullptr, "the request is no WebSocket handshake of version 13");
+                answer(connection, 400, nullptr, "invalid WebSocket handshake: version 13 is required");
                 return;
         }
         if (!protocol && any) {
@@ -315,7 +320,7 @@ static void serve(struct cri_stream_connection *connection, const struct nd_http
                 upgrade_to_websocket(connection, head, type, request);
         } else {
                 cri_stream_request_free(request);
-                answer(connection, 400, nullptr, "the request is no upgrade to SPDY/3.1 or WebSocket");
+                answer(connection, 400, nullptr, "request must upgrade to SPDY/3.1 or WebSocket");
         }
 }
 
@@ -332,23 +337,23 @@ static void take_head(struct cri_stream_connection *connection) {
         if (used == 0 && connection->length < sizeof connection->input)
                 return;
         if (used == 0) {
-                answer(connection, 400, nullptr, "the request's head is too long");
+                answer(connection, 400, nullptr, "request header too long");
                 return;
         }
         connection->first = used;
         serve(connection, &head);
 }
 
-/* ---- in ---- */
+/* ---- input ---- */
 
-/* The client has said goodbye: so do we. */
+/* The client has closed the transport: so do we. */
 static void part(struct cri_stream_connection *connection) {
         connection->type->gone(nd_take_ptr(connection->session));
         connection->phase = ENDING;
         set_timer(connection, shut_timeout_us);
 }
 
-/* Gives the session what has come, until it is busy. False: the peer does not speak the protocol as it should. */
+/* Passes received data to the session until it is busy. False: protocol violation. */
 static bool take_frames(struct cri_stream_connection *connection) {
         while (connection->phase == OPEN && !connection->paused) {
                 nd_autoerror struct nd_error *error = nullptr;
@@ -372,7 +377,7 @@ static bool take_frames(struct cri_stream_connection *connection) {
         return true;
 }
 
-/* False when there is nothing more to be had from this peer. */
+/* False if the connection must be closed. */
 static bool take(struct cri_stream_connection *connection) {
         if (connection->phase == HEAD)
                 take_head(connection);
@@ -407,9 +412,9 @@ void cri_stream_connection_resume(struct cri_stream_connection *connection) {
                 return;
         connection->paused = false;
         if (connection->working)
-                return; /* take_frames() goes on by itself */
+                return; /* take_frames() continues by itself */
         if (!take(connection)) {
-                (void) shutdown(connection->fd, SHUT_RDWR); /* the source will tell */
+                (void) shutdown(connection->fd, SHUT_RDWR); /* the event source reports it */
                 return;
         }
         cri_stream_connection_flush(connection);
@@ -438,8 +443,8 @@ static int on_time([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
         return 0;
 }
 
-/* A client that ends with more to say than we take leaves no end behind: it comes after what it has said. Its kernel gives up after minutes, and
- * only whoever asks is told. */
+/* If a client dies while its send queue is full, its FIN is queued behind the data and we never see
+ * it. Its kernel drops the connection after minutes; only keepalive probes detect that. */
 static void set_options(int fd) {
         (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int) {1}, sizeof(int));
         (void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int) {1}, sizeof(int));
@@ -464,7 +469,7 @@ struct nd_error *cri_stream_connection_new(const struct cri_stream_connection_ow
                                                on_time, connection);
         if (r < 0) {
                 cri_stream_connection_free(connection);
-                return nd_error_new(ND_INTERNAL, -r, "watch a connection");
+                return nd_error_new(ND_INTERNAL, -r, "watch the connection of a streaming client");
         }
         *ret = connection;
         return nullptr;

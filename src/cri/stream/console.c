@@ -15,8 +15,8 @@
 struct cri_stream_console {
         int directory;
         char name[32];
-        int path;   /* the socket's file */
-        int socket; /* listens; once crun has connected, that connection */
+        int path;   /* O_PATH of the socket file */
+        int socket; /* the listener; once crun has connected, that connection */
         bool connected;
         sd_event_source *source;
         cri_stream_console_callback callback;
@@ -49,7 +49,7 @@ static int watch(struct cri_stream_console *console, sd_event *loop) {
         return sd_event_add_io(loop, &console->source, console->socket, EPOLLIN, on_socket, console);
 }
 
-/* crun connects before it has a terminal: the listener gives way to the connection. */
+/* crun connects before it has a terminal: the connection replaces the listener. */
 static bool take_connection(struct cri_stream_console *console) {
         int fd = accept4(console->socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
         sd_event *loop = sd_event_source_get_event(console->source);
@@ -95,9 +95,9 @@ struct nd_error *cri_stream_console_listen(sd_event *loop, const char *directory
         nd_try(nd_dir_open(AT_FDCWD, directory, &console->directory));
         console->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (console->socket < 0 || getrandom(&number, sizeof number, 0) != sizeof number)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a socket");
+                return nd_error_new(nd_error_code_of(errno), errno, "create a socket");
         (void) snprintf(console->name, sizeof console->name, "exec-%016llx", (unsigned long long) number);
-        /* The directory's own path may be longer than an address. */
+        /* The directory's path may be longer than sun_path. */
         (void) snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", console->directory, console->name);
         if (bind(console->socket, (struct sockaddr *) &address, sizeof address) < 0 || listen(console->socket, 1) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "listen on '%s/%s'", directory, console->name);
@@ -105,7 +105,7 @@ struct nd_error *cri_stream_console_listen(sd_event *loop, const char *directory
         if (console->path < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "open '%s/%s'", directory, console->name);
         if (watch(console, loop) < 0)
-                return nd_error_new(ND_INTERNAL, 0, "watch a socket");
+                return nd_error_new(ND_INTERNAL, 0, "watch a listening socket");
         *ret = nd_take_ptr(console);
         return nullptr;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exec.c - see exec.h
  *
- * A command is started (cri/oci-runtime/exec.h) with pipes, or with a terminal that crun sends to a socket (console.h). It has ended when crun has; a client that is
- * gone is the command's end, with all it has started. */
+ * Starts a command (cri/oci-runtime/exec.h) with pipes, or with a terminal that crun sends to a
+ * socket (console.h). The command ends when crun exits. If the client disconnects, the command is
+ * killed with everything it started. */
 #include "cri/stream/exec.h"
 
 #include <fcntl.h>
@@ -16,9 +17,9 @@
 
 struct work {
         struct cri_stdio *stdio;
-        struct cri_exec *exec; /* nullptr when it has ended */
+        struct cri_exec *exec; /* nullptr after it has ended */
         struct cri_stream_console *console;
-        int terminal; /* for its size */
+        int terminal; /* to set its window size */
 };
 
 static void cancel(void *userdata) {
@@ -42,7 +43,8 @@ static void on_end(struct nd_error *error, struct cri_exec_result *result, void 
 
         work->exec = nullptr;
         if (work->console)
-                cri_stream_console_look(work->console); /* a short command's terminal may still wait there */
+                /* the terminal of a short command may not have been read yet */
+                cri_stream_console_look(work->console);
         cri_stdio_end(work->stdio, error, result ? result->code : 0);
 }
 
@@ -57,7 +59,8 @@ static void on_terminal(int fd, void *userdata) {
                 nd_ignore(cri_stdio_give_input(work->stdio, writing));
 }
 
-/* The user of the container's processes, as the host sees it, may open /dev/stdout again. */
+/* Owned by the user of the container's processes, as the host sees it, so that they may reopen
+ * /dev/stdout. */
 static struct nd_error *make_pipe(const struct cri_container *container, int ours, int *ret_ours, int *ret_theirs) {
         const struct cri_sandbox_request *pod = &container->sandbox->request;
         uint32_t uid = container->user.uid + (pod->user_namespace ? pod->uids.outside : 0),
@@ -65,7 +68,7 @@ static struct nd_error *make_pipe(const struct cri_container *container, int our
         int fds[2];
 
         if (nd_sys->pipe2(fds, O_CLOEXEC) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe");
+                return nd_error_new(nd_error_code_of(errno), errno, "create a pipe");
         (void) nd_sys->fchown(fds[0], uid, gid);
         (void) fcntl(fds[ours], F_SETFL, O_NONBLOCK);
         *ret_ours = fds[ours];

@@ -2,13 +2,16 @@
 /* forward.c - see forward.h
  *
  * Theory of operation
- *   For each of its own connections the client opens two streams with the same identity: "data", and "error", for words about a connection that could not
- *   be made. The two are a tunnel. When both are there a socket of the pod's network is made and connected to the pod's localhost (@CONNECTING, by IPv4,
- *   then by IPv6): so no program of the pod, and none of ours, need be in there. Then bytes go both ways (@OPEN). Each direction ends by itself, as TCP's
- *   do; a tunnel that has ended in both is gone.
- *   What a slow server has not taken yet waits here. All tunnels of a connection together may keep WAITING bytes so; beyond, nothing more is read from
- *   that client. A client that does not read stops the reading from its own servers. Other clients notice neither.
- * Owns       the sockets and the tunnels. Knows the sandbox by its id only. */
+ *   For each of its own connections the client opens two streams with the same identity: "data",
+ *   and "error" for error messages. Both together are a tunnel. Once both exist, a socket is
+ *   created in the pod's network namespace and connected to the pod's localhost (@CONNECTING, by
+ *   IPv4, then by IPv6), so that no program is needed in the pod, neither the pod's nor ours. Then
+ *   data flows both ways (@OPEN). Each direction ends by itself, as with TCP; a tunnel whose
+ *   directions have both ended is freed.
+ *   Data that a slow server has not read yet is buffered here. All tunnels of a connection together
+ *   may buffer WAITING bytes; beyond that the client is not read. A client that does not read stops
+ *   the reading from its own servers. Other clients are not affected.
+ * Owns       the sockets and the tunnels. Refers to the sandbox by ID only. */
 #include "cri/stream/forward.h"
 
 #include <netinet/in.h>
@@ -24,7 +27,7 @@ enum {
         TUNNELS = 128,
         WAITING = 1 << 20,
         PIECE = 32 << 10,
-        IDENTITY = 64, /* with its end */
+        IDENTITY = 64, /* with the terminating NUL */
 };
 
 /* From the first stream to the second. */
@@ -44,9 +47,9 @@ struct tunnel {
         enum phase phase;
         char identity[IDENTITY];
         uint16_t port;
-        uint32_t data, error;   /* streams; 0 = not there yet */
-        sd_event_source *timer; /* for the second one, then for the connection */
-        int family, failure;    /* failure: of the family before */
+        uint32_t data, error;   /* stream IDs; 0 = not open yet */
+        sd_event_source *timer; /* for the second stream, then for the connection */
+        int family, failure;    /* failure: errno of the previous family */
         int socket;
         sd_event_source *source;
         struct nd_text pending; /* for the server */
@@ -82,7 +85,8 @@ static bool is_busy(const struct session *session) {
         return session->waiting > WAITING;
 }
 
-/* Ends both streams; the error stream says why, unless all went well. Takes the error, frees the tunnel. */
+/* Closes both streams; sends an error, if there is one, on the error stream. Takes the error, frees
+ * the tunnel. */
 static void tunnel_end(struct tunnel *tunnel, struct nd_error *error) {
         nd_autoerror struct nd_error *owned = error;
         struct session *session = tunnel->session;
@@ -117,11 +121,12 @@ static void watch_again(struct tunnel *tunnel) {
         if (tunnel->pending.length > 0)
                 events |= EPOLLOUT;
         (void) sd_event_source_set_io_events(tunnel->source, events);
-        /* A hangup would be told again and again, although nothing can be done about it: on_room() and the client's data wake it. */
+        /* epoll would report a hangup again and again although nothing can be done about it:
+         * on_room() and the client's data wake the tunnel. */
         (void) sd_event_source_set_enabled(tunnel->source, events == 0 ? SD_EVENT_OFF : SD_EVENT_ON);
 }
 
-/* False when the server takes no more, for good. */
+/* False if sending to the server failed. */
 static bool push(struct tunnel *tunnel) {
         size_t done = 0;
         ssize_t n = 0;
@@ -141,7 +146,7 @@ static bool push(struct tunnel *tunnel) {
         return true;
 }
 
-/* False when the server has gone without a word. */
+/* False if the connection to the server failed. */
 static bool pull(struct tunnel *tunnel) {
         struct cri_stream_connection *connection = tunnel->session->connection;
         size_t most = cri_stream_connection_room(connection);
@@ -166,7 +171,7 @@ static bool is_over(const struct tunnel *tunnel) {
         return tunnel->server_over && tunnel->client_over && tunnel->pending.length == 0;
 }
 
-/* The tunnel may be gone afterwards. */
+/* May free the tunnel. */
 static void carry(struct tunnel *tunnel, uint32_t events) {
         bool well = (events & EPOLLOUT) == 0 || push(tunnel);
 
@@ -188,11 +193,11 @@ static void on_room(void *userdata) {
                         watch_again(*tunnel);
 }
 
-/* ---- the connection into the pod ---- */
+/* ---- connection into the pod ---- */
 
 static int on_socket(sd_event_source *source, int fd, uint32_t events, void *userdata);
 
-/* Begins to connect by the tunnel's family. */
+/* Starts to connect with the tunnel's address family. */
 static struct nd_error *dial(struct tunnel *tunnel) {
         const struct cri_stream_parts *parts = cri_stream_connection_parts(tunnel->session->connection);
         struct sockaddr_in four = {
@@ -207,19 +212,19 @@ static struct nd_error *dial(struct tunnel *tunnel) {
         nd_close_fd(&tunnel->socket);
         nd_try(cri_pod_table_find_sandbox(parts->pods, tunnel->session->request->container, &sandbox));
         if (sandbox->state != SANDBOX_READY)
-                return nd_error_new(ND_PRECONDITION, 0, "the pod is stopped");
+                return nd_error_new(ND_PRECONDITION, 0, "the pod has been stopped");
         network = cri_namespaces_path(parts->config, parts->pins, sandbox, POD_NET);
         nd_try(nd_netns_socket(network, tunnel->family, SOCK_STREAM, &tunnel->socket));
         if (connect(tunnel->socket, by_four ? (struct sockaddr *) &four : (struct sockaddr *) &six,
                     by_four ? sizeof four : sizeof six) < 0 &&
             errno != EINPROGRESS)
-                return nd_error_new(ND_UNAVAILABLE, errno, "connect to localhost:%u inside of the pod", tunnel->port);
+                return nd_error_new(ND_UNAVAILABLE, errno, "connect to localhost:%u in the pod", tunnel->port);
         if (sd_event_add_io(parts->loop, &tunnel->source, tunnel->socket, EPOLLOUT, on_socket, tunnel) < 0)
-                return nd_error_new(ND_INTERNAL, 0, "watch a connection");
+                return nd_error_new(ND_INTERNAL, 0, "watch the connection of a streaming client");
         return nullptr;
 }
 
-/* How connecting went. The tunnel may be gone afterwards. */
+/* Handles the result of connect(). May free the tunnel. */
 static void take_answer(struct tunnel *tunnel) {
         socklen_t length = sizeof(int);
         struct nd_error *error = nullptr;
@@ -240,9 +245,8 @@ static void take_answer(struct tunnel *tunnel) {
                 if (!error)
                         return;
         }
-        nd_error_free(error); /* what IPv4 said is what people understand */
-        tunnel_end(tunnel,
-                   nd_error_new(ND_UNAVAILABLE, tunnel->failure, "connect to localhost:%u inside of the pod", tunnel->port));
+        nd_error_free(error); /* report the error of IPv4, which users expect */
+        tunnel_end(tunnel, nd_error_new(ND_UNAVAILABLE, tunnel->failure, "connect to localhost:%u in the pod", tunnel->port));
 }
 
 static int on_socket([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, uint32_t events, void *userdata) {
@@ -268,10 +272,10 @@ static int on_late([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
         bool was_busy = is_busy(session), resume;
 
         if (tunnel->phase == OPENING)
-                tunnel_end(tunnel, nd_error_new(ND_DEADLINE, 0, "the second stream did not come within %llu s",
+                tunnel_end(tunnel, nd_error_new(ND_DEADLINE, 0, "the client did not open the second stream within %llu s",
                                                 (unsigned long long) (second_stream_timeout_us / ND_SECOND_US)));
         else
-                tunnel_end(tunnel, nd_error_new(ND_DEADLINE, 0, "localhost:%u inside of the pod did not answer within %llu s",
+                tunnel_end(tunnel, nd_error_new(ND_DEADLINE, 0, "connecting to localhost:%u in the pod timed out after %llu s",
                                                 tunnel->port, (unsigned long long) (connect_timeout_us / ND_SECOND_US)));
         resume = was_busy && !is_busy(session);
         cri_stream_connection_flush(session->connection);
@@ -300,14 +304,16 @@ static struct tunnel *tunnel_new(struct session *session, const char *identity, 
         tunnel->port = port;
         tunnel->family = AF_INET;
         tunnel->socket = -EBADF;
-        tunnel->pending.ceiling = 2 * WAITING; /* never reached: nothing is read beyond the half of it and one piece */
+        /* never reached: reading stops at half of it plus one chunk */
+        tunnel->pending.ceiling = 2 * WAITING;
         nd_vector_push(&session->tunnels, tunnel);
         (void) sd_event_add_time_relative(cri_stream_connection_parts(session->connection)->loop, &tunnel->timer,
                                           CLOCK_MONOTONIC, second_stream_timeout_us, ND_SECOND_US, on_late, tunnel);
         return tunnel;
 }
 
-/* Clients of old tell no identity: their error stream comes first, and the data stream has the next number. */
+/* Old clients send no identity: they open the error stream first, and the data stream has the next
+ * client stream ID. */
 static bool identity_of(const struct cri_stream_event *event, bool is_data, char ret[static IDENTITY]) {
         nd_autofree char *made =
                 *event->identity ? nd_strdup(event->identity) : nd_format("%u", is_data ? event->stream - 2 : event->stream);
@@ -357,7 +363,7 @@ static void take_stream(struct session *session, const struct cri_stream_event *
                 tunnel_end(tunnel, error);
 }
 
-/* The tunnel may be gone afterwards. */
+/* May free the tunnel. */
 static void take_data(struct tunnel *tunnel, const char *bytes, size_t length) {
         nd_text_append(&tunnel->pending, bytes, length);
         tunnel->session->waiting += length;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forward.h - kubectl port-forward: connections into a pod's network, many over one of ours */
+/* forward.h - kubectl port-forward: connections into a pod's network, multiplexed over one
+ * connection */
 #pragma once
 
 #include "cri/stream/connection.h"

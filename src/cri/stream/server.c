@@ -2,9 +2,12 @@
 /* server.c - see server.h
  *
  * Theory of operation
- *   Every process on the node can connect, pods on the host's network among them; only a token makes a difference. So clients without one are few (STRANGERS) and
- *   short-lived: where one more comes, one goes. Which one follows from whose they are (eviction.h), so that no other user of the node, and no pod, drops the kubelet's connection before
- *   its token was read, however quickly it connects. Clients with a token are bounded, too, by CONNECTIONS: then new ones are closed at once.
+ *   Every process on the node can connect, including pods on the host's network; only a token
+ *   authorizes. So the number of clients without a token (UNAUTHORIZED) and their lifetime are
+ *   limited, and a new one beyond the limit evicts one of them. The choice depends on their owners
+ *   (eviction.h): no other user of the node and no pod can evict the kubelet's connection before
+ *   its token was read, however fast it connects. Clients with a token are limited by CONNECTIONS;
+ *   beyond that new connections are closed at once.
  * Owns       the listener, the tokens and the connections. */
 #include "cri/stream/server.h"
 
@@ -21,10 +24,11 @@
 #include "cri/stream/forward.h"
 
 enum {
-        STRANGERS = 64,
+        UNAUTHORIZED = 64,
         CONNECTIONS = 1024,
         BACKLOG = 1024,
-        ACCEPTED = 64, /* at once: a crowd in the backlog must not keep others waiting for a turn of the loop each */
+        /* per wakeup: a full backlog must not delay clients by one iteration of the loop each */
+        ACCEPTED = 64,
 };
 
 struct client {
@@ -38,8 +42,8 @@ struct cri_stream_server {
         sd_event_source *source;
         struct cri_stream_tokens tokens;
         struct cri_stream_connection_owner owner;
-        nd_vector(struct client) clients; /* the oldest first */
-        int questions;                    /* whose a client is */
+        nd_vector(struct client) clients; /* oldest first */
+        int questions;                    /* netlink socket for the owners of clients */
 };
 
 static const struct cri_stream_session_type *const types[] = {
@@ -77,7 +81,7 @@ static void on_ended(struct cri_stream_connection *connection, void *userdata) {
         cri_stream_connection_free(connection);
 }
 
-/* "/exec/TOKEN", and a token for exec. */
+/* Accepts "/exec/TOKEN" only with a token for exec. */
 static struct cri_stream_request *redeem(const char *path, const struct cri_stream_session_type **ret_type, void *userdata) {
         struct cri_stream_server *server = userdata;
 
@@ -102,20 +106,20 @@ void cri_stream_server_leave(struct cri_stream_server *server, const char *sandb
                         on_ended(server->clients.items[i - 1].connection, server);
 }
 
-/* The newest may be the one that goes. */
+/* May drop the newest client. */
 static void thin_out(struct cri_stream_server *server) {
-        struct cri_stream_connection *strangers[STRANGERS + 1];
-        struct nd_tcp_owner owners[STRANGERS + 1];
+        struct cri_stream_connection *unauthorized[UNAUTHORIZED + 1];
+        struct nd_tcp_owner owners[UNAUTHORIZED + 1];
         size_t count = 0;
 
-        for (size_t i = 0; i < server->clients.count && count < nd_count_of(strangers); i++) {
+        for (size_t i = 0; i < server->clients.count && count < nd_count_of(unauthorized); i++) {
                 if (!cri_stream_connection_is_new(server->clients.items[i].connection))
                         continue;
-                strangers[count] = server->clients.items[i].connection;
+                unauthorized[count] = server->clients.items[i].connection;
                 owners[count++] = server->clients.items[i].owner;
         }
-        if (count > STRANGERS)
-                on_ended(strangers[cri_stream_eviction_choose(owners, count)], server);
+        if (count > UNAUTHORIZED)
+                on_ended(unauthorized[cri_stream_eviction_choose(owners, count)], server);
 }
 
 static void take_client(struct cri_stream_server *server, int fd) {
@@ -171,7 +175,7 @@ struct nd_error *cri_stream_server_new(sd_event *loop, const struct cri_config *
         server->questions = nd_tcp_owner_open();
         r = sd_event_add_io(loop, &server->source, server->fd, EPOLLIN, on_client, server);
         if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "watch a socket");
+                return nd_error_new(ND_INTERNAL, -r, "watch a listening socket");
         *ret = nd_take_ptr(server);
         return nullptr;
 }

@@ -2,12 +2,16 @@
 /* stdio.c - see stdio.h
  *
  * Theory of operation
- *   The client opens one stream for each of the roles; when the last is there the kind's launch() is called, which gives us descriptors: pipes of a new
- *   command, sockets of a container's monitor, a terminal. Output is read only as far as the connection has room, input is taken only as far as the
- *   other side does: each waits for the other one through the kernel's buffers, and the daemon for nobody.
- *   The kind says when it is over (cri_stdio_end()). What is in its descriptors then is still sent, up to DRAIN; what a process that was left behind writes
- *   later is not. Last goes the result, over the error stream, and the ends of all streams. A client that is gone is the end, too (cancel()).
- * Owns       our ends of the streams. Knows the container by its id only. */
+ *   The client opens one stream per role. When the last one is open, the kind's launch() is called,
+ *   which provides descriptors: pipes of a new command, sockets of a container's monitor, a
+ *   terminal. Output is read only as long as the connection has room, and input is accepted only as
+ *   long as the process reads it: backpressure goes through the kernel's buffers, and the daemon
+ *   never blocks.
+ *   The kind reports the end (cri_stdio_end()). Data that is in its descriptors then is still sent,
+ *   up to DRAIN; later output of a process that was left behind is not. The result is sent last,
+ *   over the error stream, then all streams are closed. If the client disconnects, cancel() is
+ *   called.
+ * Owns       our ends of the streams. Refers to the container by ID only. */
 #include "cri/stream/stdio.h"
 
 #include <string.h>
@@ -19,24 +23,25 @@
 #include "cri/core/pod-table.h"
 
 enum {
-        INPUT = 64 << 10, /* what may wait for the command */
+        INPUT = 64 << 10, /* buffered for the command */
         PIECE = 32 << 10,
-        DRAIN = 1 << 20, /* no pipe holds more */
+        DRAIN = 1 << 20, /* a pipe never holds more */
         EXIT_STATUS_CEILING = 16 << 10,
         SIZE = 256, /* of one resize message */
 };
 
-static constexpr uint64_t streams_timeout_us = 30 * ND_SECOND_US; /* from the upgrade to the last stream */
+/* from the upgrade to the last stream */
+static constexpr uint64_t streams_timeout_us = 30 * ND_SECOND_US;
 
 static const char *const role_names[STDIO_ROLES] = {"error", "stdin", "stdout", "stderr", "resize"};
 
-/* One direction of output. */
+/* One output stream. */
 struct pump {
         struct cri_stdio *stdio;
         enum cri_stdio_role role;
-        int fd; /* -EBADF once it has ended */
+        int fd; /* -EBADF after its end */
         sd_event_source *source;
-        size_t left; /* to be read after the command's end */
+        size_t left; /* bytes to read after the command's end */
 };
 
 struct cri_stdio {
@@ -44,18 +49,18 @@ struct cri_stdio {
         struct cri_stream_request *request;
         const char *protocol;
         bool wanted[STDIO_ROLES];
-        uint32_t streams[STDIO_ROLES]; /* 0 = not there yet */
+        uint32_t streams[STDIO_ROLES]; /* 0 = not open yet */
         sd_event_source *timer;        /* for the last of them */
         bool started;
         const struct cri_stdio_kind *kind;
-        void *work; /* the kind's; nullptr before it was launched */
+        void *work; /* the kind's state; nullptr before launch() */
         struct pump output, errors;
-        int input; /* -EBADF = none yet, or no more */
+        int input; /* -EBADF = none yet, or closed */
         bool input_over, input_dead;
         sd_event_source *input_source;
-        struct nd_text pending; /* for it */
-        struct nd_text size;    /* of a resize message, so far */
-        struct winsize window;  /* the last one; no rows = none came */
+        struct nd_text pending; /* for input */
+        struct nd_text size;    /* an incomplete resize message */
+        struct winsize window;  /* the last size; 0 rows = none received */
         bool ended;
         struct nd_text exit_status;
 };
@@ -65,7 +70,7 @@ const char *const cri_stdio_protocols[] = {"v4.channel.k8s.io", "v3.channel.k8s.
 const char *const cri_stdio_channel_protocols[] = {"v5.channel.k8s.io",     "v4.channel.k8s.io", "v4.base64.channel.k8s.io",
                                                    "base64.channel.k8s.io", "channel.k8s.io",    nullptr};
 
-/* ---- the end ---- */
+/* ---- end ---- */
 
 static void pump_done(struct pump *pump) {
         pump->source = sd_event_source_disable_unref(pump->source);
@@ -96,12 +101,12 @@ void cri_stdio_gone(void *userdata) {
         remote_free(userdata);
 }
 
-/* Since the fourth version of the protocol. */
+/* Since version 4 of the protocol. */
 static bool speaks_json(const struct cri_stdio *stdio) {
         return nd_has_prefix(stdio->protocol, "v4.") || nd_has_prefix(stdio->protocol, "v5.");
 }
 
-/* The newest protocol wants to know it in JSON; before, only what went wrong was told, in words. */
+/* Since version 4 a JSON Status; before that, only an error as plain text. */
 static void write_exit_status(const struct cri_stdio *stdio, const struct nd_error *error, int code, struct nd_text *ret) {
         nd_autofree char *number = nd_format("%d", code);
         nd_autofree char *words = error ? nd_format("%s: %s", stdio->kind->trouble, nd_error_text(error))
@@ -136,7 +141,7 @@ static void write_exit_status(const struct cri_stdio *stdio, const struct nd_err
         nd_json_close(&out, '}');
 }
 
-/* Sends what has been queued, and the result when nothing else is to come. The remote may be gone afterwards. */
+/* Sends queued data, and the result once there is nothing else to send. May free the stdio. */
 static void proceed(struct cri_stdio *stdio) {
         struct cri_stream_connection *connection = stdio->connection;
 
@@ -157,7 +162,7 @@ static void proceed(struct cri_stdio *stdio) {
 
 /* ---- output ---- */
 
-/* Reads one piece, as far as there is room. False when nothing more can be done now. */
+/* Reads one chunk, as far as there is room. False if nothing more can be done now. */
 static bool pump_once(struct pump *pump) {
         struct cri_stdio *stdio = pump->stdio;
         struct cri_stream_connection *connection = stdio->connection;
@@ -189,7 +194,7 @@ static bool pump_once(struct pump *pump) {
         return false;
 }
 
-/* After the end nothing need become readable any more: what is there is looked for. */
+/* After the end no descriptor need become readable any more: read what is there. */
 static void drain(struct cri_stdio *stdio) {
         for (bool more = true; more;)
                 more = pump_once(&stdio->output);
@@ -240,7 +245,7 @@ static void write_input(struct cri_stdio *stdio) {
                 memmove(stdio->pending.bytes, stdio->pending.bytes + done, stdio->pending.length - done);
                 stdio->pending.length -= done;
         }
-        if (n < 0 && errno != EAGAIN && errno != EINTR) { /* the command does not want it */
+        if (n < 0 && errno != EAGAIN && errno != EINTR) { /* the command has closed its input */
                 stdio->input_dead = true;
                 close_input(stdio);
         }
@@ -277,7 +282,7 @@ static void take_input(struct cri_stdio *stdio, const char *bytes, size_t length
                 write_input(stdio);
 }
 
-/* ---- the window ---- */
+/* ---- window size ---- */
 
 const struct winsize *cri_stdio_window(const struct cri_stdio *stdio) {
         return stdio->window.ws_row > 0 ? &stdio->window : nullptr;
@@ -294,13 +299,13 @@ static void resize(struct cri_stdio *stdio, const char *text, size_t length) {
         if (!error)
                 error = nd_json_member_number(yyjson_doc_get_root(doc), "Height", UINT16_MAX, &height);
         if (error || width == 0 || height == 0)
-                return; /* a client that cannot say it goes without */
+                return; /* ignore an invalid size */
         stdio->window = (struct winsize) {.ws_row = (uint16_t) height, .ws_col = (uint16_t) width};
         if (stdio->work)
                 stdio->kind->resize(stdio->work, &stdio->window);
 }
 
-/* Objects one after the other, cut into pieces anyhow; none has another one in it. */
+/* A sequence of JSON objects, split at any point; objects are not nested. */
 static void take_size(struct cri_stdio *stdio, const char *bytes, size_t length) {
         for (size_t i = 0; i < length; i++) {
                 nd_text_append(&stdio->size, bytes + i, 1);
@@ -352,7 +357,7 @@ void cri_stdio_end(struct cri_stdio *stdio, struct nd_error *error, int code) {
         proceed(stdio);
 }
 
-/* ---- the streams ---- */
+/* ---- streams ---- */
 
 static bool is_complete(const struct cri_stdio *stdio) {
         for (enum cri_stdio_role role = 0; role < STDIO_ROLES; role++)
@@ -368,7 +373,7 @@ static struct nd_error *launch(struct cri_stdio *stdio) {
         return stdio->kind->launch(stdio, container, &stdio->work);
 }
 
-/* The remote may be gone afterwards. */
+/* May free the stdio. */
 static bool start(struct cri_stdio *stdio) {
         struct nd_error *error;
 
@@ -383,7 +388,7 @@ static bool start(struct cri_stdio *stdio) {
         return stdio->pending.length == 0;
 }
 
-/* Those who resize need not, and in the oldest protocols they did not. */
+/* The resize stream is optional; the oldest protocols do not have it. */
 static bool is_allowed(const struct cri_stdio *stdio, enum cri_stdio_role role) {
         return stdio->wanted[role] || (role == STDIO_RESIZE && stdio->request->terminal);
 }
@@ -409,9 +414,12 @@ bool cri_stdio_event(const struct cri_stream_event *event, void *userdata) {
                 return take_stream(stdio, event);
         if (event->kind == STREAM_DATA && is_input) {
                 take_input(stdio, event->bytes, event->length);
-                if (stdio->pending.overflow) { /* of what came before there was a command to give it to */
-                        cri_stdio_end(stdio,
-                                      nd_error_new(ND_EXHAUSTED, 0, "the client sends input before it opens all streams"), 0);
+                /* input that arrived before the command was started */
+                if (stdio->pending.overflow) {
+                        cri_stdio_end(
+                                stdio,
+                                nd_error_new(ND_EXHAUSTED, 0, "the client sent too much input before it opened all streams"),
+                                0);
                         return true;
                 }
         }
@@ -438,8 +446,8 @@ static int on_late([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
 void *cri_stdio_begin(struct cri_stream_connection *connection, struct cri_stream_request *request, const char *protocol,
                       const struct cri_stdio_kind *kind) {
         struct cri_stdio *stdio = nd_new(struct cri_stdio);
-        bool old =
-                nd_streq(protocol, "v2.channel.k8s.io") || nd_streq(protocol, "channel.k8s.io"); /* these knew no resizing */
+        /* without resize */
+        bool old = nd_streq(protocol, "v2.channel.k8s.io") || nd_streq(protocol, "channel.k8s.io");
 
         stdio->connection = connection;
         stdio->request = request;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stdio.h - a process's standard streams over a connection: what exec and attach have in common
+/* stdio.h - a process's standard streams over a connection: the common part of exec and attach
  *
- * A kind says where the streams come from and what their end is; the rest is done here: which streams the client opens, bytes both ways, the terminal's
- * size, the result. */
+ * A kind provides the streams and reports their end. The rest is done here: the streams that the
+ * client opens, data in both directions, the terminal's size, the result. */
 #pragma once
 
 #include <termios.h>
@@ -22,11 +22,12 @@ enum cri_stdio_role {
 };
 
 struct cri_stdio_kind {
-        const char *trouble; /* what the result's words begin with */
-        /* All streams are there. An error is the end, but what is in *ret is still cancelled. */
+        const char *trouble; /* prefix of the result's error message */
+        /* All streams are open. On error the session ends, but cancel() is still called for
+         * *ret. */
         struct nd_error *(*launch)(struct cri_stdio *stdio, struct cri_container *container, void **ret);
         void (*resize)(void *work, const struct winsize *window);
-        void (*cancel)(void *work); /* frees it; also when it has ended by itself */
+        void (*cancel)(void *work); /* frees it; also called after it has ended by itself */
 };
 
 /* ---- for session types ---- */
@@ -43,12 +44,14 @@ void cri_stdio_gone(void *stdio);
 const struct cri_stream_parts *cri_stdio_parts(const struct cri_stdio *stdio);
 const struct cri_stream_request *cri_stdio_request(const struct cri_stdio *stdio);
 [[nodiscard]] bool cri_stdio_wants(const struct cri_stdio *stdio, enum cri_stdio_role role);
-const struct winsize *cri_stdio_window(const struct cri_stdio *stdio); /* nullptr when the client has not told */
+/* nullptr if the client has not sent it */
+const struct winsize *cri_stdio_window(const struct cri_stdio *stdio);
 
-/* Our ends of the streams, which must not block; taken. A terminal is both, as two descriptors. */
+/* Our ends of the streams, which must be non-blocking; takes them. A terminal is passed as two
+ * descriptors. */
 [[nodiscard]] struct nd_error *cri_stdio_give_output(struct cri_stdio *stdio, enum cri_stdio_role role, int fd);
 [[nodiscard]] struct nd_error *cri_stdio_give_input(struct cri_stdio *stdio, int fd);
 
-/* It is over: well (a nullptr and the exit code) or not. Takes the error. What is there of output is still sent; the remote, and with it the work, may be
- * gone afterwards. */
+/* Ends the session: with success (nullptr and the exit code) or an error, which it takes. Remaining
+ * output is still sent. May free the stdio and with it the work. */
 void cri_stdio_end(struct cri_stdio *stdio, struct nd_error *error, int code);

@@ -18,20 +18,21 @@ static size_t choose(const struct nd_tcp_owner *owners, size_t count) {
         choose((const struct nd_tcp_owner[]) {__VA_ARGS__},                                                                   \
                sizeof((const struct nd_tcp_owner[]) {__VA_ARGS__}) / sizeof(struct nd_tcp_owner))
 
-static void a_client_of_another_user_than_root_goes_first([[maybe_unused]] void **state) {
+static void clients_of_other_users_than_root_are_evicted_first([[maybe_unused]] void **state) {
         assert_int_equal(CHOOSE(KUBELET, USER), 1);
         assert_int_equal(CHOOSE(KUBELET, KUBELET, KUBELET, OTHER), 3);
         assert_int_equal(CHOOSE(KUBELET, UNKNOWN), 1);
-        assert_int_equal(CHOOSE(KUBELET, USER, OTHER, UNKNOWN), 1); /* one connection for each of many users */
+        /* one connection for each of many users */
+        assert_int_equal(CHOOSE(KUBELET, USER, OTHER, UNKNOWN), 1);
 }
 
-static void one_who_comes_often_drops_his_own([[maybe_unused]] void **state) {
+static void a_client_with_many_connections_evicts_its_own([[maybe_unused]] void **state) {
         assert_int_equal(CHOOSE(KUBELET, ROOT, ROOT), 1);
         assert_int_equal(CHOOSE(USER, OTHER, OTHER), 1);
         assert_int_equal(CHOOSE(OTHER, USER, OTHER, USER, USER), 1);
 }
 
-static void among_equals_the_oldest_goes([[maybe_unused]] void **state) {
+static void among_equals_the_oldest_is_evicted([[maybe_unused]] void **state) {
         assert_int_equal(CHOOSE(UNKNOWN, UNKNOWN, UNKNOWN), 0);
         assert_int_equal(CHOOSE(KUBELET), 0);
         assert_int_equal(CHOOSE(KUBELET, ROOT), 0);
@@ -39,9 +40,9 @@ static void among_equals_the_oldest_goes([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_client_of_another_user_than_root_goes_first),
-                cmocka_unit_test(one_who_comes_often_drops_his_own),
-                cmocka_unit_test(among_equals_the_oldest_goes),
+                cmocka_unit_test(clients_of_other_users_than_root_are_evicted_first),
+                cmocka_unit_test(a_client_with_many_connections_evicts_its_own),
+                cmocka_unit_test(among_equals_the_oldest_is_evicted),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

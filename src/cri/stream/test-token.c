@@ -32,7 +32,7 @@ static void a_token_works_once([[maybe_unused]] void **state) {
         assert_int_equal(tokens.list.count, 1);
 }
 
-static void what_is_no_token_finds_nothing([[maybe_unused]] void **state) {
+static void an_invalid_token_finds_nothing([[maybe_unused]] void **state) {
         nd_cleanup(cri_stream_tokens_done) struct cri_stream_tokens tokens = {};
         char token[TOKEN_LENGTH + 1], longer[TOKEN_LENGTH + 2] = {};
 
@@ -62,7 +62,7 @@ static void a_token_lives_for_a_minute([[maybe_unused]] void **state) {
         assert_int_equal(tokens.list.count, 0);
 }
 
-static void a_thousand_wait_and_one_more_is_refused([[maybe_unused]] void **state) {
+static void a_thousand_tokens_are_pending_and_one_more_is_refused([[maybe_unused]] void **state) {
         nd_cleanup(cri_stream_tokens_done) struct cri_stream_tokens tokens = {};
         char token[TOKEN_LENGTH + 1];
 
@@ -70,16 +70,17 @@ static void a_thousand_wait_and_one_more_is_refused([[maybe_unused]] void **stat
                 expect_ok(cri_stream_tokens_issue(&tokens, request_for("a"), 0, token));
         expect_error(cri_stream_tokens_issue(&tokens, request_for("b"), 0, token), ND_EXHAUSTED,
                      "maximum number of in-flight requests exceeded");
-        expect_ok(cri_stream_tokens_issue(&tokens, request_for("c"), 60 * ND_SECOND_US, token)); /* the others are over */
+        /* the others have expired */
+        expect_ok(cri_stream_tokens_issue(&tokens, request_for("c"), 60 * ND_SECOND_US, token));
         assert_int_equal(tokens.list.count, 1);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_token_works_once),
-                cmocka_unit_test(what_is_no_token_finds_nothing),
+                cmocka_unit_test(an_invalid_token_finds_nothing),
                 cmocka_unit_test(a_token_lives_for_a_minute),
-                cmocka_unit_test(a_thousand_wait_and_one_more_is_refused),
+                cmocka_unit_test(a_thousand_tokens_are_pending_and_one_more_is_refused),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

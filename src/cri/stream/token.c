@@ -32,7 +32,7 @@ static void drop(struct cri_stream_tokens *tokens, size_t first, size_t count) {
         tokens->list.count -= count;
 }
 
-/* All live equally long, so those that are over stand at the beginning. */
+/* All tokens have the same lifetime, so expired ones are at the beginning. */
 static void forget(struct cri_stream_tokens *tokens, uint64_t now_us) {
         size_t count = 0;
 
@@ -42,7 +42,7 @@ static void forget(struct cri_stream_tokens *tokens, uint64_t now_us) {
                 drop(tokens, 0, count);
 }
 
-/* Takes equally long wherever the difference is: whoever guesses learns nothing from the time. */
+/* Compares in constant time, so that the duration reveals nothing about the token. */
 static bool same(const char *a, const char *b) {
         unsigned char difference = 0;
 
@@ -65,7 +65,7 @@ static struct nd_error *draw(char ret[static TOKEN_LENGTH + 1]) {
         unsigned char bytes[TOKEN_LENGTH];
 
         if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-                return nd_error_new(ND_INTERNAL, errno, "draw a token");
+                return nd_error_new(ND_INTERNAL, errno, "get random bytes for a token");
         for (size_t i = 0; i < TOKEN_LENGTH; i++)
                 ret[i] = digits[bytes[i] % 64];
         ret[TOKEN_LENGTH] = '\0';

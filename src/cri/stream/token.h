@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* token.h - what was asked for by an RPC and waits for the client that streams
+/* token.h - pending streaming requests, by token
  *
- * Exec, Attach and PortForward answer with an address on the loopback. The token in it is all that says who may come: it is random, works once, and only
- * for a minute. */
+ * Exec, Attach and PortForward return a URL on loopback. The token in it is the only authorization:
+ * it is random, valid once, and for one minute. */
 #pragma once
 
 #include <stdint.h>
@@ -17,16 +17,17 @@ enum cri_stream_kind {
 };
 
 enum {
-        STREAM_PORTS = 64, /* most ports of a request */
+        STREAM_PORTS = 64, /* maximum per request */
 };
 
-/* A checked request. */
+/* A validated request. */
 struct cri_stream_request {
         enum cri_stream_kind kind;
-        char *container; /* its id; the sandbox's for STREAM_FORWARD */
+        char *container; /* its ID; the sandbox's for STREAM_FORWARD */
         struct nd_strings command;
         bool terminal, input, output, errors;
-        uint16_t ports[STREAM_PORTS]; /* of port-forward, for clients that cannot say which one they want */
+        /* of port-forward, for WebSocket clients, which cannot choose */
+        uint16_t ports[STREAM_PORTS];
         size_t port_count;
 };
 
@@ -44,15 +45,16 @@ struct cri_stream_token {
 };
 
 struct cri_stream_tokens {
-        nd_vector(struct cri_stream_token) list; /* the oldest first */
+        nd_vector(struct cri_stream_token) list; /* oldest first */
 };
 
 void cri_stream_tokens_done(struct cri_stream_tokens *tokens);
 
-/* Keeps a request, which is taken in any case. ND_EXHAUSTED when too many wait: the kubelet then tells its client to come back later. */
+/* Stores a request; takes it in any case. ND_EXHAUSTED if there are too many: the kubelet then
+ * returns an error to its client, which may retry. */
 [[nodiscard]] struct nd_error *cri_stream_tokens_issue(struct cri_stream_tokens *tokens, struct cri_stream_request *request,
                                                        uint64_t now_us, char ret[static TOKEN_LENGTH + 1]);
 
-/* The request of a token, which is worth nothing from now on; nullptr when there is no such token, or no more. */
+/* Returns the request of a token and invalidates it; nullptr if the token is unknown or expired. */
 [[nodiscard]] struct cri_stream_request *cri_stream_tokens_take(struct cri_stream_tokens *tokens, const char *text,
                                                                 uint64_t now_us);

@@ -2,10 +2,12 @@
 /* transport.c - see transport.h
  *
  * Theory of operation
- *   With WebSocket nobody opens streams: which there are is agreed by the request. So they are told first, as if the client had opened them (@next walks over
- *   the channels), before any byte is read. A stream's number is its channel's and one. The channels are
- *      exec, attach    0 input, 1 output, 2 errors, 3 the result, 4 the terminal's size
- *      port-forward    2n data and 2n + 1 errors of the request's n-th port; each begins with the port, two bytes, the low one first
+ *   With WebSocket the client opens no streams: the request determines them. They are reported
+ *   first, as if the client had opened them (@next iterates over the channels), before any data is
+ *   read. A stream's ID is its channel number plus one. The channels are:
+ *      exec, attach    0 stdin, 1 stdout, 2 stderr, 3 result, 4 terminal size
+ *      port-forward    2n data and 2n + 1 errors of the request's n-th port; each starts with the
+ *                      port, two bytes, little endian
  * Owns       the codec. */
 #include "cri/stream/transport.h"
 
@@ -17,22 +19,22 @@
 
 enum {
         STDIO_CHANNELS = 5,
-        CHANNELS = 2 * STREAM_PORTS, /* more than the others have */
+        CHANNELS = 2 * STREAM_PORTS, /* the larger maximum of the two kinds */
         PORT_TEXT = 24,
 };
 
 struct cri_transport {
-        struct nd_spdy *spdy; /* one of the two */
+        struct nd_spdy *spdy; /* exactly one of the two is set */
         struct nd_channel_mux *channels;
         bool over;
         /* WebSocket only */
         enum cri_stream_kind kind;
         bool wanted[STDIO_CHANNELS];
         uint16_t ports[STREAM_PORTS];
-        size_t count; /* of channels */
-        size_t next;  /* that is to be told */
+        size_t count; /* number of channels */
+        size_t next;  /* next channel to report */
         void *attachments[CHANNELS];
-        char port[PORT_TEXT], identity[PORT_TEXT]; /* of the event */
+        char port[PORT_TEXT], identity[PORT_TEXT]; /* of the current event */
 };
 
 struct nd_error *cri_transport_new_spdy(const struct cri_stream_session_type *type, struct cri_transport **ret) {
@@ -55,7 +57,8 @@ struct cri_transport *cri_transport_new_websocket(const struct cri_stream_reques
 
                 memcpy(transport->wanted, wanted, sizeof wanted);
                 transport->count = STDIO_CHANNELS;
-                /* Clients of old wait for a first message: an empty one, on the first channel that has any from us. */
+                /* Old clients wait for a first message: send an empty one on the first channel that
+                 * carries our data. */
                 nd_channel_mux_write(transport->channels, request->output ? 1 : request->errors ? 2 : 3, nullptr, 0);
                 return transport;
         }
@@ -88,7 +91,7 @@ static struct nd_error *receive_spdy(struct cri_transport *transport, const char
         struct nd_spdy_event event;
 
         *ret_used = 0;
-        do { /* some are no session's business */
+        do { /* skip events that do not concern sessions */
                 size_t used;
 
                 nd_try(nd_spdy_receive(transport->spdy, bytes + *ret_used, length - *ret_used, &used, &event));
@@ -108,8 +111,8 @@ static struct nd_error *receive_spdy(struct cri_transport *transport, const char
         return nullptr;
 }
 
-/* The next stream that follows from the request; false when all were told. */
-static bool tell_stream(struct cri_transport *transport, struct cri_stream_event *ret) {
+/* Reports the next stream that the request implies; false if all were reported. */
+static bool report_stream(struct cri_transport *transport, struct cri_stream_event *ret) {
         static const char *const names[STDIO_CHANNELS] = {"stdin", "stdout", "stderr", "error", "resize"};
         bool forward = transport->kind == STREAM_FORWARD;
         size_t channel;
@@ -135,7 +138,7 @@ static struct nd_error *receive_channels(struct cri_transport *transport, char *
         struct nd_channel_event event = {};
 
         *ret_used = 0;
-        *ret_any = tell_stream(transport, ret);
+        *ret_any = report_stream(transport, ret);
         if (*ret_any)
                 return nullptr;
         while (!*ret_any) {
@@ -202,7 +205,7 @@ void cri_transport_write(struct cri_transport *transport, uint32_t stream, const
                 nd_channel_mux_write(transport->channels, stream - 1, bytes, length);
 }
 
-/* WebSocket has no word for it: the end of the connection is the end of all. */
+/* WebSocket cannot close one channel: the connection's end closes all. */
 void cri_transport_end_stream(struct cri_transport *transport, uint32_t stream) {
         if (transport->spdy)
                 nd_spdy_finish(transport->spdy, stream);

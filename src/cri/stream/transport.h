@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transport.h - the protocol that carries a connection's streams: SPDY/3.1, whose client opens them, or WebSocket, where they follow from the request
+/* transport.h - protocol that carries a connection's streams: SPDY/3.1, where the client opens
+ * them, or WebSocket, where the request determines them
  *
  * Sessions see the same streams and events with both. */
 #pragma once
@@ -8,15 +9,17 @@
 
 struct cri_transport;
 
-/* The protocol's name in the session type's list. */
+/* protocol is one of the session type's list. */
 [[nodiscard]] struct nd_error *cri_transport_new_spdy(const struct cri_stream_session_type *type, struct cri_transport **ret);
 struct cri_transport *cri_transport_new_websocket(const struct cri_stream_request *request, const char *protocol);
 void cri_transport_free(struct cri_transport *transport);
 
-/* Takes bytes up to the next event, which is told by true; they may be changed where they are. An error: the client breaks the protocol. */
+/* Consumes input up to the next event; *ret_any is true if there is one. May modify the bytes in
+ * place. An error means a protocol violation. */
 [[nodiscard]] struct nd_error *cri_transport_receive(struct cri_transport *transport, char *bytes, size_t length,
                                                      size_t *ret_used, bool *ret_any, struct cri_stream_event *ret);
-[[nodiscard]] bool cri_transport_is_over(const struct cri_transport *transport); /* the client has said goodbye */
+/* the client has closed the transport */
+[[nodiscard]] bool cri_transport_is_over(const struct cri_transport *transport);
 
 void cri_transport_accept(struct cri_transport *transport, uint32_t stream);
 void cri_transport_refuse(struct cri_transport *transport, uint32_t stream);
@@ -27,4 +30,5 @@ void cri_transport_end_stream(struct cri_transport *transport, uint32_t stream);
 void cri_transport_goodbye(struct cri_transport *transport);
 
 size_t cri_transport_queued(const struct cri_transport *transport, const char **ret_bytes);
-[[nodiscard]] bool cri_transport_sent(struct cri_transport *transport, size_t length); /* true: there is room again */
+/* true: there is room again */
+[[nodiscard]] bool cri_transport_sent(struct cri_transport *transport, size_t length);
