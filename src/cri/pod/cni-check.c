@@ -2,11 +2,13 @@
 /* cni-check.c - see cni-check.h
  *
  * Theory of operation
- *   While no daemon ran, nobody held the node's network to account: an upgrade of the plugins, a flushed ruleset or a removed bridge leaves pods that are
- *   READY and cannot be reached. CNI's CHECK tells, so each pod that a new daemon finds is checked once, one at a time and with a pause between
- *   two: a node may have a thousand, and the kubelet's requests come first. What is found is noted and logged (cri_sandbox_check()), and no more is
- *   done: a plugin's CHECK may be stricter than what the pod needs, and only the kubelet decides over pods.
- * Owns       the list of ids and a timer. A check that runs belongs to its sandbox. */
+ *   While the daemon was down the node's network may have changed: an upgrade of the plugins, a
+ *   flushed ruleset or a removed bridge leaves pods that are READY but unreachable. CNI CHECK
+ *   detects this. So every pod that a new daemon finds is checked once, one at a time and with a
+ *   pause between two: a node may have a thousand, and the kubelet's requests come first. The
+ *   result is recorded and logged (cri_sandbox_check()), nothing else: a plugin's CHECK may be
+ *   stricter than the pod needs, and only the kubelet replaces pods.
+ * Owns       the list of IDs and a timer. A running check belongs to its sandbox. */
 #include "cri/pod/cni-check.h"
 
 #include <systemd/sd-event.h>
@@ -15,12 +17,13 @@
 #include "cri/core/parts.h"
 #include "cri/pod/sandbox.h"
 
-static constexpr uint64_t first_us = ND_SECOND_US; /* after a restart the kubelet has much to ask */
+/* the kubelet sends many requests after a restart */
+static constexpr uint64_t first_us = ND_SECOND_US;
 static constexpr uint64_t pause_us = 100 * ND_MS_US;
 
 struct cri_cni_check {
         struct cri_parts *parts;
-        struct nd_strings ids; /* of sandboxes, from the last to the first */
+        struct nd_strings ids; /* of sandboxes, in reverse order */
         sd_event_source *timer;
 };
 
@@ -69,7 +72,7 @@ static void wait_for_next(struct cri_cni_check *checks, uint64_t us) {
         sd_event_source_disable_unref(nd_take_ptr(checks->timer));
         if (checks->ids.count > 0 && sd_event_add_time_relative(checks->parts->loop, &checks->timer, CLOCK_MONOTONIC, us,
                                                                 ND_MS_US, on_next, checks) < 0)
-                abort(); /* only memory can be missing */
+                abort(); /* out of memory is the only possible failure */
 }
 
 void cri_cni_check_begin(struct cri_cni_check *checks) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cni-check.h - after a restart: do the plugins still find what they made for each pod? */
+/* cni-check.h - CNI CHECK of every pod after a restart */
 #pragma once
 
 struct cri_parts;
 struct cri_cni_check;
 
-/* Notes the pods that there are now. */
+/* Collects the existing pods. */
 [[nodiscard]] struct cri_cni_check *cri_cni_check_new(struct cri_parts *parts);
 void cri_cni_check_free(struct cri_cni_check *checks);
 
-/* From now on, in its own time. */
+/* Starts checking in the background. */
 void cri_cni_check_begin(struct cri_cni_check *checks);

@@ -2,11 +2,11 @@
 /* container-create.c - steps of a creation; see container.c
  *
  * Theory of operation
- *   The first record says already that directory, mount and OCI runtime are to be undone: one write
- *   instead of three, and undoing what was never made is cheap and rare. A worker then looks at the
- *   volumes, builds the root filesystem and writes the spec (bundle.c); the daemon attaches the
- *   root. nodens-mon makes the streams and runs crun create. The process that it reports is
- *   compared with the namespaces it was to join (joined-namespaces.c) before the record says CREATED. */
+ *   The first record already says that directory, mount and OCI runtime state must be undone: one
+ *   write instead of three, and undoing what was never made is cheap and rare. A worker then checks
+ *   the volumes, builds the root filesystem and writes the spec (bundle.c); the daemon attaches the
+ *   root. nodens-mon creates the streams and runs crun create. The namespaces of the process that
+ *   it reports are checked (joined-namespaces.c) before the record says CREATED. */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -33,7 +33,8 @@ static constexpr uint64_t bundle_deadline_us = 60 * ND_SECOND_US;
 static constexpr uint64_t create_deadline_us = 60 * ND_SECOND_US;
 
 enum {
-        INIT_OOM_SCORE = -998, /* whoever is killed for the node's memory, not this one first */
+        /* of the pod's init: among the last to be killed by the OOM killer */
+        INIT_OOM_SCORE = -998,
 };
 
 struct cri_creation {
@@ -43,11 +44,12 @@ struct cri_creation {
         struct nd_digest *chains;
         size_t chain_count;
         struct cri_image_volumes volumes;
-        struct cri_bundle_report *report; /* shared with the worker */
-        /* What the plan of the bundle points to. */
+        struct cri_bundle_report *report; /* shared memory */
+        /* Referenced by plan. */
         char *layers, *pid, *hostname, *hosts, *resolv, *shm;
         char *namespaces[POD_NAMESPACES];
-        int pid_namespace; /* another container's, open until the OCI runtime has joined it; -EBADF = none */
+        /* of another container, open until the OCI runtime has joined it; -EBADF = none */
+        int pid_namespace;
         struct cri_bundle_plan plan;
 };
 
@@ -72,9 +74,9 @@ void cri_container_create_free(struct cri_creation *creation) {
         free(creation);
 }
 
-/* ---- accepting ---- */
+/* ---- request ---- */
 
-/* An empty request, for the pod's init. */
+/* The request of the pod's init. */
 static struct cri_container_request init_request(void) {
         return (struct cri_container_request) {
                 .name = nd_strdup("init"),
@@ -96,7 +98,7 @@ static struct nd_error *check_mapping(const struct cri_sandbox_request *pod, con
             (!pod->user_namespace || (memcmp(&pod->uids, &request->uids, sizeof pod->uids) == 0 &&
                                       memcmp(&pod->gids, &request->gids, sizeof pod->gids) == 0)))
                 return nullptr;
-        return nd_error_new(ND_INVALID, 0, "the container's user namespace is not its sandbox's");
+        return nd_error_new(ND_INVALID, 0, "the container's user namespace differs from its sandbox's");
 }
 
 static char *join_log_path(const struct cri_sandbox_request *pod, const struct cri_container_request *request) {
@@ -144,7 +146,7 @@ struct nd_error *cri_container_create_accept(struct cri_container_operation *ope
         return nullptr;
 }
 
-/* ---- the image ---- */
+/* ---- image ---- */
 
 static struct nd_error *take_image(struct cri_container_operation *operation) {
         struct cri_container *container = operation->container;
@@ -154,7 +156,7 @@ static struct nd_error *take_image(struct cri_container_operation *operation) {
 
         nd_try(nd_oci_store_find(operation->parts->images, container->request.image, &image));
         if (!image)
-                return nd_error_new(ND_NOT_FOUND, 0, "no image '%s' on this node: it must be pulled first",
+                return nd_error_new(ND_NOT_FOUND, 0, "image '%s' not found on this node: pull it first",
                                     container->request.image);
         nd_try(nd_oci_store_config(operation->parts->images, image, &creation->image));
         creation->chain_count = image->layer_count;
@@ -168,7 +170,7 @@ static struct nd_error *take_image(struct cri_container_operation *operation) {
         return nullptr;
 }
 
-/* The store keeps their layers for us from now on, whatever becomes of the images. */
+/* From now on the store keeps their layers for this container, even if the images are removed. */
 static struct nd_error *take_mounted_images(struct cri_container_operation *operation) {
         struct cri_container *container = operation->container;
         struct cri_creation *creation = operation->creation;
@@ -180,10 +182,10 @@ static struct nd_error *take_mounted_images(struct cri_container_operation *oper
         return nullptr;
 }
 
-/* ---- the bundle ---- */
+/* ---- bundle ---- */
 
-/* By a descriptor of ours, as with the pins: the number of a process may be another's when the
- * OCI runtime comes to it. */
+/* Passes our own descriptor, as with the pins: the pid may have been reused when the OCI runtime
+ * opens it. */
 static struct nd_error *join_pid(struct cri_creation *creation, const struct cri_container *holder, const char *what,
                                  char **ret) {
         nd_try(cri_joined_namespaces_open(holder, what, &creation->pid_namespace));
@@ -191,7 +193,7 @@ static struct nd_error *join_pid(struct cri_creation *creation, const struct cri
         return nullptr;
 }
 
-/* Where the container's processes are numbered: nullptr the host's, "" a namespace of its own. */
+/* The pid namespace of the container: nullptr = the host's, "" = its own. */
 static struct nd_error *choose_pid(struct cri_container_operation *operation, char **ret) {
         const struct cri_container_request *request = &operation->container->request;
         struct cri_container *target = nullptr;
@@ -204,7 +206,8 @@ static struct nd_error *choose_pid(struct cri_container_operation *operation, ch
         case NAMESPACE_TARGET:
                 nd_try(cri_pod_table_find_container(&operation->parts->pods, request->pid_target, &target));
                 if (target->sandbox != operation->container->sandbox)
-                        return nd_error_new(ND_INVALID, 0, "target container '%s' is in another pod", request->pid_target);
+                        return nd_error_new(ND_INVALID, 0, "target container '%s' belongs to another pod",
+                                            request->pid_target);
                 return join_pid(operation->creation, target, "the target container", ret);
         case NAMESPACE_CONTAINER:
                 break;
@@ -223,7 +226,7 @@ static struct nd_error *plan_bundle(struct cri_container_operation *operation) {
         creation->report = mmap(nullptr, sizeof *creation->report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (creation->report == MAP_FAILED) {
                 creation->report = nullptr;
-                return nd_error_new(ND_EXHAUSTED, errno, "memory to share with a worker");
+                return nd_error_new(ND_EXHAUSTED, errno, "allocate memory shared with a worker");
         }
         for (unsigned i = 0; i < POD_NAMESPACES; i++)
                 creation->namespaces[i] =
@@ -300,9 +303,9 @@ struct nd_error *cri_container_create_bundle(struct cri_container_operation *ope
                                bundle_deadline_us, on_bundle, operation, &operation->worker);
 }
 
-/* ---- the monitor ---- */
+/* ---- monitor ---- */
 
-/* The process's user as the host sees it. */
+/* Maps a user of the process to the host. */
 static uint32_t outside(const struct cri_sandbox_request *pod, const struct nd_userns_map *map, uint32_t id) {
         return pod->user_namespace ? map->outside + id : id;
 }
@@ -348,10 +351,10 @@ struct nd_error *cri_container_create_monitor(struct cri_container_operation *op
                                  &cri_container_monitor_events, container->life, &container->monitor);
 }
 
-/* ---- the process ---- */
+/* ---- process ---- */
 
-/* The container's own cgroup. systemd's scope has a cgroup of crun's in it, which is the process's;
- * the scope is what has the limits. */
+/* The container's cgroup. With systemd the process is in a cgroup that crun created inside the
+ * scope, but the limits are on the scope. */
 static struct nd_error *find_cgroup(const struct cri_config *config, pid_t pid, char **ret) {
         nd_autofree char *path = nd_format("/proc/%d/cgroup", (int) pid), *text = nullptr, *own = nullptr;
         char *last;
@@ -371,11 +374,11 @@ struct nd_error *cri_container_create_record(struct cri_container_operation *ope
 
         nd_try(cri_joined_namespaces_check(container->pid, &operation->creation->plan, operation->creation->pid_namespace));
         nd_try(find_cgroup(&operation->parts->config, container->pid, &container->cgroup));
-        /* All of this was of the container's process, and not of a later one with its number, whose
-         * cgroup would be killed with the container. */
+        /* Make sure that the values above are those of the container's process and not of a later
+         * one with the same pid, whose cgroup would be killed with the container. */
         if (process < 0 || nd_sys->pidfd_send_signal(process, 0, 0) < 0) {
                 nd_strset(&container->cgroup, "");
-                return nd_error_new(ND_INTERNAL, 0, "the container's process ended before it could be looked at");
+                return nd_error_new(ND_INTERNAL, 0, "the container's process exited before it could be checked");
         }
         container->created_at = nd_clock_wall_ns();
         container->state = CONTAINER_CREATED;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* container-exit.c - the exit of a container, and what a restart finds; see container.c
+/* container-exit.c - the exit of a container, and recovery after a restart; see container.c
  *
  * Theory of operation
  *   The monitor reports that the first process has exited. The exit goes into the record. Then crun
- *   deletes what is left (other processes where the pid namespace is not the container's own, its
- *   state, the cgroup), while a worker writes the record through to the disk. The kubelet is not
- *   told before that, and a stop ends when both are done. If the record cannot be written, the exit
+ *   deletes the rest (other processes if the container has no pid namespace of its own, its state,
+ *   the cgroup), while a worker syncs the record to disk. The exit is not reported to the kubelet
+ *   before that, and a stop completes when both are done. If the record cannot be written, the exit
  *   is reported anyway. */
 #include <signal.h>
 #include <time.h>
@@ -24,7 +24,7 @@
 
 enum {
         KILLED = 128 + SIGKILL,
-        NEVER_STARTED = 128, /* the field's code for that */
+        NEVER_STARTED = 128, /* containerd and CRI-O use 128 too */
 };
 
 static constexpr uint64_t sync_deadline_us = 60 * ND_SECOND_US;
@@ -33,16 +33,16 @@ void cri_container_save(struct cri_parts *parts, const struct cri_container *con
         nd_autoerror struct nd_error *error = cri_record_save_container(parts->records, container, RECORD_NOSYNC);
 
         if (error)
-                nd_log(ND_LOG_ERROR, "cannot save a container's record", nd_field("container", container->id),
+                nd_log(ND_LOG_ERROR, "cannot save the record of a container", nd_field("container", container->id),
                        nd_field("error", nd_error_text(error)));
 }
 
-/* Without it the next daemon would lay the same kills to another container. */
+/* Without it the next daemon would attribute the same OOM kills to another container. */
 static void save_charge(struct cri_parts *parts, const struct cri_sandbox *sandbox) {
         nd_autoerror struct nd_error *error = cri_record_save_sandbox(parts->records, sandbox, RECORD_NOSYNC);
 
         if (error)
-                nd_log(ND_LOG_ERROR, "cannot save a pod's record", nd_field("sandbox", sandbox->id),
+                nd_log(ND_LOG_ERROR, "cannot save the record of a pod", nd_field("sandbox", sandbox->id),
                        nd_field("error", nd_error_text(error)));
 }
 
@@ -50,7 +50,8 @@ static struct nd_error *sync_work(void *argument, [[maybe_unused]] int *ret_fd) 
         const struct cri_container_life *life = argument;
         nd_autofree char *directory = cri_path_of_container(&life->parts->config, life->container);
 
-        nd_ignore(cri_volume_attachment_undo(directory)); /* the container has copies; what stays goes with its removal */
+        /* the container has its own copies; leftovers are removed with the container */
+        nd_ignore(cri_volume_attachment_undo(directory));
         return cri_record_sync_container(life->parts->records, life->container);
 }
 
@@ -68,15 +69,15 @@ static void on_synced(struct nd_error *error, [[maybe_unused]] int fd, void *use
         nd_error_free(life->sync_error);
         life->sync_error = error;
         if (error)
-                nd_log(ND_LOG_ERROR, "cannot sync a container's record", nd_field("container", life->container->id),
+                nd_log(ND_LOG_ERROR, "cannot sync the record of a container", nd_field("container", life->container->id),
                        nd_field("error", nd_error_text(error)));
         cri_container_report_exit(life);
         cri_container_changed(life);
 }
 
-/* A pod that is to run once must not run again after a power cut: its record is on the disk before
- * its process runs, and so is its end before the kubelet knows of it. The disk is waited for by a
- * worker, while the kubelet gets ready to start what it has created, or crun clears up. */
+/* A pod that must run once must not run again after a power cut: the record is on disk before its
+ * process runs, and the exit is on disk before it is reported to the kubelet. A worker does the
+ * sync, in parallel with the kubelet's next request or with crun delete. */
 void cri_container_sync(struct cri_container_life *life) {
         nd_worker_cancel(nd_take_ptr(life->sync));
         nd_error_free(life->sync_error);
@@ -84,22 +85,22 @@ void cri_container_sync(struct cri_container_life *life) {
                                            on_synced, life, &life->sync);
 }
 
-/* ---- the exit ---- */
+/* ---- exit ---- */
 
 static void on_cleaned(struct nd_error *error, void *userdata) {
         struct cri_container_life *life = userdata;
 
         life->cleanup = nullptr;
         if (error)
-                nd_log(ND_LOG_WARNING, "cannot clear up after a container", nd_field("container", life->container->id),
-                       nd_field("error", nd_error_text(error)));
+                nd_log(ND_LOG_WARNING, "OCI runtime delete failed after the container exited",
+                       nd_field("container", life->container->id), nd_field("error", nd_error_text(error)));
         else
                 life->container->made &= ~(unsigned) CONTAINER_MADE_ENGINE;
         nd_error_free(error);
         cri_container_changed(life);
 }
 
-/* What fails here is tried again when the container is removed. */
+/* On failure this is retried when the container is removed. */
 static void clean_up(struct cri_container_life *life) {
         struct cri_parts *parts = life->parts;
         nd_autoerror struct nd_error *error = nullptr;
@@ -109,8 +110,8 @@ static void clean_up(struct cri_container_life *life) {
         error = cri_oci_runtime_delete(parts->loop, &parts->config, life->container->sandbox->request.runtime_handler,
                                        life->container->id, on_cleaned, life, &life->cleanup);
         if (error)
-                nd_log(ND_LOG_WARNING, "cannot clear up after a container", nd_field("container", life->container->id),
-                       nd_field("error", nd_error_text(error)));
+                nd_log(ND_LOG_WARNING, "OCI runtime delete failed after the container exited",
+                       nd_field("container", life->container->id), nd_field("error", nd_error_text(error)));
 }
 
 void cri_container_exited(struct cri_container_life *life, const struct cri_monitor_end *end) {
@@ -147,7 +148,7 @@ struct cri_monitor_end cri_container_kill_unmonitored(struct cri_container_life 
         cri_container_kill(life->container);
         if (*life->container->message == '\0')
                 nd_strset(&life->container->message,
-                          "its monitor died, so its output was lost and it was killed: see the node's journal");
+                          "its monitor died; the container was killed and output may be lost: see the node's journal");
         if (*life->container->reason == '\0')
                 nd_strset(&life->container->reason, "Error");
         return end;
@@ -156,7 +157,7 @@ struct cri_monitor_end cri_container_kill_unmonitored(struct cri_container_life 
 bool cri_container_give_up_monitor(struct cri_container_life *life) {
         if (!cri_container_lives(life->container) || !cri_container_is_dead(life->container))
                 return false;
-        nd_log(ND_LOG_ERROR, "a container's monitor hangs and is killed", nd_field("container", life->container->id));
+        nd_log(ND_LOG_ERROR, "killing the monitor of a container, which hangs", nd_field("container", life->container->id));
         cri_container_kill_cgroup(life->container->monitor_cgroup);
         cri_container_monitor_lost(life);
         return true;
@@ -194,9 +195,9 @@ void cri_container_resume(struct cri_parts *parts, struct cri_container *contain
                 cri_container_exited(life, &state.end);
         } else if (state.phase != MONITOR_CREATED || !container->monitor) {
                 cri_monitor_free(nd_take_ptr(container->monitor));
-                forget(life, "its monitor died while the daemon was away, so nobody knows how it ended");
+                forget(life, "its monitor died while the daemon was down; the exit status is unknown");
         } else if (container->started && container->state == CONTAINER_CREATED) {
-                /* The daemon ended between the record of the start and its success. */
+                /* The daemon died between recording the start and recording its success. */
                 if (cri_oci_runtime_has_started(&parts->config, container->sandbox->request.runtime_handler, container->id)) {
                         container->state = CONTAINER_RUNNING;
                         cri_container_save(parts, container);

@@ -12,8 +12,8 @@
 
 #define CGROUPS "/sys/fs/cgroup"
 
-/* Field 22 of /proc/<pid>/stat; the name in field 2 may hold anything, so count from its end. 0 =
- * there is no such process. */
+/* Field 22 of /proc/<pid>/stat, counted from the end of the name, since field 2 may contain
+ * anything. 0 = no such process. */
 static uint64_t birth_of(pid_t pid) {
         nd_autofree char *path = nd_format("/proc/%d/stat", (int) pid), *text = nullptr;
         nd_autoerror struct nd_error *error = nd_file_read_kernel(path, 4096, &text);
@@ -24,7 +24,7 @@ static uint64_t birth_of(pid_t pid) {
         return at ? strtoull(at + 1, nullptr, 10) : 0;
 }
 
-/* The descriptor is taken first: what is compared after it is the process that it holds. */
+/* Opens the pidfd first: the comparison after it is then about the process that it refers to. */
 int cri_container_process(const struct cri_container *container) {
         nd_autoclose int fd = container->pid > 0 ? pidfd_open(container->pid, 0) : -EBADF;
 
@@ -33,8 +33,8 @@ int cri_container_process(const struct cri_container *container) {
         return nd_take_fd(fd);
 }
 
-/* A process whose first thread alone has ended is a zombie to /proc/<pid>/stat, but not to its
- * pidfd. */
+/* After its first thread has exited, a process with other threads is a zombie in /proc/<pid>/stat,
+ * but not to its pidfd. */
 bool cri_container_is_dead(const struct cri_container *container) {
         nd_autoclose int fd = cri_container_process(container);
         struct pollfd ended = {.fd = fd, .events = POLLIN};
@@ -57,6 +57,7 @@ void cri_container_kill_cgroup(const char *cgroup) {
 
 void cri_container_kill(const struct cri_container *container) {
         (void) cri_container_signal(container, SIGKILL);
-        /* All that are in the cgroup: in a shared pid namespace they do not end with the first. */
+        /* Kill the whole cgroup: in a shared pid namespace the others do not die with the first
+         * process. */
         cri_container_kill_cgroup(container->cgroup);
 }

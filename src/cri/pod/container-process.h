@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* container-process.h - the first process of a container, and signals for it
+/* container-process.h - the first process of a container, and signals to it
  *
  * A container's pid is recorded with the start time of its process, and both are compared before a
- * signal is sent: the number may belong to another process by then. */
+ * signal is sent: the pid may have been reused. */
 #pragma once
 
 #include "cri/core/pod-table.h"
@@ -10,7 +10,7 @@
 /* A pidfd of the first process; -EBADF = it is gone. */
 [[nodiscard]] int cri_container_process(const struct cri_container *container);
 
-/* True when the first process is gone, or dead and not reaped by the monitor yet. */
+/* True if the first process is gone, or dead and not reaped by the monitor yet. */
 [[nodiscard]] bool cri_container_is_dead(const struct cri_container *container);
 
 /* Sends a signal to the first process; false = it is gone. */
@@ -19,6 +19,6 @@ bool cri_container_signal(const struct cri_container *container, int signal);
 /* Sends SIGKILL to all processes of the container. */
 void cri_container_kill(const struct cri_container *container);
 
-/* Sends SIGKILL to all processes of a cgroup, given below the mount with a leading slash. "" is
- * fine, and so is one that is gone. */
+/* Sends SIGKILL to all processes of a cgroup, given relative to the mount with a leading slash. ""
+ * and removed cgroups are allowed. */
 void cri_container_kill_cgroup(const char *cgroup);

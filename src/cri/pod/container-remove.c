@@ -2,16 +2,15 @@
 /* container-remove.c - steps of a removal, and of the undo of a creation; see container.c
  *
  * Theory of operation
- *   What was made is undone backwards: after the exit a worker kills whatever else still lives of
- *   the container, crun deletes its state and the cgroup, a worker unmounts the root and removes
- *   the directories, the record goes last. So a removal that is interrupted anywhere is found again
- *   and finished.
- *   A creation may be undone by another daemon than the one that began it, while monitor and crun
- *   are still at work, or hang. Both live in a cgroup of their own, and what crun has made lives in
- *   the container's: two writes kill all of it, and only when both cgroups are empty is anything
- *   deleted.
- *   After an ordinary exit crun has deleted everything, and there is nothing to kill.
- *   A removal that fails shows the container again, EXITED: the kubelet asks once more. */
+ *   Everything is undone in reverse order: after the exit a worker kills the container's remaining
+ *   processes, crun deletes its state and the cgroup, a worker unmounts the root and removes the
+ *   directories, and the record is removed last. So an interrupted removal is found again and
+ *   completed.
+ *   A creation may be undone by a later daemon than the one that started it, while monitor and crun
+ *   still run, or hang. Both are in a cgroup of their own, and what crun has created is in the
+ *   container's: two writes kill everything, and nothing is deleted until both cgroups are empty.
+ *   After a normal exit crun has deleted everything, and there is nothing to kill.
+ *   After a failed removal the container is listed again as EXITED; the kubelet retries. */
 #include <fcntl.h>
 #include <string.h>
 
@@ -26,14 +25,16 @@
 #include "sys/tree.h"
 
 static constexpr uint64_t clear_deadline_us = 300 * ND_SECOND_US;
-static constexpr uint64_t kill_deadline_us = 3 * cri_kill_timeout_us; /* it has timeouts of its own, twice */
+/* it contains two timeouts of its own */
+static constexpr uint64_t kill_deadline_us = 3 * cri_kill_timeout_us;
 
-/* ---- what workers do; they have a copy of all our memory, so nothing need outlive the call that starts one ---- */
+/* ---- in workers; they have a copy of our memory, so nothing need outlive the call that starts one
+ * ---- */
 
 struct clearing {
         char *directory;
         char *run;
-        char *cgroups[2]; /* the monitor's first: who makes the container must not live longer than what it makes */
+        char *cgroups[2]; /* the monitor's first: the creator must not outlive what it creates */
 };
 
 static void clearing_done(struct clearing *clearing) {
@@ -43,8 +44,7 @@ static void clearing_done(struct clearing *clearing) {
                 free(clearing->cgroups[i]);
 }
 
-/* The container's cgroup is known when crun has told of it; until then it is where crun was told to
- * make it. */
+/* crun reports the container's cgroup; before that, the path that crun was given is used. */
 static struct nd_error *plan_clearing(const struct cri_container_operation *operation, struct clearing *ret) {
         const struct cri_container *container = operation->container;
         const struct cri_config *config = &operation->parts->config;
@@ -64,7 +64,7 @@ static struct nd_error *plan_clearing(const struct cri_container_operation *oper
         return nullptr;
 }
 
-/* Processes that hang in a FUSE filesystem of their own need more than SIGKILL. */
+/* Processes that hang in a FUSE filesystem of their own do not die by SIGKILL alone. */
 static struct nd_error *clear_cgroup(const char *cgroup) {
         nd_autoerror struct nd_error *error = nd_cgroup_clear(cgroup, cri_monitor_timeout_us);
 
@@ -86,7 +86,7 @@ static struct nd_error *kill_work(void *argument, [[maybe_unused]] int *ret_fd) 
 static struct nd_error *clear_work(void *argument, int *ret_fd) {
         const struct clearing *clearing = argument;
 
-        nd_try(kill_work(argument, ret_fd)); /* the monitor's cgroup is there until now */
+        nd_try(kill_work(argument, ret_fd)); /* the monitor's cgroup exists until now */
         nd_try(cri_bundle_undo(clearing->directory));
         return nd_tree_remove(AT_FDCWD, clearing->run);
 }
@@ -107,13 +107,14 @@ static struct nd_error *start_worker(struct cri_container_operation *operation, 
                                &operation->worker);
 }
 
-/* ---- the steps ---- */
+/* ---- steps ---- */
 
 void cri_container_remove_record(struct cri_container_operation *operation) {
         struct cri_container *container = operation->container;
 
-        nd_worker_cancel(nd_take_ptr(operation->worker));     /* that aborted FUSE connections */
-        nd_worker_cancel(nd_take_ptr(container->life->sync)); /* the record goes */
+        nd_worker_cancel(nd_take_ptr(operation->worker)); /* which aborted FUSE connections */
+        /* the record is going to be removed */
+        nd_worker_cancel(nd_take_ptr(container->life->sync));
         cri_container_report_exit(container->life);
         operation->timer = sd_event_source_disable_unref(operation->timer);
         container->state = CONTAINER_REMOVED;
@@ -125,7 +126,7 @@ bool cri_container_remove_needs_delete(const struct cri_container *container) {
 }
 
 struct nd_error *cri_container_remove_kill_cgroups(struct cri_container_operation *operation) {
-        return start_worker(operation, "end what is left of the container", kill_work, kill_deadline_us);
+        return start_worker(operation, "kill the container's remaining processes", kill_work, kill_deadline_us);
 }
 
 static void on_deleted(struct nd_error *error, void *userdata) {
@@ -162,8 +163,8 @@ void cri_container_remove_failed(struct cri_container_operation *operation, cons
                 cri_container_save(operation->parts, container);
                 return;
         }
-        /* The kubelet does not know the container and cannot ask again: the next start of the
-         * daemon finishes what is in the record. */
-        nd_log(ND_LOG_WARNING, "cannot undo a creation", nd_field("container", container->id),
-               nd_field("error", nd_error_text(error)));
+        /* The kubelet does not know the container and cannot retry: the next start of the daemon
+         * completes the undo from the record. */
+        nd_log(ND_LOG_WARNING, "cannot undo the creation of a container; the next start of nodens-cri retries",
+               nd_field("container", container->id), nd_field("error", nd_error_text(error)));
 }

@@ -3,9 +3,9 @@
  *
  * Theory of operation
  *   The record says that the container was started before crun is called. If crun fails, its own
- *   state decides: a container that crun has let go was started. A container may exit before crun
- *   start does; the exit waits in the life until the result is known, since a start that failed
- *   gives it another meaning. */
+ *   state decides: a container that crun has released was started. A container may exit before crun
+ *   start does; the exit waits in the life until the result is known, because it has another
+ *   meaning if the start failed. */
 #include "base/log.h"
 #include "cri/core/events.h"
 #include "cri/core/record.h"
@@ -14,17 +14,17 @@
 
 static struct nd_error *check(const struct cri_container *container) {
         if (container->state == CONTAINER_EXITED)
-                return nd_error_new(ND_PRECONDITION, 0, "container %.13s has ended before it was started: %s", container->id,
+                return nd_error_new(ND_PRECONDITION, 0, "container %.13s cannot be started: it has exited: %s", container->id,
                                     *container->message ? container->message : container->reason);
         if (container->state != CONTAINER_CREATED)
-                return nd_error_new(ND_PRECONDITION, 0, "container %.13s is not in the state that follows its creation",
+                return nd_error_new(ND_PRECONDITION, 0, "container %.13s cannot be started: it is not in state CREATED",
                                     container->id);
         if ((container->sandbox->state != SANDBOX_READY || container->sandbox->stopping) && !container->internal)
                 return nd_error_new(ND_PRECONDITION, 0, "sandbox %.13s of the container is not ready", container->sandbox->id);
         return nullptr;
 }
 
-/* The exit that came while crun start ran; false = none has. */
+/* Returns the exit that was reported while crun start ran; false = none. */
 static bool take_early_exit(struct cri_container_life *life) {
         if (!life->has_end)
                 return false;
@@ -33,8 +33,8 @@ static bool take_early_exit(struct cri_container_life *life) {
         return true;
 }
 
-/* The pod's init goes with its failed start; any other container stays, and has exited or is about
- * to. */
+/* The pod's init is removed after a failed start; any other container is kept, and has exited or is
+ * about to. */
 static void record_failure(struct cri_container_operation *operation, const struct nd_error *error) {
         struct cri_container *container = operation->container;
 
@@ -53,7 +53,7 @@ static void on_started(struct nd_error *error, void *userdata) {
         operation->call = nullptr;
         if (error && cri_oci_runtime_has_started(&operation->parts->config, container->sandbox->request.runtime_handler,
                                                  container->id)) {
-                nd_log(ND_LOG_NOTICE, "the engine has started a container and failed all the same",
+                nd_log(ND_LOG_NOTICE, "OCI runtime start failed after the container had started",
                        nd_field("container", container->id), nd_field("error", nd_error_text(error)));
                 nd_error_free(error);
                 error = nullptr;

@@ -2,12 +2,12 @@
 /* container-stop.c - steps of a stop, and of the kill before a removal; see container.c
  *
  * Theory of operation
- *   The stop signal goes to the first process. After the timeout SIGKILL goes to all processes of
- *   the container. If the exit is still not complete after @cri_monitor_timeout_us, either the monitor
- *   hangs and is killed, or processes hang in a FUSE filesystem of their own, whose connections a
- *   worker aborts. After @cri_kill_timeout_us the caller gets an error. The timer goes on until the
- *   cleanup after the exit has ended: other processes of the container may outlive the first one,
- *   and hang. */
+ *   The stop signal is sent to the first process. After the timeout SIGKILL is sent to all
+ *   processes of the container. If the exit is still not complete after @cri_monitor_timeout_us,
+ *   either the monitor hangs and is killed, or processes hang in a FUSE filesystem of their own,
+ *   whose connections a worker aborts. After @cri_kill_timeout_us the caller gets an error. The
+ *   timer runs until the cleanup after the exit is complete: other processes of the container may
+ *   outlive the first one, and hang. */
 #include <signal.h>
 
 #include "cri/pod/container-operation.h"
@@ -92,7 +92,7 @@ struct nd_error *cri_container_stop_kill_timeout(struct cri_container_operation 
                 return nullptr;
         }
         return nd_error_new(ND_DEADLINE, ETIMEDOUT,
-                            "container %.13s has not ended %d s after SIGKILL: a process hangs in the "
+                            "container %.13s is still alive %d s after SIGKILL: a process hangs in the "
                             "kernel, see /proc/%d/stack",
                             container->id, (int) (cri_kill_timeout_us / ND_SECOND_US), (int) container->pid);
 }

@@ -27,7 +27,7 @@ static void take_pair(struct cri_pairs *list, const struct cri_pair *pair) {
         nd_vector_push(list, ((struct cri_pair) {.key = nd_strdup(pair->key), .value = nd_strdup(pair->value)}));
 }
 
-/* What was not set stays as it was. */
+/* Unset members keep their value. */
 static void merge(struct cri_resource_request *to, struct cri_resource_request *from) {
         TAKE_NUMBER(cpu_period);
         TAKE_NUMBER(cpu_quota);
@@ -56,7 +56,7 @@ struct nd_error *cri_container_update_run(struct cri_container_operation *operat
         struct cri_parts *parts = operation->parts;
 
         if (!cri_container_lives(container))
-                return nd_error_new(ND_PRECONDITION, 0, "container %.13s does not run", container->id);
+                return nd_error_new(ND_PRECONDITION, 0, "container %.13s is not running", container->id);
         cri_resources_describe(&operation->resources, container->sandbox->request.cgroup_parent, &resources);
         nd_try(nd_spec_resources_format(&resources, &text));
         return cri_oci_runtime_update(parts->loop, &parts->config, container->sandbox->request.runtime_handler, container->id,

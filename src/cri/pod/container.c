@@ -2,48 +2,47 @@
 /* container.c - operations on containers, and the events of their monitors
  *
  * Theory of operation
- *   Two structures hold what happens to a container:
+ *   Two structures hold the state of what happens to a container:
  *   - A container_operation is one call of container.h. It enters the container's queue at once and
- *     becomes the life's @current when it has the queue; then cri_container_advance() takes it from step
- *     to step, from the loop.
- *   - A container_life is what goes on with or without an operation: the events of the monitor, the
- *     worker that writes the record through to the disk (sync), and crun delete after the exit
- *     (cleanup).
+ *     becomes the life's @current at the head of the queue; then cri_container_advance() takes it
+ *     from step to step, from the loop.
+ *   - A container_life is the work that is independent of operations: the events of the monitor,
+ *     the worker that syncs the record to disk (sync), and crun delete after the exit (cleanup).
  *   take_step() is the table of all steps. An operation takes its own from top to bottom:
  *        create   @STEP_PREPARE @STEP_BUNDLE @STEP_MONITOR @STEP_CREATED
  *        init     as create, then as start
  *        start    @STEP_SYNC @STEP_START @STEP_STARTED
- *        stop     @STEP_STOP @STEP_SIGNAL @STEP_KILL @STEP_EXITED; a container that does not live
+ *        stop     @STEP_STOP @STEP_SIGNAL @STEP_KILL @STEP_EXITED; a container that is not alive
  *                 needs neither signal nor kill
  *        update   @STEP_UPDATE @STEP_UPDATED
  *        remove   @STEP_KILL @STEP_EXITED @STEP_REMOVE @STEP_KILL_CGROUPS @STEP_DELETE @STEP_CLEAR
  *                 @STEP_FORGET
  *        undo     @STEP_UNDO, then as remove: a create or init that failed, or whose caller is gone
- *   There are three kinds of steps. Some compute and are over at once. Some start work (a worker,
- *   crun, the monitor) and are over when it reports @INPUT_DONE; other inputs do not count
- *   meanwhile. Some wait for a condition of the container and look again at every input:
+ *   There are three kinds of steps. Some compute and complete at once. Some start work (a worker,
+ *   crun, the monitor) and complete when it reports @INPUT_DONE; other inputs are ignored
+ *   meanwhile. Some wait for a condition of the container and check it at every input:
  *   @STEP_SYNC, @STEP_SIGNAL, @STEP_KILL, @STEP_EXITED.
- *   A creation is not abandoned between the start of crun and its result: a half-made container
- *   could not be told from a complete one.
+ *   A creation is not abandoned between the start of crun and its result, because a half-made
+ *   container could not be distinguished from a complete one.
  *   When a container is removed, operations still queued complete at once: stop and remove succeed,
  *   all others fail with NOT_FOUND.
  *   The work of the steps is in container-create.c, container-start.c, container-stop.c,
- *   container-update.c and container-remove.c. The exit, which may come at any time, and what a
- *   restart finds are in container-exit.c.
+ *   container-update.c and container-remove.c. The exit, which may come at any time, and the
+ *   recovery after a restart are in container-exit.c.
  * Owns       the operations, and of each container its life and the connection to its monitor.
  *            Containers are in the pod table (pod-table.c).
- * Invariant  only cri_container_advance() changes a step. The record says what was begun before it is
- *            begun, and what was done before the callback runs. */
+ * Invariant  only cri_container_advance() changes a step. The record is written before an action
+ *            starts, and again with its result before the callback runs. */
 #include "cri/pod/container.h"
 
 #include "cri/core/events.h"
 #include "cri/pod/container-operation.h"
 #include "cri/pod/container-process.h"
 
-/* ---- the life of a container ---- */
+/* ---- life of a container ---- */
 
 /* Disconnects from the monitor and cancels the background work. Neither the monitor nor the
- * container ends by it. */
+ * container is ended. */
 static void release_life(struct cri_container *container) {
         struct cri_container_life *life = container->life;
 
@@ -54,7 +53,7 @@ static void release_life(struct cri_container *container) {
         free(life);
 }
 
-/* There is a life before there is a monitor: both callers of monitor.h come here first. */
+/* The life must exist before the monitor: both callers of monitor.h call this first. */
 struct cri_container_life *cri_container_life_of(struct cri_parts *parts, struct cri_container *container) {
         if (!container->life) {
                 container->life = nd_new(struct cri_container_life);
@@ -65,7 +64,7 @@ struct cri_container_life *cri_container_life_of(struct cri_parts *parts, struct
         return container->life;
 }
 
-/* ---- the end of an operation ---- */
+/* ---- end of an operation ---- */
 
 static void operation_free(struct cri_container_operation *operation) {
         sd_event_source_disable_unref(operation->timer);
@@ -77,7 +76,7 @@ static void operation_free(struct cri_container_operation *operation) {
         free(operation);
 }
 
-/* The callback runs, then the queue goes to the next operation. */
+/* Runs the callback, then starts the next operation in the queue. */
 static void operation_finish(struct cri_container_operation *operation) {
         struct cri_container *container = operation->container;
         struct nd_error *error = nd_take_ptr(operation->error);
@@ -94,7 +93,7 @@ static void operation_finish(struct cri_container_operation *operation) {
         cri_op_queue_leave(&container->op_queue);
 }
 
-/* Completes the operations that were queued for a container which was removed. */
+/* Completes the operations that were queued for a removed container. */
 static void finish_queued(struct cri_op_queue *op_queue) {
         for (size_t i = 0; i < op_queue->waiting.count; i++) {
                 struct cri_container_operation *operation = op_queue->waiting.items[i].userdata;
@@ -106,7 +105,7 @@ static void finish_queued(struct cri_op_queue *op_queue) {
         }
 }
 
-/* The container leaves the pod table with the operation that forgot it. */
+/* The container leaves the pod table together with the operation that removed its record. */
 static void operation_finish_last(struct cri_container_operation *operation) {
         struct cri_container *container = nd_take_ptr(operation->container);
         struct cri_op_queue op_queue = nd_take(container->op_queue, (struct cri_op_queue) {});
@@ -120,14 +119,14 @@ static void operation_finish_last(struct cri_container_operation *operation) {
         cri_op_queue_done(&op_queue);
 }
 
-/* ---- the steps ---- */
+/* ---- steps ---- */
 
 static bool creates(const struct cri_container_operation *operation) {
         return operation->kind == OPERATION_CREATE || operation->kind == OPERATION_INIT;
 }
 
-/* The step has failed. A creation turns round and is undone; everything else ends, and the caller
- * gets the first error. */
+/* The step failed. A creation is undone; every other operation ends, and the caller gets the first
+ * error. */
 static enum cri_container_step fail(struct cri_container_operation *operation, struct nd_error *error) {
         bool removing = operation->step >= STEP_REMOVE;
 
@@ -142,7 +141,7 @@ static enum cri_container_step fail(struct cri_container_operation *operation, s
 
 typedef struct nd_error *(*step_function)(struct cri_container_operation *operation);
 
-/* A step that is over when the function returns. */
+/* A step that is complete when the function returns. */
 static enum cri_container_step compute(struct cri_container_operation *operation, step_function function,
                                        enum cri_container_step next) {
         struct nd_error *error = function(operation);
@@ -150,7 +149,7 @@ static enum cri_container_step compute(struct cri_container_operation *operation
         return error ? fail(operation, error) : next;
 }
 
-/* A step that is over when the work that the function starts has ended. */
+/* A step that is complete when the work that the function starts has completed. */
 static enum cri_container_step work(struct cri_container_operation *operation, enum cri_container_input input,
                                     step_function start, enum cri_container_step next) {
         if (input == INPUT_DONE)
@@ -184,9 +183,9 @@ static enum cri_container_step end_creation(struct cri_container_operation *oper
         return STEP_END;
 }
 
-/* After the exit crun deletes what the container left, other processes in a shared pid namespace
- * and the cgroup, and a worker writes the record through to the disk. A stop waits for both, a
- * removal for the first only: its record goes. */
+/* After the exit crun deletes the rest of the container (other processes in a shared pid namespace,
+ * the cgroup), and a worker syncs the record to disk. A stop waits for both, a removal only for the
+ * first, since it removes the record. */
 static bool exit_is_complete(const struct cri_container_operation *operation) {
         const struct cri_container *container = operation->container;
 
@@ -217,8 +216,8 @@ static enum cri_container_step undo(struct cri_container_operation *operation) {
         return STEP_END;
 }
 
-/* Takes the step, or goes on with it. Returns the step that follows, or the same one to wait for
- * another input. */
+/* Starts or continues the step. Returns the next step, or the same one to wait for another
+ * input. */
 static enum cri_container_step take_step(struct cri_container_operation *operation, enum cri_container_input input) {
         switch (operation->step) {
         case STEP_QUEUED:
@@ -287,7 +286,8 @@ static enum cri_container_step take_step(struct cri_container_operation *operati
 void cri_container_advance(struct cri_container_operation *operation, enum cri_container_input input, struct nd_error *error) {
         enum cri_container_step next;
 
-        if (operation->advancing) /* only INPUT_CHANGE comes from within a step, which looks for itself */
+        /* only INPUT_CHANGE comes from within a step, which checks for itself */
+        if (operation->advancing)
                 return;
         operation->advancing = true;
         next = error ? fail(operation, error) : take_step(operation, input);
@@ -308,7 +308,7 @@ void cri_container_changed(struct cri_container_life *life) {
                 cri_container_advance(life->current, INPUT_CHANGE, nullptr);
 }
 
-/* ---- inputs of the monitor ---- */
+/* ---- events of the monitor ---- */
 
 static bool is_at(const struct cri_container_life *life, enum cri_container_step step) {
         return life->current && life->current->step == step;
@@ -346,7 +346,7 @@ static void take_exit(struct cri_container_life *life, const struct cri_monitor_
 
 static void on_exited(const struct cri_monitor_end *end, void *userdata) {
         struct cri_container_life *life = userdata;
-        struct cri_monitor_end copy = *end; /* it is the monitor's */
+        struct cri_monitor_end copy = *end; /* the monitor owns it */
 
         cri_monitor_free(nd_take_ptr(life->container->monitor));
         take_exit(life, &copy);
@@ -371,7 +371,7 @@ static void on_lost(void *userdata) {
 const struct cri_monitor_events cri_container_monitor_events = {
         .created = on_created, .failed = on_failed, .exited = on_exited, .lost = on_lost};
 
-/* ---- the calls ---- */
+/* ---- calls ---- */
 
 static int on_begin([[maybe_unused]] sd_event_source *source, void *userdata) {
         struct cri_container_operation *operation = userdata;
@@ -384,10 +384,10 @@ static int on_begin([[maybe_unused]] sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* Nothing happens within the call that asked for it. */
+/* Nothing runs from within the call. */
 static void begin_later(struct cri_container_operation *operation) {
         if (sd_event_add_defer(operation->parts->loop, &operation->timer, on_begin, operation) < 0)
-                abort(); /* no memory: an event source takes nothing else */
+                abort(); /* out of memory is the only possible failure */
 }
 
 static void on_turn(void *userdata) {

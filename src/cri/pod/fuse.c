@@ -2,9 +2,10 @@
 /* fuse.c - see fuse.h
  *
  * Theory of operation
- *   A connection has the number of its superblock's device. It is found in two places, since a container can hide either: in the mount tables of the
- *   threads, and in the fdinfo of their descriptors of /dev/fuse (Linux 6.16). Writing to its file "abort" in fusectl ends every wait. fusectl is
- *   mounted for this process alone, for it is not mounted everywhere. */
+ *   A connection is identified by its superblock's device number. It is searched in two places,
+ *   since a container can hide either: in the mount tables of the threads, and in the fdinfo of
+ *   their descriptors of /dev/fuse (Linux 6.16). A write to its file "abort" in fusectl ends every
+ *   wait. fusectl is mounted for this process alone, because not every host has it mounted. */
 #include "cri/pod/fuse.h"
 
 #include <ctype.h>
@@ -28,8 +29,8 @@ enum {
         TABLE = 4 << 20,
         THREADS_MOST = 4096,
         FOUND_MOST = 1024,
-        DESCRIPTORS_MOST = 4096, /* of one thread */
-        DEPTH_MOST = 16,         /* of cgroups */
+        DESCRIPTORS_MOST = 4096, /* per thread */
+        DEPTH_MOST = 16,         /* of nested cgroups */
 };
 
 struct numbers {
@@ -54,7 +55,7 @@ static void add(struct numbers *list, uint32_t number) {
                 nd_vector_push(list, number);
 }
 
-/* A decimal number and what must follow it; *at is behind both afterwards. */
+/* Parses a decimal number and the character after it; advances *at past both. */
 static bool take_number(const char **at, char end, uint32_t *ret) {
         char *after = nullptr;
         unsigned long value;
@@ -84,7 +85,7 @@ static void add_mounts(const char *table, struct numbers *ret) {
         }
 }
 
-/* Whether all of it was seen. */
+/* True if everything was read. */
 static bool look_at_mounts(const char *thread, struct numbers *ret) {
         nd_autofree char *path = nd_format("/proc/%s/mountinfo", thread), *table = nullptr;
 
@@ -168,7 +169,8 @@ void cri_fuse_abort(const char *cgroup) {
         look_at_cgroup(fd, 0, &threads, &found);
         if (found.count == 0)
                 return;
-        if (!look_at_mounts("self", &host)) /* a filesystem that the host uses too must not be among those that are aborted */
+        /* connections of filesystems that the host uses too must not be aborted */
+        if (!look_at_mounts("self", &host))
                 return;
         nd_ignore(nd_mount_namespace_private());
         (void) nd_sys->mount("fusectl", CONNECTIONS, "fusectl", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);

@@ -17,14 +17,14 @@ struct nd_error *cri_joined_namespaces_open(const struct cri_container *holder, 
                 path = nd_format("/proc/%d/ns/pid", (int) holder->pid);
                 fd = open(path, O_RDONLY | O_CLOEXEC);
         }
-        /* What answers to the pidfd now has had the number since before the open. */
+        /* If the pidfd is still alive now, the pid was not reused before the open. */
         if (fd < 0 || nd_sys->pidfd_send_signal(process, 0, 0) < 0)
-                return nd_error_new(ND_PRECONDITION, 0, "%s does not run, so its pid namespace cannot be joined", what);
+                return nd_error_new(ND_PRECONDITION, 0, "%s is not running: cannot join its pid namespace", what);
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }
 
-/* ---- what was joined ---- */
+/* ---- comparison ---- */
 
 enum expectation {
         THE_SAME,
@@ -40,20 +40,19 @@ static struct nd_error *compare(pid_t pid, const char *name, const struct stat *
         struct stat found;
 
         if (stat(path, &found) < 0)
-                return errno == ENOENT || errno == ESRCH
-                               ? nullptr
-                               : nd_error_new(ND_INTERNAL, errno, "look at the container's namespaces");
+                return errno == ENOENT || errno == ESRCH ? nullptr
+                                                         : nd_error_new(ND_INTERNAL, errno, "stat the container's namespaces");
         if (is_same(&found, with) == (expected == THE_SAME))
                 return nullptr;
-        return nd_error_new(ND_INTERNAL, 0, "the engine made a container that is in the wrong namespace: %s:[%ju]", name,
+        return nd_error_new(ND_INTERNAL, 0, "the OCI runtime created a container in the wrong namespace: %s:[%ju]", name,
                             (uintmax_t) found.st_ino);
 }
 
 static struct nd_error *look(const char *path, struct stat *ret) {
-        return stat(path, ret) < 0 ? nd_error_new(ND_INTERNAL, errno, "look at the namespace '%s'", path) : nullptr;
+        return stat(path, ret) < 0 ? nd_error_new(ND_INTERNAL, errno, "stat namespace '%s'", path) : nullptr;
 }
 
-/* path nullptr = the daemon's own, which is the host's. */
+/* path nullptr = the daemon's own namespace, which is the host's. */
 static struct nd_error *compare_with(pid_t pid, const char *name, const char *path, enum expectation expected) {
         nd_autofree char *own = nd_format("/proc/self/ns/%s", name);
         struct stat with;
@@ -71,6 +70,6 @@ struct nd_error *cri_joined_namespaces_check(pid_t pid, const struct cri_bundle_
         if (pid_namespace < 0)
                 return compare_with(pid, "pid", nullptr, plan->pid ? ANOTHER : THE_SAME);
         if (fstat(pid_namespace, &joined) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "look at a pid namespace");
+                return nd_error_new(ND_INTERNAL, errno, "stat a pid namespace");
         return compare(pid, "pid", &joined, THE_SAME);
 }

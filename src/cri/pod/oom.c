@@ -11,7 +11,7 @@ enum {
         EVENTS = 4096, /* memory.events has nine short lines */
 };
 
-/* -1 = cannot be told. */
+/* -1 = unknown. */
 static int64_t kills_of(const char *cgroup) {
         nd_autofree char *path = nd_format(ND_CGROUP_MOUNT "%s/memory.events", cgroup), *text = nullptr;
         nd_autoerror struct nd_error *error = nd_file_read_kernel(path, EVENTS, &text);
@@ -60,5 +60,5 @@ bool cri_oom_killed(struct cri_container *container, const struct cri_monitor_en
         if (kills <= 0)
                 return false;
         container->sandbox->oom_kills += (uint64_t) kills;
-        return end->code != 0; /* a child was killed, and the container made up for it */
+        return end->code != 0; /* a child was killed, and the container handled it */
 }

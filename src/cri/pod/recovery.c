@@ -2,11 +2,13 @@
 /* recovery.c - see recovery.h
  *
  * Theory of operation
- *   A record's state says whether the kubelet was told of the object. One that is new was never acknowledged: nobody will ever ask for
- *   it, so it is removed, which undoes what its record says was made; so is one whose removal had begun. All others stay. Of this boot,
- *   containers that may live are handed to cri_container_resume(), which finds their monitors. Of an earlier boot nothing can be alive: what had been
- *   started is said to have ended with the node, so that a pod which must run once is not run again; the kubelet removes it, and with it what the
- *   network plugins remember. */
+ *   A record's state says whether the object was reported to the kubelet. A NEW one was not: the
+ *   kubelet will never ask for it, so it is removed, which undoes what its record says was made.
+ *   The same applies to one whose removal had begun. All others are kept.
+ *   For objects of this boot, cri_container_resume() reconnects the containers that may be alive to
+ *   their monitors. Of an earlier boot nothing is alive: containers that were started are marked as
+ *   ended with the node, so that a pod which must run once does not run again; the kubelet removes
+ *   it, and with it the state of the network plugins. */
 #include "cri/pod/recovery.h"
 
 #include <time.h>
@@ -20,7 +22,7 @@
 
 enum { LOST_WITH_NODE = 255 };
 
-/* When this boot began, in nanoseconds since 1970: whatever ran before had ended by then. */
+/* The time of boot in nanoseconds since 1970: everything from before has ended by then. */
 static uint64_t boot_time(void) {
         struct timespec now, up;
 
@@ -29,7 +31,7 @@ static uint64_t boot_time(void) {
         return (uint64_t) (now.tv_sec - up.tv_sec) * 1000000000;
 }
 
-/* ---- of an earlier boot ---- */
+/* ---- earlier boot ---- */
 
 static void end_with_node(struct cri_container *container) {
         uint64_t boot = boot_time();
@@ -45,7 +47,7 @@ static void end_with_node(struct cri_container *container) {
                                                           : "the node was restarted before the container was started");
 }
 
-/* Saved once, without a flush: should it be lost, the same is found out again. */
+/* Saved once, without sync: if it is lost, the next start finds the same. */
 static void settle_sandbox(struct cri_record_store *records, struct cri_sandbox *sandbox) {
         nd_autoerror struct nd_error *error = nullptr;
 
@@ -59,17 +61,18 @@ static void settle_sandbox(struct cri_record_store *records, struct cri_sandbox 
         if (sandbox->state == SANDBOX_READY)
                 sandbox->state = SANDBOX_NOTREADY;
         if (error)
-                nd_log(ND_LOG_WARNING, "cannot save what ended with the last boot", nd_field("sandbox", sandbox->id),
-                       nd_field("error", nd_error_text(error)));
+                nd_log(ND_LOG_WARNING, "cannot save the containers that ended with the last boot",
+                       nd_field("sandbox", sandbox->id), nd_field("error", nd_error_text(error)));
 }
 
-/* ---- of this boot ---- */
+/* ---- this boot ---- */
 
 static void on_undone(struct nd_error *error, [[maybe_unused]] void *object, void *userdata) {
         nd_autofree char *what = userdata;
 
         if (error)
-                nd_log(ND_LOG_WARNING, "cannot undo what was begun before the restart; it is tried again at the next one",
+                nd_log(ND_LOG_WARNING,
+                       "cannot undo an unfinished operation of the previous daemon; the next start of nodens-cri retries",
                        nd_field("object", what), nd_field("error", nd_error_text(error)));
         nd_error_free(error);
 }
@@ -108,7 +111,7 @@ static void resume_sandbox(struct cri_parts *parts, struct cri_sandbox *sandbox)
                 cri_sandbox_remove(parts, sandbox, on_sandbox_undone, nd_format("pod sandbox %s", sandbox->id), nullptr);
 }
 
-/* ---- the whole ---- */
+/* ---- all pods ---- */
 
 static void report(const struct cri_pod_table *pods, const struct nd_strings *problems, uint64_t began) {
         nd_autofree char *sandboxes = nd_format("%zu", pods->sandboxes.count);
@@ -118,7 +121,7 @@ static void report(const struct cri_pod_table *pods, const struct nd_strings *pr
         nd_vector_each (problem, problems) {
                 nd_log(ND_LOG_ERROR, *problem);
         }
-        nd_log(ND_LOG_INFO, "pods of the last daemon are taken over", nd_field("sandboxes", sandboxes),
+        nd_log(ND_LOG_INFO, "took over the pods of the previous daemon", nd_field("sandboxes", sandboxes),
                nd_field("containers", containers), nd_field("us", us));
 }
 
@@ -128,7 +131,8 @@ struct nd_error *cri_recovery_run(struct cri_parts *parts) {
         uint64_t began = nd_clock_us();
 
         nd_try(cri_record_load(parts->records, &parts->pods, &problems));
-        /* Operations begin from the loop: none of these changes the pod table while it is walked. */
+        /* Operations start from the loop: none of these changes the pod table during the
+         * iteration. */
         for (size_t at = 0; (slot = nd_map_next(&parts->pods.sandboxes, &at));)
                 resume_sandbox(parts, slot->value);
         report(&parts->pods, &problems, began);

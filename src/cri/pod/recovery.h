@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recovery.h - what the last daemon left: taken over, or undone */
+/* recovery.h - takes over or undoes the pods of the previous daemon */
 #pragma once
 
 #include "base/error.h"
 
 struct cri_parts;
 
-/* Loads the records. What was acknowledged is as it was when this returns, as far as one can tell without waiting; what was not is being undone from the loop.
- * What belongs to an earlier boot is NOTREADY and EXITED. */
+/* Loads the records. When this returns, acknowledged objects have their last state as far as it can
+ * be determined without waiting; unacknowledged ones are being undone from the loop. Objects of an
+ * earlier boot are NOTREADY and EXITED. */
 [[nodiscard]] struct nd_error *cri_recovery_run(struct cri_parts *parts);

@@ -2,19 +2,26 @@
 /* sandbox.c - see sandbox.h
  *
  * Theory of operation
- *   A sandbox is pinned namespaces, a tmpfs with a few files, and a place on the network; there is no pause process. An operation is a list of steps that
- *   operation_advance() walks; each step ends by calling it again, from the loop.
- *        run      choose the network, record what is about to be made, make namespaces and files (a worker, while another one sees the record
- *                 through to the disk), network, late sysctls, init, record that it is ready
- *        stop     containers, init, network, unmake, record
- *        remove   stop, containers' removal, record's removal
- *        check    ask the network's plugins; killed as soon as a stop or a removal comes
- *   A run that fails, or whose caller is gone, becomes the undoing of itself: the steps of a removal over whatever is recorded as made. It turns round
- *   between two steps, never within one, so that nothing is undone while it is still being made. What cannot be undone now (a CNI plugin that
- *   refuses its DEL) leaves a NOTREADY sandbox, which the kubelet stops and removes as any other: nothing that a plugin was asked for is forgotten.
- *   The bits in sandbox->made are recorded before a thing is begun and cleared after it is undone. All three that every pod needs are recorded at once.
- * Owns       an operation owns itself from its start to its end; it has the sandbox's queue all that time.
- * Invariant  a CNI ADD is on the disk before it starts, so every ADD gets its DEL, even across a restart. */
+ *   A sandbox consists of pinned namespaces, a tmpfs with a few files, and a network attachment;
+ *   there is no pause process. An operation is a list of steps that operation_advance() executes;
+ *   each step ends by calling it again, from the loop.
+ *        run      choose the network, record what is about to be made, create namespaces and files
+ *                 (a worker, while another one syncs the record to disk), network, late sysctls,
+ *                 init, record that it is ready
+ *        stop     containers, init, network, namespaces and files, record
+ *        remove   stop, removal of the containers, removal of the record
+ *        check    CNI CHECK; killed as soon as a stop or a removal is queued
+ *   A run that fails, or whose caller has gone, is undone: it continues with the steps of a removal
+ *   for everything that is recorded as made. It changes direction between two steps, never within
+ *   one, so that nothing is undone while it is still being made. If something cannot be undone now
+ *   (a CNI plugin fails its DEL), a NOTREADY sandbox is left, which the kubelet stops and removes
+ *   like any other: no allocation of a plugin is leaked.
+ *   The bits in sandbox->made are recorded before a thing is begun and cleared after it is undone.
+ *   All three that every pod needs are recorded at once.
+ * Owns       an operation owns itself from its start to its end; it is at the head of the sandbox's
+ *            queue all that time.
+ * Invariant  a CNI ADD is on disk before it starts, so every ADD gets its DEL, even across a
+ *            restart. */
 #include "cri/pod/sandbox.h"
 
 #include "base/assert.h"
@@ -69,24 +76,25 @@ struct cri_sandbox_operation {
         struct cri_parts *parts;
         struct cri_sandbox *sandbox;
         enum kind kind;
-        enum step step; /* the next one */
-        bool undoing;   /* a run that goes backwards */
-        char *bytes;    /* of the request, until they are recorded */
+        enum step step; /* the next step */
+        bool undoing;   /* a run that is being undone */
+        char *bytes;    /* of the request, until recorded */
         size_t length;
-        size_t pending;             /* workers of this step, or containers, that are not done */
-        struct nd_error *complaint; /* the first of theirs */
-        struct nd_error *error;     /* what the caller will be told */
+        size_t pending;             /* workers or containers that the step waits for */
+        struct nd_error *complaint; /* the first error of these */
+        struct nd_error *error;     /* for the caller */
         sd_event_source *starter;
-        struct cri_network_call *network; /* that runs */
-        cri_sandbox_callback done;        /* nullptr once abandoned */
+        struct cri_network_call *network; /* the running call */
+        cri_sandbox_callback done;        /* nullptr if abandoned */
         void *userdata;
 };
 
 static void operation_advance(struct cri_sandbox_operation *operation);
 
-/* ---- ends ---- */
+/* ---- end of an operation ---- */
 
-/* Lets the next operation run. The last one to leave a sandbox that was removed drops it: until then those who waited find it gone, but there. */
+/* Starts the next operation. The last queued operation frees a removed sandbox; until then waiters
+ * see SANDBOX_REMOVED. */
 static void leave(struct cri_parts *parts, struct cri_sandbox *sandbox) {
         if (sandbox->state == SANDBOX_REMOVED && sandbox->op_queue.waiting.count == 0)
                 cri_pod_table_drop_sandbox(&parts->pods, sandbox);
@@ -110,13 +118,13 @@ static void operation_end(struct cri_sandbox_operation *operation) {
         leave(parts, sandbox);
 }
 
-static void tell(const struct cri_sandbox_operation *operation, const char *what, const struct nd_error *error) {
+static void log_warning(const struct cri_sandbox_operation *operation, const char *what, const struct nd_error *error) {
         nd_log(ND_LOG_WARNING, what, nd_field("sandbox", operation->sandbox->id),
                nd_field("pod", operation->sandbox->request.name), nd_field("namespace", operation->sandbox->request.namespace),
                nd_field("error", nd_error_text(error)));
 }
 
-/* What could not be undone is the kubelet's to stop and remove again: from now on it is told of it. */
+/* If a run cannot be undone, the kubelet must stop and remove the sandbox: list it from now on. */
 static void leave_behind(struct cri_sandbox_operation *operation) {
         nd_autoerror struct nd_error *error = nullptr;
 
@@ -124,10 +132,11 @@ static void leave_behind(struct cri_sandbox_operation *operation) {
         cri_events_of_sandbox(operation->parts->events, operation->sandbox, EVENT_STOPPED);
         error = cri_record_save_sandbox(operation->parts->records, operation->sandbox, RECORD_NOSYNC);
         if (error)
-                tell(operation, "the record of a pod cannot be written", error);
+                log_warning(operation, "cannot save the record of a pod", error);
 }
 
-/* A step did not succeed. A run turns round; what fails while it goes back is only told, for the caller wants the first reason. */
+/* A step failed. A run is undone; an error during the undo is only logged, because the caller needs
+ * the first one. */
 static void fail(struct cri_sandbox_operation *operation, struct nd_error *error) {
         if (operation->kind == KIND_RUN && !operation->undoing) {
                 cri_telemetry_pod(operation->parts->telemetry, operation->sandbox->request.user_namespace, false);
@@ -137,7 +146,7 @@ static void fail(struct cri_sandbox_operation *operation, struct nd_error *error
                 return;
         }
         if (operation->undoing)
-                tell(operation, "a pod that could not be started cannot be undone either", error);
+                log_warning(operation, "cannot undo a pod that failed to start", error);
         if (operation->sandbox->state == SANDBOX_NEW)
                 leave_behind(operation);
         if (operation->error)
@@ -147,14 +156,14 @@ static void fail(struct cri_sandbox_operation *operation, struct nd_error *error
         operation->step = STEP_END;
 }
 
-/* For steps that ended from the loop: with an error or on to the next one. */
+/* For steps that end from the loop: handles the error or goes on to the next step. */
 static void step_ended(struct cri_sandbox_operation *operation, struct nd_error *error) {
         if (error)
                 fail(operation, error);
         operation_advance(operation);
 }
 
-/* One of those that the step waits for has ended. */
+/* One of the workers or containers that the step waits for has completed. */
 static void one_ended(struct cri_sandbox_operation *operation, struct nd_error *error) {
         if (operation->complaint)
                 nd_error_free(error);
@@ -173,7 +182,8 @@ static void on_container(struct nd_error *error, [[maybe_unused]] struct cri_con
         one_ended(userdata, error);
 }
 
-/* Starts a worker that the step will wait for. What does not start has ended. */
+/* Starts a worker and counts it as pending. A worker that fails to start is not counted; the step
+ * fails with its error. */
 static void start_worker(struct cri_sandbox_operation *operation, const char *what, nd_worker_function function) {
         struct nd_worker *worker;
         struct nd_error *error = nd_worker_start(operation->parts->loop, what, function, operation, worker_deadline_us,
@@ -187,7 +197,7 @@ static void start_worker(struct cri_sandbox_operation *operation, const char *wh
                 operation->complaint = error;
 }
 
-/* Ends a step whose workers could not be started; true when there is nothing to wait for. */
+/* Ends a step whose workers could not be started; true if there is nothing to wait for. */
 static bool none_pending(struct cri_sandbox_operation *operation) {
         if (operation->pending > 0)
                 return false;
@@ -196,9 +206,9 @@ static bool none_pending(struct cri_sandbox_operation *operation) {
         return true;
 }
 
-/* ---- the steps of a run ---- */
+/* ---- steps of a run ---- */
 
-/* Everything that can be refused is refused before anything is made. */
+/* All validation happens before anything is made. */
 static struct nd_error *record_first(struct cri_sandbox_operation *operation) {
         struct cri_sandbox *sandbox = operation->sandbox;
 
@@ -260,7 +270,7 @@ static struct nd_error *become_ready(struct cri_sandbox_operation *operation) {
         return nullptr;
 }
 
-/* ---- the steps of a stop and a removal ---- */
+/* ---- steps of a stop and a removal ---- */
 
 typedef void (*container_verb)(struct cri_parts *parts, struct cri_container *container, cri_container_callback done,
                                void *userdata, struct cri_container_operation **ret);
@@ -270,12 +280,13 @@ static void kill_container(struct cri_parts *parts, struct cri_container *contai
         cri_container_stop(parts, container, 0, done, userdata, ret);
 }
 
-/* Does it to all of them at once. False when there is none. */
+/* Applies the verb to all containers in parallel. False if there are none. */
 static bool each_container(struct cri_sandbox_operation *operation, container_verb verb) {
         struct cri_sandbox *sandbox = operation->sandbox;
 
         operation->pending = sandbox->containers.count;
-        for (size_t i = 0; i < sandbox->containers.count; i++) /* their callbacks come later, from the loop */
+        /* the callbacks run later, from the loop */
+        for (size_t i = 0; i < sandbox->containers.count; i++)
                 verb(operation->parts, sandbox->containers.items[i], on_container, operation, nullptr);
         return operation->pending > 0;
 }
@@ -292,7 +303,7 @@ static struct nd_error *become_stopped(struct cri_sandbox_operation *operation) 
         bool changed = sandbox->made != 0 || sandbox->state != SANDBOX_NOTREADY, was_ready = sandbox->state == SANDBOX_READY;
 
         sandbox->made = 0;
-        if (operation->undoing) /* the kubelet was never told; the record goes next */
+        if (operation->undoing) /* never reported to the kubelet; the record is removed next */
                 return nullptr;
         sandbox->state = SANDBOX_NOTREADY;
         if (was_ready)
@@ -312,9 +323,10 @@ static struct nd_error *forget(struct cri_sandbox_operation *operation) {
         return nullptr;
 }
 
-/* ---- a check ---- */
+/* ---- check ---- */
 
-/* What a plugin misses is told to people: the pod may well serve all the same, and whether it is to be replaced is not ours to decide. */
+/* The result is only logged and recorded: the pod may still work, and only the kubelet decides
+ * whether to replace it. */
 static void on_checked(struct nd_error *error, void *userdata) {
         struct cri_sandbox_operation *operation = userdata;
         struct cri_sandbox *sandbox = operation->sandbox;
@@ -323,13 +335,13 @@ static void on_checked(struct nd_error *error, void *userdata) {
         if (!error || nd_error_code(error) != ND_CANCELLED)
                 nd_strset(&sandbox->network_check, error ? nd_error_text(error) : "");
         if (error && nd_error_code(error) != ND_CANCELLED)
-                tell(operation, "a pod's network is not what it was made to be", error);
+                log_warning(operation, "CNI CHECK failed", error);
         nd_error_free(error);
         operation->step = STEP_END;
         operation_advance(operation);
 }
 
-/* True when there is nothing to ask, or somebody has more urgent things to do with it. */
+/* True if there is nothing to check, or other operations are waiting. */
 static bool begin_check(struct cri_sandbox_operation *operation) {
         struct cri_sandbox *sandbox = operation->sandbox;
 
@@ -342,9 +354,10 @@ static bool begin_check(struct cri_sandbox_operation *operation) {
         return !operation->network;
 }
 
-/* ---- the walk ---- */
+/* ---- step machine ---- */
 
-/* Does the step, or starts it: true when it is over. Every step may find that there is nothing to do. */
+/* Executes or starts the step: true if it is complete. Every step may find that there is nothing to
+ * do. */
 static bool take_step(struct cri_sandbox_operation *operation, enum step step) {
         struct cri_parts *parts = operation->parts;
         struct cri_sandbox *sandbox = operation->sandbox;
@@ -355,9 +368,9 @@ static bool take_step(struct cri_sandbox_operation *operation, enum step step) {
                 error = record_first(operation);
                 break;
         case STEP_MAKE:
-                start_worker(operation, "make a pod's namespaces and files", make);
+                start_worker(operation, "create the pod's namespaces and files", make);
                 if (sandbox->made & SANDBOX_MADE_NETWORK)
-                        start_worker(operation, "record a pod", sync_record);
+                        start_worker(operation, "sync the pod's record", sync_record);
                 return none_pending(operation);
         case STEP_NETWORK:
                 if (!(sandbox->made & SANDBOX_MADE_NETWORK))
@@ -367,7 +380,7 @@ static bool take_step(struct cri_sandbox_operation *operation, enum step step) {
         case STEP_LATE_SYSCTLS:
                 if (!cri_namespaces_have_late_sysctls(&sandbox->request))
                         return true;
-                start_worker(operation, "set a pod's sysctls", set_late_sysctls);
+                start_worker(operation, "set the pod's sysctls", set_late_sysctls);
                 return none_pending(operation);
         case STEP_INIT:
                 if (sandbox->request.pid != NAMESPACE_POD)
@@ -395,7 +408,7 @@ static bool take_step(struct cri_sandbox_operation *operation, enum step step) {
                 sandbox->made &= ~(unsigned) SANDBOX_MADE_NETWORK;
                 if (!(sandbox->made & (SANDBOX_MADE_NAMESPACES | SANDBOX_MADE_FILES)) || !sandbox->this_boot)
                         return true;
-                start_worker(operation, "undo a pod's namespaces and files", unmake);
+                start_worker(operation, "remove the pod's namespaces and files", unmake);
                 return none_pending(operation);
         case STEP_STOPPED:
                 error = become_stopped(operation);
@@ -422,7 +435,7 @@ static void operation_advance(struct cri_sandbox_operation *operation) {
                 enum step step;
 
                 if (operation->kind == KIND_RUN && !operation->undoing && !operation->done)
-                        fail(operation, nd_error_new(ND_CANCELLED, 0, "the caller is gone"));
+                        fail(operation, nd_error_new(ND_CANCELLED, 0, "the caller cancelled the request"));
                 step = operation->step++;
                 if (!take_step(operation, step))
                         return;
@@ -430,23 +443,24 @@ static void operation_advance(struct cri_sandbox_operation *operation) {
         operation_end(operation);
 }
 
-/* ---- orders ---- */
+/* ---- calls ---- */
 
 static int on_start([[maybe_unused]] sd_event_source *source, void *userdata) {
         struct cri_sandbox_operation *operation = userdata;
 
-        if (operation->sandbox->state == SANDBOX_REMOVED) /* by the one before us: there is nothing left to do */
+        /* by the operation before us: there is nothing left to do */
+        if (operation->sandbox->state == SANDBOX_REMOVED)
                 operation->step = STEP_END;
         operation_advance(operation);
         return 0;
 }
 
-/* The queue may be free at once, but the caller has not heard of the operation yet. */
+/* The queue may be free at once, but the caller does not have the operation yet. */
 static void on_turn(void *userdata) {
         struct cri_sandbox_operation *operation = userdata;
 
         if (sd_event_add_defer(operation->parts->loop, &operation->starter, on_start, operation) < 0)
-                abort(); /* only memory can be missing */
+                abort(); /* out of memory is the only possible failure */
 }
 
 static const enum step first_steps[] = {[KIND_RUN] = STEP_RECORD,
@@ -508,5 +522,6 @@ void cri_sandbox_check(struct cri_parts *parts, struct cri_sandbox *sandbox, cri
 void cri_sandbox_abandon(struct cri_sandbox_operation *operation) {
         operation->done = nullptr;
         if (operation->kind == KIND_RUN && !operation->undoing && operation->network)
-                cri_network_abort(operation->network); /* a plugin may take minutes; everything else is soon over */
+                /* a plugin may take minutes; all other steps are short */
+                cri_network_abort(operation->network);
 }

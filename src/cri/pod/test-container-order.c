@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test-container-order.c - operations, exits and failures that meet in an unusual order; see <unit/cri-node.h> */
+/* test-container-order.c - operations, exits and failures in unusual order; see
+ * <unit/cri-node.h> */
 #include <unit/expect.h>
 
 #include <signal.h>
@@ -25,7 +26,7 @@ static void create_sleeper(struct cri_node *f) {
         expect_ok(cri_node_create(f, &request));
 }
 
-/* An OCI runtime of the tests has got so far as to make a file named "now". */
+/* Waits until the test's OCI runtime has created a file named "now". */
 static void wait_for_oci_runtime(struct cri_node *f) {
         uint64_t end = nd_clock_us() + 20 * ND_SECOND_US;
 
@@ -88,7 +89,7 @@ static void a_monitor_that_dies_before_the_start_ends_its_container([[maybe_unus
         tear_down(f);
 }
 
-/* The start is asked for when the monitor is dead already, and the daemon has not looked yet. */
+/* The start is requested when the monitor is dead already but the daemon has not noticed yet. */
 static void a_start_that_meets_the_death_of_the_monitor_fails([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
         struct cri_node_answer answers[3] = {};
@@ -144,9 +145,9 @@ static void a_monitor_that_dies_while_its_container_is_stopped_ends_the_stop([[m
         tear_down(f);
 }
 
-/* ---- operations that are queued ---- */
+/* ---- queued operations ---- */
 
-static void operations_asked_for_at_once_run_one_after_the_other([[maybe_unused]] void **state) {
+static void queued_operations_run_in_order([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
         struct cri_node_answer answers[6] = {};
         struct cri_resource_request resources = {
@@ -199,7 +200,7 @@ static void a_stop_during_the_start_waits_for_it_and_ends_the_container([[maybe_
         tear_down(f);
 }
 
-static void an_abandoned_stop_goes_on([[maybe_unused]] void **state) {
+static void an_abandoned_stop_runs_to_completion([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
         struct cri_container_operation *operation = nullptr;
 
@@ -215,9 +216,9 @@ static void an_abandoned_stop_goes_on([[maybe_unused]] void **state) {
         tear_down(f);
 }
 
-/* ---- what comes after the exit ---- */
+/* ---- after the exit ---- */
 
-static void who_stops_or_removes_waits_for_the_cleanup([[maybe_unused]] void **state) {
+static void stop_and_remove_wait_for_the_cleanup([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
         struct cri_container_request request;
 
@@ -234,7 +235,7 @@ static void who_stops_or_removes_waits_for_the_cleanup([[maybe_unused]] void **s
         expect_ok(cri_node_create(f, &request));
         expect_ok(cri_node_start(f, f->container));
         cri_node_wait_for_exit(f, f->container);
-        assert_true(f->container->made & CONTAINER_MADE_ENGINE); /* crun delete runs */
+        assert_true(f->container->made & CONTAINER_MADE_ENGINE); /* crun delete is running */
         expect_ok(cri_node_remove(f, f->container));
         expect_nothing_left(f);
         tear_down(f);
@@ -260,7 +261,7 @@ static void a_removal_that_fails_can_be_repeated([[maybe_unused]] void **state) 
         tear_down(f);
 }
 
-static void a_creation_that_cannot_be_undone_says_why_it_failed([[maybe_unused]] void **state) {
+static void a_creation_that_cannot_be_undone_reports_the_first_error([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
         struct cri_container_request request;
 
@@ -285,7 +286,7 @@ static void a_pod_whose_init_does_not_start_is_undone([[maybe_unused]] void **st
 
         cri_node_needs_oci_runtime();
         if (system("command -v catatonit >/dev/null") != 0)
-                skip_because("there is no catatonit");
+                skip_because("catatonit is not installed");
         cri_node_make(f);
         cri_node_use_oci_runtime(f, "start", "echo broken >&2; exit 94");
         expect_error(cri_node_try_pod(f, true, NAMESPACE_POD), ND_INTERNAL, "crun ended with code 94: broken");
@@ -305,12 +306,12 @@ int main(void) {
                 cmocka_unit_test(a_start_that_meets_the_death_of_the_monitor_fails),
                 cmocka_unit_test(a_monitor_that_dies_during_the_start_is_a_start_error),
                 cmocka_unit_test(a_monitor_that_dies_while_its_container_is_stopped_ends_the_stop),
-                cmocka_unit_test(operations_asked_for_at_once_run_one_after_the_other),
+                cmocka_unit_test(queued_operations_run_in_order),
                 cmocka_unit_test(a_stop_during_the_start_waits_for_it_and_ends_the_container),
-                cmocka_unit_test(an_abandoned_stop_goes_on),
-                cmocka_unit_test(who_stops_or_removes_waits_for_the_cleanup),
+                cmocka_unit_test(an_abandoned_stop_runs_to_completion),
+                cmocka_unit_test(stop_and_remove_wait_for_the_cleanup),
                 cmocka_unit_test(a_removal_that_fails_can_be_repeated),
-                cmocka_unit_test(a_creation_that_cannot_be_undone_says_why_it_failed),
+                cmocka_unit_test(a_creation_that_cannot_be_undone_reports_the_first_error),
                 cmocka_unit_test(a_pod_whose_init_does_not_start_is_undone),
         };
 

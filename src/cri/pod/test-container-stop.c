@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test-container-stop.c - containers that exit, by themselves or because they are stopped; see <unit/cri-node.h> */
+/* test-container-stop.c - containers that exit, by themselves or because they are stopped; see
+ * <unit/cri-node.h> */
 #include <unit/expect.h>
 
 #include <signal.h>
@@ -9,7 +10,7 @@
 
 #include "base/clock.h"
 
-static void an_end_is_told_when_the_disk_knows_of_it([[maybe_unused]] void **state) {
+static void an_exit_is_reported_after_its_record_is_synced([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
         struct cri_container_request request;
         uint64_t end = nd_clock_us() + 20 * ND_SECOND_US;
@@ -22,7 +23,8 @@ static void an_end_is_told_when_the_disk_knows_of_it([[maybe_unused]] void **sta
         assert_int_equal(cri_container_reported_state(f->container), CONTAINER_CREATED);
         expect_ok(cri_node_start(f, f->container));
         cri_node_wait_for_exit(f, f->container);
-        assert_int_equal(cri_container_reported_state(f->container), CONTAINER_RUNNING); /* the worker has just been started */
+        /* the worker has just been started */
+        assert_int_equal(cri_container_reported_state(f->container), CONTAINER_RUNNING);
         while (cri_container_reported_state(f->container) != CONTAINER_EXITED) {
                 assert_true(nd_clock_us() < end);
                 assert_true(sd_event_run(f->parts.loop, 100 * ND_MS_US) >= 0);
@@ -33,7 +35,7 @@ static void an_end_is_told_when_the_disk_knows_of_it([[maybe_unused]] void **sta
         request = cri_node_request(f, ARGUMENTS("sleep", "60"));
         expect_ok(cri_node_create(f, &request));
         expect_ok(cri_node_start(f, f->container));
-        expect_ok(cri_node_stop(f, f->container, 0)); /* who waits for the end waits for the disk too */
+        expect_ok(cri_node_stop(f, f->container, 0)); /* a stop waits for the sync too */
         assert_int_equal(cri_container_reported_state(f->container), CONTAINER_EXITED);
         cri_node_remove_pod(f);
         cri_node_done(f);
@@ -59,11 +61,12 @@ static void the_stop_signal_comes_first_and_sigkill_after_it([[maybe_unused]] vo
                 (void) usleep(1000);
         expect_ok(cri_node_stop(f, container, 30));
         assert_int_equal(container->exit_code, 9);
-        expect_ok(cri_node_stop(f, container, 30)); /* already */
-        expect_error(cri_node_start(f, container), ND_PRECONDITION, "has ended");
+        expect_ok(cri_node_stop(f, container, 30)); /* it has exited already */
+        expect_error(cri_node_start(f, container), ND_PRECONDITION, "has exited");
         expect_ok(cri_node_remove(f, container));
 
-        request = cri_node_request(f, ARGUMENTS("sleep", "60")); /* pid 1 of its namespace: SIGTERM does nothing */
+        /* pid 1 of its namespace: SIGTERM has no effect */
+        request = cri_node_request(f, ARGUMENTS("sleep", "60"));
         expect_ok(cri_node_create(f, &request));
         container = f->container;
         expect_ok(cri_node_start(f, container));
@@ -76,7 +79,7 @@ static void the_stop_signal_comes_first_and_sigkill_after_it([[maybe_unused]] vo
         cri_node_done(f);
 }
 
-static void who_waits_for_a_container_that_is_removed_is_told([[maybe_unused]] void **state) {
+static void operations_queued_for_a_removed_container_complete([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
         struct cri_container_request request;
         struct cri_node_answer answers[5] = {};
@@ -90,7 +93,7 @@ static void who_waits_for_a_container_that_is_removed_is_told([[maybe_unused]] v
         cri_container_stop(&f->parts, f->container, 3600, cri_node_on_answer, &answers[0], nullptr);
         for (int i = 0; i < 10; i++)
                 assert_true(sd_event_run(f->parts.loop, ND_MS_US) >= 0);
-        assert_false(answers[0].called); /* pid 1 does not hear SIGTERM */
+        assert_false(answers[0].called); /* pid 1 ignores SIGTERM */
         cri_container_stop(&f->parts, f->container, 0, cri_node_on_answer, &answers[1],
                            nullptr); /* shortens the first one's hour */
         cri_container_remove(&f->parts, f->container, cri_node_on_answer, &answers[2], nullptr);
@@ -108,7 +111,7 @@ static void who_waits_for_a_container_that_is_removed_is_told([[maybe_unused]] v
         cri_node_done(f);
 }
 
-static void a_monitor_that_hangs_does_not_keep_its_container_from_being_removed([[maybe_unused]] void **state) {
+static void a_container_whose_monitor_hangs_can_be_removed([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
         struct cri_container_request request;
         struct cri_container *container;
@@ -121,7 +124,8 @@ static void a_monitor_that_hangs_does_not_keep_its_container_from_being_removed(
         expect_ok(cri_node_create(f, &request));
         container = f->container;
         expect_ok(cri_node_start(f, container));
-        assert_string_not_equal(container->monitor_cgroup, ""); /* else what follows would stop a stranger */
+        /* otherwise the lines below would stop an unrelated process */
+        assert_string_not_equal(container->monitor_cgroup, "");
         monitor = cri_node_monitor(container);
         assert_true(monitor > 1);
         assert_int_equal(kill(monitor, SIGSTOP), 0);
@@ -137,10 +141,10 @@ static void a_monitor_that_hangs_does_not_keep_its_container_from_being_removed(
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(an_end_is_told_when_the_disk_knows_of_it),
+                cmocka_unit_test(an_exit_is_reported_after_its_record_is_synced),
                 cmocka_unit_test(the_stop_signal_comes_first_and_sigkill_after_it),
-                cmocka_unit_test(who_waits_for_a_container_that_is_removed_is_told),
-                cmocka_unit_test(a_monitor_that_hangs_does_not_keep_its_container_from_being_removed),
+                cmocka_unit_test(operations_queued_for_a_removed_container_complete),
+                cmocka_unit_test(a_container_whose_monitor_hangs_can_be_removed),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test-container.c - containers from creation to removal; see <unit/cri-node.h>, and test-container-stop.c for their exit */
+/* test-container.c - containers from creation to removal; see <unit/cri-node.h>, and
+ * test-container-stop.c for their exit */
 #include <unit/expect.h>
 
 #include <fcntl.h>
@@ -19,7 +20,8 @@
 #include "sys/cgroup.h"
 #include "sys/file.h"
 
-/* A cancelled worker keeps two descriptors until the loop has reaped it, and the kernel may take its time to end it. */
+/* A cancelled worker keeps two descriptors until the loop has reaped it, and the kernel may take a
+ * moment to end it. */
 static void expect_descriptors(struct cri_node *f, size_t descriptors) {
         uint64_t end = nd_clock_us() + 30 * ND_SECOND_US;
 
@@ -29,7 +31,8 @@ static void expect_descriptors(struct cri_node *f, size_t descriptors) {
         assert_int_equal(resources_children(), 0);
 }
 
-/* Creates, starts, waits for the end, and gives the log; its lines say the time and the stream first. */
+/* Creates, starts, waits for the exit, and returns the log; each line starts with time and
+ * stream. */
 static char *run_to_end(struct cri_node *f, struct cri_container_request *request) {
         nd_autofree char *path = nullptr;
         struct cri_container *container;
@@ -103,17 +106,17 @@ static void see_a_container(bool mapped) {
         cri_node_done(f);
 }
 
-static void a_container_with_the_hosts_users_sees_what_it_should([[maybe_unused]] void **state) {
+static void a_container_without_a_user_namespace_sees_the_expected_system([[maybe_unused]] void **state) {
         cri_node_needs_oci_runtime();
         see_a_container(false);
 }
 
-static void a_container_in_a_user_namespace_sees_the_same_with_ids_of_its_own([[maybe_unused]] void **state) {
+static void a_container_in_a_user_namespace_sees_the_same_with_mapped_ids([[maybe_unused]] void **state) {
         cri_node_needs_oci_runtime();
         see_a_container(true);
 }
 
-static void a_program_that_is_not_there_is_told_in_cruns_words([[maybe_unused]] void **state) {
+static void a_missing_program_fails_with_the_message_of_crun([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
         struct cri_container_request request;
         nd_autofree char *containers = nullptr;
@@ -133,7 +136,7 @@ static void a_program_that_is_not_there_is_told_in_cruns_words([[maybe_unused]] 
         cri_node_done(f);
 }
 
-static void what_the_node_lacks_is_said_before_anything_is_made([[maybe_unused]] void **state) {
+static void missing_images_and_volumes_fail_before_anything_is_created([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
         struct cri_container_request request;
 
@@ -143,7 +146,7 @@ static void what_the_node_lacks_is_said_before_anything_is_made([[maybe_unused]]
         request = cri_node_request(f, ARGUMENTS("say", "x"));
         free(request.image);
         request.image = nd_strdup("example.org/other:1");
-        expect_error(cri_node_create(f, &request), ND_NOT_FOUND, "no image 'example.org/other:1'");
+        expect_error(cri_node_create(f, &request), ND_NOT_FOUND, "image 'example.org/other:1' not found");
 
         request = cri_node_request(f, ARGUMENTS("say", "x"));
         nd_vector_push(&request.mounts, ((struct cri_mount_request) {.container_path = nd_strdup("/data"),
@@ -212,20 +215,20 @@ static void volumes_are_idmapped_both_ways([[maybe_unused]] void **state) {
         expect_contains(log, "/etc/file 0:0");
         written = nd_format("%s/volume/new", f->root);
         assert_int_equal(stat(written, &st), 0);
-        assert_int_equal(st.st_uid, 0); /* the kubelet's view: unmapped */
+        assert_int_equal(st.st_uid, 0); /* unmapped, as the kubelet sees it */
         cri_node_remove_pod(f);
         assert_int_equal(umount2(tmpfs, MNT_DETACH), 0);
         cri_node_done(f);
 }
 
-static void containers_of_a_pod_may_share_its_pids([[maybe_unused]] void **state) {
+static void containers_of_a_pod_may_share_a_pid_namespace([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
         struct cri_container_request request;
         nd_autofree char *log = nullptr;
 
         cri_node_needs_oci_runtime();
         if (system("command -v catatonit >/dev/null") != 0)
-                skip_because("there is no catatonit");
+                skip_because("catatonit is not installed");
         cri_node_make(f);
         cri_node_run_pod(f, true, NAMESPACE_POD);
         assert_non_null(f->sandbox->init);
@@ -246,7 +249,7 @@ static int on_ready([[maybe_unused]] sd_event_source *source, [[maybe_unused]] i
         return 0;
 }
 
-/* The kubelet's call and the word of the disk come in one turn of the loop. */
+/* The kubelet's call and the end of the sync arrive in one iteration of the loop. */
 static void a_start_that_meets_the_end_of_the_sync_happens_once([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
 
@@ -260,7 +263,7 @@ static void a_start_that_meets_the_end_of_the_sync_happens_once([[maybe_unused]]
 
                 assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
                 expect_ok(cri_node_create(f, &request));
-                (void) usleep(100000); /* the worker has ended, and we have not looked yet */
+                (void) usleep(100000); /* the worker has exited, and the loop has not seen it yet */
                 (void) close(pair[1]);
                 assert_true(sd_event_add_io(f->parts.loop, &source, pair[0], EPOLLHUP, on_ready, f) >= 0);
                 assert_true(sd_event_source_set_priority(source, SD_EVENT_PRIORITY_IMPORTANT) >= 0);
@@ -275,7 +278,7 @@ static void a_start_that_meets_the_end_of_the_sync_happens_once([[maybe_unused]]
         cri_node_done(f);
 }
 
-/* At any moment: after so many turns of the loop the caller is gone. */
+/* At any moment: the caller goes away after so many iterations of the loop. */
 static void an_abandoned_creation_leaves_nothing([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
         nd_autofree char *containers = nullptr;
@@ -292,7 +295,7 @@ static void an_abandoned_creation_leaves_nothing([[maybe_unused]] void **state) 
                 cri_container_create(&f->parts, f->sandbox, &request, "bytes", 5, cri_node_on_container, f, &operation);
                 for (int i = 0; i < turns && !f->called; i++)
                         assert_true(sd_event_run(f->parts.loop, ND_SECOND_US) >= 0);
-                if (f->called) { /* it was quicker than we */
+                if (f->called) { /* the creation was faster */
                         expect_ok(cri_node_wait(f));
                         expect_ok(cri_node_remove(f, f->container));
                         continue;
@@ -310,9 +313,10 @@ static void an_abandoned_creation_leaves_nothing([[maybe_unused]] void **state) 
         cri_node_done(f);
 }
 
-/* ---- OCI runtimes that fail or hang, a daemon that is killed ---- */
+/* ---- OCI runtimes that fail or hang, a killed daemon ---- */
 
-/* Another daemon creates a container, and is killed when the OCI runtime has got as far as to make a file named "now". */
+/* Another daemon creates a container, and is killed once the OCI runtime has created a file named
+ * "now". */
 static void be_killed_while_creating(struct cri_node *f) {
         uint64_t end = nd_clock_us() + 20 * ND_SECOND_US;
         pid_t pid = fork();
@@ -333,7 +337,7 @@ static void be_killed_while_creating(struct cri_node *f) {
         assert_true(scratch_has(f->root, "now"));
 }
 
-/* As the next daemon does, but for the request, which is no protobuf here. */
+/* As the next daemon does, except for the request, which is not protobuf here. */
 static struct cri_container *load_container(struct cri_node *f) {
         nd_autofree char *path = nd_format("%s/state/pods/%s/containers", f->root, f->sandbox->id);
         nd_cleanup(nd_strings_done) struct nd_strings ids = {};
@@ -374,7 +378,7 @@ static void undo_what_hangs(const char *create) {
         container = load_container(f);
         assert_int_equal(container->state, CONTAINER_NEW);
         if (*container->monitor_cgroup == '\0') {
-                print_message("there is no cgroup v2 of ours: nobody finds a monitor\n");
+                print_message("no writable cgroup v2: monitors cannot be found\n");
                 cri_node_remove_pod(f);
                 cri_node_done(f);
                 return;
@@ -392,17 +396,17 @@ static void undo_what_hangs(const char *create) {
         cri_node_done(f);
 }
 
-static void an_engine_that_hangs_is_ended_by_the_next_daemon([[maybe_unused]] void **state) {
+static void an_oci_runtime_that_hangs_is_killed_by_the_next_daemon([[maybe_unused]] void **state) {
         cri_node_needs_oci_runtime();
         undo_what_hangs(": > \"${0%/*}/now\"; sleep 3600");
 }
 
-static void what_an_engine_has_made_before_it_hangs_goes_with_it([[maybe_unused]] void **state) {
+static void the_state_of_an_oci_runtime_that_hangs_is_removed([[maybe_unused]] void **state) {
         cri_node_needs_oci_runtime();
         undo_what_hangs("crun \"$@\"; : > \"${0%/*}/now\"; sleep 3600");
 }
 
-static void a_start_that_fails_after_its_work_is_a_start([[maybe_unused]] void **state) {
+static void a_start_that_fails_after_the_process_runs_counts_as_started([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
         struct cri_container_request request;
         nd_autofree char *log = nullptr;
@@ -420,7 +424,7 @@ static void a_start_that_fails_after_its_work_is_a_start([[maybe_unused]] void *
         cri_node_done(f);
 }
 
-static void a_start_that_fails_before_it_is_none([[maybe_unused]] void **state) {
+static void a_start_that_fails_before_the_process_runs_is_a_start_error([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
         struct cri_container_request request;
 
@@ -433,14 +437,14 @@ static void a_start_that_fails_before_it_is_none([[maybe_unused]] void **state) 
         expect_error(cri_node_start(f, f->container), ND_INTERNAL, "start the container: crun ended with code 94: broken");
         cri_node_wait_for_exit(f, f->container);
         assert_int_equal(cri_container_reported_state(f->container),
-                         CONTAINER_CREATED); /* never RUNNING, not even until the disk knows */
+                         CONTAINER_CREATED); /* never RUNNING, not even until the sync is done */
         assert_int_equal(f->container->exit_code, 128);
         assert_string_equal(f->container->reason, "StartError");
         cri_node_remove_pod(f);
         cri_node_done(f);
 }
 
-static void a_privileged_container_has_what_the_node_has([[maybe_unused]] void **state) {
+static void a_privileged_container_has_the_privileges_of_the_host([[maybe_unused]] void **state) {
         struct cri_node fixture, *f = &fixture;
         struct cri_container_request request;
         nd_autofree char *log = nullptr, *status = nullptr, *line = nullptr;
@@ -469,19 +473,19 @@ static void a_privileged_container_has_what_the_node_has([[maybe_unused]] void *
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_container_with_the_hosts_users_sees_what_it_should),
-                cmocka_unit_test(a_container_in_a_user_namespace_sees_the_same_with_ids_of_its_own),
-                cmocka_unit_test(a_program_that_is_not_there_is_told_in_cruns_words),
-                cmocka_unit_test(what_the_node_lacks_is_said_before_anything_is_made),
+                cmocka_unit_test(a_container_without_a_user_namespace_sees_the_expected_system),
+                cmocka_unit_test(a_container_in_a_user_namespace_sees_the_same_with_mapped_ids),
+                cmocka_unit_test(a_missing_program_fails_with_the_message_of_crun),
+                cmocka_unit_test(missing_images_and_volumes_fail_before_anything_is_created),
                 cmocka_unit_test(volumes_are_idmapped_both_ways),
-                cmocka_unit_test(containers_of_a_pod_may_share_its_pids),
+                cmocka_unit_test(containers_of_a_pod_may_share_a_pid_namespace),
                 cmocka_unit_test(a_start_that_meets_the_end_of_the_sync_happens_once),
                 cmocka_unit_test(an_abandoned_creation_leaves_nothing),
-                cmocka_unit_test(an_engine_that_hangs_is_ended_by_the_next_daemon),
-                cmocka_unit_test(what_an_engine_has_made_before_it_hangs_goes_with_it),
-                cmocka_unit_test(a_start_that_fails_after_its_work_is_a_start),
-                cmocka_unit_test(a_start_that_fails_before_it_is_none),
-                cmocka_unit_test(a_privileged_container_has_what_the_node_has),
+                cmocka_unit_test(an_oci_runtime_that_hangs_is_killed_by_the_next_daemon),
+                cmocka_unit_test(the_state_of_an_oci_runtime_that_hangs_is_removed),
+                cmocka_unit_test(a_start_that_fails_after_the_process_runs_counts_as_started),
+                cmocka_unit_test(a_start_that_fails_before_the_process_runs_is_a_start_error),
+                cmocka_unit_test(a_privileged_container_has_the_privileges_of_the_host),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

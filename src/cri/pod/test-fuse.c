@@ -3,7 +3,7 @@
 
 #include "cri/pod/fuse.h"
 
-static void a_connection_is_known_by_its_own_line_only([[maybe_unused]] void **state) {
+static void only_the_fuse_connection_line_identifies_a_connection([[maybe_unused]] void **state) {
         static const char
                 right[] = "pos:\t0\nflags:\t02100002\nmnt_id:\t31\nino:\t5\nfuse_connection:\t45\n",
                 locked[] = "pos:\t0\nflags:\t02\nmnt_id:\t31\nino:\t5\nlock:\t1: FLOCK  ADVISORY\nfuse_connection:\t7\n",
@@ -21,7 +21,7 @@ static void a_connection_is_known_by_its_own_line_only([[maybe_unused]] void **s
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_connection_is_known_by_its_own_line_only),
+                cmocka_unit_test(only_the_fuse_connection_line_identifies_a_connection),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

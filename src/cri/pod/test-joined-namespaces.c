@@ -10,7 +10,7 @@
 #include "cri/namespace/namespaces.h"
 #include "sys/file.h"
 
-/* A process in an ipc and a uts namespace of its own, which waits to be killed. */
+/* A process in ipc and uts namespaces of its own, which waits to be killed. */
 static pid_t make_process(void) {
         int ready[2];
         char byte = 0;
@@ -46,7 +46,7 @@ static uint64_t birth_of(pid_t pid) {
         return strtoull(at + 1, nullptr, 10);
 }
 
-static void a_pid_namespace_is_opened_only_of_the_process_that_the_record_names([[maybe_unused]] void **state) {
+static void only_the_pid_namespace_of_the_recorded_process_is_opened([[maybe_unused]] void **state) {
         struct cri_container container = {.state = CONTAINER_RUNNING};
         nd_autoclose int fd = -EBADF;
         struct stat found, own;
@@ -60,21 +60,21 @@ static void a_pid_namespace_is_opened_only_of_the_process_that_the_record_names(
         assert_int_equal(stat("/proc/self/ns/pid", &own), 0);
         assert_true(found.st_ino == own.st_ino);
         nd_close_fd(&fd);
-        container.pid_birth++; /* its number is another's now */
+        container.pid_birth++; /* as if the pid had been reused */
         expect_error(cri_joined_namespaces_open(&container, "the target", &fd), ND_PRECONDITION,
-                     "the target does not run, so its pid namespace cannot be joined");
+                     "the target is not running: cannot join its pid namespace");
         container.pid_birth--;
         container.state = CONTAINER_EXITED;
-        expect_error(cri_joined_namespaces_open(&container, "the target", &fd), ND_PRECONDITION, "does not run");
+        expect_error(cri_joined_namespaces_open(&container, "the target", &fd), ND_PRECONDITION, "is not running");
         container.state = CONTAINER_RUNNING;
         end_process(container.pid);
-        expect_error(cri_joined_namespaces_open(&container, "the target", &fd), ND_PRECONDITION, "does not run");
+        expect_error(cri_joined_namespaces_open(&container, "the target", &fd), ND_PRECONDITION, "is not running");
         expect_error(cri_joined_namespaces_open(nullptr, "the pod's init", &fd), ND_PRECONDITION,
-                     "the pod's init does not run");
+                     "the pod's init is not running");
         assert_int_equal(fd, -EBADF);
 }
 
-static void a_process_in_a_wrong_namespace_is_found([[maybe_unused]] void **state) {
+static void a_process_in_a_wrong_namespace_is_detected([[maybe_unused]] void **state) {
         struct cri_bundle_plan plan = {};
         nd_autofree char *ipc = nullptr, *uts = nullptr;
         nd_autoclose int own = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
@@ -89,7 +89,8 @@ static void a_process_in_a_wrong_namespace_is_found([[maybe_unused]] void **stat
         plan.namespaces[POD_IPC] = ipc;
         expect_error(cri_joined_namespaces_check(child, &plan, -EBADF), ND_INTERNAL, "in the wrong namespace: uts:[");
         plan.namespaces[POD_UTS] = uts;
-        expect_ok(cri_joined_namespaces_check(child, &plan, -EBADF)); /* the host's pids, as planned */
+        /* the host's pid namespace, as planned */
+        expect_ok(cri_joined_namespaces_check(child, &plan, -EBADF));
         expect_ok(cri_joined_namespaces_check(child, &plan, own));
         plan.pid = "";
         expect_error(cri_joined_namespaces_check(child, &plan, -EBADF), ND_INTERNAL, "in the wrong namespace: pid:[");
@@ -99,13 +100,14 @@ static void a_process_in_a_wrong_namespace_is_found([[maybe_unused]] void **stat
                      "in the wrong namespace: mnt:[");
         end_process(child);
         plan.namespaces[POD_IPC] = plan.namespaces[POD_UTS] = plan.namespaces[POD_NET] = nullptr;
-        expect_ok(cri_joined_namespaces_check(child, &plan, own)); /* what has ended is in none */
+        /* an exited process has no namespaces */
+        expect_ok(cri_joined_namespaces_check(child, &plan, own));
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_pid_namespace_is_opened_only_of_the_process_that_the_record_names),
-                cmocka_unit_test(a_process_in_a_wrong_namespace_is_found),
+                cmocka_unit_test(only_the_pid_namespace_of_the_recorded_process_is_opened),
+                cmocka_unit_test(a_process_in_a_wrong_namespace_is_detected),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test-sandbox.c - pod sandboxes from run to removal, with real namespaces and records; CNI plugins are scripts */
+/* test-sandbox.c - pod sandboxes from run to removal, with real namespaces and records; CNI plugins
+ * are scripts */
 #include <unit/expect.h>
 
 #include <sys/stat.h>
@@ -34,7 +35,7 @@ static void replace(char **field, char *value) {
         *field = value;
 }
 
-/* The plugin hands out one address and keeps count: a file per ADD that had no DEL. */
+/* The plugin assigns one address and keeps a file for each ADD without a DEL. */
 static const char good[] = "#!/bin/sh\n"
                            "leases=$(dirname \"$0\")/../leases\n"
                            "if [ $CNI_COMMAND = DEL ]; then rm -f $leases/$CNI_CONTAINERID; exit 0; fi\n"
@@ -85,7 +86,7 @@ static void tear_down(struct fixture *f) {
         scratch_remove(&f->root);
 }
 
-/* To be said before anything is made: skipping jumps past the cleanup. */
+/* Call it before anything is created: skipping jumps past the cleanup. */
 static void needs_privilege(void) {
         if (geteuid() != 0)
                 skip_because("pods need privilege");
@@ -149,7 +150,7 @@ static size_t mount_lines(void) {
         return lines;
 }
 
-/* Whether anything of any pod is left. */
+/* Checks that nothing of any pod is left. */
 static void nothing_is_left(struct fixture *f, size_t lines) {
         assert_int_equal(f->parts.pods.sandboxes.count, 0);
         assert_int_equal(mount_lines(), lines);
@@ -174,21 +175,21 @@ static void a_pod_runs_stops_and_leaves_nothing([[maybe_unused]] void **state) {
         sandbox = f.sandbox;
         assert_int_equal(sandbox->state, SANDBOX_READY);
         assert_string_equal(sandbox->addresses.items[0], "10.7.0.2");
-        assert_true(mount_lines() - lines <= 3); /* what the design allows a pod */
+        assert_true(mount_lines() - lines <= 3); /* the design's limit per pod */
         assert_int_equal(scratch_entries(f.root, "leases"), 1);
         expect_ok(stop(&f, sandbox));
         assert_int_equal(sandbox->state, SANDBOX_NOTREADY);
         assert_int_equal(sandbox->made, 0);
         assert_int_equal(mount_lines(), lines);
         assert_int_equal(scratch_entries(f.root, "leases"), 0);
-        expect_ok(stop(&f, sandbox)); /* again */
+        expect_ok(stop(&f, sandbox)); /* a second time */
         expect_ok(remove_it(&f, sandbox));
         assert_null(f.sandbox);
         nothing_is_left(&f, lines);
         tear_down(&f);
 }
 
-static void a_pod_that_is_removed_is_stopped_first([[maybe_unused]] void **state) {
+static void removing_a_pod_stops_it_first([[maybe_unused]] void **state) {
         struct fixture f;
         size_t lines;
 
@@ -208,7 +209,7 @@ static void on_counted(struct nd_error *error, [[maybe_unused]] struct cri_sandb
         count++;
 }
 
-static void those_who_come_while_it_is_removed_find_it_done([[maybe_unused]] void **state) {
+static void operations_queued_during_a_removal_succeed([[maybe_unused]] void **state) {
         struct cri_sandbox *sandbox;
         struct fixture f;
         size_t lines;
@@ -243,7 +244,7 @@ static void a_pod_whose_network_fails_is_undone([[maybe_unused]] void **state) {
         tear_down(&f);
 }
 
-static void a_pod_that_cannot_be_undone_is_shown_until_it_can_be([[maybe_unused]] void **state) {
+static void a_pod_that_cannot_be_undone_is_listed_until_it_is_removed([[maybe_unused]] void **state) {
         const struct nd_map_slot *slot;
         struct cri_sandbox *sandbox;
         struct fixture f;
@@ -267,7 +268,7 @@ static void a_pod_that_cannot_be_undone_is_shown_until_it_can_be([[maybe_unused]
         tear_down(&f);
 }
 
-static void without_a_network_nothing_is_begun([[maybe_unused]] void **state) {
+static void without_a_network_nothing_is_created([[maybe_unused]] void **state) {
         nd_autofree char *path = nullptr;
         struct fixture f;
         size_t lines;
@@ -282,7 +283,8 @@ static void without_a_network_nothing_is_begun([[maybe_unused]] void **state) {
         tear_down(&f);
 }
 
-/* The caller goes away after so many rounds of the loop: before the start, while namespaces are made, while a plugin hangs. */
+/* The caller goes away after so many iterations of the loop: before the start, while namespaces are
+ * created, while a plugin hangs. */
 static void a_pod_whose_caller_is_gone_is_undone([[maybe_unused]] void **state) {
         struct fixture f;
         size_t lines;
@@ -313,11 +315,11 @@ static void a_pod_whose_caller_is_gone_is_undone([[maybe_unused]] void **state) 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_pod_runs_stops_and_leaves_nothing),
-                cmocka_unit_test(a_pod_that_is_removed_is_stopped_first),
-                cmocka_unit_test(those_who_come_while_it_is_removed_find_it_done),
+                cmocka_unit_test(removing_a_pod_stops_it_first),
+                cmocka_unit_test(operations_queued_during_a_removal_succeed),
                 cmocka_unit_test(a_pod_whose_network_fails_is_undone),
-                cmocka_unit_test(a_pod_that_cannot_be_undone_is_shown_until_it_can_be),
-                cmocka_unit_test(without_a_network_nothing_is_begun),
+                cmocka_unit_test(a_pod_that_cannot_be_undone_is_listed_until_it_is_removed),
+                cmocka_unit_test(without_a_network_nothing_is_created),
                 cmocka_unit_test(a_pod_whose_caller_is_gone_is_undone),
         };
 

@@ -15,7 +15,7 @@ static void expect_finding(const struct cri_verify_checks *checks, const char *n
         fail_msg("no check '%s'", name);
 }
 
-static void the_one_line_of_the_map_is_what_was_asked_for([[maybe_unused]] void **state) {
+static void an_id_map_must_be_the_single_requested_line([[maybe_unused]] void **state) {
         const struct nd_userns_map wanted = {.outside = 65536, .count = 65536};
         nd_cleanup(cri_verify_checks_done) struct cri_verify_checks checks = {};
 
@@ -31,7 +31,7 @@ static void the_one_line_of_the_map_is_what_was_asked_for([[maybe_unused]] void 
         expect_finding(&checks, "odd", VERIFY_FAILED, "");
 }
 
-static void the_cgroup_is_below_the_pods([[maybe_unused]] void **state) {
+static void the_cgroup_must_be_below_the_pods([[maybe_unused]] void **state) {
         static const struct {
                 const char *text, *parent;
                 enum cri_verify_result result;
@@ -53,7 +53,7 @@ static void the_cgroup_is_below_the_pods([[maybe_unused]] void **state) {
         }
 }
 
-static void mounts_are_idmapped_and_read_only_where_they_should_be([[maybe_unused]] void **state) {
+static void mounts_are_checked_for_idmapping_and_read_only([[maybe_unused]] void **state) {
         static const char table[] = "1 0 8:1 / / rw,relatime - overlay overlay rw\n"
                                     "2 1 8:1 /a /data rw,relatime,idmapped shared:1 - ext4 /dev/sda rw\n"
                                     "3 1 8:1 /b /with\\040blank ro,relatime - ext4 /dev/sda rw\n"
@@ -71,10 +71,10 @@ static void mounts_are_idmapped_and_read_only_where_they_should_be([[maybe_unuse
         expect_finding(&checks, "mount /data", VERIFY_PASSED, "idmapped, writable");
         expect_finding(&checks, "mount /with blank/", VERIFY_PASSED, "read-only");
         expect_finding(&checks, "mount /plain", VERIFY_FAILED, "not idmapped");
-        expect_finding(&checks, "mount /gone", VERIFY_FAILED, "not there");
+        expect_finding(&checks, "mount /gone", VERIFY_FAILED, "missing");
 }
 
-static void a_verdict_reads_as_it_was_written([[maybe_unused]] void **state) {
+static void checks_survive_formatting_and_parsing([[maybe_unused]] void **state) {
         nd_cleanup(cri_verify_checks_done) struct cri_verify_checks checks = {}, again = {}, none = {};
         nd_autofree char *text = nullptr;
 
@@ -94,10 +94,10 @@ static void a_verdict_reads_as_it_was_written([[maybe_unused]] void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_one_line_of_the_map_is_what_was_asked_for),
-                cmocka_unit_test(the_cgroup_is_below_the_pods),
-                cmocka_unit_test(mounts_are_idmapped_and_read_only_where_they_should_be),
-                cmocka_unit_test(a_verdict_reads_as_it_was_written),
+                cmocka_unit_test(an_id_map_must_be_the_single_requested_line),
+                cmocka_unit_test(the_cgroup_must_be_below_the_pods),
+                cmocka_unit_test(mounts_are_checked_for_idmapping_and_read_only),
+                cmocka_unit_test(checks_survive_formatting_and_parsing),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

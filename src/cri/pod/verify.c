@@ -2,12 +2,16 @@
 /* verify.c - see verify.h
  *
  * Theory of operation
- *   A started container's id is queued. When the loop is idle, a worker looks at the first one, with a deadline; there is one worker at a time.
- *   By then the container's program runs and may have changed its root, its mounts and its mount table: it can make each of them large, or slow
- *   to read. So the loop reads nothing of the container itself; it takes the result from memory that it shares with the worker.
- *   The owner of an image's file is read at the host's own mount of the root, which the container cannot change, and never across another mount:
- *   /proc/<pid>/root is whatever the process has made its root, a FUSE filesystem under an overlay for example, whose server can let the reader
- *   wait for ever (not even SIGKILL ends that wait). Whether <pid> is still the container's process is told by its start time, before and after.
+ *   A started container's ID is queued. When the loop is idle, a worker checks the first one, with
+ *   a deadline; there is one worker at a time.
+ *   By then the container's program runs and may have changed its root, its mounts and its mount
+ *   table: it can make each of them large, or slow to read. So the loop reads nothing of the
+ *   container itself; it takes the result from memory shared with the worker. The owner of an
+ *   image's file is read through the host's own mount of the root, which the container cannot
+ *   change, and never across another mount: /proc/<pid>/root is any root that the process has
+ *   chosen, a FUSE filesystem under an overlay for example, whose server can block the reader
+ *   forever (not even SIGKILL ends that wait). The start time of <pid>, before and after, shows
+ *   whether it is still the container's process.
  * Owns       the queue, the worker and the memory shared with it. */
 #include "cri/pod/verify.h"
 
@@ -30,18 +34,20 @@ enum {
         PROC_CEILING = 4 << 20,
         CHECKS_CEILING = 256 << 10,
         CHECKS_MOST = 1000,
-        REPORTED_MOST = 16, /* failed checks of one container that are logged */
+        REPORTED_MOST = 16, /* failed checks logged per container */
 };
 
 static constexpr uint64_t check_deadline_us = 5 * ND_SECOND_US;
 
-/* One container at a worker. The worker has a copy of all our memory; the result alone is shared. */
+/* The container being checked. The worker has a copy of our memory; only the result is shared. */
 struct look {
-        const struct cri_container *container; /* for the worker; the loop finds it again by its id */
+        /* for the worker; the loop looks it up again by ID */
+        const struct cri_container *container;
         char id[POD_ID + 1];
         uint64_t birth;
-        char *root;        /* the host's mount of the container's root */
-        char *checks_json; /* shared, of VERDICT_CEILING bytes; nullptr = nothing is under way */
+        char *root; /* the host's mount of the container's root */
+        /* shared memory of VERDICT_CEILING bytes; nullptr = no check is running */
+        char *checks_json;
 };
 
 struct cri_verify {
@@ -50,9 +56,9 @@ struct cri_verify {
         const struct cri_pod_table *pods;
         struct cri_record_store *records;
         sd_event_source *idle;
-        struct nd_strings waiting; /* ids of containers */
+        struct nd_strings waiting; /* IDs of containers */
         struct look check_job;
-        struct nd_worker *worker; /* nullptr = none runs */
+        struct nd_worker *worker; /* nullptr = not running */
 };
 
 void cri_verify_checks_done(struct cri_verify_checks *checks) {
@@ -67,7 +73,7 @@ static void add(struct cri_verify_checks *checks, char *name, enum cri_verify_re
         nd_vector_push(checks, ((struct cri_verify_check) {.name = name, .result = result, .text = text}));
 }
 
-/* ---- the checks ---- */
+/* ---- checks ---- */
 
 void cri_verify_map(const char *name, const char *map_text, const struct nd_userns_map *wanted,
                     struct cri_verify_checks *ret) {
@@ -97,7 +103,7 @@ void cri_verify_cgroup(const char *cgroup_text, const char *parent, struct cri_v
         add(ret, nd_strdup("cgroup"), below ? VERIFY_PASSED : VERIFY_FAILED, nd_strdup(path));
 }
 
-/* The n-th of a line's words, which end at blanks; *ret_length is 0 when there are not so many. */
+/* Returns the n-th word of a line; *ret_length is 0 if there are fewer. */
 static const char *word(const char *line, size_t length, size_t n, size_t *ret_length) {
         const char *end = line + length, *at = line;
 
@@ -128,7 +134,8 @@ static bool has_option(const char *options, size_t length, const char *option) {
         return false;
 }
 
-/* The options of the last mount at a path, or nullptr. Paths are compared as /proc writes them, with blanks and the like escaped. */
+/* The options of the last mount at a path, or nullptr. Paths are compared in the form of /proc,
+ * with blanks and the like escaped. */
 static const char *options_at(const char *mountinfo, const char *path, size_t *ret_length) {
         const char *found = nullptr;
 
@@ -165,7 +172,7 @@ static void verify_mount(const char *mountinfo, const struct cri_mount_request *
              read_only = options && has_option(options, length, "ro");
 
         if (!options) {
-                add(ret, nd_format("mount %s", mount->container_path), VERIFY_FAILED, nd_strdup("is not there"));
+                add(ret, nd_format("mount %s", mount->container_path), VERIFY_FAILED, nd_strdup("missing"));
                 return;
         }
         add(ret, nd_format("mount %s", mount->container_path),
@@ -180,7 +187,7 @@ void cri_verify_mounts(const char *mountinfo, const struct cri_container_request
         }
 }
 
-/* Some file of the image that belongs to root there, as nearly every one does. */
+/* Opens a file of the image that belongs to root there, as nearly every one does. */
 static int open_inside(const char *root, const char *path) {
         struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
                                .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS};
@@ -216,7 +223,7 @@ static char *read_proc(pid_t pid, const char *name) {
         return text;
 }
 
-/* Start time in clock ticks: the 22nd word of stat, counted from behind the program's name. */
+/* Start time in clock ticks: field 22 of stat, counted from the end of the program's name. */
 static uint64_t birth_of(pid_t pid) {
         nd_autofree char *stat = read_proc(pid, "stat");
         const char *end = stat ? strrchr(stat, ')') : nullptr;
@@ -246,10 +253,10 @@ static void verify_container(const struct cri_container *container, const char *
         if (mounts && *mounts)
                 cri_verify_mounts(mounts, &container->request, ret);
         else if (container->request.mounts.count > 0)
-                add(ret, nd_strdup("mounts"), VERIFY_UNKNOWN, nd_strdup("its mount table is gone or longer than 4 MiB"));
+                add(ret, nd_strdup("mounts"), VERIFY_UNKNOWN, nd_strdup("the mount table is gone or longer than 4 MiB"));
 }
 
-/* In the worker. A result that does not fit is left out as a whole. */
+/* In the worker. A result that does not fit is dropped as a whole. */
 static struct nd_error *look_work(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct look *check_job = argument;
         const struct cri_container *container = check_job->container;
@@ -260,7 +267,7 @@ static struct nd_error *look_work(void *argument, [[maybe_unused]] int *ret_fd) 
                 verify_container(container, check_job->root, &checks);
         if (birth_of(container->pid) != check_job->birth) {
                 cri_verify_checks_done(&checks);
-                add(&checks, nd_strdup("process"), VERIFY_UNKNOWN, nd_strdup("it had ended before it could be looked at"));
+                add(&checks, nd_strdup("process"), VERIFY_UNKNOWN, nd_strdup("the process exited before it could be checked"));
         }
         checks_json = cri_verify_format(&checks);
         if (strlen(checks_json) < CHECKS_CEILING)
@@ -280,7 +287,7 @@ static void report(const struct cri_container *container, const struct cri_verif
 
         nd_vector_each (check, checks) {
                 if (check->result == VERIFY_FAILED && failed++ < REPORTED_MOST)
-                        nd_log(ND_LOG_WARNING, "a started container is not what was promised",
+                        nd_log(ND_LOG_WARNING, "a check of a started container failed",
                                nd_field("pod", container->sandbox->request.name),
                                nd_field("namespace", container->sandbox->request.namespace),
                                nd_field("name", container->request.name), nd_field("container", container->id),
@@ -289,12 +296,12 @@ static void report(const struct cri_container *container, const struct cri_verif
         if (failed > REPORTED_MOST) {
                 nd_autofree char *more = nd_format("%zu", failed - REPORTED_MOST);
 
-                nd_log(ND_LOG_WARNING, "a started container fails more checks than are logged",
+                nd_log(ND_LOG_WARNING, "more checks of a started container failed than are logged",
                        nd_field("container", container->id), nd_field("more", more));
         }
 }
 
-/* What the worker found; of one that did not come to an end, why. */
+/* Stores the worker's result, or the error if it did not complete. */
 static void take_verdict(const struct cri_verify *verify, const struct nd_error *error) {
         const struct look *check_job = &verify->check_job;
         struct cri_container *container = nd_map_get(&verify->pods->containers, check_job->id);
@@ -309,11 +316,11 @@ static void take_verdict(const struct cri_verify *verify, const struct nd_error 
         report(container, &checks);
         free(container->checks_json);
         container->checks_json = cri_verify_format(&checks);
-        /* It tells people something; whatever happens next to the container is saved with it. */
+        /* For information only: if this fails, the next save of the container includes it. */
         nd_ignore(cri_record_save_container(verify->records, container, RECORD_NOSYNC));
 }
 
-/* ---- the queue ---- */
+/* ---- queue ---- */
 
 static void go_on(struct cri_verify *verify) {
         bool wanted = verify->waiting.count > 0 && !verify->worker;
@@ -341,9 +348,9 @@ static struct nd_error *start_look(struct cri_verify *verify, const struct cri_c
         check_job->checks_json = mmap(nullptr, CHECKS_CEILING, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (check_job->checks_json == MAP_FAILED) {
                 check_job->checks_json = nullptr;
-                return nd_error_new(ND_EXHAUSTED, errno, "memory to share with a worker");
+                return nd_error_new(ND_EXHAUSTED, errno, "allocate memory shared with a worker");
         }
-        return nd_worker_start(verify->loop, "look at a started container", look_work, check_job, check_deadline_us, on_looked,
+        return nd_worker_start(verify->loop, "check a started container", look_work, check_job, check_deadline_us, on_looked,
                                verify, &verify->worker);
 }
 
@@ -374,7 +381,8 @@ static int on_idle([[maybe_unused]] sd_event_source *source, void *userdata) {
 }
 
 void cri_verify_later(struct cri_verify *verify, const struct cri_container *container) {
-        nd_strings_add(&verify->waiting, container->id); /* a container is started once, so it is there once */
+        /* a container is started once, so it is queued once */
+        nd_strings_add(&verify->waiting, container->id);
         go_on(verify);
 }
 
@@ -387,7 +395,7 @@ struct nd_error *cri_verify_new(sd_event *loop, const struct cri_config *config,
         r = sd_event_add_defer(loop, &verify->idle, on_idle, verify);
         if (r < 0) {
                 free(verify);
-                return nd_error_new(ND_INTERNAL, -r, "watch for started containers");
+                return nd_error_new(ND_INTERNAL, -r, "create the event source for started containers");
         }
         (void) sd_event_source_set_priority(verify->idle, SD_EVENT_PRIORITY_IDLE);
         (void) sd_event_source_set_enabled(verify->idle, SD_EVENT_OFF);
@@ -405,7 +413,7 @@ void cri_verify_free(struct cri_verify *verify) {
         free(verify);
 }
 
-/* ---- as text ---- */
+/* ---- serialization ---- */
 
 static const char *const results[] = {[VERIFY_PASSED] = "passed", [VERIFY_FAILED] = "failed", [VERIFY_UNKNOWN] = "unknown"};
 static_assert(nd_count_of(results) == VERIFY_UNKNOWN + 1);
@@ -430,7 +438,7 @@ static struct nd_error *parse_check(yyjson_val *object, struct cri_verify_checks
         const char *name = nullptr, *result = nullptr, *found = nullptr;
 
         if (!yyjson_is_obj(object))
-                return nd_error_new(ND_INVALID, 0, "a check is no object");
+                return nd_error_new(ND_INVALID, 0, "invalid check: not a JSON object");
         nd_try(nd_json_member_text(object, "check", CHECKS_CEILING, &name));
         nd_try(nd_json_member_text(object, "result", CHECKS_CEILING, &result));
         nd_try(nd_json_member_text(object, "found", CHECKS_CEILING, &found));
