@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* container.c - runtime.v1.RuntimeService: containers. See sandbox.c for how calls and operations go together. */
+/* container.c - runtime.v1.RuntimeService: containers. See sandbox.c for how calls and operations
+ * relate. */
 #include <cri.pb-c.h>
 
 #include "base/log.h"
@@ -17,7 +18,7 @@
 struct pending {
         struct cri_pending_call base;
         struct cri_container_operation *operation;
-        const ProtobufCMessageDescriptor *answer; /* an empty message of this type says that it is done */
+        const ProtobufCMessageDescriptor *answer; /* type of the empty response on success */
 };
 
 static void cancel(struct cri_pending_call *pending) {
@@ -64,12 +65,12 @@ static void on_created(struct nd_error *error, struct cri_container *container, 
 
 static struct nd_error *check_create(const struct cri_sandbox *sandbox, const struct cri_container_request *request) {
         if (sandbox->state != SANDBOX_READY)
-                return nd_error_new(ND_PRECONDITION, 0, "the pod's sandbox %s is stopped", sandbox->id);
+                return nd_error_new(ND_PRECONDITION, 0, "sandbox %s has been stopped", sandbox->id);
         nd_try(cri_request_check_container(&sandbox->request, request));
         nd_vector_each (other, &sandbox->containers) {
                 if (nd_streq((*other)->request.name, request->name) && (*other)->request.attempt == request->attempt &&
                     (*other)->state != CONTAINER_REMOVED)
-                        return nd_error_new(ND_EXISTS, 0, "attempt %u is there already, as container %s", request->attempt,
+                        return nd_error_new(ND_EXISTS, 0, "attempt %u already exists as container %s", request->attempt,
                                             (*other)->id);
         }
         return nullptr;
@@ -99,7 +100,7 @@ static void handle_create(struct nd_grpc_call *call, const char *bytes, size_t l
 
 /* ---- start, stop, remove, update ---- */
 
-/* One that says nothing but whether it was done. */
+/* For calls with an empty response. */
 static void on_done(struct nd_error *error, [[maybe_unused]] struct cri_container *container, void *userdata) {
         struct pending *pending = userdata;
         const ProtobufCMessageDescriptor *answer = pending->answer;
@@ -142,7 +143,7 @@ static void handle_start(struct nd_grpc_call *call, const char *bytes, size_t le
         cri_pending_call_attach(&pending->base);
 }
 
-/* A container that is not there has been stopped and removed already. */
+/* Stop and remove succeed for a container that does not exist. */
 static bool answered_absent(struct nd_grpc_call *call, struct nd_error *error, const ProtobufCMessageDescriptor *answer) {
         if (!error)
                 return false;
@@ -207,11 +208,11 @@ static void handle_update(struct nd_grpc_call *call, const char *bytes, size_t l
         cri_pending_call_attach(&pending->base);
 }
 
-/* ---- the log ---- */
+/* ---- log ---- */
 
-/* The monitor answers, or dies and is lost to the daemon: the caller may be gone before either. */
+/* Completes when the monitor replies or dies; the caller may disconnect before either. */
 struct reopening {
-        struct nd_grpc_call *call; /* nullptr when its caller is gone */
+        struct nd_grpc_call *call; /* nullptr after the caller has disconnected */
 };
 
 static void on_reopening_cancelled(void *userdata) {
@@ -237,9 +238,9 @@ static void on_reopened(struct nd_error *error, void *userdata) {
 static struct nd_error *find_logging(struct cri_parts *parts, const char *id, struct cri_container **ret) {
         nd_try(cri_pod_table_find_container(&parts->pods, id, ret));
         if ((*ret)->state != CONTAINER_RUNNING)
-                return nd_error_new(ND_PRECONDITION, 0, "container %s does not run: nobody writes its log", (*ret)->id);
+                return nd_error_new(ND_PRECONDITION, 0, "container %s is not running: its log is closed", (*ret)->id);
         if (!(*ret)->monitor)
-                return nd_error_new(ND_UNAVAILABLE, 0, "the monitor of container %s cannot be reached", (*ret)->id);
+                return nd_error_new(ND_UNAVAILABLE, 0, "no connection to the monitor of container %s", (*ret)->id);
         return nullptr;
 }
 
@@ -292,7 +293,7 @@ static void collect_pod(const struct cri_sandbox *sandbox, const Runtime__V1__Co
         }
 }
 
-/* All that a filter lets pass; an id that names nothing finds nothing. */
+/* Collects all containers that match a filter; an unknown ID matches nothing. */
 static void collect(const struct cri_parts *parts, const Runtime__V1__ContainerFilter *filter, struct list *list) {
         struct cri_container *only = nullptr;
         struct cri_sandbox *pod = nullptr;
@@ -384,10 +385,11 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         cri_response_with(call, &answer.base);
 }
 
-/* The kubelet asks for one when somebody posts to its checkpoint endpoint; nodens-cri(8) says why there is none. */
+/* The kubelet calls this for a request to its checkpoint endpoint; nodens-cri(8) explains why it is
+ * not supported. */
 static void handle_checkpoint(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,
                               [[maybe_unused]] void *userdata) {
-        nd_grpc_call_finish(call, nd_error_new(ND_UNIMPLEMENTED, 0, "nodens-cri makes no checkpoints of containers"));
+        nd_grpc_call_finish(call, nd_error_new(ND_UNIMPLEMENTED, 0, "checkpoints of containers are not supported"));
 }
 
 const struct nd_grpc_method cri_rpc_container_methods[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* describe.h - what verbose status tells people, as JSON */
+/* describe.h - the JSON of verbose status */
 #pragma once
 
 #include "base/text.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* events.c - runtime.v1.RuntimeService: what happens to pods and containers, as a stream
+/* events.c - runtime.v1.RuntimeService: stream of pod and container events
  *
- * Each event carries the pod's and its containers' status as they are when it leaves. The peer's own queue is the first place where events wait; when
- * QUEUED_MOST bytes are in it they wait in events.c, by object, until it has been drained. */
+ * Each event carries the status of the pod and its containers at the time it is sent. Events are
+ * queued at the peer first; when QUEUED_MOST bytes are queued there, they wait in core/events.c,
+ * one per object, until the peer's queue is drained. */
 #include <cri.pb-c.h>
 
 #include "cri/core/events.h"
@@ -19,7 +20,7 @@ struct pending {
         struct cri_event_follower *follower;
 };
 
-/* All that is left of a sandbox which has gone before its end could be told. */
+/* The status of a sandbox that was removed before its event could be sent. */
 static Runtime__V1__PodSandboxStatus *response_gone(struct nd_arena *memory, const struct cri_event *event) {
         Runtime__V1__PodSandboxStatus *m =
                 cri_response_new(memory, Runtime__V1__PodSandboxStatus, runtime__v1__pod_sandbox_status__descriptor);
@@ -72,8 +73,8 @@ static void on_dismissed(void *userdata) {
 
         nd_grpc_call_finish(pending->base.call,
                             nd_error_new(ND_EXHAUSTED, 0,
-                                         "events were not read and more than %d objects have changed since: "
-                                         "list pods and containers, and follow again",
+                                         "the client did not read events while more than %d objects changed: "
+                                         "list pods and containers, then subscribe again",
                                          EVENTS_WAITING));
         free(pending);
 }
@@ -108,7 +109,8 @@ static void handle_events(struct nd_grpc_call *call, const char *bytes, size_t l
         }
         nd_grpc_call_on_drained(call, on_drained, pending);
         cri_pending_call_attach(&pending->base);
-        nd_grpc_call_begin(call); /* from here on nothing is missed, and the peer can know it */
+        /* send the headers: the peer then knows that no later event is missed */
+        nd_grpc_call_begin(call);
 }
 
 const struct nd_grpc_method cri_rpc_events_methods[] = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec.c - runtime.v1.RuntimeService: commands in containers. A caller that is gone takes the command with it. */
+/* exec.c - runtime.v1.RuntimeService: commands in containers. If the caller disconnects, the
+ * command is killed. */
 #include <cri.pb-c.h>
 
 #include "base/clock.h"
@@ -40,9 +41,9 @@ static struct nd_error *start(struct cri_parts *parts, const Runtime__V1__ExecSy
 
         nd_try(cri_pod_table_find_container(&parts->pods, r->container_id, &container));
         if (r->n_cmd == 0)
-                return nd_error_new(ND_INVALID, 0, "no command was given");
+                return nd_error_new(ND_INVALID, 0, "no command given for container '%s'", container->id);
         if (r->timeout < 0 || r->timeout > longest_s)
-                return nd_error_new(ND_INVALID, 0, "a timeout of %lld s", (long long) r->timeout);
+                return nd_error_new(ND_INVALID, 0, "invalid timeout of %lld s", (long long) r->timeout);
         return cri_exec_start(parts->loop, &parts->config,
                               &(struct cri_exec_plan) {.container = container,
                                                        .command = &command,
@@ -70,7 +71,7 @@ static void handle_exec_sync(struct nd_grpc_call *call, const char *bytes, size_
 
 /* ---- with streams ---- */
 
-/* The words are those that the kubelet's own library has. */
+/* The texts are those of the kubelet's own library. */
 static struct nd_error *check_streams(bool terminal, bool input, bool output, bool errors) {
         if (terminal && errors)
                 return nd_error_new(ND_INVALID, 0, "tty and stderr cannot both be true");
@@ -94,7 +95,7 @@ static struct nd_error *offer_exec(struct cri_parts *parts, const Runtime__V1__E
                 return nd_error_new(ND_INVALID, 0, "missing required container_id");
         nd_try(check_streams(r->tty, r->stdin, r->stdout, r->stderr));
         if (r->n_cmd == 0)
-                return nd_error_new(ND_INVALID, 0, "no command was given");
+                return nd_error_new(ND_INVALID, 0, "no command given for container '%s'", r->container_id);
         nd_try(find_running(parts, r->container_id, &container));
         request = nd_new(struct cri_stream_request);
         *request = (struct cri_stream_request) {.kind = STREAM_EXEC,
@@ -173,10 +174,10 @@ static struct nd_error *offer_forward(struct cri_parts *parts, const Runtime__V1
                                     STREAM_PORTS);
         for (size_t i = 0; i < r->n_port; i++)
                 if (r->port[i] < 1 || r->port[i] > UINT16_MAX)
-                        return nd_error_new(ND_INVALID, 0, "there is no port %d", r->port[i]);
+                        return nd_error_new(ND_INVALID, 0, "invalid port %d", r->port[i]);
         nd_try(cri_pod_table_find_sandbox(&parts->pods, r->pod_sandbox_id, &sandbox));
         if (sandbox->state != SANDBOX_READY)
-                return nd_error_new(ND_PRECONDITION, 0, "the pod's sandbox %s is stopped", sandbox->id);
+                return nd_error_new(ND_PRECONDITION, 0, "sandbox %s has been stopped", sandbox->id);
         request = nd_new(struct cri_stream_request);
         *request = (struct cri_stream_request) {.kind = STREAM_FORWARD, .container = nd_strdup(sandbox->id)};
         for (size_t i = 0; i < r->n_port; i++)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* image.c - runtime.v1.ImageService
  *
- * An image's id is its config's digest, everywhere: the kubelet compares PullImage's image_ref with Image.id and with what containers say. An image
- * that is not there is an empty answer of ImageStatus and a success of RemoveImage; PullImage alone can fail for it. */
+ * An image's ID is always the digest of its config: the kubelet compares PullImage's image_ref with
+ * Image.id and with the status of containers. For an unknown image ImageStatus returns an empty
+ * response and RemoveImage succeeds; only PullImage can fail. */
 #include <cri.pb-c.h>
 #include <string.h>
 #include <time.h>
@@ -18,9 +19,9 @@
 #include "oci/reference.h"
 #include "oci/store.h"
 
-/* ---- what an image looks like on the wire ---- */
+/* ---- image messages ---- */
 
-/* One image's message, first, and what it points to. */
+/* The message of one image (first member) and the data it points to. */
 struct image_message {
         Runtime__V1__Image image;
         Runtime__V1__ImageSpec spec;
@@ -33,12 +34,12 @@ static void image_message_done(struct image_message *m) {
         nd_oci_user_done(&m->user);
 }
 
-/* The user whom the image's config names: a number or a name, never both; neither is root. */
+/* The user in the image's config: a number or a name, never both; neither means root. */
 static void fill_user(const struct nd_image *image, struct image_message *m) {
         nd_autoerror struct nd_error *error = nd_oci_user_parse(image->user, &m->user);
 
         if (error)
-                return; /* whoever makes a container of it is told; a list is not the place */
+                return; /* reported when a container is created, not in a list */
         if (m->user.has_uid) {
                 m->uid.value = m->user.uid;
                 m->image.uid = &m->uid;
@@ -56,7 +57,8 @@ static void fill_image(const struct nd_image *image, struct image_message *m) {
         m->image.n_repo_tags = image->tags.count;
         m->image.repo_digests = image->digests.items;
         m->image.n_repo_digests = image->digests.count;
-        m->image.size = image->size > 0 ? image->size : 1; /* the kubelet refuses an image of no size */
+        /* the kubelet rejects an image of size 0 */
+        m->image.size = image->size > 0 ? image->size : 1;
         m->image.pinned = image->pinned;
         m->spec.image = m->image.id;
         m->image.spec = &m->spec;
@@ -88,7 +90,7 @@ static const char *filter_of(const Runtime__V1__ImageFilter *filter) {
         return filter && filter->image && filter->image->image[0] ? filter->image->image : nullptr;
 }
 
-/* All images, or the one that a filter names. A filter that can name nothing finds nothing. */
+/* Collects all images, or the image named by a filter. An invalid filter matches nothing. */
 static void collect(const struct cri_parts *parts, const char *filter, struct list *list) {
         const struct nd_image *image = nullptr;
 
@@ -112,7 +114,8 @@ static void handle_list(struct nd_grpc_call *call, const char *bytes, size_t len
                 return;
         collect(userdata, filter_of(((Runtime__V1__ListImagesRequest *) request)->filter), &list);
         answer.n_images = list.messages.count;
-        answer.images = (Runtime__V1__Image **) list.messages.items; /* each begins with its message */
+        /* each starts with its message */
+        answer.images = (Runtime__V1__Image **) list.messages.items;
         cri_response_with(call, &answer.base);
 }
 
@@ -138,7 +141,7 @@ static void handle_stream(struct nd_grpc_call *call, const char *bytes, size_t l
 
 /* ---- one image ---- */
 
-/* What a verbose ImageStatus tells people: where the layers are and what the config says. */
+/* The info of a verbose ImageStatus: layers and config. */
 static char *image_info(const struct nd_image *image) {
         nd_autofree struct nd_digest *chains = nd_calloc(image->layer_count, sizeof *chains);
         nd_autotext struct nd_text text = ND_TEXT(1 << 20);
@@ -156,11 +159,11 @@ static char *image_info(const struct nd_image *image) {
         return nd_text_steal(&text);
 }
 
-/* Whether a request says which image it means; one that does not is ended here. */
+/* True if a request names an image; otherwise finishes the call. */
 static bool names_image(struct nd_grpc_call *call, const Runtime__V1__ImageSpec *spec) {
         if (spec && spec->image[0])
                 return true;
-        nd_grpc_call_finish(call, nd_error_new(ND_INVALID, 0, "no image was named"));
+        nd_grpc_call_finish(call, nd_error_new(ND_INVALID, 0, "the request names no image"));
         return false;
 }
 
@@ -198,7 +201,7 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         cri_response_with(call, &answer.base);
 }
 
-/* A call that waits until the disk has its room back. */
+/* A RemoveImage call that waits until the disk space is freed. */
 struct removing {
         struct nd_grpc_call *call;
         struct cri_image_gc_wait *wait;
@@ -243,7 +246,7 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
         nd_grpc_call_on_cancel(call, on_removing_cancelled, removing);
 }
 
-/* ---- the filesystem ---- */
+/* ---- filesystem ---- */
 
 static void handle_fs_info(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         cri_response_autofree ProtobufCMessage *request =
@@ -262,7 +265,7 @@ static void handle_fs_info(struct nd_grpc_call *call, const char *bytes, size_t 
         id.mountpoint = parts->config.images;
         usage.timestamp = (int64_t) nd_clock_wall_ns();
         usage.fs_id = &id;
-        usage.used_bytes = &used; /* without it the kubelet panics */
+        usage.used_bytes = &used; /* the kubelet panics without it */
         usage.inodes_used = &inodes;
         answer.n_image_filesystems = answer.n_container_filesystems = 1;
         answer.image_filesystems = answer.container_filesystems = (Runtime__V1__FilesystemUsage *[]) {&usage};
@@ -277,7 +280,8 @@ struct waiting {
         struct cri_pull_request *pending;
 };
 
-/* The kubelet reads the beginning of an unknown error's text, and that text reaches the pod's events. */
+/* The kubelet matches the beginning of an unknown error's text, which appears in the pod's
+ * events. */
 static struct nd_error *for_kubelet(struct nd_error *error) {
         if (nd_error_code(error) == ND_UNAVAILABLE)
                 return nd_error_recode(nd_error_wrap(error, "RegistryUnavailable"), ND_UNKNOWN);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node.c - nodens.v1.Node: what nodens' own programs ask for beside the CRI */
+/* node.c - nodens.v1.Node: RPCs for nodens' own programs beside the CRI */
 #include <fcntl.h>
 #include <nodens.pb-c.h>
 #include <sys/stat.h>
@@ -48,7 +48,7 @@ static void handle_images(struct nd_grpc_call *call, [[maybe_unused]] const char
         nd_vector_done(&list.entries);
 }
 
-/* A caller that follows a pull. */
+/* A caller that receives the progress of a pull. */
 struct cri_event_follower {
         struct nd_grpc_call *call;
         struct cri_pull_request *pending;
@@ -61,7 +61,7 @@ static void on_layer(const struct cri_pull_event *event, void *userdata) {
         struct cri_event_follower *follower = userdata;
         char digest[ND_DIGEST_TEXT];
 
-        /* A caller that reads slowly misses some of the way, never the end. */
+        /* A slow reader misses some progress, but never the result. */
         if (nd_grpc_call_queued(follower->call) > QUEUED_MOST)
                 return;
         layer.digest = (char *) nd_digest_text(&event->digest, digest);
@@ -98,7 +98,7 @@ static void on_cancel(void *userdata) {
 
 static const struct cri_pull_listener listener = {.layer = on_layer, .end = on_end};
 
-/* Either a follower waits now, or the call was ended with the error. */
+/* Waits for the pull, or finishes the call with the error. */
 static void follow(struct nd_grpc_call *call, struct nd_error *error, struct cri_event_follower *follower) {
         if (error) {
                 free(follower);
@@ -137,12 +137,12 @@ static struct nd_error *open_archive(const char *path, int *ret_fd) {
         struct stat st;
 
         if (path[0] != '/')
-                return nd_error_new(ND_INVALID, 0, "'%s' is no absolute path", path);
+                return nd_error_new(ND_INVALID, 0, "'%s' is not an absolute path", path);
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
         if (fd < 0 || fstat(fd, &st) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "open '%s'", path);
         if (!S_ISREG(st.st_mode))
-                return nd_error_new(ND_INVALID, 0, "'%s' is no regular file", path);
+                return nd_error_new(ND_INVALID, 0, "'%s' is not a regular file", path);
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }

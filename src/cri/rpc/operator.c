@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* operator.c - nodens.v1.Node: what somebody on the node does with pods when no kubelet is there to do it
+/* operator.c - nodens.v1.Node: operations on pods for operators, without a kubelet
  *
- * Exec and Usage are what the CRI has, in the words of our own service, which the command line speaks. Remove does what a kubelet does in several calls:
- * it stops the containers with their grace, all at once, and then removes the sandbox. Once begun it goes on to its end, also when the caller is
- * gone: half of a removal helps nobody. */
+ * Exec and Usage are the CRI's calls as messages of our own service, which the command line uses.
+ * Remove does the work of several kubelet calls: it stops the containers in parallel with their
+ * grace period, then removes the sandbox. Once begun it runs to completion, even if the caller
+ * disconnects, so that no pod is left half removed. */
 #include <string.h>
 
 #include <nodens.pb-c.h>
@@ -28,7 +29,7 @@ static struct nd_error *offer(struct cri_parts *parts, const Nodens__V1__ExecReq
         if (container->state != CONTAINER_RUNNING)
                 return nd_error_new(ND_PRECONDITION, 0, "container '%s' is not running", container->id);
         if (r->n_command == 0)
-                return nd_error_new(ND_INVALID, 0, "no command was given");
+                return nd_error_new(ND_INVALID, 0, "no command given for container '%s'", container->id);
         request = nd_new(struct cri_stream_request);
         *request = (struct cri_stream_request) {.kind = STREAM_EXEC,
                                                 .container = nd_strdup(container->id),
@@ -166,14 +167,14 @@ static void handle_usage(struct nd_grpc_call *call, [[maybe_unused]] const char 
 /* ---- remove ---- */
 
 struct removal {
-        struct nd_grpc_call *call; /* nullptr when the caller is gone */
+        struct nd_grpc_call *call; /* nullptr after the caller has disconnected */
         struct cri_parts *parts;
-        char sandbox[POD_ID + 1]; /* its id: somebody else may remove it while we wait */
-        size_t stops;             /* that have not ended */
+        char sandbox[POD_ID + 1]; /* its ID: another client may remove it while we wait */
+        size_t stops;             /* number of pending stops */
         struct nd_error *error;   /* of the first stop that failed */
 };
 
-/* Ends the call, takes the error, frees the removal. */
+/* Finishes the call, takes the error, frees the removal. */
 static void removal_finish(struct removal *removal, struct nd_error *error) {
         Nodens__V1__RemoveAnswer answer = NODENS__V1__REMOVE_ANSWER__INIT;
         struct nd_grpc_call *call = removal->call;
@@ -199,7 +200,7 @@ static void on_removed(struct nd_error *error, [[maybe_unused]] struct cri_sandb
         removal_finish(userdata, error);
 }
 
-/* All containers have stopped, or could not be stopped. */
+/* All containers have stopped, or failed to stop. */
 static void removal_proceed(struct removal *removal) {
         struct cri_sandbox *sandbox = nd_map_get(&removal->parts->pods.sandboxes, removal->sandbox);
 
@@ -212,7 +213,7 @@ static void removal_proceed(struct removal *removal) {
 static void on_stopped(struct nd_error *error, [[maybe_unused]] struct cri_container *container, void *userdata) {
         struct removal *removal = userdata;
 
-        /* A container that was removed before its turn has stopped as well. */
+        /* A container that was removed before its turn counts as stopped. */
         if (nd_error_code(error) == ND_NOT_FOUND || removal->error)
                 nd_error_free(error);
         else
@@ -223,7 +224,7 @@ static void on_stopped(struct nd_error *error, [[maybe_unused]] struct cri_conta
 
 static void log_removal(const struct cri_sandbox *sandbox) {
         const struct cri_sandbox_request *request = &sandbox->request;
-        nd_autofree char *message = nd_format("pod %s/%s is removed by hand", request->namespace, request->name);
+        nd_autofree char *message = nd_format("pod %s/%s is being removed by an operator", request->namespace, request->name);
 
         nd_log(ND_LOG_INFO, message, nd_field("pod", request->name), nd_field("namespace", request->namespace),
                nd_field("uid", request->uid), nd_field("sandbox", sandbox->id));

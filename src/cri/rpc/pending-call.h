@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pending-call.h - an RPC that is answered when an operation ends
+/* pending-call.h - an RPC that completes with an operation
  *
- * A handler that cannot answer at once allocates a struct whose first member is a pending call, starts
- * the operation with it as userdata, and attaches it. One of two things happens next:
- *   - the operation ends: its callback takes the call with cri_pending_call_end() and answers it;
- *   - the client disconnects first (its deadline, its restart): `cancel` gives up the operation, which
- *     must not call back any more, and the call is finished. */
+ * A handler that cannot respond at once allocates a struct whose first member is a pending call,
+ * starts the operation with it as userdata, and attaches it. Then either
+ *   - the operation completes: its callback takes the call with cri_pending_call_end() and sends
+ *     the response; or
+ *   - the client disconnects first (its deadline, its restart): `cancel` abandons the operation,
+ *     which must not call back any more, and the call is finished. */
 #pragma once
 
 #include "net/grpc-server.h"
@@ -16,7 +17,7 @@ struct cri_pending_call {
         void (*cancel)(struct cri_pending_call *pending);
 };
 
-/* A struct of the type whose first member is `base`. */
+/* Allocates a struct of the type, whose first member is `base`. */
 #define pending_call_new(type, call_, runtime_, cancel_)                                                                      \
         ({                                                                                                                    \
                 type *nd_new_ = nd_new(type);                                                                                 \
@@ -26,9 +27,9 @@ struct cri_pending_call {
                 nd_new_;                                                                                                      \
         })
 
-/* From here on a client that disconnects cancels the operation. */
+/* From here on a disconnect of the client cancels the operation. */
 void cri_pending_call_attach(struct cri_pending_call *pending);
-/* The operation has ended: a client that disconnects changes nothing any more. */
+/* The operation has completed: a disconnect of the client is ignored from now on. */
 void cri_pending_call_detach(struct cri_pending_call *pending);
-/* Detaches, frees the pending call and returns the call, which the caller answers. */
+/* Detaches, frees the pending call and returns the call; the caller sends the response. */
 [[nodiscard]] struct nd_grpc_call *cri_pending_call_end(struct cri_pending_call *pending);

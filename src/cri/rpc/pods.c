@@ -11,7 +11,7 @@
 #include "cri/rpc/methods.h"
 #include "cri/rpc/response.h"
 
-/* ---- what both tell ---- */
+/* ---- common ---- */
 
 static void count_checks(const struct cri_container *container, Nodens__V1__ContainerEntry *m) {
         nd_cleanup(cri_verify_checks_done) struct cri_verify_checks checks = {};
@@ -207,7 +207,7 @@ static Nodens__V1__PodDetail *response_pod_detail(struct nd_arena *memory, const
         return m;
 }
 
-/* A name, with or without its namespace, or a pod's uid: what a person has from kubectl. */
+/* Matches a name, with or without its namespace, or a pod's UID, as shown by kubectl. */
 static bool is_called(const struct cri_sandbox *sandbox, const char *text) {
         const struct cri_sandbox_request *request = &sandbox->request;
         const char *slash = strchr(text, '/');
@@ -244,7 +244,7 @@ static void handle_inspect(struct nd_grpc_call *call, const char *bytes, size_t 
         if (answer.n_pods > 0)
                 cri_response_with(call, &answer.base);
         else if (nd_error_code(error) == ND_NOT_FOUND)
-                nd_grpc_call_finish(call, nd_error_new(ND_NOT_FOUND, 0, "no pod has the name, uid or sandbox id '%s'", pod));
+                nd_grpc_call_finish(call, nd_error_new(ND_NOT_FOUND, 0, "no pod with name, UID or sandbox ID '%s'", pod));
         else
                 nd_grpc_call_finish(call, nd_take_ptr(error));
 }

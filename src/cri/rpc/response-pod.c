@@ -89,7 +89,8 @@ static Runtime__V1__LinuxPodSandboxStatus *response_namespaces(struct nd_arena *
         return m;
 }
 
-/* Absent for a pod on the host's network: it has no address of its own, and an empty one would make the kubelet start over. */
+/* Absent for a pod on the host's network: it has no address of its own, and an empty one would make
+ * the kubelet recreate the pod. */
 static Runtime__V1__PodSandboxNetworkStatus *response_network(struct nd_arena *memory, const struct cri_sandbox *sandbox) {
         Runtime__V1__PodSandboxNetworkStatus *m;
         size_t more;
@@ -254,7 +255,7 @@ static Runtime__V1__ContainerUser *response_user(struct nd_arena *memory, const 
         return m;
 }
 
-/* The CRI numbers signals by name; see request-decode-container.c for the way in. */
+/* The CRI numbers signals by name; request-decode-container.c has the reverse mapping. */
 static Runtime__V1__Signal response_signal(int number) {
         return (Runtime__V1__Signal) cri_request_signal_to_cri(number);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* response-pod.h - sandboxes and containers as the CRI's messages
+/* response-pod.h - builds CRI messages of sandboxes and containers
  *
- * Messages live in the answer's memory and point into the pod table: they are good until something in it changes. Lists read no file. */
+ * Messages are allocated in the response's arena and point into the pod table: they are valid until
+ * it changes. Lists read no files. */
 #pragma once
 
 #include <cri.pb-c.h>
@@ -24,7 +25,8 @@ struct nd_oci_store;
 [[nodiscard]] Runtime__V1__ContainerMetadata *cri_response_container_metadata(struct nd_arena *memory,
                                                                               const struct cri_container_request *request);
 
-/* Whether labels hold all that a selector asks for: entries are of any map<string, string>. */
+/* True if labels contain everything that a selector requires; entries are of any map<string,
+ * string>. */
 #define cri_response_selects(labels, entries, n)                                                                              \
         ({                                                                                                                    \
                 bool _all = true;                                                                                             \

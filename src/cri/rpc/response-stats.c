@@ -12,7 +12,7 @@ static Runtime__V1__UInt64Value *number(struct nd_arena *memory, uint64_t value)
         return m;
 }
 
-/* ---- pieces ---- */
+/* ---- values ---- */
 
 static Runtime__V1__PsiData *response_pressure(struct nd_arena *memory, const struct cri_pressure *pressure) {
         Runtime__V1__PsiData *m = cri_response_new(memory, Runtime__V1__PsiData, runtime__v1__psi_data__descriptor);
@@ -35,7 +35,7 @@ static Runtime__V1__PsiStats *response_pressures(struct nd_arena *memory, const 
         return m;
 }
 
-/* Nanoseconds of CPU per second, between two answers that are far enough apart to mean something. */
+/* Nanoseconds of CPU per second between two requests, at least a second apart. */
 static void update_rate(struct cri_cpu_rate *rate, const struct cri_usage *usage) {
         constexpr uint64_t least_ns = 1000 * 1000 * 1000;
 
@@ -134,7 +134,7 @@ static Runtime__V1__NetworkInterfaceUsage *response_interface(struct nd_arena *m
         return m;
 }
 
-/* The first interface is the one that CNI gave first: the pod's own. */
+/* CNI's first interface is the pod's default interface. */
 static Runtime__V1__NetworkUsage *response_network_usage(struct nd_arena *memory, const struct cri_network_usage *network) {
         Runtime__V1__NetworkUsage *m;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* response-stats.h - what pods and containers use, as the CRI's messages */
+/* response-stats.h - builds CRI messages of resource usage */
 #pragma once
 
 #include <cri.pb-c.h>
@@ -9,13 +9,14 @@
 
 struct cri_config;
 
-/* The objects remember what they had used when they were last asked about, for the rate. */
+/* The objects keep the usage of the previous request to compute the rate. */
 [[nodiscard]] Runtime__V1__ContainerStats *cri_response_container_stats(struct nd_arena *memory,
                                                                         const struct cri_config *config,
                                                                         struct cri_container *container,
                                                                         const struct cri_container_stats *stats);
 
-/* containers: struct cri_container_stats of an answer, by id; those of the pod are told with it. */
+/* containers: maps IDs to the struct cri_container_stats of a result; those of the pod are included
+ * in its message. */
 [[nodiscard]] Runtime__V1__PodSandboxStats *cri_response_sandbox_stats(struct nd_arena *memory,
                                                                        const struct cri_config *config,
                                                                        struct cri_sandbox *sandbox,

@@ -30,7 +30,7 @@ ProtobufCMessage *cri_response_message(struct nd_arena *memory, const ProtobufCM
         return message;
 }
 
-/* What protoc-c makes of every map<string, string>. */
+/* The layout that protoc-c generates for every map<string, string>. */
 struct entry {
         ProtobufCMessage base;
         char *key;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* response.h - what every handler does: decode the request, encode the answer */
+/* response.h - decodes requests and encodes responses */
 #pragma once
 
 #include "base/arena.h"
@@ -7,24 +7,29 @@
 #include "net/grpc-session.h"
 #include "net/protobuf.h"
 
-/* The decoded request, or nullptr after the call was ended with INVALID_ARGUMENT. Free it with nd_protobuf_free(). */
+/* Returns the decoded request, or nullptr after finishing the call with INVALID_ARGUMENT. Free it
+ * with nd_protobuf_free(). */
 ProtobufCMessage *cri_response_decode(struct nd_grpc_call *call, const ProtobufCMessageDescriptor *type, const char *bytes,
                                       size_t length);
 
-void cri_response_send(struct nd_grpc_call *call, const ProtobufCMessage *message); /* one of a stream */
-void cri_response_with(struct nd_grpc_call *call, const ProtobufCMessage *message); /* the only one; ends the call */
+/* one of a stream */
+void cri_response_send(struct nd_grpc_call *call, const ProtobufCMessage *message);
+/* the only one; finishes the call */
+void cri_response_with(struct nd_grpc_call *call, const ProtobufCMessage *message);
 
 static inline void cri_response_request_done(ProtobufCMessage **request) {
         nd_protobuf_free(*request);
 }
 #define cri_response_autofree nd_cleanup(cri_response_request_done)
 
-/* An answer is many small messages that point to each other and to what the daemon has: they live in one arena and go all at once. */
+/* A response consists of many small messages that point to each other and to the daemon's objects:
+ * they are allocated in one arena and freed together. */
 
-/* A new message of a type. */
+/* Allocates a message of a type. */
 #define cri_response_new(memory, type, descriptor) ((type *) cri_response_message((memory), &(descriptor)))
 [[nodiscard]] ProtobufCMessage *cri_response_message(struct nd_arena *memory, const ProtobufCMessageDescriptor *descriptor);
 
-/* A map field's entries. Each map has an entry type of its own, all of them with the same two members; the strings stay the pairs'. */
+/* The entries of a map field. Each map has an entry type of its own, but all have the same two
+ * members; the strings are borrowed from the pairs. */
 [[nodiscard]] void *cri_response_entries(struct nd_arena *memory, const ProtobufCMessageDescriptor *descriptor,
                                          const struct cri_pairs *list);

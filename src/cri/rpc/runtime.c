@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime.c - runtime.v1.RuntimeService: who we are and what this node can do */
+/* runtime.c - runtime.v1.RuntimeService: version, status and features of the node */
 #include <cri.pb-c.h>
 
 #include "base/clock.h"
@@ -18,7 +18,7 @@ static void handle_version(struct nd_grpc_call *call, [[maybe_unused]] const cha
                            [[maybe_unused]] void *userdata) {
         Runtime__V1__VersionResponse answer = RUNTIME__V1__VERSION_RESPONSE__INIT;
 
-        answer.version = (char *) "0.1.0"; /* the kubelet takes no other */
+        answer.version = (char *) "0.1.0"; /* the only version that the kubelet accepts */
         answer.runtime_name = (char *) "nodens";
         answer.runtime_version = (char *) ND_VERSION;
         answer.runtime_api_version = (char *) "v1";
@@ -41,7 +41,7 @@ static void fill_ready(const struct cri_parts *parts, Runtime__V1__RuntimeCondit
         network->message = (char *) (network->status ? "" : message);
 }
 
-/* One per handler that a RuntimeClass may name, and the one named "" for pods that name none. */
+/* One entry per handler that a RuntimeClass may name, and "" for pods without one. */
 static void fill_handlers(const struct cri_parts *parts, struct nd_arena *memory, Runtime__V1__StatusResponse *answer) {
         enum { HANDLERS = HANDLERS_MOST + 2 };
         const char *name;
@@ -123,7 +123,7 @@ static void handle_config(struct nd_grpc_call *call, [[maybe_unused]] const char
         cri_response_with(call, &answer.base);
 }
 
-/* The pods' network range: CNI's own configuration says that to whom it concerns. */
+/* Ignores the pods' network range, which is part of the CNI configuration. */
 static void handle_update_config(struct nd_grpc_call *call, const char *bytes, size_t length,
                                  [[maybe_unused]] void *userdata) {
         cri_response_autofree ProtobufCMessage *request =

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox.c - runtime.v1.RuntimeService: pod sandboxes
  *
- * A call that changes something is pending until its operation ends. If the client disconnects first
- * (the kubelet's deadline, its restart), the operation is abandoned: a run undoes itself, everything
- * else finishes. Stopping or removing a sandbox that does not exist succeeds. */
+ * A call that changes something is pending until its operation ends. If the client disconnects
+ * first (the kubelet's deadline, its restart), the operation is abandoned: a run undoes itself,
+ * everything else finishes. Stopping or removing a sandbox that does not exist succeeds. */
 #include <cri.pb-c.h>
 #include <time.h>
 
@@ -59,7 +59,7 @@ static struct nd_error *check_run(struct cri_parts *parts, const struct cri_sand
         struct cri_runtime_handler handler;
 
         if (!cri_config_handler(&parts->config, request->runtime_handler, &handler))
-                return nd_error_new(ND_INVALID, 0, "no runtime handler '%s'", request->runtime_handler);
+                return nd_error_new(ND_INVALID, 0, "unknown runtime handler '%s'", request->runtime_handler);
         if (request->user_namespace)
                 nd_try(cri_selftest_userns(parts->selftest, request->runtime_handler, request->network == NAMESPACE_NODE));
         return cri_request_check_sandbox(&parts->pods, request);
@@ -96,7 +96,7 @@ static void on_stopped(struct nd_error *error, struct cri_sandbox *sandbox, void
         cri_response_with(call, &answer.base);
 }
 
-/* True when there is nothing to do, and the call has been answered: for a sandbox that is not there, or an error. */
+/* True if the call was finished: with success for an unknown sandbox, or with an error. */
 static bool answered_absent(struct nd_grpc_call *call, struct nd_error *error, const ProtobufCMessage *answer) {
         if (!error)
                 return false;
@@ -177,7 +177,7 @@ static bool wanted(const struct cri_sandbox *sandbox, const Runtime__V1__PodSand
         return cri_response_selects(&sandbox->request.labels, filter->label_selector, filter->n_label_selector);
 }
 
-/* All that a filter lets pass. An id that names nothing, or several, finds nothing. */
+/* Collects all sandboxes that match a filter. An unknown or ambiguous ID matches nothing. */
 static void collect(const struct cri_parts *parts, const Runtime__V1__PodSandboxFilter *filter, struct list *list) {
         struct cri_sandbox *only = nullptr;
         const struct nd_map_slot *slot;
@@ -260,7 +260,7 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         cri_response_with(call, &answer.base);
 }
 
-/* The kubelet has resized the pod's own cgroup; there is nobody else here whom that would concern. */
+/* The kubelet has already resized the pod's cgroup; there is nothing else to do. */
 static void handle_update(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
         cri_response_autofree ProtobufCMessage *request =
                 cri_response_decode(call, &runtime__v1__update_pod_sandbox_resources_request__descriptor, bytes, length);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats.c - runtime.v1.RuntimeService: what pods and containers use, and the metrics made from it
+/* stats.c - runtime.v1.RuntimeService: resource usage of pods and containers, and metrics
  *
- * Every RPC here goes the same way: its filter becomes a question of ids, and when the answer is there, what has gone meanwhile is left out. They
- * differ in what is asked and in how it is told: by table. */
+ * Every RPC here works in the same way: its filter is resolved to a query with IDs, and objects
+ * that were removed meanwhile are left out of the response. The RPCs differ only in the query and
+ * in the response message. */
 #include <cri.pb-c.h>
 
 #include "cri/core/parts.h"
@@ -14,14 +15,14 @@
 #include "cri/stats/pod-metrics.h"
 
 enum {
-        PER_MESSAGE = 128,       /* stats in one message of a stream */
+        PER_MESSAGE = 128,       /* stats per message of a stream */
         METRICS_PER_MESSAGE = 8, /* pods; each container has about a hundred samples */
 };
 
 struct pending {
         struct cri_pending_call base;
         struct cri_stats_operation *request;
-        void (*tell)(struct pending *pending, const struct cri_stats_result *answer);
+        void (*respond)(struct pending *pending, const struct cri_stats_result *answer);
 };
 
 static void cancel(struct cri_pending_call *pending) {
@@ -32,25 +33,25 @@ static void on_answer(const struct cri_stats_result *answer, void *userdata) {
         struct pending *pending = userdata;
 
         cri_pending_call_detach(&pending->base);
-        pending->tell(pending, answer);
+        pending->respond(pending, answer);
         free(pending);
 }
 
 static void ask(struct nd_grpc_call *call, struct cri_parts *parts, struct cri_stats_query *question,
-                void (*tell)(struct pending *pending, const struct cri_stats_result *answer)) {
+                void (*respond)(struct pending *pending, const struct cri_stats_result *answer)) {
         struct pending *pending = pending_call_new(struct pending, call, parts, cancel);
 
-        pending->tell = tell;
+        pending->respond = respond;
         cri_stats_query_start(parts->stats, question, on_answer, pending, &pending->request);
         cri_pending_call_attach(&pending->base);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 static constexpr unsigned container_parts = USAGE_CPU | USAGE_MEMORY | USAGE_PRESSURE;
 static constexpr unsigned pod_parts = container_parts | USAGE_PIDS;
 
-/* What never ran, and what is of another boot, uses nothing that could be looked at. */
+/* Containers that never ran, or ran in an earlier boot, have no usage to read. */
 static bool counts(const struct cri_container *container) {
         return cri_container_is_shown(container) && container->sandbox->this_boot &&
                (container->state == CONTAINER_RUNNING || container->state == CONTAINER_EXITED);
@@ -140,21 +141,21 @@ static void list_containers(const struct cri_parts *parts, const struct cri_stat
         }
 }
 
-static void tell_container(struct pending *pending, const struct cri_stats_result *answer) {
+static void respond_container(struct pending *pending, const struct cri_stats_result *answer) {
         Runtime__V1__ContainerStatsResponse response = RUNTIME__V1__CONTAINER_STATS_RESPONSE__INIT;
         nd_cleanup(container_list_done) struct container_list list = {};
 
         list_containers(pending->base.parts, answer, &list);
         if (list.items.count == 0) {
                 nd_grpc_call_finish(pending->base.call,
-                                    nd_error_new(ND_NOT_FOUND, 0, "the container is gone, or has never run"));
+                                    nd_error_new(ND_NOT_FOUND, 0, "the container was removed or has never run"));
                 return;
         }
         response.stats = list.items.items[0];
         cri_response_with(pending->base.call, &response.base);
 }
 
-static void tell_containers(struct pending *pending, const struct cri_stats_result *answer) {
+static void respond_containers(struct pending *pending, const struct cri_stats_result *answer) {
         Runtime__V1__ListContainerStatsResponse response = RUNTIME__V1__LIST_CONTAINER_STATS_RESPONSE__INIT;
         nd_cleanup(container_list_done) struct container_list list = {};
 
@@ -196,7 +197,7 @@ static void handle_container(struct nd_grpc_call *call, const char *bytes, size_
                 return;
         }
         nd_strings_add(&question.containers, container->id);
-        ask(call, parts, &question, tell_container);
+        ask(call, parts, &question, respond_container);
 }
 
 static void handle_containers(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -207,7 +208,7 @@ static void handle_containers(struct nd_grpc_call *call, const char *bytes, size
         if (!request)
                 return;
         ask_of_containers(userdata, ((Runtime__V1__ListContainerStatsRequest *) request)->filter, &question);
-        ask(call, userdata, &question, tell_containers);
+        ask(call, userdata, &question, respond_containers);
 }
 
 static void handle_container_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -223,7 +224,7 @@ static void handle_container_stream(struct nd_grpc_call *call, const char *bytes
 
 /* ---- pods ---- */
 
-/* The containers of an answer by their ids, so that each pod finds its own. */
+/* Maps IDs to the containers of a result, so that each pod finds its own. */
 static void index_containers(const struct cri_stats_result *answer, struct nd_map *ret) {
         nd_vector_each (stats, &answer->containers) {
                 (void) nd_map_put(ret, stats->id, (void *) stats);
@@ -253,20 +254,20 @@ static void list_pods(const struct cri_parts *parts, const struct cri_stats_resu
         }
 }
 
-static void tell_pod(struct pending *pending, const struct cri_stats_result *answer) {
+static void respond_pod(struct pending *pending, const struct cri_stats_result *answer) {
         Runtime__V1__PodSandboxStatsResponse response = RUNTIME__V1__POD_SANDBOX_STATS_RESPONSE__INIT;
         nd_cleanup(pod_list_done) struct pod_list list = {};
 
         list_pods(pending->base.parts, answer, &list);
         if (list.items.count == 0) {
-                nd_grpc_call_finish(pending->base.call, nd_error_new(ND_NOT_FOUND, 0, "the pod sandbox is gone"));
+                nd_grpc_call_finish(pending->base.call, nd_error_new(ND_NOT_FOUND, 0, "the pod sandbox was removed"));
                 return;
         }
         response.stats = list.items.items[0];
         cri_response_with(pending->base.call, &response.base);
 }
 
-static void tell_pods(struct pending *pending, const struct cri_stats_result *answer) {
+static void respond_pods(struct pending *pending, const struct cri_stats_result *answer) {
         Runtime__V1__ListPodSandboxStatsResponse response = RUNTIME__V1__LIST_POD_SANDBOX_STATS_RESPONSE__INIT;
         nd_cleanup(pod_list_done) struct pod_list list = {};
 
@@ -310,7 +311,7 @@ static void handle_pod(struct nd_grpc_call *call, const char *bytes, size_t leng
         }
         nd_strings_add(&question.sandboxes, sandbox->id);
         ask_of_pod(sandbox, &question);
-        ask(call, parts, &question, tell_pod);
+        ask(call, parts, &question, respond_pod);
 }
 
 static void handle_pods(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -321,7 +322,7 @@ static void handle_pods(struct nd_grpc_call *call, const char *bytes, size_t len
         if (!request)
                 return;
         ask_of_sandboxes(userdata, ((Runtime__V1__ListPodSandboxStatsRequest *) request)->filter, &question);
-        ask(call, userdata, &question, tell_pods);
+        ask(call, userdata, &question, respond_pods);
 }
 
 static void handle_pod_stream(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -437,8 +438,8 @@ static Runtime__V1__PodSandboxMetrics *response_pod_metrics(struct nd_arena *mem
         return m;
 }
 
-/* Messages are packed pod by pod, so that nothing but their bytes is held for all pods at once: one message after the other is a message with
- * what is in both. */
+/* Messages are packed pod by pod, so that only their encoded form is held for all pods at once:
+ * concatenated protobuf messages are one message with the contents of all. */
 static void pack_pods(const struct cri_parts *parts, const struct cri_stats_result *answer, enum cri_pod_metric_detail detail,
                       struct nd_text *ret) {
         nd_cleanup(nd_map_done) struct nd_map containers = {};
@@ -463,8 +464,9 @@ static void pack_pods(const struct cri_parts *parts, const struct cri_stats_resu
         }
 }
 
-/* What does not fit into one message is told without the details; the stream has room for all. */
-static void tell_metrics(struct pending *pending, const struct cri_stats_result *answer) {
+/* If everything does not fit into one message, only the core metrics are sent; the streaming RPC
+ * has no such limit. */
+static void respond_metrics(struct pending *pending, const struct cri_stats_result *answer) {
         static const enum cri_pod_metric_detail details[] = {METRICS_ALL, METRICS_CORE};
 
         for (size_t i = 0; i < nd_count_of(details); i++) {
@@ -479,7 +481,7 @@ static void tell_metrics(struct pending *pending, const struct cri_stats_result 
         }
         nd_grpc_call_finish(pending->base.call,
                             nd_error_new(ND_EXHAUSTED, 0,
-                                         "the metrics of %zu pods do not fit into one answer of %d bytes: turn on "
+                                         "the metrics of %zu pods do not fit into one response of %d bytes: enable "
                                          "the kubelet's feature gate CRIListStreaming",
                                          answer->sandboxes.count, ND_GRPC_MESSAGE));
 }
@@ -517,18 +519,18 @@ static void stream_metrics(struct pending *pending, const struct cri_stats_resul
 }
 
 static void ask_metrics(struct nd_grpc_call *call, struct cri_parts *parts,
-                        void (*tell)(struct pending *pending, const struct cri_stats_result *answer)) {
+                        void (*respond)(struct pending *pending, const struct cri_stats_result *answer)) {
         nd_cleanup(cri_stats_query_done) struct cri_stats_query question = {};
 
         ask_of_sandboxes(parts, nullptr, &question);
         question.parts = USAGE_ALL;
         question.processes = true;
-        ask(call, parts, &question, tell);
+        ask(call, parts, &question, respond);
 }
 
 static void handle_metrics(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,
                            void *userdata) {
-        ask_metrics(call, userdata, tell_metrics);
+        ask_metrics(call, userdata, respond_metrics);
 }
 
 static void handle_metrics_stream(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes,
