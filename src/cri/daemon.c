@@ -2,9 +2,12 @@
 /* daemon.c - see daemon.h
  *
  * Theory of operation
- *   Parts are built from the ground up: loop, store, what works on it, the pods that the last daemon left, and last the socket, so that nobody is
- *   served by half a daemon: the socket opens when the self-test has ended, since what it finds is what Status says. Parts go in the
- *   opposite order. SIGTERM and SIGINT end the loop; whatever was acknowledged is on disk already, and containers go on without us. */
+ *   Parts are created bottom up: event loop, image store, the parts that use it, the pods of the
+ *   previous daemon. The socket comes last, so that no request meets an incomplete daemon: it opens
+ *   when the self-test has completed, because Status reports its results. Parts are freed in
+ *   reverse order.
+ *   SIGTERM and SIGINT end the loop. Everything that was acknowledged is on disk by then, and
+ *   containers keep running. */
 #include "cri/daemon.h"
 
 #include <signal.h>
@@ -89,7 +92,7 @@ static struct nd_error *start_loop(struct cri_parts *parts) {
                 r = sd_event_add_signal(parts->loop, nullptr, SIGINT, nullptr, nullptr);
         if (r >= 0)
                 r = sd_event_set_watchdog(parts->loop, true);
-        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "make an event loop") : nullptr;
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "create the event loop") : nullptr;
 }
 
 /* "RunPodSandbox" of "/runtime.v1.RuntimeService/RunPodSandbox". */
@@ -99,7 +102,7 @@ static const char *method_of(const struct nd_grpc_call *call) {
         return slash ? slash + 1 : path;
 }
 
-/* Requests are logged once, here: failures with their reason, the rest for whoever debugs. */
+/* Requests are logged here, once: failures with the reason, successes at debug level. */
 static void observe(const struct nd_grpc_call *call, uint64_t duration_us, void *userdata) {
         struct cri_parts *parts = userdata;
         nd_autofree char *duration = nd_format("%llu", (unsigned long long) duration_us), *message = nullptr;
@@ -120,7 +123,7 @@ static void report_problems(const struct nd_oci_store *images) {
         }
 }
 
-/* Images that are named in the configuration are pinned, whenever they came. */
+/* Pins the images named in the configuration, also if they were pulled earlier. */
 static struct nd_error *pin_configured(struct cri_parts *parts) {
         nd_vector_each (name, &parts->config.pinned) {
                 const struct nd_image *image = nullptr;
@@ -164,8 +167,9 @@ static void report_features(const struct cri_selftest *selftest, const char *han
                 const char *reason = cri_selftest_reason(selftest, handler, feature);
 
                 if (reason)
-                        nd_log(feature == SELFTEST_OCI_RUNTIME ? ND_LOG_ERROR : ND_LOG_WARNING, "this node lacks a feature",
-                               nd_field("handler", handler), nd_field("feature", words[feature]), nd_field("reason", reason));
+                        nd_log(feature == SELFTEST_OCI_RUNTIME ? ND_LOG_ERROR : ND_LOG_WARNING,
+                               "a feature does not work on this node", nd_field("handler", handler),
+                               nd_field("feature", words[feature]), nd_field("reason", reason));
         }
 }
 
@@ -174,14 +178,15 @@ static void report_ready(const struct cri_daemon *daemon) {
         nd_autofree char *us = nd_format("%llu", (unsigned long long) (nd_clock_us() - daemon->began));
         const char *handler;
 
-        for (size_t i = 1; (handler = cri_selftest_handler(parts->selftest, i)); i++) /* the first has two names */
+        /* the first has two names */
+        for (size_t i = 1; (handler = cri_selftest_handler(parts->selftest, i)); i++)
                 report_features(parts->selftest, handler);
         nd_log(ND_LOG_INFO, "ready", nd_field("socket", parts->config.socket), nd_field("images", parts->config.images),
                nd_field("us", us));
         (void) sd_notify(false, "READY=1");
 }
 
-/* The self-test has ended, whatever it found: from now on the kubelet can ask. */
+/* The self-test has completed, with or without failures: start to serve. */
 static void on_tested(void *userdata) {
         struct cri_daemon *daemon = userdata;
         nd_autoerror struct nd_error *error = serve(daemon);
@@ -192,7 +197,7 @@ static void on_tested(void *userdata) {
                 return;
         }
         report_ready(daemon);
-        cri_image_gc_wake(daemon->parts.image_gc); /* what the last daemon left */
+        cri_image_gc_wake(daemon->parts.image_gc); /* garbage of the previous daemon */
         cri_cni_check_begin(daemon->cni_checks);
 }
 
@@ -235,7 +240,7 @@ struct nd_error *cri_daemon_start(struct cri_daemon *daemon) {
         const struct nd_grpc_server_settings settings = {.tables = tables, .userdata = parts, .observe = observe};
 
         daemon->began = nd_clock_us();
-        nd_try(nd_limits_raise()); /* a connection for each container's monitor */
+        nd_try(nd_limits_raise()); /* there is a connection per container monitor */
         parts->telemetry = cri_telemetry_new();
         nd_try(start_loop(parts));
         nd_try(start_images(parts));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* daemon.h - nodens-cri as a whole: what its parts are and how long they live */
+/* daemon.h - nodens-cri as a whole: its parts and their lifetime */
 #pragma once
 
 #include "cri/core/parts.h"
@@ -9,13 +9,13 @@ struct nd_grpc_server;
 struct cri_metrics_endpoint;
 
 struct cri_daemon {
-        uint64_t began; /* when it was started, in microseconds of the monotonic clock */
+        uint64_t began; /* start time in microseconds of the monotonic clock */
         struct cri_parts parts;
         struct cri_cni_check *cni_checks;
         struct cri_metrics_endpoint *scrape;
         struct nd_grpc_server *server;
 };
 
-/* Builds the parts; it listens, and tells systemd so, when the self-test has ended. An error says what to do. */
+/* Creates the parts. Listens, and notifies systemd, when the self-test has completed. */
 [[nodiscard]] struct nd_error *cri_daemon_start(struct cri_daemon *daemon);
 void cri_daemon_done(struct cri_daemon *daemon);

@@ -24,32 +24,32 @@ static const struct nd_option options[] = {
          .offset = offsetof(struct settings, config),
          .argument = "FILE",
          .values = ND_VALUES_FILE,
-         .help = "configuration (default " CRI_CONFIG_PATH ", if it is there)"},
+         .help = "configuration file (default " CRI_CONFIG_PATH ", if it exists)"},
         {.name = "socket",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct settings, socket),
          .argument = "PATH",
          .values = ND_VALUES_FILE,
-         .help = "where to listen, instead of what the configuration says"},
+         .help = "socket to listen on; overrides the configuration"},
         {.name = "images",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct settings, images),
          .argument = "DIR",
          .values = ND_VALUES_DIRECTORY,
-         .help = "the image store, instead of what the configuration says"},
+         .help = "image store; overrides the configuration"},
         {.name = "fetch-helper",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct settings, fetch_helper),
          .argument = "FILE",
          .values = ND_VALUES_FILE,
-         .help = "nodens-fetch, instead of the installed one"},
+         .help = "path of nodens-fetch; overrides the installed one"},
         {.name = "unpack-helper",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct settings, unpack_helper),
          .argument = "FILE",
          .values = ND_VALUES_FILE,
-         .help = "nodens-unpack, instead of the installed one"},
-        {.name = "debug", .offset = offsetof(struct settings, debug), .help = "log more"},
+         .help = "path of nodens-unpack; overrides the installed one"},
+        {.name = "debug", .offset = offsetof(struct settings, debug), .help = "log debug messages"},
         {},
 };
 
@@ -71,7 +71,7 @@ static struct nd_error *serve(const struct settings *settings) {
         r = sd_event_loop(daemon.parts.loop);
         (void) sd_notify(false, "STOPPING=1");
         if (r > 0)
-                return nd_error_new(ND_INTERNAL, 0, "the socket could not be opened");
+                return nd_error_new(ND_INTERNAL, 0, "cannot open the socket; see the previous message");
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "event loop") : nullptr;
 }
 
