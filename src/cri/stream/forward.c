@@ -220,7 +220,7 @@ static struct nd_error *dial(struct tunnel *tunnel) {
             errno != EINPROGRESS)
                 return nd_error_new(ND_UNAVAILABLE, errno, "connect to localhost:%u in the pod", tunnel->port);
         if (sd_event_add_io(parts->loop, &tunnel->source, tunnel->socket, EPOLLOUT, on_socket, tunnel) < 0)
-                return nd_error_new(ND_INTERNAL, 0, "watch the connection of a streaming client");
+                return nd_error_new(ND_INTERNAL, 0, "watch the connection into the pod");
         return nullptr;
 }
 
