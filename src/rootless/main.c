@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - nodens-rootless: a whole node as an ordinary user */
+/* main.c - nodens-rootless: runs a whole node as an ordinary user */
 #include "base/log.h"
 #include "rootless/command/commands.h"
 

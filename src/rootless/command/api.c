@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api.c - `nodens-rootless api`: keeps the published ports of a node that runs and serves its API */
+/* api.c - `nodens-rootless api`: manages the published ports of a running node and serves its
+ * API */
 #include "rootless/command/commands.h"
 #include "rootless/ports/controller.h"
 

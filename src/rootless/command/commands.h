@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* commands.h - the program's table of commands, and what each of them runs */
+/* commands.h - the program's command table and the functions it calls */
 #pragma once
 
 #include "base/option.h"
@@ -7,7 +7,7 @@
 
 extern const struct nd_option_program rootless_program;
 
-/* The node that is meant when none is named. */
+/* The node to use when no name is given. */
 #define NODE_DEFAULT_NAME "default"
 
 int rootless_command_run(void *settings, int operand_count, char **operands);
@@ -23,11 +23,11 @@ int rootless_command_shell(void *settings, int operand_count, char **operands);
 int rootless_command_purge(void *settings, int operand_count, char **operands);
 int rootless_command_down(void *settings, int operand_count, char **operands);
 
-/* Says an error to the person who typed, and gives the exit code for it. */
+/* Prints an error to standard error and returns the exit status for it. */
 int rootless_command_fail(struct nd_error *error);
 
-/* Prints what would be done: the bind plan, the network and the IDs. */
+/* Prints the plan of --dry-run: binds, network and IDs. */
 [[nodiscard]] struct nd_error *rootless_command_explain(const struct rootless_settings *settings, bool lasting);
 
-/* The process's own environment, for rootless_config_resolve(). */
+/* Reads the process environment, for rootless_config_resolve(). */
 const char *rootless_command_getenv(const char *name, void *userdata);

@@ -57,7 +57,7 @@ struct nd_error *rootless_daemon_prepare(struct rootless_daemon *d, const struct
         int r = sd_event_new(&d->loop);
 
         if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "make an event loop");
+                return nd_error_new(ND_INTERNAL, -r, "create an event loop");
         nd_try(rootless_config_resolve(settings, true, rootless_command_getenv, nullptr, &d->config));
         return rootless_node_open(d->config.name, true, &d->node);
 }

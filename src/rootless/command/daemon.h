@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* daemon.h - what the long-running commands share: `up --foreground`, `hold` and `net` */
+/* daemon.h - shared by the long-running commands `up --foreground`, `hold` and `net` */
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -17,14 +17,14 @@ struct rootless_daemon {
         struct rootless_supervisor *supervisor;
         struct rootless_services *services;
         int pidfd;
-        bool signalled; /* SIGTERM or SIGINT has come */
+        bool signalled; /* SIGTERM or SIGINT was received */
 };
 #define DAEMON_NONE ((struct rootless_daemon) {.node = NODE_NONE, .pidfd = -EBADF})
 
 void rootless_daemon_done(struct rootless_daemon *d);
 
-/* Makes the loop, resolves the settings and opens the node's directory. */
+/* Creates the event loop, resolves the settings and opens the node's directory. */
 [[nodiscard]] struct nd_error *rootless_daemon_prepare(struct rootless_daemon *d, const struct rootless_settings *settings);
 
-/* Runs until a signal comes or init ends. */
+/* Runs until a signal is received or init exits. */
 [[nodiscard]] struct nd_error *rootless_daemon_wait(struct rootless_daemon *d);

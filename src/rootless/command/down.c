@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* down.c - `nodens-rootless down`: ends a node and everything in it */
+/* down.c - `nodens-rootless down`: stops a node and every process in it */
 #include "rootless/command/commands.h"
 #include "rootless/node/stop.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forwarder.c - `nodens-rootless forward`: carries connections to a node that runs */
+/* forward.c - `nodens-rootless forward`: forwards connections to a running node */
 #include "rootless/command/commands.h"
 #include "rootless/forward/forwarder.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hold.c - `nodens-rootless hold`: launches init, hands it to the service manager as the unit's main process, and ends
+/* hold.c - `nodens-rootless hold`: launches init, makes it the unit's main process and exits
  *
- * The unit (nodens-node@.service) has no Restart: init's end is the node's end. */
+ * The unit (nodens-node@.service) has no Restart: the node ends when init exits. */
 #include <systemd/sd-daemon.h>
 
 #include "base/clock.h"
@@ -19,14 +19,15 @@ static struct nd_error *hold(struct rootless_daemon *d, const struct rootless_se
         nd_try(rootless_node_lock(&d->node));
         absent = rootless_node_open_init(&d->node, &d->record, &d->pidfd);
         if (!absent)
-                return nd_error_new(ND_EXISTS, EEXIST, "node '%s' runs already, as process %d", d->config.name,
+                return nd_error_new(ND_EXISTS, EEXIST, "node '%s' is already running as process %d", d->config.name,
                                     (int) d->record.pid);
         nd_try(rootless_launch_node(&d->config, &d->node, false, &d->record, &d->pidfd));
         r = sd_notifyf(0, "MAINPID=%d\nREADY=1", (int) d->record.pid);
         if (r > 0)
-                r = sd_notify_barrier(0,
-                                      notify_timeout_us); /* the manager must see who says this while we still are somebody */
-        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "hand the holder to the service manager") : nullptr;
+                /* The manager attributes the message to this process, which must still exist. */
+                r = sd_notify_barrier(0, notify_timeout_us);
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "make the init process of the node the main process of its unit")
+                     : nullptr;
 }
 
 int rootless_command_hold(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {

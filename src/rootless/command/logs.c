@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* logs.c - `nodens-rootless logs`: what a node's units have said, by journalctl */
+/* logs.c - `nodens-rootless logs`: shows the journal of a node's units, with journalctl */
 #include <stdio.h>
 
 #include "rootless/command/commands.h"
@@ -14,7 +14,7 @@ int rootless_command_logs(void *settings, int operand_count, char **operands) {
         size_t count = 0;
 
         if (!rootless_node_name_valid(name))
-                return rootless_command_fail(nd_error_new(ND_INVALID, 0, "'%s' cannot name a node", name));
+                return rootless_command_fail(nd_error_new(ND_INVALID, 0, "invalid node name '%s'", name));
         words[count++] = "journalctl";
         words[count++] = "--user";
         words[count++] = node;
@@ -22,6 +22,6 @@ int rootless_command_logs(void *settings, int operand_count, char **operands) {
         for (int i = 0; i < operand_count; i++)
                 words[count++] = operands[i];
         (void) execvp(words[0], (char *const *) words);
-        return rootless_command_fail(nd_error_new(
-                ND_UNAVAILABLE, errno, "run journalctl; a node by 'up --foreground' writes where that was started"));
+        return rootless_command_fail(
+                nd_error_new(ND_UNAVAILABLE, errno, "run journalctl ('up --foreground' logs to its own standard error)"));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net.c - `nodens-rootless net`: supervises the network helper from a unit of its own; killed or upgraded, it comes back and the node never
- * notices */
+/* net.c - `nodens-rootless net`: supervises the network helper from a unit of its own
+ *
+ * It can be killed or upgraded: it is restarted, and the node keeps running meanwhile. */
 #include "rootless/command/commands.h"
 #include "rootless/command/daemon.h"
 
@@ -8,7 +9,7 @@ static struct nd_error *net(struct rootless_daemon *d, const char *name) {
         int r = sd_event_new(&d->loop);
 
         if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "make an event loop");
+                return nd_error_new(ND_INTERNAL, -r, "create an event loop");
         nd_try(rootless_node_open(name, false, &d->node));
         nd_try(rootless_node_open_init(&d->node, &d->record, &d->pidfd));
         nd_try(rootless_supervisor_start(d->loop, &d->node, &d->record, &d->supervisor));

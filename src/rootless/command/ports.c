@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ports.c - `nodens-rootless ports`: shows, publishes and withdraws ports, by the node's own API */
+/* ports.c - `nodens-rootless ports`: lists, publishes and removes ports through the node's API */
 #include <stdio.h>
 
 #include "rootless/command/commands.h"
@@ -23,7 +23,7 @@ static struct nd_error *withdraw(const char *name, int count, char **operands) {
                 uint64_t id;
 
                 if (nd_text_parse_u64(operands[i], UINT32_MAX, &id) < 0)
-                        return nd_error_new(ND_INVALID, 0, "'%s' is no port's id; 'nodens-rootless ports' shows them",
+                        return nd_error_new(ND_INVALID, 0, "invalid port ID '%s'; 'nodens-rootless ports' lists the IDs",
                                             operands[i]);
                 nd_try(rootless_api_request(name, "DELETE", path, "", &doc));
         }
@@ -46,8 +46,8 @@ static void print_port(yyjson_val *port) {
                (unsigned long long) yyjson_get_uint(yyjson_obj_get(counters, "bytesIn")),
                (unsigned long long) yyjson_get_uint(yyjson_obj_get(counters, "bytesOut")),
                why                                                         ? why
-               : yyjson_is_true(yyjson_obj_get(port, "clientAddressKept")) ? "client's address kept"
-                                                                           : "client's address not kept");
+               : yyjson_is_true(yyjson_obj_get(port, "clientAddressKept")) ? "client address kept"
+                                                                           : "client address not kept");
 }
 
 static struct nd_error *show(const char *name, bool json) {
@@ -63,7 +63,7 @@ static struct nd_error *show(const char *name, bool json) {
                 return nullptr;
         }
         if (yyjson_arr_size(yyjson_doc_get_root(doc)) == 0) {
-                printf("no port is published\n");
+                printf("no published ports\n");
                 return nullptr;
         }
         printf("%4s  %-32s %8s %8s %8s %12s %12s\n", "ID", "PORT", "CONNS", "ACTIVE", "REFUSED", "BYTES IN", "BYTES OUT");
@@ -85,6 +85,6 @@ int rootless_command_ports(void *settings, int operand_count, char **operands) {
         else if (nd_streq(operands[0], "remove") && operand_count > 1)
                 error = withdraw(name, operand_count - 1, operands + 1);
         else
-                error = nd_error_new(ND_INVALID, 0, "ports takes nothing, 'add PORT...' or 'remove ID...'");
+                error = nd_error_new(ND_INVALID, 0, "invalid operands: 'ports' takes none, 'add PORT...' or 'remove ID...'");
         return error ? rootless_command_fail(error) : EXIT_SUCCESS;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* purge.c - `nodens-rootless purge`: removes what a node has kept
+/* purge.c - `nodens-rootless purge`: removes the data of a node
  *
- * Files in the data directory belong to subordinate IDs, which the user cannot remove from outside. So a short node of its own does it: there
- * root has all those IDs. Its /var/lib, /var/log and /var/cache are
- * the data directory's parts. */
+ * Files in the data directory belong to subordinate IDs, so the user cannot remove them from
+ * outside. A temporary node does it: its root has all of these IDs, and its /var/lib, /var/log and
+ * /var/cache are the parts of the data directory. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,7 +18,7 @@
 
 static constexpr uint64_t empty_timeout_us = 600 * ND_SECOND_US;
 
-/* Empties lib, log and cache from inside, by this very program. */
+/* Empties lib, log and cache from inside a node, with this same program. */
 static struct nd_error *empty(const struct rootless_config *config) {
         const char *const argv[] = {"/proc/self/exe", "run",       "--net", "none",     "--data",
                                     config->data,     "--",        "find",  "/var/lib", "/var/log",
@@ -42,7 +42,8 @@ static struct nd_error *remove_data(const struct rootless_config *config) {
                         return nd_error_new(nd_error_code_of(errno), errno, "remove '%s/%s'", config->data, parts[i]);
         if (nd_sys->unlinkat(AT_FDCWD, config->data, AT_REMOVEDIR) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno,
-                                    "remove '%s' (the node's own parts of it are gone, the rest is not ours)", config->data);
+                                    "remove '%s' (lib, log and cache are removed; other files in it are not the node's)",
+                                    config->data);
         return nullptr;
 }
 
@@ -58,8 +59,9 @@ static struct nd_error *purge(const struct rootless_settings *settings) {
         nd_try(rootless_node_lock(&node));
         absent = rootless_node_open_init(&node, &record, &pidfd);
         if (!absent)
-                return nd_error_new(ND_PRECONDITION, EBUSY, "node '%s' runs; end it first: nodens-rootless down --name %s",
-                                    config.name, config.name);
+                return nd_error_new(ND_PRECONDITION, EBUSY,
+                                    "node '%s' is running; stop it first: nodens-rootless down --name %s", config.name,
+                                    config.name);
         if (access(config.data, F_OK) == 0)
                 nd_try(remove_data(&config));
         rootless_node_clear(&node);

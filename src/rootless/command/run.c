@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.c - `nodens-rootless run`: one command in a node of its own
+/* run.c - `nodens-rootless run`: runs one command in a node of its own
  *
  * Theory of operation
- *   The node dies with this process (PR_SET_PDEATHSIG in init), and this process ends when the command does, with its exit code.
- *   Init starts the command, in a session of its own (session.h). Between its terminal and ours stands the console, which hands signals
- *   on as well (console.h). */
+ *   The node dies with this process (PR_SET_PDEATHSIG in init), and this process exits when the
+ *   command does, with its exit status.
+ *   Init starts the command in a session of its own (session.h). The console copies between the
+ *   command's terminal and ours, and forwards signals (console.h). */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,8 +34,8 @@ struct job {
         struct rootless_console *console;
         int pidfd;
         int control;
-        int code;        /* what we end with */
-        bool no_program; /* a shell's 127 */
+        int code;        /* our exit status */
+        bool no_program; /* exit with 127, as a shell does */
 };
 
 static void job_done(struct job *job) {
@@ -49,7 +50,8 @@ static void job_done(struct job *job) {
         }
         if (job->node.fd >= 0) {
                 rootless_node_clear(&job->node);
-                nd_ignore(rootless_node_remove(&job->node)); /* a directory that stays is used by the next node of this name */
+                /* The next node of this name reuses a directory that cannot be removed. */
+                nd_ignore(rootless_node_remove(&job->node));
         }
         nd_close_fd(&job->pidfd);
         nd_close_fd(&job->control);
@@ -67,7 +69,7 @@ static int on_ended([[maybe_unused]] sd_event_source *source, int fd, [[maybe_un
         uint64_t number = 0;
 
         if (error) {
-                (void) fprintf(stderr, "nodens-rootless: the node ended before the command did\n");
+                (void) fprintf(stderr, "nodens-rootless: the node ended before the command\n");
                 job->code = EXIT_FAILURE;
                 return sd_event_exit(job->loop, 0);
         }
@@ -80,7 +82,7 @@ static int on_ended([[maybe_unused]] sd_event_source *source, int fd, [[maybe_un
         return sd_event_exit(job->loop, 0);
 }
 
-/* The command's streams and its monitor's pipes, as init expects them. */
+/* Sends the command's streams and the pipes to its monitor, in the order that init expects. */
 static struct nd_error *send_start(struct job *job, struct nd_text *text) {
         struct rootless_session session = {};
         int descriptors[SESSION_STREAMS + 3];
@@ -125,7 +127,7 @@ static struct nd_error *work(struct job *job, const struct rootless_settings *se
         int r = sd_event_new(&job->loop);
 
         if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "make an event loop");
+                return nd_error_new(ND_INTERNAL, -r, "create an event loop");
         nd_try(rootless_config_resolve(settings, false, rootless_command_getenv, nullptr, &job->config));
         nd_try(rootless_node_open(job->config.name, true, &job->node));
         nd_try(rootless_node_lock(&job->node));
@@ -136,7 +138,8 @@ static struct nd_error *work(struct job *job, const struct rootless_settings *se
         if (settings->publish)
                 nd_try(rootless_api_publish_list(job->config.name, settings->publish));
         nd_try(rootless_console_open(&job->record, &job->console));
-        /* Not before init is there, which would inherit it; and before the command is, whose first word may be answered by a signal. */
+        /* Not before init exists, because it would inherit the mask; but before the command exists,
+         * because a signal may follow its first output. */
         rootless_console_block_signals(job->console);
         error = start_command(job, count, words);
         job->no_program = nd_error_code(error) == ND_NOT_FOUND;
@@ -163,11 +166,10 @@ int rootless_command_run(void *settings, int operand_count, char **operands) {
                 return error ? rootless_command_fail(error) : EXIT_SUCCESS;
         }
         if (operand_count == 0)
-                return rootless_command_fail(
-                        nd_error_new(ND_INVALID, 0, "run needs a command: nodens-rootless run -- COMMAND"));
+                return rootless_command_fail(nd_error_new(ND_INVALID, 0, "missing command: nodens-rootless run -- COMMAND"));
         error = work(&job, &given, operand_count, operands);
         code = !error ? job.code : job.no_program ? 127 : EXIT_FAILURE;
-        job_done(&job); /* puts the terminal back */
+        job_done(&job); /* restores the terminal */
         if (error)
                 (void) rootless_command_fail(error);
         return code;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shell.c - `nodens-rootless shell`: a command in a living node, whose namespaces are joined by its init's descriptor
+/* shell.c - `nodens-rootless shell`: runs a command in a running node, whose namespaces it joins
+ * through init's pidfd
  *
  * Theory of operation
- *   This process stays outside and copies between the terminals (console.h). A child of it closes everything that is not the
- *   command's, leaves the session, enters the node and clones the monitor (session.h), which is the first that processes in the node can see. Root
- *   of the node has the rights to trace a process in its user namespace; this process is in none of the node's namespaces, so even a
- *   descriptor of it would be of no use there. The child and the monitor are not dumpable, so that they cannot be traced on their way in. */
+ *   This process stays outside and copies between the terminals (console.h). Its child closes every
+ *   descriptor that the command does not need, leaves the session, enters the node and clones the
+ *   monitor (session.h), the first process that the node can see.
+ *   Root of the node may trace any process in its user namespace. This process is in none of the
+ *   node's namespaces, so even a descriptor of it would be useless there. The child and the monitor
+ *   are not dumpable, so they cannot be traced while they enter. */
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,10 +29,10 @@
 struct job {
         sd_event *loop;
         struct rootless_console *console;
-        int child;   /* its pidfd */
-        int failure; /* says why the command could not be executed */
-        int code;    /* what we end with */
-        int status;  /* errno of the execution */
+        int child;   /* pidfd of the child */
+        int failure; /* reports why the command could not be executed */
+        int code;    /* our exit status */
+        int status;  /* errno of the failed execve() */
 };
 
 static void job_done(struct job *job) {
@@ -55,7 +58,7 @@ static struct nd_error *enter(const struct rootless_node_record *record) {
         return rootless_seccomp_load();
 }
 
-/* Only children are in the process namespace that is joined. */
+/* setns() to a PID namespace affects only children, so the child clones the monitor. */
 [[noreturn]] static void child_main(const struct rootless_node_record *record, const struct rootless_session *session) {
         struct clone_args arguments = {.exit_signal = SIGCHLD};
         struct nd_error *error = nullptr;
@@ -73,7 +76,8 @@ static struct nd_error *enter(const struct rootless_node_record *record) {
                 rootless_session_lead(session);
         if (pid < 0)
                 _exit(rootless_command_fail(nd_error_new(nd_error_code_of(errno), errno, "start a process in the node")));
-        (void) close_range(0, ~0U, 0); /* a pipe must end with the command */
+        /* the reader of a pipe must see EOF when the command exits */
+        (void) close_range(0, ~0U, 0);
         while (waitid(P_PID, (id_t) pid, &end, WEXITED) < 0 && errno == EINTR)
                 ;
         _exit(end.si_code == CLD_EXITED ? end.si_status : 128 + end.si_status);
@@ -101,7 +105,7 @@ static struct nd_error *start(struct job *job, const struct rootless_node_record
         pid_t pid;
 
         if (nd_sys->pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe");
+                return nd_error_new(nd_error_code_of(errno), errno, "create a pipe");
         job->failure = fds[0];
         failure_end = fds[1];
         session->failure = failure_end;
@@ -118,7 +122,7 @@ static struct nd_error *follow(struct job *job) {
         int r = sd_event_new(&job->loop);
 
         if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "make an event loop");
+                return nd_error_new(ND_INTERNAL, -r, "create an event loop");
         nd_try(rootless_console_start(job->console, job->loop));
         r = sd_event_add_io(job->loop, nullptr, job->child, EPOLLIN, on_ended, job);
         if (r >= 0)

@@ -28,12 +28,13 @@ static char *controllers_of(const struct rootless_node_record *record) {
 static void print_text(const struct rootless_node *node, const struct rootless_node_record *record, pid_t helper,
                        const char *controllers) {
         printf("%s\n", node->name);
-        printf("  holder   process %d, %llu IDs\n", (int) record->pid, (unsigned long long) record->ids);
+        printf("  init     process %d, %llu IDs\n", (int) record->pid, (unsigned long long) record->ids);
         printf("  network  %s, MTU %u", record->net, record->mtu);
         if (helper > 0)
                 printf(", helper is process %d", (int) helper);
         else if (nd_streq(record->net, "pasta") || nd_streq(record->net, "slirp4netns"))
-                printf(", NO HELPER (nodens-rootless net --name %s, or the unit nodens-node-net@%s)", node->name, node->name);
+                printf(", NO HELPER (start it: nodens-rootless net --name %s, or the unit nodens-node-net@%s)", node->name,
+                       node->name);
         printf("\n  data     %s\n", record->data ? record->data : "in memory");
         if (record->cgroup)
                 printf("  cgroup   %s, controllers: %s\n", record->cgroup,
@@ -57,7 +58,7 @@ static void print_json(struct nd_json_out *out, const struct rootless_node *node
         nd_json_close(out, '}');
 }
 
-/* One node; those that do not run are passed over. */
+/* Shows one node. Nodes that are not running are skipped. */
 static bool show_node(const char *name, struct nd_json_out *out) {
         nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
         nd_cleanup(rootless_node_record_done) struct rootless_node_record record = {};
@@ -104,7 +105,7 @@ int rootless_command_status(void *settings, [[maybe_unused]] int operand_count, 
                 nd_json_close(&out, ']');
                 printf("%s\n", nd_text_get(&text));
         } else if (found == 0) {
-                printf("no node runs\n");
+                printf("no running nodes\n");
         }
         return found > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

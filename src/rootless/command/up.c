@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* up.c - `nodens-rootless up`: starting a node that lasts
+/* up.c - `nodens-rootless up`: starts a node that outlives the command
  *
  * Theory of operation
- *   up      asks the user's systemd for the node's units, which run the verbs hold, net, forward and api
- *   up --foreground   does what hold and net do in one process and keeps the others as children (services.h), for machines without a user
- *           manager. It may be killed, too: init goes on, and the next `up --foreground` takes it up again */
+ *   `up` starts the node's units in the user's systemd; they run the commands hold, net, forward
+ *   and api.
+ *   `up --foreground` does the work of hold and net in one process and runs the others as children
+ *   (services.h), for hosts without a user manager. If it is killed, init keeps running and the
+ *   next `up --foreground` adopts the node. */
 #include "base/log.h"
 #include "rootless/command/commands.h"
 #include "rootless/command/daemon.h"
@@ -21,13 +23,13 @@ static struct nd_error *foreground(struct rootless_daemon *d, const struct rootl
         if (absent)
                 nd_try(rootless_launch_node(&d->config, &d->node, false, &d->record, &d->pidfd));
         else
-                nd_log(ND_LOG_NOTICE, "the node runs already; it is taken up again", nd_field("node", d->config.name));
+                nd_log(ND_LOG_NOTICE, "adopted a running node", nd_field("node", d->config.name));
         if (d->config.net != NET_DRIVER_HOST)
                 nd_try(rootless_services_start(d->loop, &d->node, &d->services));
         nd_try(rootless_supervisor_start(d->loop, &d->node, &d->record, &d->supervisor));
         if (settings->publish)
                 nd_try(rootless_api_publish_list(d->config.name, settings->publish));
-        nd_log(ND_LOG_NOTICE, "the node is up", nd_field("node", d->config.name));
+        nd_log(ND_LOG_NOTICE, "node started", nd_field("node", d->config.name));
         nd_try(rootless_daemon_wait(d));
         if (d->signalled)
                 nd_try(rootless_node_stop(&d->node, d->pidfd));
@@ -43,7 +45,7 @@ static int ask_manager(const char *name) {
 
         (void) execlp("systemctl", "systemctl", "--user", "start", node, net, forward, api, (char *) nullptr);
         return rootless_command_fail(nd_error_new(
-                ND_UNAVAILABLE, errno, "run systemctl --user; without a user manager use 'nodens-rootless up --foreground'"));
+                ND_UNAVAILABLE, errno, "run systemctl --user (without a user manager use 'nodens-rootless up --foreground')"));
 }
 
 int rootless_command_up(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {

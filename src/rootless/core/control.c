@@ -23,7 +23,7 @@ struct nd_error *rootless_control_parse(const char *bytes, size_t length, struct
 
         if (length == 0 || length > CONTROL_BYTES || bytes[length - 1] != '\0' || !nd_has_prefix(bytes, GREETING) ||
             strlen(bytes) == strlen(GREETING))
-                return nd_error_new(ND_INVALID, 0, "not a message of this protocol");
+                return nd_error_new(ND_INVALID, 0, "invalid control message");
         message.bytes = nd_malloc(length);
         memcpy(message.bytes, bytes, length);
         message.verb = message.bytes + strlen(GREETING);
@@ -32,8 +32,8 @@ struct nd_error *rootless_control_parse(const char *bytes, size_t length, struct
                 char *equals = strchr(at, '='), *next = at + strlen(at) + 1;
 
                 if (!equals || message.fields.count == CONTROL_FIELDS)
-                        return nd_error_new(ND_INVALID, 0, "field %zu of the message '%s' %s", message.fields.count + 1,
-                                            message.verb, equals ? "is one too many" : "has no '='");
+                        return nd_error_new(ND_INVALID, 0, "field %zu of message '%s' %s", message.fields.count + 1,
+                                            message.verb, equals ? "exceeds the limit" : "has no '='");
                 *equals = '\0';
                 nd_vector_push(&message.fields, ((struct rootless_control_field) {.key = at, .value = equals + 1}));
                 at = next;
@@ -91,7 +91,7 @@ struct nd_error *rootless_control_error(const struct rootless_control *message) 
                 code_value = ND_INTERNAL;
         if (number && nd_text_parse_u64(number, 4095, &number_value) < 0)
                 number_value = 0;
-        return nd_error_received((enum nd_error_code) code_value, (int) number_value, text ? text : "an error without a text");
+        return nd_error_received((enum nd_error_code) code_value, (int) number_value, text ? text : "error without a message");
 }
 
 /* ---- sockets ---- */
@@ -102,12 +102,12 @@ struct nd_error *rootless_control_send(int fd, const struct nd_text *text, const
         ssize_t n;
 
         if (text->overflow || count > CONTROL_DESCRIPTORS)
-                return nd_error_new(ND_INVALID, E2BIG, "a message of more than %d bytes or %d descriptors", CONTROL_BYTES,
+                return nd_error_new(ND_INVALID, E2BIG, "control message exceeds %d bytes or %d descriptors", CONTROL_BYTES,
                                     CONTROL_DESCRIPTORS);
         n = nd_fd_passing_send(fd, text->bytes, text->length, descriptors, count, 0);
         if (n < 0)
                 return nd_error_new(n == -EPIPE || n == -ECONNRESET ? ND_CANCELLED : nd_error_code_of((int) -n), (int) -n,
-                                    "send a message");
+                                    "send a control message");
         return nullptr;
 }
 
@@ -122,10 +122,10 @@ static struct nd_error *await(int fd, uint64_t deadline_us) {
                 if (n > 0)
                         return nullptr;
                 if (n == 0)
-                        return nd_error_new(ND_DEADLINE, ETIMEDOUT, "no answer within %llu ms",
+                        return nd_error_new(ND_DEADLINE, ETIMEDOUT, "no reply within %llu ms",
                                             (unsigned long long) (deadline_us / ND_MS_US));
                 if (errno != EINTR)
-                        return nd_error_new(ND_INTERNAL, errno, "wait for a message");
+                        return nd_error_new(ND_INTERNAL, errno, "wait for a control message");
         }
 }
 
@@ -137,11 +137,11 @@ struct nd_error *rootless_control_receive(int fd, uint64_t deadline_us, struct r
         nd_try(await(fd, deadline_us));
         n = nd_fd_passing_receive(fd, bytes, CONTROL_BYTES, message.descriptors, CONTROL_DESCRIPTORS, 0);
         if (n == 0 || n == -ECONNRESET)
-                return nd_error_new(ND_CANCELLED, ECONNRESET, "the other side is gone");
+                return nd_error_new(ND_CANCELLED, ECONNRESET, "connection closed by the peer");
         if (n == -EMSGSIZE)
-                return nd_error_new(ND_INVALID, EMSGSIZE, "a message that is too long");
+                return nd_error_new(ND_INVALID, EMSGSIZE, "control message too long");
         if (n < 0)
-                return nd_error_new(nd_error_code_of((int) -n), (int) -n, "receive a message");
+                return nd_error_new(nd_error_code_of((int) -n), (int) -n, "receive a control message");
         while (message.descriptor_count < CONTROL_DESCRIPTORS && message.descriptors[message.descriptor_count] >= 0)
                 message.descriptor_count++;
         nd_try(rootless_control_parse(bytes, (size_t) n, &parsed));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* control.h - message format between a node's init, its forwarder and their clients
  *
- * One packet of a SOCK_SEQPACKET socket is one message: strings, each with its null byte. The first is "nodens/1 VERB", the others are
- * "key=value" and may repeat. Init is never upgraded in place, so it may be older or younger than who talks to it: keys
- * that a reader does not know are passed over, and a verb that it does not know is answered with an error. */
+ * One packet of a SOCK_SEQPACKET socket is one message: null-terminated strings. The first is
+ * "nodens/1 VERB", the others are "key=value" and may repeat. Init is never upgraded in place, so
+ * it may be older or newer than its peer: readers skip unknown keys and answer unknown verbs with
+ * an error. */
 #pragma once
 
 #include <stdint.h>
@@ -13,9 +14,10 @@
 #include "base/vector.h"
 
 enum {
-        CONTROL_BYTES = 160 * 1024, /* most of a message; a unix socket's own default is 208 KiB */
+        /* size limit of a message; the default buffer of a unix socket is 208 KiB */
+        CONTROL_BYTES = 160 * 1024,
         CONTROL_FIELDS = 8192,
-        CONTROL_DESCRIPTORS = 64, /* most in one message */
+        CONTROL_DESCRIPTORS = 64, /* limit per message */
 };
 
 struct rootless_control_field {
@@ -23,7 +25,7 @@ struct rootless_control_field {
         const char *value;
 };
 
-/* A message that came in. The pointers are into bytes, which is the message's own. */
+/* A received message. The pointers point into bytes, which the message owns. */
 struct rootless_control {
         char *bytes;
         const char *verb;
@@ -34,16 +36,17 @@ struct rootless_control {
 
 void rootless_control_done(struct rootless_control *message);
 
-/* Takes a message apart; a copy of the bytes is kept. */
+/* Parses a message; keeps a copy of the bytes. */
 [[nodiscard]] struct nd_error *rootless_control_parse(const char *bytes, size_t length, struct rootless_control *ret);
 
-/* The first value of a key; nullptr when there is none. */
+/* Returns the first value of a key, or nullptr. */
 const char *rootless_control_get(const struct rootless_control *message, const char *key);
 
-/* The values of a key, in their order, with a nullptr after the last. The array is the caller's, the words are the message's. */
+/* Returns the values of a key in order, terminated by nullptr. The caller owns the array, the
+ * message owns the strings. */
 [[nodiscard]] const char **rootless_control_get_all(const struct rootless_control *message, const char *key);
 
-/* Building: a text that starts with the verb, then fields. */
+/* Builds a message: the verb first, then the fields. */
 #define CONTROL_TEXT ND_TEXT(CONTROL_BYTES)
 void rootless_control_begin(struct nd_text *text, const char *verb);
 void rootless_control_add(struct nd_text *text, const char *key, const char *value);
@@ -51,12 +54,13 @@ void rootless_control_add_error(struct nd_text *text, const struct nd_error *err
 
 [[nodiscard]] struct nd_error *rootless_control_send(int fd, const struct nd_text *text, const int *descriptors, size_t count);
 
-/* Waits for one message, at most deadline_us (0: as long as it takes). ND_CANCELLED when the other side is gone. */
+/* Waits for one message, at most deadline_us (0: no timeout). ND_CANCELLED when the peer closed the
+ * connection. */
 [[nodiscard]] struct nd_error *rootless_control_receive(int fd, uint64_t deadline_us, struct rootless_control *ret);
 
-/* One question and its answer; an answer "error" becomes the error that it tells. */
+/* Sends a request and waits for the reply; a reply with the verb "error" becomes that error. */
 [[nodiscard]] struct nd_error *rootless_control_call(int fd, const struct nd_text *text, const int *descriptors, size_t count,
                                                      uint64_t deadline_us, struct rootless_control *ret);
 
-/* The error that a message of the verb "error" tells. */
+/* Converts a message with the verb "error" to an error. */
 [[nodiscard]] struct nd_error *rootless_control_error(const struct rootless_control *message);

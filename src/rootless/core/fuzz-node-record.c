@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-node-record.c - node.json: a record that was read says the same when it is written and read again */
+/* fuzz-node-record.c - node.json: parsing, formatting and parsing again gives the same record */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -22,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fuzz_require(record.pid > 1 && record.started > 0 && record.mtu <= 65535);
         text = rootless_node_record_format(&record);
         if (strlen(text) > NODE_RECORD_BYTES - 16)
-                return 0; /* escapes may make a long one too long; ours never are */
+                /* escapes may lengthen a record beyond the limit; ours are never that long */
+                return 0;
         second = rootless_node_record_parse(text, strlen(text), &again);
         fuzz_require(!second && again.pid == record.pid && again.started == record.started && again.ids == record.ids);
         fuzz_require(nd_streq(again.boot, record.boot) && nd_streq(again.net, record.net));

@@ -15,7 +15,7 @@
 
 #define RECORD "node.json"
 
-enum { NAME_CEILING = 48 }; /* a socket's path has 108 bytes */
+enum { NAME_CEILING = 48 }; /* sun_path has 108 bytes */
 
 static constexpr uint64_t connect_timeout_us = 5 * ND_SECOND_US;
 
@@ -47,7 +47,7 @@ bool rootless_node_name_valid(const char *name) {
         return true;
 }
 
-/* A directory of ours that nobody else can write or enter. */
+/* Opens a directory and checks that only its owner, this user, can enter or write it. */
 static struct nd_error *open_own(int dir_fd, const char *path, bool make, int *ret_fd) {
         nd_autoclose int fd = -EBADF;
         struct stat st;
@@ -56,10 +56,10 @@ static struct nd_error *open_own(int dir_fd, const char *path, bool make, int *r
                 nd_try(nd_dir_make(dir_fd, path, 0700));
         nd_try(nd_dir_open(dir_fd, path, &fd));
         if (fstat(fd, &st) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "look at '%s'", path);
+                return nd_error_new(ND_INTERNAL, errno, "stat '%s'", path);
         if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
-                return nd_error_new(ND_DENIED, 0, "'%s' must belong to user %u and be closed to others (chmod 0700)", path,
-                                    geteuid());
+                return nd_error_new(ND_DENIED, 0, "'%s' must be owned by user %u and not accessible to others (chmod 0700)",
+                                    path, geteuid());
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }
@@ -80,8 +80,8 @@ struct nd_error *rootless_node_open(const char *name, bool make, struct rootless
 
         if (!rootless_node_name_valid(name))
                 return nd_error_new(ND_INVALID, 0,
-                                    "'%s' cannot name a node: lower case letters, digits and '-', at most %d of them", name,
-                                    NAME_CEILING);
+                                    "invalid node name '%s': use lowercase letters, digits and '-', at most %d characters",
+                                    name, NAME_CEILING);
         error = open_own(AT_FDCWD, top, make, &top_fd);
         if (!error)
                 error = open_own(top_fd, name, make, &node.fd);
@@ -89,7 +89,7 @@ struct nd_error *rootless_node_open(const char *name, bool make, struct rootless
                 nd_error_free(error);
                 return nd_error_new(ND_NOT_FOUND, ENOENT, "no node '%s' in %s", name, top);
         }
-        nd_try(nd_error_wrap(error, "the directory of node '%s' in %s", name, top));
+        nd_try(nd_error_wrap(error, "directory of node '%s' in %s", name, top));
         if (make)
                 nd_try(open_own(node.fd, "api", true, &api_fd));
         node.name = nd_strdup(name);
@@ -105,7 +105,7 @@ struct nd_error *rootless_node_lock(struct rootless_node *node) {
                 return nd_error_new(nd_error_code_of(errno), errno, "open '%s/lock'", node->path);
         if (flock(fd, LOCK_EX | LOCK_NB) < 0)
                 return nd_error_new(errno == EWOULDBLOCK ? ND_EXISTS : ND_INTERNAL, errno,
-                                    "node '%s' is being started or ended by another process, or runs in the foreground",
+                                    "another process is starting or stopping node '%s', or runs it in the foreground",
                                     node->name);
         node->lock_fd = nd_take_fd(fd);
         return nullptr;
@@ -117,7 +117,7 @@ struct nd_error *rootless_node_lock_service(const struct rootless_node *node, co
         if (fd < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "open '%s/%s'", node->path, file);
         if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-                return nd_error_new(ND_EXISTS, errno, "another process serves node '%s' already ('%s/%s' is locked)",
+                return nd_error_new(ND_EXISTS, errno, "another process already serves node '%s' ('%s/%s' is locked)",
                                     node->name, node->path, file);
         *ret_fd = nd_take_fd(fd);
         return nullptr;
@@ -148,7 +148,7 @@ struct nd_error *rootless_node_record_parse(const char *text, size_t length, str
         record.data = text_of(top, "data");
         record.cgroup = text_of(top, "cgroup");
         if (pid < 2 || pid > INT32_MAX || record.started == 0 || mtu > 65535 || !record.boot || !record.net)
-                return nd_error_new(ND_INVALID, 0, "not the record of a node");
+                return nd_error_new(ND_INVALID, 0, "invalid node record");
         record.pid = (pid_t) pid;
         record.mtu = (uint32_t) mtu;
         *ret = nd_take(record, (struct rootless_node_record) {});
@@ -183,7 +183,7 @@ struct nd_error *rootless_node_record_save(const struct rootless_node *node, con
 /* ---- processes ---- */
 
 struct nd_error *rootless_process_start_time(pid_t pid, uint64_t *ret) {
-        enum { BEFORE = 19 }; /* fields between the name's ')' and the start time */
+        enum { BEFORE = 19 }; /* fields between the ')' after the name and the start time */
         nd_autofree char *path = nd_format("/proc/%d/stat", (int) pid), *text = nullptr;
         const char *at;
 
@@ -203,10 +203,10 @@ struct nd_error *rootless_process_open(pid_t pid, uint64_t started, int *ret_pid
 
         if (pidfd < 0)
                 return nd_error_new(ND_NOT_FOUND, errno, "process %d", (int) pid);
-        /* The number may have gone to somebody else; the descriptor fixes whom we look at. */
+        /* The PID may have been reused: open the descriptor first, then compare the start time. */
         nd_try(nd_error_recode(rootless_process_start_time(pid, &now), ND_NOT_FOUND));
         if (now != started)
-                return nd_error_new(ND_NOT_FOUND, ESRCH, "process %d is another one by now", (int) pid);
+                return nd_error_new(ND_NOT_FOUND, ESRCH, "PID %d was reused by another process", (int) pid);
         *ret_pidfd = nd_take_fd(pidfd);
         return nullptr;
 }
@@ -230,12 +230,12 @@ struct nd_error *rootless_node_open_init(const struct rootless_node *node, struc
         if (!error) {
                 boot[strcspn(boot, "\n")] = '\0';
                 if (!nd_streq(boot, record.boot))
-                        error = nd_error_new(ND_NOT_FOUND, ESRCH, "it was of an earlier boot");
+                        error = nd_error_new(ND_NOT_FOUND, ESRCH, "its record is from an earlier boot");
         }
         if (!error)
                 error = rootless_process_open(record.pid, record.started, &pidfd);
         if (error)
-                return nd_error_new(ND_NOT_FOUND, ESRCH, "node '%s' does not run (%s)", node->name, nd_error_text(error));
+                return nd_error_new(ND_NOT_FOUND, ESRCH, "node '%s' is not running (%s)", node->name, nd_error_text(error));
         *ret = nd_take(record, (struct rootless_node_record) {});
         *ret_pidfd = nd_take_fd(pidfd);
         return nullptr;
@@ -249,10 +249,12 @@ struct nd_error *rootless_node_connect(const struct rootless_node *node, int *re
 
         nd_try(nd_unix_address(path, &address));
         fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        /* Root of the node can keep init from accepting and reading; neither may hold us up. */
+        /* Root of the node can stop init from accepting and reading: never wait without a
+         * timeout. */
         if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) < 0 ||
             connect(fd, (struct sockaddr *) &address, sizeof address) < 0)
-                return nd_error_new(ND_UNAVAILABLE, errno, "connect to the holder of node '%s' at '%s'", node->name, path);
+                return nd_error_new(ND_UNAVAILABLE, errno, "connect to the init process of node '%s' at '%s'", node->name,
+                                    path);
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }

@@ -26,7 +26,7 @@ static void a_message_is_its_verb_and_its_fields([[maybe_unused]] void **state) 
         assert_null(arguments[2]);
 }
 
-static void what_is_no_message_is_refused([[maybe_unused]] void **state) {
+static void invalid_messages_are_rejected([[maybe_unused]] void **state) {
         static const struct {
                 const char *bytes;
                 size_t length;
@@ -39,7 +39,7 @@ static void what_is_no_message_is_refused([[maybe_unused]] void **state) {
         }
 }
 
-static void an_error_crosses_the_socket_with_its_code_and_words([[maybe_unused]] void **state) {
+static void an_error_keeps_its_code_and_text_across_the_socket([[maybe_unused]] void **state) {
         nd_autoerror struct nd_error *error = nd_error_new(ND_EXHAUSTED, ENOSPC, "make room");
         nd_cleanup(rootless_control_done) struct rootless_control message = {};
         nd_autotext struct nd_text text = CONTROL_TEXT;
@@ -49,7 +49,7 @@ static void an_error_crosses_the_socket_with_its_code_and_words([[maybe_unused]]
         expect_error_text(rootless_control_error(&message), "make room: No space left on device");
 }
 
-static void descriptors_come_along_and_are_closed_with_the_message([[maybe_unused]] void **state) {
+static void descriptors_are_passed_and_closed_with_the_message([[maybe_unused]] void **state) {
         struct rootless_control message = {};
         nd_autotext struct nd_text text = CONTROL_TEXT;
         int pair[2], sent[2] = {0, 1}, got;
@@ -71,7 +71,7 @@ static void descriptors_come_along_and_are_closed_with_the_message([[maybe_unuse
         close(pair[1]);
 }
 
-static void nobody_is_waited_for_longer_than_the_deadline([[maybe_unused]] void **state) {
+static void receiving_ends_at_the_deadline([[maybe_unused]] void **state) {
         struct rootless_control message = {};
         uint64_t before = nd_clock_us();
         int pair[2];
@@ -86,10 +86,10 @@ static void nobody_is_waited_for_longer_than_the_deadline([[maybe_unused]] void 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_message_is_its_verb_and_its_fields),
-                cmocka_unit_test(what_is_no_message_is_refused),
-                cmocka_unit_test(an_error_crosses_the_socket_with_its_code_and_words),
-                cmocka_unit_test(descriptors_come_along_and_are_closed_with_the_message),
-                cmocka_unit_test(nobody_is_waited_for_longer_than_the_deadline),
+                cmocka_unit_test(invalid_messages_are_rejected),
+                cmocka_unit_test(an_error_keeps_its_code_and_text_across_the_socket),
+                cmocka_unit_test(descriptors_are_passed_and_closed_with_the_message),
+                cmocka_unit_test(receiving_ends_at_the_deadline),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

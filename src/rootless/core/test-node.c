@@ -11,7 +11,7 @@
 #include "rootless/core/node.h"
 #include "sys/file.h"
 
-static void names_are_directories_hosts_and_instances_at_once([[maybe_unused]] void **state) {
+static void names_are_valid_for_directories_hosts_and_units([[maybe_unused]] void **state) {
         assert_true(rootless_node_name_valid("default") && rootless_node_name_valid("a1-b"));
         assert_false(rootless_node_name_valid("") || rootless_node_name_valid("-a") || rootless_node_name_valid("a-") ||
                      rootless_node_name_valid("A"));
@@ -20,7 +20,7 @@ static void names_are_directories_hosts_and_instances_at_once([[maybe_unused]] v
         assert_false(rootless_node_name_valid("a234567890123456789012345678901234567890123456789"));
 }
 
-static void a_record_is_read_as_it_was_written([[maybe_unused]] void **state) {
+static void a_record_survives_a_round_trip([[maybe_unused]] void **state) {
         struct rootless_node_record record = {.pid = 77,
                                               .started = 123456789,
                                               .boot = (char *) "b",
@@ -36,8 +36,8 @@ static void a_record_is_read_as_it_was_written([[maybe_unused]] void **state) {
         assert_int_equal(again.started, 123456789);
         assert_string_equal(again.data, "/d\n");
         assert_null(again.cgroup);
-        expect_error(rootless_node_record_parse("{\"pid\": 1}", 10, &again), ND_INVALID, "not the record");
-        expect_error(rootless_node_record_parse("[]", 2, &again), ND_INVALID, "not the record");
+        expect_error(rootless_node_record_parse("{\"pid\": 1}", 10, &again), ND_INVALID, "invalid node record");
+        expect_error(rootless_node_record_parse("[]", 2, &again), ND_INVALID, "invalid node record");
 }
 
 static struct rootless_node_record self(void) {
@@ -49,7 +49,7 @@ static struct rootless_node_record self(void) {
         return record;
 }
 
-static void a_node_lives_while_its_very_process_does([[maybe_unused]] void **state) {
+static void a_node_runs_as_long_as_its_init_process([[maybe_unused]] void **state) {
         scratch_directory top = scratch_make();
         nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE, absent = NODE_NONE;
         nd_cleanup(rootless_node_record_done) struct rootless_node_record record = self(), found = {};
@@ -59,22 +59,22 @@ static void a_node_lives_while_its_very_process_does([[maybe_unused]] void **sta
         assert_int_equal(setenv("XDG_RUNTIME_DIR", top, 1), 0);
         expect_error(rootless_node_open("n", false, &absent), ND_NOT_FOUND, "no node 'n'");
         expect_ok(rootless_node_open("n", true, &node));
-        expect_error(rootless_node_open_init(&node, &found, &pidfd), ND_NOT_FOUND, "does not run");
+        expect_error(rootless_node_open_init(&node, &found, &pidfd), ND_NOT_FOUND, "is not running");
         expect_ok(rootless_node_record_save(&node, &record));
         expect_ok(rootless_node_open_init(&node, &found, &pidfd));
         assert_int_equal(found.pid, getpid());
         rootless_node_record_done(&found);
         nd_close_fd(&pidfd);
 
-        record.started++; /* another process that got the number */
+        record.started++; /* another process with the same PID */
         expect_ok(rootless_node_record_save(&node, &record));
-        expect_error(rootless_node_open_init(&node, &found, &pidfd), ND_NOT_FOUND, "another one by now");
+        expect_error(rootless_node_open_init(&node, &found, &pidfd), ND_NOT_FOUND, "was reused");
         record.started--;
         record.boot[0] = '!';
         expect_ok(rootless_node_record_save(&node, &record));
         expect_error(rootless_node_open_init(&node, &found, &pidfd), ND_NOT_FOUND, "earlier boot");
         rootless_node_clear(&node);
-        expect_error(rootless_node_open_init(&node, &found, &pidfd), ND_NOT_FOUND, "does not run");
+        expect_error(rootless_node_open_init(&node, &found, &pidfd), ND_NOT_FOUND, "is not running");
 }
 
 static void a_lock_is_held_by_one([[maybe_unused]] void **state) {
@@ -106,9 +106,9 @@ static void a_directory_that_others_can_enter_is_refused([[maybe_unused]] void *
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(names_are_directories_hosts_and_instances_at_once),
-                cmocka_unit_test(a_record_is_read_as_it_was_written),
-                cmocka_unit_test(a_node_lives_while_its_very_process_does),
+                cmocka_unit_test(names_are_valid_for_directories_hosts_and_units),
+                cmocka_unit_test(a_record_survives_a_round_trip),
+                cmocka_unit_test(a_node_runs_as_long_as_its_init_process),
                 cmocka_unit_test(a_lock_is_held_by_one),
                 cmocka_unit_test(a_directory_that_others_can_enter_is_refused),
         };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* confine.c - see confine.h
  *
- * The forwarder reads what strangers send. What it may do from here on: use descriptors that it has or is given. It cannot open a file, make
- * a socket, see a process or start one. A call that is not on the list fails with EPERM, as an error that is seen rather than a
- * sudden end. */
+ * The forwarder reads data of untrusted clients. From here on it may only use descriptors that it
+ * has or receives: it cannot open files, create sockets, or see or start processes. System calls
+ * that are not listed fail with EPERM, so a denied call is reported as an error instead of killing
+ * the process. */
 #include "rootless/forward/confine.h"
 
 #include <linux/capability.h>
@@ -52,7 +53,7 @@ static const char *const allowed[] = {
         "mprotect",
         "mremap",
         "munmap",
-        /* the end */
+        /* exit */
         "exit",
         "exit_group",
         "getpid",
@@ -73,15 +74,15 @@ static struct nd_error *load_filter(void) {
         int r;
 
         if (!filter)
-                return nd_error_new(ND_INTERNAL, ENOMEM, "start a system call filter");
+                return nd_error_new(ND_INTERNAL, ENOMEM, "create a system call filter");
         for (size_t i = 0; i < nd_count_of(allowed); i++) {
                 int number = seccomp_syscall_resolve_name(allowed[i]);
 
                 if (number == __NR_SCMP_ERROR)
-                        continue; /* not a system call of this machine */
+                        continue; /* not a system call of this architecture */
                 r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 0);
                 if (r < 0 && r != -EDOM)
-                        return nd_error_new(ND_INTERNAL, -r, "allow the system call %s", allowed[i]);
+                        return nd_error_new(ND_INTERNAL, -r, "allow system call %s", allowed[i]);
         }
         r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, &own); /* abort() */
         if (r == 0)
@@ -96,6 +97,6 @@ struct nd_error *rootless_confine_forwarder(void) {
         (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
         if (syscall(SYS_capset, &header, none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
             prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "give up privileges");
+                return nd_error_new(ND_INTERNAL, errno, "drop privileges");
         return load_filter();
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* confine.h - the forwarder's cell: no capability, no new privileges, and only the system calls that moving bytes takes */
+/* confine.h - confines the forwarder: no capabilities, no new privileges, and only the system calls
+ * that forwarding needs */
 #pragma once
 
 #include "base/error.h"

@@ -2,15 +2,19 @@
 /* forwarder.c - see forwarder.h
  *
  * Theory of operation
- *   One thread and one epoll, without sd-event: there is one kind of source, and every connection goes through here. What a turn closes is
- *   freed at its end, since later events of the same turn may name it.
- *   Controllers connect to forward.sock and say what to listen for (control.h):
- *     listen   id, spec, type (tcp or udp), family (4 or 6), target, port, and the socket: it is listened on until it is closed
- *     close    id: no new connections; those that are there go on, UDP flows end
- *     list     from: what is listened on, with counters and the sockets, so that a new controller takes up what an old one left
- *   A controller may die and come back; connections and listening sockets stay. When this process dies the controller still has the
- *   listening sockets, so clients wait in their queues until the next one has them.
- * Invariant  a listening socket is closed only because a controller said so. */
+ *   One thread and one epoll, without sd-event: there is one kind of source, and every connection
+ *   passes here. Objects closed while events are handled are freed afterwards, since later events
+ *   of the same epoll_wait() may refer to them.
+ *   Controllers connect to forward.sock and send requests (control.h):
+ *     listen   id, spec, type (tcp or udp), family (4 or 6), target, port, and the socket; serves
+ *     it until it is closed
+ *     close    id; accepts no new connections; existing ones go on, UDP flows end
+ *     list     from; returns listening sockets with counters and descriptors, so that a new
+ *     controller can adopt those of an old one
+ *   A controller may die and come back; connections and listening sockets stay. When this process
+ *   dies the controller still has the listening sockets, so clients wait in their backlog until the
+ *   next forwarder gets them.
+ * Invariant  a listening socket is closed only on request of a controller. */
 #include "rootless/forward/forwarder.h"
 
 #include <arpa/inet.h>
@@ -34,8 +38,8 @@ enum {
         EVENTS = 256,
         BACKLOG = 16,
         CONTROLLERS = 16,
-        LISTED = 48,          /* in one answer */
-        RESERVE = 4096 + 512, /* descriptors that are not connections': flows, the socket pool, pipes */
+        LISTED = 48,          /* entries per reply */
+        RESERVE = 4096 + 512, /* descriptors for flows, the socket pool and pipes */
         LISTENERS = 8192,
 };
 
@@ -99,7 +103,8 @@ void rootless_listener_resume_all(struct rootless_forwarder *f) {
                         set_polled(f, l, true);
 }
 
-/* The node's address of the client's family, so that the client's own can be kept; else the other one; a node without any has its loopback. */
+/* Prefers the node's address of the client's family, so that the client's address can be kept; else
+ * the other family; a node without addresses gets its loopback. */
 static struct nd_netlink_address target_address(const struct rootless_forwarder *f, const struct rootless_listener *l) {
         const struct nd_netlink_address *own = f->pool.addresses;
         struct nd_netlink_address loopback = {.family = l->family};
@@ -132,7 +137,7 @@ static void listener_free(struct rootless_listener *l) {
         free(l);
 }
 
-/* Closed ones go when the last who uses them is gone. */
+/* Frees closed listeners whose last relay or flow is gone. */
 static void sweep_listeners(struct rootless_forwarder *f) {
         for (struct rootless_listener **at = &f->listeners; *at;) {
                 struct rootless_listener *l = *at;
@@ -162,7 +167,7 @@ static void on_listener(struct rootless_forwarder *f, struct rootless_watch *wat
                 rootless_flows_receive(f, l);
 }
 
-/* ---- what a controller says ---- */
+/* ---- requests of a controller ---- */
 
 static struct nd_error *parse_listener(const struct rootless_control *message, struct rootless_listener *ret) {
         const char *id = rootless_control_get(message, "id"), *type = rootless_control_get(message, "type"),
@@ -171,13 +176,13 @@ static struct nd_error *parse_listener(const struct rootless_control *message, s
         uint64_t number;
 
         if (!id || nd_text_parse_u64(id, UINT32_MAX, &ret->id) < 0 || !spec || message->descriptor_count != 1)
-                return nd_error_new(ND_INVALID, 0, "listening takes an id, words and a socket");
+                return nd_error_new(ND_INVALID, 0, "invalid listen request: needs an id, a spec and a socket");
         if (!type || !family || (!nd_streq(type, "tcp") && !nd_streq(type, "udp")))
-                return nd_error_new(ND_INVALID, 0, "the type must be tcp or udp");
+                return nd_error_new(ND_INVALID, 0, "invalid listen request: type must be tcp or udp");
         if (!port || nd_text_parse_u64(port, UINT16_MAX, &number) < 0 || number == 0)
-                return nd_error_new(ND_INVALID, 0, "port '%s' cannot be a target", port ? port : "");
+                return nd_error_new(ND_INVALID, 0, "invalid target port '%s'", port ? port : "");
         if (target && nd_netlink_address_parse(target, &ret->target) < 0)
-                return nd_error_new(ND_INVALID, 0, "target '%s' is no address", target);
+                return nd_error_new(ND_INVALID, 0, "invalid target address '%s'", target);
         ret->target_port = (uint16_t) number;
         ret->stream = nd_streq(type, "tcp");
         ret->family = nd_streq(family, "6") ? AF_INET6 : AF_INET;
@@ -195,7 +200,7 @@ static struct nd_error *on_listen(struct rootless_forwarder *f, struct rootless_
         for (const struct rootless_listener *other = f->listeners; other; other = other->next)
                 count++;
         if (count >= LISTENERS)
-                return nd_error_new(ND_EXHAUSTED, 0, "%d sockets are listened on already", LISTENERS);
+                return nd_error_new(ND_EXHAUSTED, 0, "limit of %d listening sockets reached", LISTENERS);
         nd_try(parse_listener(message, &parsed));
         l = nd_new(struct rootless_listener);
         *l = parsed;
@@ -219,7 +224,7 @@ static struct nd_error *on_close(struct rootless_forwarder *f, struct rootless_c
         uint64_t id;
 
         if (!text || nd_text_parse_u64(text, UINT32_MAX, &id) < 0)
-                return nd_error_new(ND_INVALID, 0, "closing takes an id");
+                return nd_error_new(ND_INVALID, 0, "invalid close request: no id");
         for (struct rootless_listener *l = f->listeners; l; l = l->next)
                 if (l->id == id && !l->closed) {
                         rootless_forwarder_unwatch(f, &l->fd);
@@ -247,13 +252,13 @@ static void add_listener(struct nd_text *answer, const struct rootless_listener 
         add_number(answer, "out", l->bytes_out);
 }
 
-/* The descriptors go with the answer, in order. */
+/* Adds the descriptors to the reply, in order. */
 static struct nd_error *on_list(struct rootless_forwarder *f, struct rootless_control *message, struct nd_text *answer) {
         const char *from_text = rootless_control_get(message, "from");
         uint64_t from = 0, at = 0;
 
         if (from_text && nd_text_parse_u64(from_text, UINT32_MAX, &from) < 0)
-                return nd_error_new(ND_INVALID, 0, "'%s' is no place in the list", from_text);
+                return nd_error_new(ND_INVALID, 0, "invalid list position '%s'", from_text);
         rootless_control_add(answer, "kept", f->pool.kept ? "1" : "0");
         if (f->pool.why)
                 rootless_control_add(answer, "why", f->pool.why);
@@ -276,16 +281,16 @@ static const struct {
         struct nd_error *(*handle)(struct rootless_forwarder *f, struct rootless_control *message, struct nd_text *answer);
 } handlers[] = {{"listen", on_listen}, {"close", on_close}, {"list", on_list}};
 
-/* The message's descriptors are those of the answer afterwards: only a list has some. */
+/* Afterwards the message's descriptors are those of the reply: only a list has some. */
 static struct nd_error *handle(struct rootless_forwarder *f, struct rootless_control *message, struct nd_text *answer) {
         for (size_t i = 0; i < nd_count_of(handlers); i++)
                 if (nd_streq(message->verb, handlers[i].verb)) {
                         if (nd_streq(message->verb, "list") && message->descriptor_count > 0)
-                                return nd_error_new(ND_INVALID, 0, "a list takes no descriptors");
+                                return nd_error_new(ND_INVALID, 0, "invalid list request: descriptors are not allowed");
                         return handlers[i].handle(f, message, answer);
                 }
-        return nd_error_new(ND_UNIMPLEMENTED, 0, "the forwarder does not know '%s'; it may be older than who asks",
-                            message->verb);
+        return nd_error_new(ND_UNIMPLEMENTED, 0,
+                            "protocol mismatch: unknown request '%s'; forwarder is older than this client", message->verb);
 }
 
 static void on_message(struct rootless_forwarder *f, struct rootless_watch *watch, [[maybe_unused]] uint32_t events) {
@@ -339,7 +344,8 @@ static void on_controller(struct rootless_forwarder *f, [[maybe_unused]] struct 
 
 /* ---- the loop ---- */
 
-/* The manager's watchdog. Its socket is opened before the confinement, after which there is no way to open one. */
+/* Opens the socket of the service manager's watchdog before the confinement, which denies opening
+ * sockets. */
 static void open_watchdog(struct rootless_forwarder *f) {
         const char *path = getenv("NOTIFY_SOCKET");
         struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -417,7 +423,8 @@ static struct nd_error *listen_for_controllers(struct rootless_forwarder *f, con
         struct sockaddr_un address;
 
         nd_try(nd_unix_address(path, &address));
-        (void) nd_sys->unlinkat(node->fd, "forward.sock", 0); /* of a dead one: we hold the lock */
+        /* of a dead forwarder: we hold the lock */
+        (void) nd_sys->unlinkat(node->fd, "forward.sock", 0);
         f->control_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (f->control_fd < 0 || bind(f->control_fd, (struct sockaddr *) &address, sizeof address) < 0 ||
             listen(f->control_fd, BACKLOG) < 0)
@@ -429,12 +436,12 @@ static struct nd_error *listen_for_controllers(struct rootless_forwarder *f, con
 static struct nd_error *prepare(struct rootless_forwarder *f, const struct rootless_node *node) {
         nd_autoclose int init_fd = -EBADF;
 
-        (void) signal(SIGPIPE, SIG_IGN); /* splice() into a connection that its client has reset tells so by an error, too */
+        (void) signal(SIGPIPE, SIG_IGN); /* splice() to a reset connection returns an error, too */
         nd_try(rootless_node_connect(node, &init_fd));
         raise_limit(f);
         f->epoll = epoll_create1(EPOLL_CLOEXEC);
         if (f->epoll < 0)
-                return nd_error_new(ND_INTERNAL, errno, "make an epoll");
+                return nd_error_new(ND_INTERNAL, errno, "create an epoll instance");
         f->flows = rootless_flows_new();
         f->buffer = nd_malloc(FORWARDER_BUFFER_BYTES);
         nd_try(rootless_socket_pool_open(f, nd_take_fd(init_fd)));
@@ -471,8 +478,8 @@ struct nd_error *rootless_forwarder_run(const char *name) {
         nd_try(rootless_node_lock_service(&node, "forward.lock", &lock));
         nd_try(prepare(&f, &node));
         if (!f.pool.kept)
-                nd_log(ND_LOG_WARNING, "servers in the node will not see their clients' addresses", nd_field("node", name),
-                       nd_field("why", f.pool.why ? f.pool.why : "?"));
+                nd_log(ND_LOG_WARNING, "cannot keep client addresses: servers in the node see the node's address",
+                       nd_field("node", name), nd_field("why", f.pool.why ? f.pool.why : "?"));
         while (!f.over)
                 run_once(&f);
         return nullptr;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forwarder.h - the forwarder: carries connections and datagrams from the machine's ports to the node
+/* forwarder.h - the forwarder: forwards connections and datagrams from ports of the host to the
+ * node
  *
- * It owns nothing but descriptors that others made: listening sockets from the controller (controller.h), sockets of the node's network from
- * init (sockets.h). It has no capability, opens no file and makes no socket; a filter of system calls holds it to that.
+ * It uses only descriptors that others opened: listening sockets from the controller
+ * (controller.h), sockets of the node's network from init (sockets.h). It has no capabilities,
+ * opens no files and creates no sockets; a system call filter enforces that.
  *
  *      forwarder.c     the loop, requests of the controller, listening sockets
  *      socket-pool.c   pool of pre-opened sockets of the node's network
@@ -19,10 +21,10 @@
 
 struct rootless_forwarder;
 
-/* Serves a node that runs, until it ends. */
+/* Serves a running node until it ends. */
 [[nodiscard]] struct nd_error *rootless_forwarder_run(const char *name);
 
-/* First member of everything that epoll tells about. */
+/* First member of every object that is registered with epoll. */
 struct rootless_watch {
         void (*ready)(struct rootless_forwarder *f, struct rootless_watch *watch, uint32_t events);
 };
@@ -41,31 +43,32 @@ struct rootless_listener {
         struct rootless_listener *next;
         int fd;
         bool stream;
-        bool paused;                      /* epoll does not look at it: something is used up */
+        bool paused;                      /* not polled because a resource is exhausted */
         bool closed;                      /* no longer published */
-        uint64_t id;                      /* the controller's number of the port */
-        char *spec;                       /* the controller's words about it, which it gets back */
-        struct nd_netlink_address target; /* family 0 = the node's own address */
+        uint64_t id;                      /* the controller's ID of the port */
+        char *spec;                       /* the controller's text, returned in lists */
+        struct nd_netlink_address target; /* family 0 = the node's address */
         uint16_t target_port;
         int family;
-        uint64_t users; /* relays and flows */
+        uint64_t users; /* number of relays and flows */
 
         uint64_t connections, refused, bytes_in, bytes_out; /* in = to the node */
 };
 
 /* Pre-opened sockets of the node's network. */
 struct rootless_socket_pool {
-        struct rootless_watch watch;         /* of the connection to init */
-        struct rootless_watch address_watch; /* of what tells that the node's addresses have changed */
+        struct rootless_watch watch; /* the connection to init */
+        /* netlink socket, readable when the node's addresses change */
+        struct rootless_watch address_watch;
         int fd;
         int address_fd;
         int sockets[SOCKET_WATCH][CONTROL_DESCRIPTORS];
         size_t counts[SOCKET_WATCH];
-        bool used[SOCKET_WATCH]; /* somebody listens for this kind */
+        bool used[SOCKET_WATCH]; /* a listener uses this kind */
         bool asked;
-        bool stale; /* the addresses are to be asked for again */
-        bool kept;  /* sockets may have clients' addresses */
-        char *why;  /* why they may not */
+        bool stale; /* the addresses must be fetched again */
+        bool kept;  /* sockets can be bound to client addresses */
+        char *why;  /* why they cannot */
         struct nd_netlink_address addresses[2];
 };
 
@@ -73,8 +76,8 @@ struct rootless_relay;
 struct rootless_flows;
 
 enum {
-        FORWARDER_PIPES = 32,               /* kept for the next who needs one */
-        FORWARDER_BUFFER_BYTES = 64 * 1024, /* of what is copied rather than spliced */
+        FORWARDER_PIPES = 32,               /* kept for reuse */
+        FORWARDER_BUFFER_BYTES = 64 * 1024, /* for data that is copied, not spliced */
         FORWARDER_PIPE_BYTES = 1024 * 1024,
 };
 
@@ -85,56 +88,60 @@ struct rootless_forwarder {
         int control_fd; /* where controllers connect */
         struct rootless_listener *listeners;
         struct rootless_relay *relays_pending; /* have more to do than one turn allows */
-        struct rootless_relay *relays_closed;  /* freed when no event can name them any more */
+        struct rootless_relay *relays_closed;  /* freed when no event can refer to them any more */
         size_t relay_count, relay_most;
         int pipes[FORWARDER_PIPES][2];
         size_t pipe_count;
         struct rootless_flows *flows;
-        int watchdog_fd;      /* the manager's, connected; -EBADF = it does not watch */
+        int watchdog_fd;      /* connected to the manager; -EBADF = no watchdog */
         uint64_t watchdog_us; /* how often we report to it */
-        uint64_t fed_us;      /* when it was last */
-        uint64_t now_us;      /* when the loop woke */
-        uint64_t paused_us;   /* when a listener was paused for want of something; 0 = none is */
-        uint64_t exhausted;   /* how often that was */
+        uint64_t fed_us;      /* last report */
+        uint64_t now_us;      /* when epoll_wait() returned */
+        uint64_t paused_us;   /* when a listener was paused for lack of a resource; 0 = none is */
+        uint64_t exhausted;   /* number of such pauses */
         char *buffer;
         bool over;
 };
 
 [[nodiscard]] struct nd_error *rootless_forwarder_watch(struct rootless_forwarder *f, int fd, uint32_t events,
                                                         struct rootless_watch *watch);
-/* Closes a descriptor that is watched: nothing is told of it any more. Closing alone would not do, since epoll knows files: one of which
- * somebody else still has a descriptor (init, that has just sent it) stays in there, and its events name what was freed. */
+/* Closes a watched descriptor and removes it from epoll. close() alone is not enough: epoll tracks
+ * open files, and a file of which another process still has a descriptor (init, which has just sent
+ * it) would stay registered, with events that point to freed memory. */
 void rootless_forwarder_unwatch(const struct rootless_forwarder *f, int *fd);
 
-/* Nothing more can be accepted for now; goes on when something is closed, or after a while. */
+/* Stops accepting for now; resumes when something is closed, or after a while. */
 void rootless_listener_pause(struct rootless_forwarder *f, struct rootless_listener *l);
 void rootless_listener_resume_all(struct rootless_forwarder *f);
-void rootless_listener_unref(struct rootless_listener *l); /* a relay or flow of it is gone */
-/* Where a connection goes, and with which kind of socket. */
+void rootless_listener_unref(struct rootless_listener *l); /* a relay or flow of it has ended */
+/* Chooses the target address of a connection and the kind of socket for it. */
 void rootless_listener_target(const struct rootless_forwarder *f, const struct rootless_listener *l,
                               union rootless_sockaddr *ret, enum rootless_socket_kind *ret_kind);
 
 /* socket-pool.c */
 [[nodiscard]] struct nd_error *rootless_socket_pool_open(struct rootless_forwarder *f, int init_fd);
 void rootless_socket_pool_done(struct rootless_socket_pool *s);
-void rootless_socket_pool_refill(struct rootless_forwarder *f); /* asks, when it is time to */
-/* Whether so many are there; from now on that kind is kept. */
+void rootless_socket_pool_refill(struct rootless_forwarder *f); /* sends a request if needed */
+/* Returns whether so many are in the pool; from now on that kind is kept in it. */
 [[nodiscard]] bool rootless_socket_pool_has(struct rootless_forwarder *f, enum rootless_socket_kind kind, size_t count);
 [[nodiscard]] int rootless_socket_pool_take(struct rootless_forwarder *f,
-                                            enum rootless_socket_kind kind); /* -EAGAIN when none is left */
-/* Gives a socket the client's address, if that can be: not that of a loopback or a link. */
+                                            /* -EAGAIN when none is left */
+                                            enum rootless_socket_kind kind);
+/* Binds a socket to the client's address if possible: not to a loopback or link-local one. */
 void rootless_socket_pool_bind_client(const struct rootless_forwarder *f, int fd, const union rootless_sockaddr *client,
                                       const union rootless_sockaddr *target, bool port);
 
 /* tcp-relay.c */
 void rootless_relay_accept(struct rootless_forwarder *f, struct rootless_listener *l);
-void rootless_relay_continue(struct rootless_forwarder *f); /* goes on with those that have more to do */
+/* continues relays that have more to do */
+void rootless_relay_continue(struct rootless_forwarder *f);
 void rootless_relay_free_closed(struct rootless_forwarder *f);
 
 /* udp-flows.c */
 [[nodiscard]] struct rootless_flows *rootless_flows_new(void);
 void rootless_flows_free(struct rootless_forwarder *f);
 void rootless_flows_receive(struct rootless_forwarder *f, struct rootless_listener *l);
-void rootless_flows_close(struct rootless_forwarder *f, struct rootless_listener *l); /* those of one listener */
+/* closes the flows of one listener */
+void rootless_flows_close(struct rootless_forwarder *f, struct rootless_listener *l);
 void rootless_flows_expire(struct rootless_forwarder *f);
 [[nodiscard]] bool rootless_flows_any(const struct rootless_forwarder *f);

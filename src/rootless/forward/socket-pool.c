@@ -2,10 +2,12 @@
 /* socket-pool.c - pool of pre-opened sockets of the node's network
  *
  * Theory of operation
- *   One request to init is under way at a time, and its answer brings up to @CONTROL_DESCRIPTORS sockets; so a connection costs no
- *   round trip. When a burst has used them up, listeners are paused until the answer is there; clients wait in the kernel's queue.
- *   A netlink socket of the node tells when its addresses change; then they are asked for again.
- * Invariant  only kinds that somebody listens for are kept. */
+ *   At most one request to init is in flight; its reply brings up to @CONTROL_DESCRIPTORS sockets,
+ *   so a connection costs no round trip. When a burst has emptied the pool, listeners are paused
+ *   until the reply arrives; clients wait in the kernel's backlog.
+ *   A netlink socket of the node becomes readable when its addresses change; then we fetch them
+ *   again.
+ * Invariant  the pool holds only kinds that a listener uses. */
 #include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,9 +17,9 @@
 #include "rootless/forward/forwarder.h"
 
 enum {
-        FULL = 48, /* of one kind */
+        FULL = 48, /* per kind */
         LOW = 24,
-        LOW_UDP = 40, /* one batch of datagrams may be of that many new clients */
+        LOW_UDP = 40, /* one batch of datagrams may come from that many new clients */
 };
 
 static constexpr uint64_t call_timeout_us = 5 * ND_SECOND_US;
@@ -64,12 +66,13 @@ static void on_answer(struct rootless_forwarder *f, [[maybe_unused]] struct root
 
         f->pool.asked = false;
         if (nd_error_code(error) == ND_CANCELLED) {
-                f->over = true; /* init is gone, and with it the node */
+                f->over = true; /* init has exited, and the node with it */
                 return;
         }
         if (!error && nd_streq(answer.verb, "done"))
                 read_answer(f, &answer);
-        /* An answer that did not get through whole (no descriptors left) is asked for again when listeners are resumed. */
+        /* A reply that was not received completely (out of descriptors) is requested again when
+         * listeners are resumed. */
         if (!error)
                 rootless_listener_resume_all(f);
 }
@@ -143,7 +146,8 @@ void rootless_socket_pool_done(struct rootless_socket_pool *s) {
 }
 
 bool rootless_socket_pool_has(struct rootless_forwarder *f, enum rootless_socket_kind kind, size_t count) {
-        f->pool.used[kind] = true; /* the node may have got an address of another family since somebody listens */
+        /* The node may have got an address of another family after the port was published. */
+        f->pool.used[kind] = true;
         return f->pool.counts[kind] >= count;
 }
 
@@ -156,7 +160,7 @@ int rootless_socket_pool_take(struct rootless_forwarder *f, enum rootless_socket
         return s->sockets[kind][--s->counts[kind]];
 }
 
-/* ---- clients' addresses ---- */
+/* ---- client addresses ---- */
 
 static bool can_be_kept(const union rootless_sockaddr *client) {
         if (client->any.sa_family == AF_INET)
@@ -165,7 +169,7 @@ static bool can_be_kept(const union rootless_sockaddr *client) {
 }
 
 static bool is_loopback(const union rootless_sockaddr *target) {
-        return !can_be_kept(target); /* what serves only the node itself does not answer others */
+        return !can_be_kept(target); /* a server on loopback can answer only the node itself */
 }
 
 void rootless_socket_pool_bind_client(const struct rootless_forwarder *f, int fd, const union rootless_sockaddr *client,
@@ -176,7 +180,8 @@ void rootless_socket_pool_bind_client(const struct rootless_forwarder *f, int fd
                 return;
         if (port && bind(fd, &from.any, rootless_sockaddr_length(&from)) == 0)
                 return;
-        /* The port is taken (the client is the machine itself, whose address the node has) or too low for us: the address counts more. */
+        /* The port is in use (the client is the host itself, whose address the node has) or
+         * privileged: the address matters more. */
         if (from.any.sa_family == AF_INET)
                 from.v4.sin_port = 0;
         else

@@ -2,13 +2,17 @@
 /* tcp-relay.c - TCP: copies between the client's socket and the server's
  *
  * Theory of operation
- *   Both sockets are in epoll from the start, edge-triggered for both directions, and never changed there. Each direction has a state of its own:
- *   little is copied by one recv() and one send(); who fills the buffer is spliced through a pipe from then on, until little
- *   comes again (a sender that is merely slower than we are stays spliced). What a slow receiver does not take waits in that pipe, and nothing more is read: the sender feels it.
- *   A direction that has more than @ROUNDS pieces to move lets others go first. Pipes are pooled: an idle connection has none.
- *   The end of one direction (FIN) is handed on as such; a reset ends both with a reset. A server that refuses is told by a reset, too, at
- *   once.
- * Invariant  a relay is freed after the events of one epoll_wait() are done: they may still name it. */
+ *   Both sockets are registered with epoll once, edge-triggered for both directions. Each direction
+ *   has its own state. Small amounts are copied with one recv() and one send(). A sender that fills
+ *   the buffer is spliced through a pipe from then on, until it sends little again (a sender that is
+ *   merely slower than we are stays spliced). Data that a slow receiver does not accept waits in
+ *   that pipe and nothing more is read, so TCP flow control slows the sender.
+ *   A direction that has more than @ROUNDS pieces to move lets others go first. Pipes are pooled:
+ *   an idle connection has none.
+ *   The end of one direction (FIN) is forwarded as such; a reset ends both with a reset. If the
+ *   server refuses the connection, the client gets a reset at once.
+ * Invariant  a relay is freed after the events of one epoll_wait() are handled: they may still
+ * refer to it. */
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -20,17 +24,17 @@
 enum {
         ACCEPTS = 64,      /* per turn and listener */
         ROUNDS = 16,       /* pieces per turn and direction */
-        BULK = 16 * 1024,  /* who sends so much at once is spliced */
-        LITTLE = 2 * 1024, /* and who sends so little is not */
+        BULK = 16 * 1024,  /* a sender of this much at once is spliced */
+        LITTLE = 2 * 1024, /* a sender of this little is copied again */
         ENDS = 2,
 };
 
 struct direction {
-        int pipe[2];    /* -1 while there is none */
+        int pipe[2];    /* -1 = none */
         uint32_t bytes; /* in the pipe */
         bool bulk;
-        bool full; /* the receiver takes no more until epoll tells */
-        bool last; /* the sender may have said its last: a short read is not the end of what there is */
+        bool full; /* the receiver accepts no more until the next EPOLLOUT */
+        bool last; /* the sender may have closed: read to EOF even after a short read */
         bool ended;
         bool shut;
 };
@@ -45,8 +49,8 @@ struct end {
 
 struct rootless_relay {
         struct end ends[ENDS];
-        struct direction directions[ENDS]; /* by who sends */
-        struct rootless_relay *next;       /* in relays_again or relays_dead */
+        struct direction directions[ENDS]; /* indexed by the sender */
+        struct rootless_relay *next;       /* in relays_pending or relays_closed */
         struct rootless_listener *listener;
         bool connected;
         bool pending;
@@ -67,11 +71,12 @@ static bool pipe_get(struct rootless_forwarder *f, struct direction *direction) 
                 return false;
         }
         (void) fcntl(direction->pipe[1], F_SETPIPE_SZ,
-                     FORWARDER_PIPE_BYTES); /* a user has only so much of it; a smaller one works, too */
+                     /* The pipe size of a user is limited; a smaller pipe works, too. */
+                     FORWARDER_PIPE_BYTES);
         return true;
 }
 
-/* One that holds something cannot be given to the next. */
+/* A pipe that still holds data cannot be reused. */
 static void pipe_put(struct rootless_forwarder *f, struct direction *direction) {
         if (direction->pipe[0] < 0)
                 return;
@@ -106,7 +111,7 @@ static void close_relay(struct rootless_forwarder *f, struct rootless_relay *r, 
         r->listener = nullptr;
         nd_assert(f->relay_count > 0);
         f->relay_count--;
-        if (!r->pending) { /* otherwise rootless_relay_continue() puts it there */
+        if (!r->pending) { /* else rootless_relay_continue() adds it */
                 r->next = f->relays_closed;
                 f->relays_closed = r;
         }
@@ -159,7 +164,8 @@ static enum outcome fill(struct rootless_relay *r, int from) {
         return MORE;
 }
 
-/* What the receiver does not take goes to the pipe, which is empty and holds more than the buffer does. */
+/* Puts data that the receiver does not accept into the pipe, which is empty and larger than the
+ * buffer. */
 static enum outcome copy_rest(struct rootless_forwarder *f, struct rootless_relay *r, int from, const char *rest,
                               size_t length) {
         struct direction *direction = &r->directions[from];
@@ -191,7 +197,8 @@ static enum outcome copy(struct rootless_forwarder *f, struct rootless_relay *r,
         count(r, from, (size_t) sent);
         if (sent < n)
                 return copy_rest(f, r, from, f->buffer + sent, (size_t) (n - sent));
-        return direction->bulk || direction->last ? MORE : WAIT; /* less than asked for: that was all, and more will be told */
+        /* A short read means that nothing is left; epoll reports new data. */
+        return direction->bulk || direction->last ? MORE : WAIT;
 }
 
 static enum outcome step(struct rootless_forwarder *f, struct rootless_relay *r, int from) {
@@ -210,7 +217,7 @@ static enum outcome step(struct rootless_forwarder *f, struct rootless_relay *r,
         return fill(r, from);
 }
 
-/* Moves what can be moved. */
+/* Moves as much as possible. */
 static enum outcome move(struct rootless_forwarder *f, struct rootless_relay *r, int from) {
         struct direction *direction = &r->directions[from];
         enum outcome outcome = MORE;
@@ -222,7 +229,7 @@ static enum outcome move(struct rootless_forwarder *f, struct rootless_relay *r,
         return outcome;
 }
 
-/* ---- both ---- */
+/* ---- both directions ---- */
 
 static void run(struct rootless_forwarder *f, struct rootless_relay *r, bool from_client, bool from_server) {
         enum outcome client = from_client ? move(f, r, CLIENT) : WAIT,
@@ -267,7 +274,7 @@ static void on_event(struct rootless_forwarder *f, struct rootless_watch *watch,
                 socklen_t length = sizeof error;
 
                 if (client)
-                        return; /* what it sends is read when there is somebody to have it */
+                        return; /* not connected to the server yet: read it later */
                 if (getsockopt(end->fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0 || error != 0) {
                         r->listener->refused++;
                         close_relay(f, r, true);
@@ -279,14 +286,14 @@ static void on_event(struct rootless_forwarder *f, struct rootless_watch *watch,
                 run(f, r, true, true);
                 return;
         }
-        /* Who can be written to again takes what waits in the pipe to it. */
+        /* A writable receiver gets the data that waits in its pipe. */
         if (events & EPOLLOUT)
                 r->directions[client ? SERVER : CLIENT].full = false;
         run(f, r, client ? reads : events & EPOLLOUT && r->directions[CLIENT].bytes > 0,
             client ? events & EPOLLOUT && r->directions[SERVER].bytes > 0 : reads);
 }
 
-/* ---- the beginning ---- */
+/* ---- new connections ---- */
 
 static int dial(struct rootless_forwarder *f, struct rootless_listener *l, const union rootless_sockaddr *client, bool port) {
         union rootless_sockaddr target;
@@ -302,7 +309,8 @@ static int dial(struct rootless_forwarder *f, struct rootless_listener *l, const
                 return fd;
         saved = errno;
         (void) close(fd);
-        /* The client's port has another connection to this server, by another of our ports; its address is what counts. */
+        /* The client's port already has a connection to this server, through another published
+         * port; keep only the address. */
         return saved == EADDRNOTAVAIL && port ? dial(f, l, client, false) : -saved;
 }
 
@@ -326,7 +334,7 @@ static void open_relay(struct rootless_forwarder *f, struct rootless_listener *l
         nd_error_free(error);
 }
 
-/* One client; false when no more can be taken now. */
+/* Accepts one client; false when no more can be accepted now. */
 static bool accept_one(struct rootless_forwarder *f, struct rootless_listener *l) {
         union rootless_sockaddr client = {};
         socklen_t length = sizeof client;
@@ -341,9 +349,11 @@ static bool accept_one(struct rootless_forwarder *f, struct rootless_listener *l
         }
         fd = accept4(l->fd, &client.any, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
-                rootless_listener_pause(f, l); /* it stays ours: clients wait in the kernel's queue */
+                /* the listener stays open: clients wait in its backlog */
+                rootless_listener_pause(f, l);
         if (fd < 0)
-                return errno == EINTR || errno == ECONNABORTED; /* that client is gone; the next may not be */
+                /* that client is gone; try the next */
+                return errno == EINTR || errno == ECONNABORTED;
         server = dial(f, l, &client, true);
         if (server < 0) {
                 l->refused++;

@@ -2,10 +2,11 @@
 /* udp-flows.c - UDP: one socket in the node for each client
  *
  * Theory of operation
- *   A flow is a client's address and the address of ours that it sent to; it has a socket in the node's network which is connected to the
- *   server. Datagrams come and go in batches. A flow that nobody used for @flow_idle_timeout_us is closed; when there are @FLOWS, the one
- *   that was used least recently goes first, so nobody can lock others out by many addresses.
- *   The hash is keyed: clients choose their addresses, and could otherwise choose those that collide.
+ *   A flow is identified by the client's address and the local address that it sent to. It has a
+ *   socket in the node's network, connected to the server. Datagrams are received and sent in
+ *   batches. A flow idle for @flow_idle_timeout_us is closed. At @FLOWS flows, the least recently
+ *   used one is closed first, so one client with many addresses cannot lock out others.
+ *   The hash is keyed: clients choose their addresses, and could otherwise cause collisions.
  * Invariant  every flow is in one bucket and in the LRU list. */
 #include <string.h>
 #include <sys/random.h>
@@ -32,7 +33,7 @@ struct flow {
         struct flow *newer, *older;
         struct rootless_listener *listener;
         union rootless_sockaddr client;
-        struct nd_netlink_address local; /* ours, as the client knows it */
+        struct nd_netlink_address local; /* our address that the client uses */
         int fd;
         uint64_t used_us;
         bool closed;
@@ -41,7 +42,7 @@ struct flow {
 struct rootless_flows {
         struct flow *buckets[BUCKETS];
         struct flow *newest, *oldest;
-        struct flow *closed; /* by older */
+        struct flow *closed; /* linked by older */
         size_t count;
         uint64_t key[2];
         struct mmsghdr messages[BATCH];
@@ -58,11 +59,11 @@ struct rootless_flows *rootless_flows_new(void) {
         struct rootless_flows *flows = nd_new(struct rootless_flows);
 
         if (getrandom(flows->key, sizeof flows->key, 0) != (ssize_t) sizeof flows->key)
-                abort(); /* the kernel gives 256 bytes or less at once, always */
+                abort(); /* getrandom() never fails for 256 bytes or less */
         return flows;
 }
 
-/* ---- finding ---- */
+/* ---- lookup ---- */
 
 static uint64_t mix(uint64_t h, uint64_t value) {
         h = (h ^ value) * UINT64_C(0x9e3779b97f4a7c15);
@@ -184,7 +185,7 @@ static void prepare_batch(struct rootless_flows *flows, bool control) {
         }
 }
 
-/* Sends from the first to before the end; what the receiver has no room for is lost, as datagrams are. */
+/* Sends a batch; datagrams for which the receiver has no room are lost, as usual for UDP. */
 static void send_batch(int fd, struct mmsghdr *messages, size_t count) {
         for (size_t done = 0; done < count;) {
                 int n = sendmmsg(fd, messages + done, (unsigned) (count - done), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -193,7 +194,8 @@ static void send_batch(int fd, struct mmsghdr *messages, size_t count) {
                         continue;
                 if (n < 0 && errno == EAGAIN)
                         return;
-                done += n > 0 ? (size_t) n : 1; /* that one cannot be sent: too long, or nobody is there to have it */
+                /* skip a datagram that cannot be sent: too long or refused */
+                done += n > 0 ? (size_t) n : 1;
         }
 }
 
@@ -225,7 +227,8 @@ static bool answer_batch(struct rootless_forwarder *f, struct flow *flow) {
         prepare_batch(flows, false);
         n = recvmmsg(flow->fd, flows->messages, BATCH, MSG_DONTWAIT, nullptr);
         if (n < 0)
-                return errno == EINTR || errno == ECONNREFUSED; /* nobody listens: told once, as an error of the socket */
+                /* ECONNREFUSED reports an earlier datagram; reading goes on */
+                return errno == EINTR || errno == ECONNREFUSED;
         for (int i = 0; i < n; i++) {
                 struct msghdr *m = &flows->messages[i].msg_hdr;
 
@@ -313,7 +316,8 @@ static struct flow *open_flow(struct rootless_forwarder *f, struct rootless_list
         l->users++;
         l->connections++;
         nd_ignore(
-                rootless_forwarder_watch(f, fd, EPOLLIN, &flow->watch)); /* without it there are no answers, and it expires */
+                /* Without it there are no replies, and the flow expires. */
+                rootless_forwarder_watch(f, fd, EPOLLIN, &flow->watch));
         return flow;
 }
 
@@ -349,7 +353,9 @@ static bool receive_batch(struct rootless_forwarder *f, struct rootless_listener
         rootless_listener_target(f, l, &target, &kind);
         if (!rootless_socket_pool_has(f, kind, BATCH)) {
                 rootless_listener_pause(
-                        f, l); /* each datagram may be of a new client; meanwhile they wait in the kernel's queue */
+                        /* Each datagram may come from a new client; meanwhile they wait in the
+                         * socket's buffer. */
+                        f, l);
                 return false;
         }
         prepare_batch(flows, true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-control.c - messages to init: what was taken apart can be put together to the same bytes, and a network message never
- * gives a plan that init may not apply */
+/* fuzz-control.c - messages to init: parsing and formatting gives the same bytes, and a network
+ * message never gives a plan that init must not apply */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -10,7 +10,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_cleanup(rootless_control_done) struct rootless_control message = {};
         nd_autoerror struct nd_error *error = rootless_control_parse((const char *) data, size, &message), *refused = nullptr,
-                                     *told = nullptr;
+                                     *received = nullptr;
         nd_autotext struct nd_text text = CONTROL_TEXT;
         struct rootless_netplan plan = {};
 
@@ -21,8 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 rootless_control_add(&text, field->key, field->value);
         }
         fuzz_require(text.length == size && memcmp(text.bytes, data, size) == 0);
-        told = rootless_control_error(&message);
-        fuzz_require(nd_error_code(told) != ND_OK);
+        received = rootless_control_error(&message);
+        fuzz_require(nd_error_code(received) != ND_OK);
 
         refused = rootless_network_parse(&message, &plan);
         if (!refused) {

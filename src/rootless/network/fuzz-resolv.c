@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-resolv.c - the machine's resolv.conf: the node's has the helper as its only server, and no line that the machine's does not have. The same
- * bytes as LXC's list of bridges */
+/* fuzz-resolv.c - the host's resolv.conf: the node's has the helper as its only server, and no line
+ * that the host's does not have. The same bytes are parsed as LXC's list of bridges */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -12,7 +12,8 @@ static bool is_mine(const char *who, [[maybe_unused]] void *userdata) {
         return who[0] != '#';
 }
 
-/* On a bridge: only servers that a neighbour can ask, at least one, and still nothing that the machine's does not have. */
+/* On a bridge: only servers that other hosts can reach, at least one, and no line that the host's
+ * does not have. */
 static void on_a_bridge(const char *machine) {
         struct rootless_netplan plan = {.driver = NET_DRIVER_LXC};
         nd_autofree char *ours = nullptr;

@@ -18,14 +18,14 @@
 enum {
         USERNET_BYTES = 64 * 1024,
         GROUPS = 1024,
-        OUTPUT_BYTES = 4096, /* of what lxc-user-nic says */
+        OUTPUT_BYTES = 4096, /* limit of lxc-user-nic's output */
 };
 
 static constexpr uint64_t link_timeout_us = 10 * ND_SECOND_US;
 
 /* ---- the administrator's list ---- */
 
-/* The next word of a line; its end is where the next begins to be looked for. */
+/* Returns the next word of a line and moves at to its end. */
 static size_t next_word(const char **at, const char **ret) {
         size_t length;
 
@@ -82,7 +82,7 @@ static bool is_us(const char *who, void *userdata) {
         return who[0] == '@' ? in_group(who + 1) : nd_streq(who, userdata);
 }
 
-/* 0 when it cannot be told. */
+/* Returns 0 when it is unknown. */
 static uint32_t mtu_of(const char *bridge) {
         nd_autoclose int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         struct ifreq request = {};
@@ -98,16 +98,17 @@ struct nd_error *rootless_lxc_bridge_find(char ret_bridge[NET_LINK_BYTES], uint3
         size_t length;
 
         if (getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &found) != 0 || !found)
-                return nd_error_new(ND_NOT_FOUND, 0, "user %u has no name, so '" USERNET "' cannot name it", geteuid());
+                return nd_error_new(ND_NOT_FOUND, 0, "user %u has no name in the user database, which '" USERNET "' needs",
+                                    geteuid());
         nd_ignore(nd_file_read(AT_FDCWD, USERNET, USERNET_BYTES, &text, &length));
         if (!text || !rootless_lxc_usernet_parse(text, is_us, entry.pw_name, ret_bridge))
                 return nd_error_new(ND_PRECONDITION, 0,
-                                    "'" USERNET "' gives %s no bridge (as root: echo '%s veth lxcbr0 10' >>" USERNET ")",
+                                    "no bridge for user %s in '" USERNET "' (as root: echo '%s veth lxcbr0 10' >>" USERNET ")",
                                     entry.pw_name, entry.pw_name);
         if (if_nametoindex(ret_bridge) == 0)
                 return nd_error_new(ND_PRECONDITION, 0,
-                                    "there is no bridge '%s', which '" USERNET
-                                    "' gives %s (as root: systemctl start lxc-net makes lxcbr0)",
+                                    "bridge '%s' of '" USERNET
+                                    "' for user %s does not exist (as root: systemctl start lxc-net creates lxcbr0)",
                                     ret_bridge, entry.pw_name);
         *ret_mtu = mtu_of(ret_bridge);
         return nullptr;
@@ -115,7 +116,7 @@ struct nd_error *rootless_lxc_bridge_find(char ret_bridge[NET_LINK_BYTES], uint3
 
 /* ---- the link ---- */
 
-/* No distribution has it in PATH: it is no command for people. */
+/* Distributions install it outside PATH. */
 static const char *find_program(void) {
         static const char *const places[] = {"/usr/libexec/lxc/lxc-user-nic", "/usr/lib/x86_64-linux-gnu/lxc/lxc-user-nic",
                                              "/usr/lib/aarch64-linux-gnu/lxc/lxc-user-nic", "/usr/lib/lxc/lxc-user-nic"};
@@ -136,5 +137,5 @@ struct nd_error *rootless_lxc_link_attach(const char *node, const struct rootles
         if (!program)
                 return nd_error_new(ND_PRECONDITION, 0, "lxc-user-nic is not installed (as root: apt install lxc)");
         nd_try(nd_child_run(&child, &result));
-        return nd_error_wrap(nd_child_result_error(&result, "lxc-user-nic"), "put the node on the bridge '%s'", plan->link);
+        return nd_error_wrap(nd_child_result_error(&result, "lxc-user-nic"), "attach the node to bridge '%s'", plan->link);
 }

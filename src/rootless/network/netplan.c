@@ -13,9 +13,9 @@ enum {
         RESOLV_BYTES = 16 * 1024,
 };
 
-/* pasta answers for any address; this one is of no network, and only the helper ever sees it. */
+/* pasta answers DNS on any address; this one is on no network, and only the helper sees it. */
 #define PASTA_DNS "169.254.1.1"
-/* pasta's own words for a machine without any network. */
+/* pasta's own address on a host without any network. */
 #define OFFLINE_ADDRESS "169.254.2.1/16"
 #define OFFLINE_GATEWAY "169.254.2.2"
 
@@ -34,7 +34,7 @@ struct nd_error *rootless_net_driver_parse(const char *text, enum rootless_net_d
                         *ret = drivers[i].driver;
                         return nullptr;
                 }
-        return nd_error_new(ND_INVALID, 0, "no network driver '%s'; there are pasta, slirp4netns, lxc-user-nic, none and host",
+        return nd_error_new(ND_INVALID, 0, "unknown network driver '%s'; use pasta, slirp4netns, lxc-user-nic, none or host",
                             text);
 }
 
@@ -62,7 +62,7 @@ static bool covers(const struct nd_netlink_address *network, const struct nd_net
         return rest == 0 || ((network->bytes[whole] ^ address->bytes[whole]) & (0xff00 >> rest) & 0xff) == 0;
 }
 
-/* The default route that the kernel would take, or nullptr. */
+/* Returns the default route that the kernel would use, or nullptr. */
 static const struct nd_netlink_route *default_route(const struct rootless_netplan_facts *facts, int family) {
         const struct nd_netlink_route *best = nullptr;
 
@@ -84,7 +84,7 @@ static const struct nd_netlink_link_address *usable_address(const struct rootles
         return nullptr;
 }
 
-/* One family of pasta's plan: the machine's address and gateway. */
+/* Makes one family of pasta's plan: the host's address and gateway. */
 static void copy_family(struct rootless_netplan *plan, const struct rootless_netplan_facts *facts, int family, int slot) {
         const struct nd_netlink_route *route = default_route(facts, family);
         const struct nd_netlink_link_address *found = usable_address(facts, family, route ? route->link : 0);
@@ -152,7 +152,8 @@ static void make_slirp(struct rootless_netplan *plan, const struct rootless_netp
         }
 }
 
-/* Who has the same name gets the same address, again and on every bridge. A twin is not looked for: a node's name is its user's to choose. */
+/* The same name gets the same address, every time and on every bridge. Collisions are not handled:
+ * the user can choose another name. */
 static uint32_t number_of(const char *owner) {
         uint32_t number = 2166136261; /* FNV-1a */
 
@@ -161,7 +162,7 @@ static uint32_t number_of(const char *owner) {
         return number;
 }
 
-/* An address of the bridge's network that is not the bridge's, nor the first or last of it. */
+/* Returns an address of the bridge's network other than the bridge's, the first and the last. */
 static struct nd_netlink_address neighbour_of(const struct nd_netlink_address *bridge, uint32_t number) {
         struct nd_netlink_address address = *bridge;
         unsigned bits = (bridge->family == AF_INET ? 32 : 128) - bridge->prefix, at = bridge->family == AF_INET ? 0 : 12;
@@ -236,8 +237,9 @@ static void add_address(struct nd_strings *argv, const char *option, const struc
 }
 
 static void pasta_argv(const struct rootless_netplan *plan, int pid, struct nd_strings *argv) {
-        /* The tap and its routes are init's: nothing is configured (a second pasta would find everything there and fail), nothing
-         * is published, and the machine's loopback is not reachable by the gateway's address. */
+        /* Init owns the tap and its routes: pasta configures nothing (a second pasta would find
+         * everything configured and fail), publishes nothing, and does not make the host's loopback
+         * reachable through the gateway's address. */
         static const char *const always[] = {"pasta",     "--foreground", "--quiet", "--no-map-gw", "-t",   "none",
                                              "-u",        "none",         "-T",      "none",        "-U",   "none",
                                              "--no-dhcp", "--no-dhcpv6",  "--no-ra", "-I",          NET_TAP};
@@ -277,7 +279,8 @@ static void slirp_argv(const struct rootless_netplan *plan, int pid, struct nd_s
         nd_strings_addf(argv, "--cidr=%s/%u", nd_netlink_address_text(&plan->network, text), plan->network.prefix);
         if (plan->addresses[V6].family)
                 nd_strings_add(argv, "--enable-ipv6");
-        nd_strings_addf(argv, "%d", pid); /* given by paths, its sandbox does not find the user namespace */
+        /* with paths, its sandbox does not find the user namespace */
+        nd_strings_addf(argv, "%d", pid);
         nd_strings_add(argv, NET_TAP);
 }
 
@@ -292,7 +295,7 @@ bool rootless_netplan_helper_argv(const struct rootless_netplan *plan, int pid, 
         return true;
 }
 
-/* ---- names ---- */
+/* ---- resolv.conf ---- */
 
 static bool keeps(const char *line) {
         static const char *const words[] = {"search", "domain", "options"};
@@ -306,7 +309,7 @@ static bool keeps(const char *line) {
         return false;
 }
 
-/* A server that a neighbour of the machine can ask, too. */
+/* Returns whether other hosts can use this server, too. */
 static bool serves_neighbours(const char *line, size_t length) {
         nd_autofree char *value = nullptr;
         struct nd_netlink_address address;
@@ -323,7 +326,8 @@ static bool serves_neighbours(const char *line, size_t length) {
         return address.family == AF_INET ? address.bytes[0] != 127 : !IN6_IS_ADDR_LOOPBACK(&address.v6);
 }
 
-/* On a bridge the machine's servers are asked directly; where it asks itself, somebody answers at the bridge (as dnsmasq of lxc-net does). */
+/* On a bridge the node uses the host's servers directly. If the host's server is on its loopback,
+ * the node uses the bridge's address (where lxc-net runs dnsmasq). */
 static void add_neighbours_servers(struct nd_text *text, const struct rootless_netplan *plan, const char *machine) {
         char gateway[ND_ADDRESS_TEXT];
         size_t before = text->length;

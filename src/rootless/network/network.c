@@ -7,7 +7,7 @@
 #include "sys/calls.h"
 #include "sys/file.h"
 
-/* A switch that this kernel does not have is no reason to fail; a node can live without any of these. */
+/* Ignores failures: the kernel may not have this sysctl, and a node works without any of them. */
 static void set_switch(const char *path, const char *value) {
         nd_autoclose int fd = nd_sys->openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
 
@@ -19,10 +19,12 @@ struct nd_error *rootless_network_prepare(void) {
         static const char *const switches[][2] = {
                 {"/proc/sys/net/ipv4/ip_forward", "1"},
                 {"/proc/sys/net/ipv6/conf/all/forwarding", "1"},
-                /* An overlay's packets come in by one link and go out by another: strict filtering would drop them. */
+                /* Packets of an overlay arrive on one link and leave on another: strict filtering
+                 * would drop them. */
                 {"/proc/sys/net/ipv4/conf/all/rp_filter", "2"},
                 {"/proc/sys/net/ipv4/conf/default/rp_filter", "2"},
-                /* Nobody else is on the tap: looking for a twin of our address only delays the first connection. */
+                /* The tap has no other hosts: duplicate address detection only delays the first
+                 * connection. */
                 {"/proc/sys/net/ipv6/conf/default/accept_dad", "0"},
                 {"/proc/sys/net/ipv6/conf/all/accept_dad", "0"},
                 {"/proc/sys/net/ipv4/ping_group_range", "0 0"},
@@ -39,7 +41,8 @@ static bool wanted(const struct nd_netlink_address *address, const struct nd_net
         return nd_netlink_address_equal(address, &list[0]) || nd_netlink_address_equal(address, &list[1]);
 }
 
-/* Addresses that were ours and are not any more. Those that others gave the tap (link-local ones) stay. */
+/* Removes addresses that are no longer in the plan. Those that the kernel added (link-local ones)
+ * stay. */
 static struct nd_error *drop_addresses(struct nd_netlink *netlink, unsigned link, const struct rootless_netplan *plan) {
         struct nd_netlink_link_addresses list = {};
         struct nd_error *error = nd_netlink_addresses(netlink, &list);
@@ -64,7 +67,7 @@ static struct nd_error *drop_defaults(struct nd_netlink *netlink, unsigned link,
 }
 
 static struct nd_error *add_routes(struct nd_netlink *netlink, unsigned link, const struct rootless_netplan *plan) {
-        if (plan->dns.family) { /* even a machine without a default route has names */
+        if (plan->dns.family) { /* needed even without a default route */
                 struct nd_netlink_address to = plan->dns;
 
                 to.prefix = to.family == AF_INET ? 32 : 128;
@@ -88,7 +91,7 @@ struct nd_error *rootless_network_apply(const struct rootless_netplan *plan) {
         if (plan->driver != NET_DRIVER_LXC)
                 nd_try(nd_netlink_tap_make(NET_TAP));
         link = if_nametoindex(NET_TAP);
-        if (link == 0) /* the supervisor has it made when the node lives, and comes back */
+        if (link == 0) /* the supervisor creates it later and applies the plan again */
                 return nullptr;
         nd_try(nd_netlink_open(&netlink));
         nd_try(nd_netlink_link_up(&netlink, link, plan->mtu));
@@ -100,7 +103,7 @@ struct nd_error *rootless_network_apply(const struct rootless_netplan *plan) {
         return add_routes(&netlink, link, plan);
 }
 
-/* ---- as a message ---- */
+/* ---- the plan as a message ---- */
 
 static void add_address(struct nd_text *text, const char *key, const struct nd_netlink_address *address) {
         char buffer[ND_ADDRESS_TEXT];
@@ -131,7 +134,7 @@ static struct nd_error *take_address(const struct rootless_control_field *field,
         struct nd_netlink_address address;
 
         if (nd_netlink_address_parse(field->value, &address) < 0)
-                return nd_error_new(ND_INVALID, 0, "%s '%s' is no address", field->key, field->value);
+                return nd_error_new(ND_INVALID, 0, "invalid %s '%s': not an address", field->key, field->value);
         list[address.family == AF_INET6] = address;
         return nullptr;
 }
@@ -143,7 +146,7 @@ struct nd_error *rootless_network_parse(const struct rootless_control *message, 
 
         nd_try(rootless_net_driver_parse(driver ? driver : "", &plan.driver));
         if (!mtu || nd_text_parse_u32(mtu, &plan.mtu) < 0 || plan.mtu < NET_MTU_MIN || plan.mtu > NET_MTU_MAX)
-                return nd_error_new(ND_INVALID, 0, "the MTU must be %d to %d", NET_MTU_MIN, NET_MTU_MAX);
+                return nd_error_new(ND_INVALID, 0, "invalid MTU: must be %d to %d", NET_MTU_MIN, NET_MTU_MAX);
         nd_vector_each (field, &message->fields) {
                 if (nd_streq(field->key, "address"))
                         nd_try(take_address(field, plan.addresses));

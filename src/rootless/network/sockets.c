@@ -14,8 +14,8 @@ enum {
         SOCKET_BIT = 0x40,
         ROUTE_BIT = 0x80,
         BITS = SOCKET_BIT | ROUTE_BIT,
-        ROUTE_TABLE = 0x6e64,   /* "nd"; nobody's default */
-        PRIORITY_MANGLE = -150, /* after conntrack has found the connection, before anybody's NAT */
+        ROUTE_TABLE = 0x6e64,   /* "nd"; not a default of any program */
+        PRIORITY_MANGLE = -150, /* after conntrack has found the connection, before NAT */
 };
 
 #define TABLE "nodens-ports"
@@ -42,7 +42,7 @@ int rootless_socket_kind_parse(const char *name, enum rootless_socket_kind *ret)
 
 /* ---- rules ---- */
 
-/* What our sockets send begins a connection whose answers are to be delivered to us. */
+/* Packets of our sockets start connections whose replies must be delivered to us. */
 #define REMEMBER                                                                                                              \
         {                                                                                                                     \
                 {.kind = ND_NFT_LOAD_MARK}, {.kind = ND_NFT_MASK, .mask = BITS}, {.kind = ND_NFT_EQUAL, .value = SOCKET_BIT}, \
@@ -95,16 +95,17 @@ struct nd_error *rootless_socket_open(enum rootless_socket_kind kind, bool kept,
         if (kind == SOCKET_WATCH)
                 return nd_netlink_watch(ret_fd);
         fd = socket(v6 ? AF_INET6 : AF_INET, (stream ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        /* Two clients' sockets may have one address and port, when they are on their way to different servers. */
+        /* Two clients' sockets may have the same address and port, with different servers. */
         if (fd < 0 || set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a socket");
-        /* The client decides what goes together; a piece that we hand on must not wait for the answer to the one before. */
+                return nd_error_new(nd_error_code_of(errno), errno, "create a socket");
+        /* The client decides what is sent together; forwarded data must not wait for the
+         * acknowledgement of earlier data. */
         if (stream && set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a socket that sends at once");
+                return nd_error_new(nd_error_code_of(errno), errno, "set TCP_NODELAY on a socket");
         if (kept &&
             (set_option(fd, SOL_SOCKET, SO_MARK, SOCKET_BIT) < 0 ||
              (v6 ? set_option(fd, IPPROTO_IPV6, IPV6_TRANSPARENT, 1) : set_option(fd, IPPROTO_IP, IP_TRANSPARENT, 1)) < 0))
-                return nd_error_new(nd_error_code_of(errno), errno, "make a socket that keeps clients' addresses");
+                return nd_error_new(nd_error_code_of(errno), errno, "set IP_TRANSPARENT and SO_MARK on a socket");
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }
@@ -117,7 +118,7 @@ void rootless_sockets_response_done(struct rootless_sockets_response *answer) {
         answer->count = 0;
 }
 
-/* The addresses by which the world knows the node: those of its tap. */
+/* The node's external addresses: those of its tap. */
 static struct nd_error *add_addresses(struct nd_text *text) {
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
         struct nd_netlink_link_addresses list = {};
@@ -160,7 +161,9 @@ struct nd_error *rootless_sockets_serve(const struct rootless_control *request, 
                 if (rootless_socket_kind_parse(field->key, &kind) < 0)
                         continue;
                 if (nd_text_parse_u64(field->value, CONTROL_DESCRIPTORS, &count) < 0)
-                        return nd_error_new(ND_INVALID, 0, "'%s' sockets are too many for one answer, or none", field->value);
+                        return nd_error_new(ND_INVALID, 0,
+                                            "invalid number of sockets '%s': zero or more than one reply can carry",
+                                            field->value);
                 nd_try(make_some(kind, count, kept, text, &answer));
         }
         *ret = nd_take(answer, (struct rootless_sockets_response) {});

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sockets.h - sockets of the node's network for the forwarder outside, which has no power over it
+/* sockets.h - sockets of the node's network for the forwarder, which runs outside and has no rights
+ * over it
  *
  * Theory of operation
- *   The forwarder (forwarder.h) carries connections from the machine to the node. The server in the node shall see the client's own address, so
- *   the forwarder's socket in the node is bound to an address that is not the node's. That takes IP_TRANSPARENT and, for the way
- *   back, packets that are delivered here though their address is elsewhere:
- *     - the socket's packets bear SOCKET_BIT (SO_MARK); the node's table turns it into ROUTE_BIT of their connection's mark
- *     - an answer of that connection, of a pod (prerouting) or of a server in the node's own network (output, routed anew), gets
- *       ROUTE_BIT as its own mark, and a routing rule delivers what bears it to this machine
- *   The bits differ: with one bit for both, the forwarder's own packets would be delivered to itself. They are outside of kube-proxy's
- *   (0x4000, 0x8000), portmap's (0x2000), Calico's (0xffff0000) and Cilium's (0x0f00).
- *   The output chain is of the type "route" since a UDP server has no connected socket which could inherit a mark: its answer is first
- *   routed to the tap, where it gets the right source address, and then, with the mark, to us. Tried for TCP and UDP, IPv4 and
- *   IPv6, see tests/kernel/foreign-source.c.
- *   Both options take CAP_NET_ADMIN over the node's network, so init makes the sockets and passes them out. */
+ *   The forwarder (forwarder.h) forwards connections from the host to the node. The server in the
+ *   node must see the client's address, so the forwarder's socket in the node is bound to an
+ *   address that is not the node's. That needs IP_TRANSPARENT and, for the replies, local delivery
+ *   of packets with a foreign destination address:
+ *     - the socket's packets carry SOCKET_BIT (SO_MARK); the node's table turns it into ROUTE_BIT
+ *     of the connection mark
+ *     - a reply of that connection, from a pod (prerouting) or from a server in the node's own
+ *     network (output, rerouted), gets ROUTE_BIT as its packet mark, and a routing rule delivers
+ *     packets with that mark locally
+ *   The bits differ: with one bit for both, the forwarder's own packets would be delivered to
+ *   itself. They do not overlap kube-proxy's (0x4000, 0x8000), portmap's (0x2000), Calico's
+ *   (0xffff0000) and Cilium's (0x0f00).
+ *   The output chain has type "route" since a UDP server has no connected socket that could inherit
+ *   a mark: its reply is first routed to the tap, where it gets the right source address, and then,
+ *   with the mark, to us. Tested for TCP and UDP, IPv4 and IPv6 in tests/kernel/foreign-source.c.
+ *   Both options need CAP_NET_ADMIN over the node's network, so init creates the sockets and passes
+ *   them out. */
 #pragma once
 
 #include "rootless/core/control.h"
@@ -32,15 +38,15 @@ const char *rootless_socket_kind_name(enum rootless_socket_kind kind);
 
 /* ---- in the node ---- */
 
-/* Rules and routes that keep clients' addresses. Without nf_tables in the kernel they cannot be kept, which is an error of the code
- * ND_UNIMPLEMENTED; sockets work without. */
+/* Installs the rules and routes that keep client addresses. Returns ND_UNIMPLEMENTED if the kernel
+ * has no nf_tables: addresses are not kept then, but sockets work. */
 [[nodiscard]] struct nd_error *rootless_sockets_prepare(void);
 
-/* Makes one socket; kept as rootless_sockets_prepare() came out. */
+/* Creates one socket; kept is whether rootless_sockets_prepare() succeeded. */
 [[nodiscard]] struct nd_error *rootless_socket_open(enum rootless_socket_kind kind, bool kept, int *ret_fd);
 
-/* The answer to a request "sockets" with fields like "tcp4=16": the node's addresses, whether clients' addresses are kept, and the
- * sockets as descriptors, in the order of the fields "socket". */
+/* The reply to a request "sockets" with fields like "tcp4=16": the node's addresses, whether client
+ * addresses are kept, and the sockets as descriptors, in the order of the fields "socket". */
 struct rootless_sockets_response {
         int descriptors[CONTROL_DESCRIPTORS];
         size_t count;

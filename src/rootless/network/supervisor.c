@@ -2,14 +2,17 @@
 /* supervisor.c - see supervisor.h
  *
  * Theory of operation
- *   The helper is a child. Its end is noticed by its pidfd and answered with a new one, at once the first time and then later and
- *   later, up to @restart_delay_max_us. Tap, addresses and routes are init's and stay meanwhile. When the machine's addresses, routes or
- *   resolv.conf change (a VPN, a woken laptop), the plan is computed again; if it differs, init gets it and the helper is
- *   started anew.
- *   A helper joins the node's user namespace, at which the kernel forgets that it should die with us. So its process is recorded,
- *   and a supervisor that comes after a killed one ends that process before it starts its own: a tap has one reader.
- *   A link on a bridge (lxc-user-nic.h) has no helper: it is made once, and only addresses, routes and names follow the machine.
- *   The helper is ready when the tap has a carrier; init sees that, whatever the helper is called. */
+ *   The helper is a child, watched by its pidfd. When it exits it is restarted, at once the first
+ *   time and then with increasing delays up to @restart_delay_max_us. Init owns tap, addresses and
+ *   routes, which stay meanwhile. When the host's addresses, routes or resolv.conf change (a VPN, a
+ *   resumed laptop), the plan is computed again; if it differs, it is sent to init and the helper
+ *   is restarted.
+ *   A helper joins the node's user namespace, which clears its parent-death signal. So its PID is
+ *   recorded, and a supervisor that follows a killed one kills that process before it starts its
+ *   own: a tap has one reader.
+ *   A link on a bridge (lxc-user-nic.h) has no helper: it is made once, and only addresses, routes
+ *   and resolv.conf follow the host.
+ *   Every helper is ready when the tap has a carrier, which init sees. */
 #include "rootless/network/supervisor.h"
 
 #include <poll.h>
@@ -35,12 +38,13 @@ enum { HELPER_OUTPUT_BYTES = 4096 };
 
 static constexpr uint64_t restart_delay_min_us = 10 * ND_MS_US;
 static constexpr uint64_t restart_delay_max_us = 5 * ND_SECOND_US;
-static constexpr uint64_t stable_uptime_us = ND_SECOND_US; /* the backoff is reset after this */
-/* Of a helper that was killed: the backoff is for one that cannot start. */
+static constexpr uint64_t stable_uptime_us = ND_SECOND_US; /* reset the backoff after this */
+/* For a helper that was killed: the backoff is for one that fails to start. */
 static constexpr uint64_t killed_restart_delay_us = 100 * ND_MS_US;
 static constexpr uint64_t carrier_timeout_us = 10 * ND_SECOND_US;
 static constexpr uint64_t call_timeout_us = 5 * ND_SECOND_US;
-static constexpr uint64_t network_settle_us = 300 * ND_MS_US; /* a change of the network comes as many messages */
+/* one change of the network produces many messages */
+static constexpr uint64_t network_settle_us = 300 * ND_MS_US;
 static constexpr uint64_t resolv_poll_us = 10 * ND_SECOND_US;
 
 struct rootless_supervisor {
@@ -50,15 +54,15 @@ struct rootless_supervisor {
         int init_fd;
         struct rootless_netplan plan;
         char *resolv;
-        bool plan_pending;       /* init does not have this plan yet: it could not be asked */
-        struct nd_child *helper; /* nullptr while there is none */
+        bool plan_pending;       /* the plan could not be sent to init yet */
+        struct nd_child *helper; /* nullptr = not running */
         int helper_pidfd;
         uint64_t helper_since;
         uint64_t delay_us;
         sd_event_source *restart;     /* starts the next helper */
-        sd_event_source *watch;       /* the machine's network */
-        sd_event_source *settle;      /* looks at it when it is quiet */
-        sd_event_source *resolv_poll; /* looks at resolv.conf */
+        sd_event_source *watch;       /* changes of the host's network */
+        sd_event_source *settle;      /* refreshes the plan when changes have settled */
+        sd_event_source *resolv_poll; /* polls resolv.conf */
         int watch_fd;
 };
 
@@ -77,7 +81,7 @@ static struct nd_error *find_recorded(const struct rootless_node *node, pid_t *r
         pid = yyjson_get_uint(yyjson_obj_get(top, "pid"));
         started = yyjson_get_uint(yyjson_obj_get(top, "started"));
         if (pid < 2 || pid > INT32_MAX)
-                return nd_error_new(ND_INVALID, 0, "not the record of a helper");
+                return nd_error_new(ND_INVALID, 0, "invalid record of a network helper");
         nd_try(rootless_process_open((pid_t) pid, started, ret_pidfd));
         *ret_pid = (pid_t) pid;
         return nullptr;
@@ -91,7 +95,8 @@ pid_t rootless_supervisor_helper_pid(const struct rootless_node *node) {
         return error ? 0 : pid;
 }
 
-/* Helpers fork, and who is left holds the tap. The descriptor still names the group when its leader is gone. */
+/* Helpers fork, and any process left holds the tap. The pidfd still refers to the group when its
+ * leader has exited. */
 static void end_group(int pidfd) {
         if (pidfd >= 0)
                 (void) nd_sys->pidfd_send_signal(pidfd, SIGKILL, PIDFD_SIGNAL_PROCESS_GROUP);
@@ -128,7 +133,7 @@ static int on_restart(sd_event_source *source, [[maybe_unused]] uint64_t usec, v
 
         (void) source;
         if (error)
-                nd_log(ND_LOG_ERROR, "the network helper does not start", nd_field("node", s->node->name),
+                nd_log(ND_LOG_ERROR, "cannot start the network helper", nd_field("node", s->node->name),
                        nd_field("error", nd_error_text(error)));
         return 0;
 }
@@ -151,8 +156,8 @@ static void on_helper_ended(struct nd_child_result *result, void *userdata) {
                 s->delay_us = restart_delay_min_us;
         if (result->signal != 0 && s->delay_us > killed_restart_delay_us)
                 s->delay_us = killed_restart_delay_us;
-        nd_log(ND_LOG_WARNING, "the network helper ended and is started again", nd_field("node", s->node->name),
-               nd_field("end", error ? nd_error_text(error) : "it ended with code 0"));
+        nd_log(ND_LOG_WARNING, "network helper exited; restarting it", nd_field("node", s->node->name),
+               nd_field("end", error ? nd_error_text(error) : "exit status 0"));
         schedule_restart(s);
 }
 
@@ -166,7 +171,7 @@ static struct nd_error *start_helper(struct rootless_supervisor *s) {
         plan.argv = (const char *const *) argv.items;
         error = nd_child_start(s->loop, &plan, on_helper_ended, s, &s->helper);
         if (error) {
-                schedule_restart(s); /* somebody may be upgrading the package right now */
+                schedule_restart(s); /* the package may be in the middle of an upgrade */
                 return error;
         }
         s->helper_since = nd_clock_us();
@@ -187,7 +192,7 @@ static struct nd_error *ask_carrier(struct rootless_supervisor *s, bool *ret_up)
         return nullptr;
 }
 
-/* A helper that ends at once must be seen while we wait for the carrier, so the loop runs meanwhile. */
+/* Runs the loop while waiting for the carrier, to notice a helper that exits at once. */
 static struct nd_error *await_carrier(struct rootless_supervisor *s) {
         uint64_t end = nd_clock_us() + carrier_timeout_us;
 
@@ -200,11 +205,11 @@ static struct nd_error *await_carrier(struct rootless_supervisor *s) {
                 (void) sd_event_run(s->loop, 2 * ND_MS_US);
         }
         return nd_error_new(ND_DEADLINE, ETIMEDOUT,
-                            "%s did not take the node's tap within %u s; is it installed and allowed to run?",
+                            "%s did not attach to the node's tap within %u s; check that it is installed and may run",
                             rootless_net_driver_name(s->plan.driver), (unsigned) (carrier_timeout_us / ND_SECOND_US));
 }
 
-/* ---- following the machine ---- */
+/* ---- following the host's network ---- */
 
 static struct nd_error *send_plan(struct rootless_supervisor *s) {
         nd_autotext struct nd_text text = CONTROL_TEXT;
@@ -213,8 +218,8 @@ static struct nd_error *send_plan(struct rootless_supervisor *s) {
         return rootless_control_call(s->init_fd, &text, nullptr, 0, call_timeout_us, nullptr);
 }
 
-/* A bridge's link is made once, when there is none; it has a carrier from then on. One that a killed supervisor had made and not told
- * about gets its carrier by being configured. */
+/* Makes the link on a bridge if there is none; it has a carrier from then on. A link that a killed
+ * supervisor made but did not configure gets its carrier by being configured. */
 static struct nd_error *attach_link(struct rootless_supervisor *s) {
         bool up = false;
 
@@ -225,7 +230,7 @@ static struct nd_error *attach_link(struct rootless_supervisor *s) {
         return up ? nullptr : rootless_lxc_link_attach(s->node->name, &s->plan, s->record->pid);
 }
 
-/* Looks at the machine again; whether there is something new. */
+/* Makes the plan again; *ret_changed is whether it differs. */
 static struct nd_error *refresh_plan(struct rootless_supervisor *s, bool *ret_changed) {
         nd_autofree char *resolv = nullptr;
         struct rootless_netplan plan;
@@ -249,11 +254,11 @@ static void follow_network(struct rootless_supervisor *s) {
                 error = send_plan(s);
         s->plan_pending = error != nullptr;
         if (error) {
-                nd_log(ND_LOG_ERROR, "the node does not follow the machine's network", nd_field("node", s->node->name),
-                       nd_field("error", nd_error_text(error)));
+                nd_log(ND_LOG_ERROR, "cannot apply a change of the host's network to the node",
+                       nd_field("node", s->node->name), nd_field("error", nd_error_text(error)));
                 return;
         }
-        nd_log(ND_LOG_NOTICE, "the machine's network has changed; the node's follows", nd_field("node", s->node->name));
+        nd_log(ND_LOG_NOTICE, "the host's network changed; updating the node's network", nd_field("node", s->node->name));
         if (s->plan.driver == NET_DRIVER_LXC)
                 return;
         nd_child_cancel(nd_take_ptr(s->helper));
@@ -294,7 +299,7 @@ static struct nd_error *watch_machine(struct rootless_supervisor *s) {
         if (r >= 0)
                 r = sd_event_add_time_relative(s->loop, &s->resolv_poll, CLOCK_MONOTONIC, resolv_poll_us, ND_SECOND_US,
                                                on_resolv_poll, s);
-        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "watch the machine's network") : nullptr;
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "watch the host's network") : nullptr;
 }
 
 static void supervisor_done(struct rootless_supervisor **s) {

@@ -16,13 +16,13 @@ static const char *bridge_of(const char *text) {
         return rootless_lxc_usernet_parse(text, mine, nullptr, bridge) ? bridge : "";
 }
 
-static void the_first_bridge_of_the_user_or_of_a_group_is_taken([[maybe_unused]] void **state) {
+static void the_first_bridge_of_the_user_or_a_group_is_used([[maybe_unused]] void **state) {
         assert_string_equal(bridge_of("bob veth br9 10\nalice veth lxcbr0 10\nalice veth br1 2\n"), "lxcbr0");
         assert_string_equal(bridge_of("@staff\tveth  br2\t3"), "br2");
         assert_string_equal(bridge_of("  alice veth br3 1\r\n"), "br3");
 }
 
-static void lines_that_give_nothing_are_passed_over([[maybe_unused]] void **state) {
+static void lines_without_a_bridge_are_skipped([[maybe_unused]] void **state) {
         assert_string_equal(bridge_of(""), "");
         assert_string_equal(bridge_of("# alice veth lxcbr0 10\n\n#alice veth lxcbr0 1\n"), "");
         assert_string_equal(bridge_of("alice macvlan eth0 10\nalice veth\nalice\n"), "");
@@ -33,8 +33,8 @@ static void lines_that_give_nothing_are_passed_over([[maybe_unused]] void **stat
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_first_bridge_of_the_user_or_of_a_group_is_taken),
-                cmocka_unit_test(lines_that_give_nothing_are_passed_over),
+                cmocka_unit_test(the_first_bridge_of_the_user_or_a_group_is_used),
+                cmocka_unit_test(lines_without_a_bridge_are_skipped),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -61,7 +61,7 @@ static char *joined(const struct rootless_netplan *plan) {
         return nd_text_steal(&text);
 }
 
-static void pasta_s_tap_carries_what_the_default_route_s_link_has([[maybe_unused]] void **state) {
+static void pasta_uses_the_addresses_of_the_default_route([[maybe_unused]] void **state) {
         nd_cleanup(fixture_done) struct fixture f = {};
         nd_autofree char *argv = nullptr;
         struct rootless_netplan plan;
@@ -76,7 +76,8 @@ static void pasta_s_tap_carries_what_the_default_route_s_link_has([[maybe_unused
         leads(&f, VPN, "0.0.0.0/0", "10.9.0.1", 50);
         leads(&f, ETH, "::/0", "fe80::1", 0);
         rootless_netplan_make(NET_DRIVER_PASTA, 65520, &f.facts, &plan);
-        assert_string_equal(nd_netlink_address_text(&plan.addresses[0], text), "10.9.0.7"); /* the smaller metric wins */
+        /* the smaller metric wins */
+        assert_string_equal(nd_netlink_address_text(&plan.addresses[0], text), "10.9.0.7");
         assert_int_equal(plan.addresses[0].prefix, 32);
         assert_string_equal(nd_netlink_address_text(&plan.gateways[1], text), "fe80::1");
         argv = joined(&plan);
@@ -86,7 +87,7 @@ static void pasta_s_tap_carries_what_the_default_route_s_link_has([[maybe_unused
         assert_null(strstr(argv, "--config-net"));
 }
 
-static void a_machine_without_a_network_still_has_nodes([[maybe_unused]] void **state) {
+static void a_plan_is_made_without_a_host_network([[maybe_unused]] void **state) {
         nd_cleanup(fixture_done) struct fixture f = {};
         struct rootless_netplan plan;
         char text[ND_ADDRESS_TEXT];
@@ -98,7 +99,7 @@ static void a_machine_without_a_network_still_has_nodes([[maybe_unused]] void **
         assert_string_equal(plan.link, "");
 }
 
-static void addresses_that_do_not_last_are_not_taken([[maybe_unused]] void **state) {
+static void temporary_addresses_are_not_used([[maybe_unused]] void **state) {
         nd_cleanup(fixture_done) struct fixture f = {};
         struct rootless_netplan plan;
         char text[ND_ADDRESS_TEXT];
@@ -112,7 +113,7 @@ static void addresses_that_do_not_last_are_not_taken([[maybe_unused]] void **sta
         assert_int_equal(plan.addresses[0].family, 0);
 }
 
-static void slirp_s_network_is_one_that_the_machine_does_not_use([[maybe_unused]] void **state) {
+static void slirp_uses_a_network_that_the_host_does_not_use([[maybe_unused]] void **state) {
         nd_cleanup(fixture_done) struct fixture f = {};
         nd_autofree char *argv = nullptr;
         struct rootless_netplan plan;
@@ -155,10 +156,11 @@ static void on_a_bridge_a_node_has_an_address_of_its_own([[maybe_unused]] void *
         assert_false(nd_netlink_address_equal(&plan.addresses[0], &other.addresses[0]));
 }
 
-static void that_address_is_never_the_bridge_s_nor_of_the_whole_network([[maybe_unused]] void **state) {
+static void an_address_on_a_bridge_is_never_reserved([[maybe_unused]] void **state) {
         nd_cleanup(fixture_done) struct fixture f = {};
 
-        has(&f, BRIDGE, "10.0.3.2/30", true); /* of four addresses, two are hosts', and one of these is taken */
+        /* of four addresses, two are usable, and the bridge has one */
+        has(&f, BRIDGE, "10.0.3.2/30", true);
         f.facts.bridge = "lxcbr0";
         for (int i = 0; i < 100; i++) {
                 nd_autofree char *owner = nd_format("1000/node-%d", i);
@@ -170,11 +172,11 @@ static void that_address_is_never_the_bridge_s_nor_of_the_whole_network([[maybe_
                 assert_string_equal(nd_netlink_address_text(&plan.addresses[0], text), "10.0.3.1");
         }
         f.facts.owner = "1000/node";
-        f.addresses.items[0].address = address("10.0.3.2/31"); /* no room for anybody */
+        f.addresses.items[0].address = address("10.0.3.2/31"); /* no usable address is left */
         rootless_netplan_make(NET_DRIVER_LXC, 1500, &f.facts, &(struct rootless_netplan) {});
 }
 
-static void on_a_bridge_names_come_from_whom_a_neighbour_can_ask([[maybe_unused]] void **state) {
+static void on_a_bridge_name_servers_are_reachable_from_other_hosts([[maybe_unused]] void **state) {
         struct rootless_netplan plan = {.driver = NET_DRIVER_LXC, .gateways = {address("10.0.3.1")}};
 
         expect_text(rootless_netplan_resolv_conf(&plan, "nameserver 127.0.0.53\nsearch a.example\n"),
@@ -196,7 +198,7 @@ static void drivers_without_a_helper_have_no_command_line([[maybe_unused]] void 
         expect_text(rootless_netplan_resolv_conf(&plan, "nameserver 9.9.9.9\n"), "nameserver 9.9.9.9\n");
 }
 
-static void names_come_from_the_helper_and_their_rules_from_the_machine([[maybe_unused]] void **state) {
+static void the_helper_is_the_name_server_and_options_are_the_hosts([[maybe_unused]] void **state) {
         struct rootless_netplan plan = {.driver = NET_DRIVER_PASTA, .dns = address("169.254.1.1")};
 
         expect_text(rootless_netplan_resolv_conf(
@@ -205,7 +207,7 @@ static void names_come_from_the_helper_and_their_rules_from_the_machine([[maybe_
         expect_text(rootless_netplan_resolv_conf(&plan, ""), "nameserver 169.254.1.1\n");
 }
 
-static void only_a_real_change_is_one([[maybe_unused]] void **state) {
+static void plans_differ_only_by_real_changes([[maybe_unused]] void **state) {
         nd_cleanup(fixture_done) struct fixture f = {};
         struct rootless_netplan a, b;
 
@@ -222,16 +224,16 @@ static void only_a_real_change_is_one([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(pasta_s_tap_carries_what_the_default_route_s_link_has),
-                cmocka_unit_test(a_machine_without_a_network_still_has_nodes),
-                cmocka_unit_test(addresses_that_do_not_last_are_not_taken),
-                cmocka_unit_test(slirp_s_network_is_one_that_the_machine_does_not_use),
+                cmocka_unit_test(pasta_uses_the_addresses_of_the_default_route),
+                cmocka_unit_test(a_plan_is_made_without_a_host_network),
+                cmocka_unit_test(temporary_addresses_are_not_used),
+                cmocka_unit_test(slirp_uses_a_network_that_the_host_does_not_use),
                 cmocka_unit_test(on_a_bridge_a_node_has_an_address_of_its_own),
-                cmocka_unit_test(that_address_is_never_the_bridge_s_nor_of_the_whole_network),
-                cmocka_unit_test(on_a_bridge_names_come_from_whom_a_neighbour_can_ask),
+                cmocka_unit_test(an_address_on_a_bridge_is_never_reserved),
+                cmocka_unit_test(on_a_bridge_name_servers_are_reachable_from_other_hosts),
                 cmocka_unit_test(drivers_without_a_helper_have_no_command_line),
-                cmocka_unit_test(names_come_from_the_helper_and_their_rules_from_the_machine),
-                cmocka_unit_test(only_a_real_change_is_one),
+                cmocka_unit_test(the_helper_is_the_name_server_and_options_are_the_hosts),
+                cmocka_unit_test(plans_differ_only_by_real_changes),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

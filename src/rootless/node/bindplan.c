@@ -12,7 +12,7 @@
 #include "sys/mount.h"
 
 enum {
-        ETC_CEILING = 4096,           /* entries of /etc that are looked at */
+        ETC_CEILING = 4096,           /* limit of entries read from /etc */
         ETC_FILE_BYTES = 1024 * 1024, /* larger files are not copied */
         BINDS_CEILING = 64,
 };
@@ -48,7 +48,7 @@ static void add_read_only(struct rootless_bindplan *plan, const char *path) {
         bind->optional = true;
 }
 
-/* A top directory of programs: read-only, or the symbolic link that it is since /usr was merged. */
+/* A top-level directory of programs: read-only, or a symbolic link where /usr is merged. */
 static void add_programs(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts, const char *path) {
         nd_autofree char *real = nd_format("%s%s", facts->machine, path);
         char target[PATH_MAX];
@@ -68,7 +68,8 @@ static void add_programs(struct rootless_bindplan *plan, const struct rootless_b
 
 /* ---- /etc ---- */
 
-/* What the node writes itself, and what belongs to a node of the machine's: with its configuration ours would find the wrong peers. */
+/* Files that the node writes itself, and configuration of a node on the host: with it, ours would
+ * connect to the wrong peers. */
 static bool etc_hidden(const char *name) {
         static const char *const hidden[] = {"resolv.conf", "hosts",    "hostname",   "mtab",      "cni",
                                              "containerd",  "crio",     "kubernetes", "nodens",    "docker",
@@ -95,7 +96,8 @@ static void add_etc_entry(struct rootless_bindplan *plan, const struct rootless_
                         add(plan, BIND_SYMLINK, path, target);
                 }
         } else if (access(real, R_OK) < 0) {
-                return; /* shadow and the like: the node has no business there */
+                /* The user cannot read it (shadow and the like), so the node does not get it. */
+                return;
         } else if (S_ISDIR(st.st_mode)) {
                 add_read_only(plan, path);
         } else if (S_ISREG(st.st_mode) && st.st_size <= ETC_FILE_BYTES) {
@@ -145,7 +147,7 @@ static void add_devices(struct rootless_bindplan *plan) {
         add_tmpfs(plan, "/dev", 0755);
         for (size_t i = 0; i < nd_count_of(devices); i++)
                 add(plan, BIND_FILE, devices[i], devices[i])->optional = true;
-        /* A kubelet follows the kernel's log. The machine's is not the node's to read. */
+        /* A kubelet reads the kernel log. The node must not read the host's. */
         add(plan, BIND_FILE, "/dev/kmsg", "/dev/null")->optional = true;
         for (size_t i = 0; i < nd_count_of(links); i++)
                 add(plan, BIND_SYMLINK, links[i][0], links[i][1]);
@@ -154,9 +156,9 @@ static void add_devices(struct rootless_bindplan *plan) {
         add(plan, BIND_MQUEUE, "/dev/mqueue", nullptr);
 }
 
-/* ---- what the user asks for ---- */
+/* ---- the user's --bind options ---- */
 
-/* True when path is the directory or below it. */
+/* Returns true when path is the directory or below it. */
 static bool within(const char *path, const char *directory) {
         size_t length = strlen(directory);
 
@@ -164,25 +166,25 @@ static bool within(const char *path, const char *directory) {
 }
 
 static struct nd_error *refuse(const char *path, const char *why) {
-        return nd_error_new(ND_DENIED, 0, "--bind %s is refused: %s", path, why);
+        return nd_error_new(ND_DENIED, 0, "--bind %s denied: %s", path, why);
 }
 
-/* The same rules that the plan keeps by omission. */
+/* Enforces on --bind the rules that the default plan follows by omission. */
 static struct nd_error *check_bind(const struct rootless_bindplan_facts *facts, const char *path) {
         static const char *const closed[] = {"/run", "/var/run", "/proc", "/sys", "/dev", "/tmp", "/var/tmp"};
         nd_autofree char *ssh = nd_format("%s/.ssh", facts->home), *gnupg = nd_format("%s/.gnupg", facts->home);
 
         if (path[0] != '/' || nd_streq(path, "/"))
-                return refuse(path, "it must be an absolute path below /");
+                return refuse(path, "not an absolute path below /");
         for (size_t i = 0; i < nd_count_of(closed); i++)
                 if (within(path, closed[i]) || within(closed[i], path))
-                        return refuse(path, "the node has its own there; sockets of the machine's would take it for the user");
+                        return refuse(path, "the node has its own; the host's sockets there would treat the node as the user");
         if (facts->runtime && (within(path, facts->runtime) || within(facts->runtime, path)))
-                return refuse(path, "the runtime directory holds sockets that would take the node for the user");
+                return refuse(path, "sockets in the runtime directory would treat the node as the user");
         if (within(facts->home, path))
-                return refuse(path, "all of the home directory is too much; name a directory in it");
+                return refuse(path, "the whole home directory is not allowed; name a directory in it");
         if (within(path, ssh) || within(path, gnupg))
-                return refuse(path, "keys and agents stay outside");
+                return refuse(path, "keys and agents are not allowed in the node");
         return nullptr;
 }
 
@@ -201,7 +203,7 @@ static struct nd_error *add_bind(struct rootless_bindplan *plan, const struct ro
         if (!canonical || stat(canonical, &st) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "--bind %s", path);
         seen = canonical + strlen(facts->machine);
-        nd_try(check_bind(facts, seen)); /* a symbolic link may lead where we do not go */
+        nd_try(check_bind(facts, seen)); /* a symbolic link may resolve to a denied path */
         bind = add(plan, S_ISDIR(st.st_mode) ? BIND_TREE : BIND_FILE, seen, seen);
         bind->read_only = read_only;
         return nullptr;
@@ -219,13 +221,13 @@ static struct nd_error *add_binds(struct rootless_bindplan *plan, const struct r
                 if (length == 0)
                         continue;
                 if (++count > BINDS_CEILING)
-                        return nd_error_new(ND_INVALID, 0, "--bind names more than %d paths", BINDS_CEILING);
+                        return nd_error_new(ND_INVALID, 0, "more than %d paths in --bind", BINDS_CEILING);
                 nd_try(add_bind(plan, facts, word));
         }
         return nullptr;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole plan ---- */
 
 static void add_var(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts) {
         static const char *const kept[] = {"lib", "log", "cache"};
@@ -298,7 +300,7 @@ struct nd_error *rootless_bindplan_check_data(const char *path) {
                 if (nd_streq(name, remote[i]))
                         return nd_error_new(
                                 ND_PRECONDITION, 0,
-                                "the data directory '%s' is on %s, whose server does not know the node's IDs; choose a local disk with --data",
+                                "data directory '%s' is on %s, which does not support the node's user IDs; choose a local disk with --data",
                                 path, name);
         return nullptr;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bindplan.h - what a node sees of the machine: a list, made before anything is mounted, that people can read
+/* bindplan.h - the list of mounts of a node, made before anything is mounted and printed by
+ * --dry-run
  *
- * The node's root is an empty tmpfs, and only what stands in the plan is in it, under the path that it has on the machine. Root in
- * the node is the user outside (SO_PEERCRED says so, too), so whatever socket the node could reach would obey it as it obeys the
- * user. Hence, by omission:
+ * The node's root is an empty tmpfs. Only the plan's entries are in it, under their paths on the
+ * host. Root in the node is the user outside (SO_PEERCRED reports the user, too), so every socket
+ * that the node can reach obeys it as it obeys the user. Therefore the plan omits:
  *
- *      $XDG_RUNTIME_DIR, /run      session bus, user manager, agents: only our own api/ directory
+ *      $XDG_RUNTIME_DIR, /run      session bus, user manager, agents; only our api/ is there
  *      the home directory          only the data directory, under /var
  *      /tmp, /var/tmp, /dev/shm    empty, in memory: X11, agents and others' files live there
- *      /etc                        copies of the files that the user may read, directories read-only
+ *      /etc                        copies of files that the user may read, directories read-only
  *      /proc, /sys, /dev           fresh, of the node's own namespaces; devices one by one
  *      everything else             not there, unless asked for with --bind */
 #pragma once
@@ -19,13 +20,13 @@
 #include "base/vector.h"
 
 enum rootless_bind_kind {
-        BIND_DIRECTORY, /* make it */
+        BIND_DIRECTORY, /* create it */
         BIND_TMPFS,
-        BIND_TREE,    /* a directory of the machine with what is mounted below it */
-        BIND_FILE,    /* a file or device of the machine */
-        BIND_COPY,    /* of a file of the machine */
-        BIND_TEXT,    /* a file of ours */
-        BIND_SYMLINK, /* source is where it points to */
+        BIND_TREE,    /* a host directory, including the mounts below it */
+        BIND_FILE,    /* a host file or device */
+        BIND_COPY,    /* a copy of a host file */
+        BIND_TEXT,    /* a file with our text */
+        BIND_SYMLINK, /* source is the target of the link */
         BIND_PROC,
         BIND_SYSFS,
         BIND_CGROUP,
@@ -36,9 +37,9 @@ enum rootless_bind_kind {
 struct rootless_bind {
         enum rootless_bind_kind kind;
         char *target; /* in the node */
-        char *source; /* on the machine, or the text, or nullptr */
+        char *source; /* on the host, or the text, or nullptr */
         bool read_only;
-        bool optional; /* a source that is gone meanwhile is passed over */
+        bool optional; /* skip it if the source has disappeared */
         unsigned mode; /* of a directory, a tmpfs, a file; 0 = 0755 or 0644 */
 };
 
@@ -49,24 +50,25 @@ struct rootless_bindplan {
 };
 void rootless_bindplan_done(struct rootless_bindplan *plan);
 
-/* What the plan depends on. Paths are canonical but for machine, which is "" or, in tests, a directory that plays the machine's root. */
+/* Inputs of the plan. Paths are canonical. machine is "" or, in tests, a directory that stands for
+ * the host's root. */
 struct rootless_bindplan_facts {
         const char *machine;
         const char *name;    /* of the node: its host name */
         const char *api;     /* our own directory in the runtime directory */
-        const char *data;    /* nullptr = /var/lib and the like are in memory */
+        const char *data;    /* nullptr = /var/lib, /var/log and /var/cache are in memory */
         const char *home;    /* the user's */
         const char *runtime; /* the user's runtime directory; nullptr = none */
-        const char *binds;   /* what --bind asks for: "PATH[:ro],..."; nullptr = nothing */
+        const char *binds;   /* value of --bind: "PATH[:ro],..."; nullptr = none */
         const char *resolv;  /* text of resolv.conf */
-        bool own_network;    /* sysfs can be mounted only for a network namespace of ours */
+        bool own_network;    /* sysfs can be mounted only with a network namespace of our own */
 };
 
 [[nodiscard]] struct nd_error *rootless_bindplan_make(const struct rootless_bindplan_facts *facts,
                                                       struct rootless_bindplan *ret);
 
-/* For --dry-run: one line per entry. */
+/* Prints one line per entry, for --dry-run. */
 void rootless_bindplan_print(const struct rootless_bindplan *plan, FILE *to);
 
-/* A data directory on a network filesystem cannot work; says so, and what to do. */
+/* Rejects a data directory on a network filesystem, which cannot work. */
 [[nodiscard]] struct nd_error *rootless_bindplan_check_data(const char *path);

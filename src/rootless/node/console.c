@@ -2,16 +2,21 @@
 /* console.c - see console.h
  *
  * Theory of operation
- *   The command has the terminal or it does not. While it does (@foreground) our terminal is raw: every key goes to the pseudoterminal, whose own
- *   settings decide what it means there, ^C and ^Z included. A command whose standard input and output both are a terminal has it from the start. Another one
- *   (`run ... | less`, `echo | shell`) leaves the terminal to its neighbours, and its keys as well; when it touches the terminal
- *   it is stopped, the monitor says so, and it gets it then. Meanwhile keys that signal reach us, and are handed on.
- *   When the command is stopped, so are we: the terminal is put back, and our whole job stops, as if it were the command. SIGCONT undoes both.
- *   In the background the terminal is left alone. Nothing tells a job that it was brought to the foreground while it ran, so we look.
- *   The pseudoterminal is one of the node's devpts, so that the command finds its name. Root of the node may have put something else there; what
- *   is not a devpts's own ptmx is not used, and the machine gives one instead.
+ *   The command either has the terminal or not. While it has it (@foreground), our terminal is raw:
+ *   every key goes to the pseudoterminal, whose own settings interpret it, ^C and ^Z included. A
+ *   command whose standard input and output both are a terminal has it from the start. Another one
+ *   (`run ... | less`, `echo | shell`) leaves the terminal and its keys to the other processes of
+ *   the job. When it accesses the terminal it is stopped, the monitor reports that, and it gets the
+ *   terminal then. Until then keys that send signals reach us, and we forward the signals.
+ *   When the command stops, so do we: we restore the terminal and stop our whole job, as if it were
+ *   the command. SIGCONT undoes both.
+ *   In the background we do not touch the terminal. The kernel does not notify a running job when
+ *   it moves to the foreground, so we poll.
+ *   The pseudoterminal comes from the node's devpts, so the command finds its name. Root of the
+ *   node may have put something else there: we use only the ptmx of a devpts, else one of the host.
  * Owns       the pseudoterminal and the pipes to the monitor.
- * Invariant  the terminal is as it was found while we are stopped, and when we end; also by a signal that can be caught. */
+ * Invariant  the terminal has its original settings while we are stopped and when we exit, also by
+ * a signal that can be caught. */
 #include "rootless/node/console.h"
 
 #include <fcntl.h>
@@ -32,7 +37,8 @@
 
 enum {
         PIECE = 16 << 10,
-        DRAIN_PIECES = 64, /* of what is left at the end; a process that stays behind may write for ever */
+        /* limit of the final output: a process left behind may write endlessly */
+        DRAIN_PIECES = 64,
         PTMX_MAJOR = 5,
         PTMX_MINOR = 2,
 };
@@ -42,23 +48,23 @@ static constexpr uint64_t stop_timeout_us = ND_SECOND_US;
 
 struct rootless_console {
         int streams[SESSION_STREAMS];
-        int master, slave;             /* -EBADF = none of the streams is a terminal */
-        int terminal;                  /* the caller's, for its settings and keys */
+        int master, slave;             /* -EBADF = no stream is a terminal */
+        int terminal;                  /* the caller's, for settings and input */
         int screen;                    /* the caller's, for output */
-        bool own_terminal;             /* we have opened it */
-        int orders[2], reports[2];     /* read and write end */
+        bool own_terminal;             /* opened by us */
+        int orders[2], reports[2];     /* read and write ends */
         bool foreground;               /* the command has the terminal */
-        bool raw;                      /* the caller's terminal is to be put back */
-        bool held;                     /* signals are blocked, and were as in mask */
-        struct termios before, inside; /* as the caller's was, as the command's shall be */
+        bool raw;                      /* the caller's terminal must be restored */
+        bool held;                     /* signals are blocked; mask holds the previous mask */
+        struct termios before, inside; /* the caller's settings, the command's settings */
         sigset_t mask;
         sd_event *loop;
         sd_event_source *input, *output, *report, *foreground_timer, *stop_timer;
-        char queue[PIECE]; /* keys that the pseudoterminal did not take yet */
+        char queue[PIECE]; /* input that the pseudoterminal has not accepted yet */
         size_t queued;
 };
 
-/* ---- a crash ---- */
+/* ---- crash handler ---- */
 
 static int crash_terminal = -EBADF;
 static struct termios crash_settings;
@@ -66,7 +72,7 @@ static struct termios crash_settings;
 static void on_crash(int number) {
         if (crash_terminal >= 0)
                 (void) tcsetattr(crash_terminal, TCSANOW, &crash_settings);
-        (void) raise(number); /* SA_RESETHAND: this ends us */
+        (void) raise(number); /* SA_RESETHAND: this terminates us */
 }
 
 static void prepare_crash(const struct rootless_console *c) {
@@ -79,16 +85,16 @@ static void prepare_crash(const struct rootless_console *c) {
                 (void) sigaction(numbers[i], &action, nullptr);
 }
 
-/* ---- settings of the terminals ---- */
+/* ---- terminal settings ---- */
 
-/* A terminal that is not our controlling one has no foreground that we could be outside of. */
+/* For a terminal that is not our controlling one, we always count as in the foreground. */
 static bool in_foreground(const struct rootless_console *c) {
         pid_t group = tcgetpgrp(c->terminal);
 
         return group < 0 || group == getpgrp();
 }
 
-/* As the background may not, but a job that puts things back must. */
+/* Blocks SIGTTOU: a background process may not change the settings, but must restore them. */
 static void set_terminal(int fd, const struct termios *settings) {
         sigset_t block, before;
 
@@ -99,7 +105,7 @@ static void set_terminal(int fd, const struct termios *settings) {
         (void) sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
-/* In the background the terminal is as the job in the foreground wants it. */
+/* In the background the settings belong to the job in the foreground: leave them alone. */
 static void restore_terminal(struct rootless_console *c) {
         if (c->raw && in_foreground(c))
                 set_terminal(c->terminal, &c->before);
@@ -115,7 +121,8 @@ static void take_size(struct rootless_console *c) {
 
 static int on_foreground_poll(sd_event_source *source, uint64_t usec, void *userdata);
 
-/* Takes the terminal if the command has it and we are in the foreground; else looks again soon. A shell may have put it back while we were stopped. */
+/* Takes the terminal if the command has it and we are in the foreground, else polls. A shell may
+ * have restored it while we were stopped. */
 static void take_terminal(struct rootless_console *c) {
         struct termios raw;
 
@@ -164,7 +171,7 @@ static int on_input(sd_event_source *source, int fd, [[maybe_unused]] uint32_t e
         struct rootless_console *c = userdata;
         ssize_t n;
 
-        if (!c->raw || !in_foreground(c)) { /* reading would stop us, though the command may not even want to read */
+        if (!c->raw || !in_foreground(c)) { /* reading would stop us */
                 (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
                 c->raw = false;
                 take_terminal(c);
@@ -174,12 +181,14 @@ static int on_input(sd_event_source *source, int fd, [[maybe_unused]] uint32_t e
         if (n > 0)
                 c->queued += (size_t) n;
         else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-                c->input = sd_event_source_disable_unref(c->input); /* the terminal is gone, and SIGHUP comes */
+                /* the terminal hung up; SIGHUP follows */
+                c->input = sd_event_source_disable_unref(c->input);
         flush(c);
         return 0;
 }
 
-/* Blocks while the terminal does. One that is gone takes nothing, and the command goes on. */
+/* Blocks while the terminal does. If the terminal hung up, drops the output; the command goes
+ * on. */
 static void write_screen(const struct rootless_console *c, const char *bytes, size_t length) {
         while (length > 0) {
                 ssize_t n = write(c->screen, bytes, length);
@@ -219,13 +228,15 @@ void rootless_console_drain(struct rootless_console *c) {
                 ;
 }
 
-/* ---- jobs ---- */
+/* ---- job control ---- */
 
 static void send_order(const struct rootless_console *c, unsigned char byte) {
-        (void) !write(c->orders[1], &byte, 1); /* a monitor that is gone has told, or will */
+        /* an exited monitor has reported, or its exit will */
+        (void) !write(c->orders[1], &byte, 1);
 }
 
-/* Stops until SIGCONT comes. Does nothing in an orphaned group, which the kernel does not stop: no shell would continue it. */
+/* Stops until SIGCONT arrives. Does nothing in an orphaned process group, which the kernel does not
+ * stop because no shell would continue it. */
 static void stop_here(pid_t whom) {
         sigset_t set, before;
 
@@ -237,7 +248,8 @@ static void stop_here(pid_t whom) {
 }
 
 static void stop_with_command(struct rootless_console *c) {
-        bool whole = c->raw; /* where the terminal is not ours, its keys have reached the rest of the job already */
+        /* If the terminal is not ours, its keys have already signalled the rest of the job. */
+        bool whole = c->raw;
 
         c->stop_timer = sd_event_source_disable_unref(c->stop_timer);
         restore_terminal(c);
@@ -251,7 +263,8 @@ static int on_stop_timeout([[maybe_unused]] sd_event_source *source, [[maybe_unu
         return 0;
 }
 
-/* We are to stop, and so is the command. Its report stops us; a command that ignores this signal does not keep us from it. */
+/* Stops the command and us. The monitor's report stops us; a timeout does it for a command that
+ * ignores the signal. */
 static void stop_both(struct rootless_console *c) {
         send_order(c, SIGTSTP);
         if (!c->stop_timer)
@@ -318,10 +331,10 @@ static struct nd_error *check_stream(int stream) {
         struct stat st;
 
         if (fstat(stream, &st) < 0)
-                return nd_error_new(ND_INVALID, errno, "standard stream %d is not open", stream);
+                return nd_error_new(ND_INVALID, errno, "standard stream %d is closed", stream);
         if (S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode))
-                return nd_error_new(ND_INVALID, 0, "standard stream %d is a %s, which would lead out of the node", stream,
-                                    S_ISDIR(st.st_mode) ? "directory" : "block device");
+                return nd_error_new(ND_INVALID, 0, "standard stream %d is a %s, which would give the node access to the host",
+                                    stream, S_ISDIR(st.st_mode) ? "directory" : "block device");
         return nullptr;
 }
 
@@ -333,7 +346,7 @@ static bool is_ptmx(int fd) {
                major(st.st_rdev) == PTMX_MAJOR && minor(st.st_rdev) == PTMX_MINOR;
 }
 
-/* The node's own devpts, as long as it is one. What is there is looked at before it is opened. */
+/* Opens the ptmx of the node's devpts. Checks that it is one before opening it. */
 static int open_master(int root) {
         struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
         nd_autoclose int place = root < 0 ? -EBADF : nd_sys->openat2(root, "dev/pts/ptmx", &how, sizeof how);
@@ -352,14 +365,14 @@ static int open_master(int root) {
 static struct nd_error *make_terminal(struct rootless_console *c, int root) {
         c->master = open_master(root);
         if (c->master < 0 || ioctl(c->master, TIOCSPTLCK, &(int) {0}) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a pseudoterminal for the node");
+                return nd_error_new(nd_error_code_of(errno), errno, "create a pseudoterminal for the node");
         c->slave = ioctl(c->master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
         if (c->slave < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "open the node's end of a pseudoterminal");
+                return nd_error_new(nd_error_code_of(errno), errno, "open the node's side of a pseudoterminal");
         return nullptr;
 }
 
-/* Which descriptor stands for the caller's terminal: one that can be read, and one that can be written. */
+/* Chooses the descriptors of the caller's terminal: a readable one and a writable one. */
 static void find_terminal(struct rootless_console *c, const bool terminals[SESSION_STREAMS]) {
         for (int i = SESSION_STREAMS - 1; i >= 0; i--) {
                 int access_mode = terminals[i] ? fcntl(i, F_GETFL) & O_ACCMODE : -1;
@@ -373,10 +386,11 @@ static void find_terminal(struct rootless_console *c, const bool terminals[SESSI
                 c->own_terminal = c->terminal >= 0;
         }
         if (c->terminal < 0)
-                c->terminal = c->screen; /* its keys cannot be read, then */
+                c->terminal = c->screen; /* without a readable one there is no input */
 }
 
-/* Until the command has the terminal, ours does the echo and the ends of lines: they must not be done twice. */
+/* Until the command has the terminal, ours does echo and newline translation: they must not be done
+ * twice. */
 static void set_inside(struct rootless_console *c) {
         (void) tcgetattr(c->terminal, &c->before);
         c->inside = c->before;
@@ -400,7 +414,7 @@ struct nd_error *rootless_console_new(int root, struct rootless_console **ret) {
                 c->streams[i] = i;
         }
         if (nd_sys->pipe2(c->orders, O_CLOEXEC) < 0 || nd_sys->pipe2(c->reports, O_CLOEXEC) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe");
+                return nd_error_new(nd_error_code_of(errno), errno, "create a pipe");
         if (terminals[0] || terminals[1] || terminals[2]) {
                 nd_try(make_terminal(c, root));
                 find_terminal(c, terminals);
@@ -450,7 +464,7 @@ struct nd_error *rootless_console_start(struct rootless_console *c, sd_event *lo
                         r = sd_event_source_set_enabled(c->input, SD_EVENT_OFF);
                 take_terminal(c);
         }
-        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "watch the terminal") : nullptr;
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "watch the terminal's events") : nullptr;
 }
 
 void rootless_console_free(struct rootless_console *c) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* console.h - what stands between the caller's terminal and a command in the node
+/* console.h - separates the caller's terminal from a command in the node
  *
- * A terminal obeys ioctls of the processes that have it: TIOCSTI types into it, TIOCLINUX pastes on a virtual console. So no descriptor of the caller's
- * terminal gets into the node, whichever of the three streams it is, and neither does the caller's session. In its place the command gets a
- * pseudoterminal of the node's own, and this program copies between the two. Streams that are not a terminal are handed on as they are. */
+ * A process that has a terminal open can use its ioctls: TIOCSTI types into it, TIOCLINUX pastes on
+ * a virtual console. So no descriptor of the caller's terminal gets into the node, on any of the
+ * three streams, and neither does the caller's session. Instead the command gets a pseudoterminal
+ * of the node, and this program copies between the two. Streams that are not terminals are passed
+ * unchanged. */
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -14,26 +16,28 @@
 
 struct rootless_console;
 
-/* Looks at our streams. root is the node's root directory, from where the pseudoterminal comes. ND_INVALID for a stream that would lead out of the node. */
+/* Examines our streams. The pseudoterminal comes from the node's root directory, root. ND_INVALID
+ * for a stream that would give access to the host (a directory or a block device). */
 [[nodiscard]] struct nd_error *rootless_console_new(int root, struct rootless_console **ret);
-/* The same, of a node that runs. */
+/* The same, for a running node. */
 [[nodiscard]] struct nd_error *rootless_console_open(const struct rootless_node_record *record, struct rootless_console **ret);
 
-/* Puts the terminal back and frees everything. */
+/* Restores the terminal and frees the console. */
 void rootless_console_free(struct rootless_console *console);
 static inline void rootless_console_done(struct rootless_console **console) {
         rootless_console_free(*console);
 }
 
-/* The part of a session that is the console's: streams, terminal, foreground, orders and reports. The descriptors stay ours. */
+/* Fills in the console's part of a session: streams, terminal, foreground, orders and reports. The
+ * console keeps the descriptors. */
 void rootless_console_session(const struct rootless_console *console, struct rootless_session *ret);
 
-/* Blocks the signals that rootless_console_start() watches, so that none that comes before it is lost. Processes that are cloned from here on, and are not the
- * command, have to undo that. */
+/* Blocks the signals that rootless_console_start() watches, so that no earlier signal is lost.
+ * Processes cloned from here on inherit the mask and must restore it, except the command's. */
 void rootless_console_block_signals(struct rootless_console *console);
 
-/* The session runs: takes the terminal and copies until the loop ends. */
+/* To be called when the session runs: takes the terminal and copies until the loop ends. */
 [[nodiscard]] struct nd_error *rootless_console_start(struct rootless_console *console, sd_event *loop);
 
-/* The command has ended: writes what is left of its output. */
+/* To be called when the command has exited: writes the rest of its output. */
 void rootless_console_drain(struct rootless_console *console);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-settings.c - options and environment: lines NAME=VALUE play both; what is chosen is within its bounds, and no variable that names a
- * socket of the machine gets into the node */
+/* fuzz-settings.c - options and environment, both from lines NAME=VALUE: the results are within
+ * their bounds, and no variable that names a socket of the host gets into the node */
 #include <string.h>
 
 #include <unit/fuzz.h>

@@ -4,19 +4,22 @@
  * Theory of operation
  *   launcher --clone--> builder --clone--> init, a child of the launcher as well (CLONE_PARENT)
  *
- *   The builder has a user and a mount namespace of its own. It makes what the node must not be able to change (mounts.c), then clones the
- *   init into all of the node's namespaces and ends. Since init's user namespace is another one than the builder's, the kernel locks the
- *   flags of the mounts that the builder has made. Both execute nothing, so they keep their capabilities over what they have made.
- *   newuidmap and newgidmap write the builder's maps, with a deadline each: they may ask a directory service. The builder writes init's,
- *   which map every ID to itself.
- *   The cgroup namespace's root is the cgroup that the cloning process is in: the delegated one. Therefore nothing is cloned into a leaf;
- *   launcher and init move to leaves afterwards, when the builder has ended, since the kernel hands controllers on only from a cgroup
- *   without processes.
- *   Builder and init talk to the launcher over one socket pair, init after the builder has ended. They name each phase before it begins, so that
- *   a deadline's error can say what hung. PR_SET_PDEATHSIG is set after the IDs, which would clear it; the launcher may be gone by then,
- *   and the closed socket tells.
- *   Init never has the caller's terminal, neither as a stream nor as its controlling one: root of the node can open init's
- *   descriptors, and trace it.
+ *   The builder has its own user and mount namespace. It makes the mounts that the node must not be
+ *   able to change (mounts.c), then clones init into all of the node's namespaces and exits. Since
+ *   init's user namespace differs from the builder's, the kernel locks the flags of the builder's
+ *   mounts. Neither calls execve(), so both keep their capabilities.
+ *   newuidmap and newgidmap write the builder's maps, with a timeout each: they may query a
+ *   directory service. The builder writes init's maps, which map every ID to itself.
+ *   The root of the cgroup namespace is the cgroup of the cloning process: the delegated one.
+ *   Therefore no process is cloned into a leaf. Launcher and init move to leaves when the builder
+ *   has exited, since the kernel enables controllers for children only in a cgroup without
+ *   processes.
+ *   Builder and init report to the launcher over one socket pair, init after the builder has
+ *   exited. They announce each phase, so that the error of a timeout names the phase that hung.
+ *   PR_SET_PDEATHSIG is set after the change of IDs, which would clear it. The launcher may have
+ *   died by then; the closed socket shows that.
+ *   Init never has the caller's terminal, neither as a stream nor as its controlling terminal: root
+ *   of the node can open init's descriptors and trace it.
  * Invariant  until "ready" the child has done nothing that its death does not undo. */
 #include "rootless/node/init-start.h"
 
@@ -63,12 +66,14 @@ static struct nd_error *become_root(int fd) {
         nd_cleanup(rootless_control_done) struct rootless_control go = {};
 
         nd_try(rootless_control_receive(fd, 0, &go));
-        /* Raw calls: libc's wrappers signal other threads through state that a clone without libc does not have. Groups go first,
-         * while we may still drop them; where the kernel denies that (no subordinate group IDs) they stay. */
+        /* Raw system calls: libc's wrappers signal other threads through state that a clone without
+         * libc does not have. Groups go first, while we may still drop them; they stay where the
+         * kernel denies that (no subordinate group IDs). */
         (void) syscall(SYS_setgroups, 0, nullptr);
         if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "become root of the user namespace");
-        /* Changing IDs made us undumpable: nobody could write the maps of namespaces in ours, nor enter ours. */
+        /* Changing IDs cleared the dumpable flag; without it no process could write the maps of
+         * nested namespaces or enter ours. */
         if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "become dumpable");
         return nullptr;
@@ -90,8 +95,9 @@ static struct nd_error *write_cgroup(const char *file, const char *text) {
         return nullptr;
 }
 
-/* Moves us to our leaf and hands every controller on to leaves that will come. One that cannot be handed on (a v1 hierarchy or
- * a realtime process has it) is missing for pods, and `status` shows which there are; it does not stop the node. */
+/* Moves us to our leaf and enables every controller for later leaves. A controller that cannot be
+ * enabled (used by a v1 hierarchy or blocked by a realtime process) is missing for pods; `status`
+ * shows which are there. It does not stop the node. */
 static struct nd_error *enter_leaf(const struct rootless_init_plan *plan) {
         nd_autofree char *controllers = nullptr;
 
@@ -125,7 +131,7 @@ static struct nd_error *confine([[maybe_unused]] const struct rootless_init_plan
         return rootless_seccomp_load();
 }
 
-/* What the phases need no socket for. */
+/* The phases that need no socket. */
 static const struct {
         const char *name;
         struct nd_error *(*run)(const struct rootless_init_plan *plan);
@@ -137,7 +143,7 @@ static const struct {
 static struct nd_error *build(const struct rootless_init_plan *plan, int fd) {
         nd_try(become_root(fd));
         if (plan->die_with_us && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "bind the node to its launcher");
+                return nd_error_new(ND_INTERNAL, errno, "set the parent-death signal of the node's init process");
         for (size_t i = 0; i < nd_count_of(phases); i++) {
                 nd_try(send_message(fd, "phase", phases[i].name));
                 nd_try(phases[i].run(plan));
@@ -145,7 +151,7 @@ static struct nd_error *build(const struct rootless_init_plan *plan, int fd) {
         return send_message(fd, "ready", nullptr);
 }
 
-/* A session of its own, and no terminal or file of the machine at hand. */
+/* Starts a new session, without a terminal or file of the host. */
 static void detach(void) {
         nd_autoclose int null = nd_sys->openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
 
@@ -154,8 +160,9 @@ static void detach(void) {
                 (void) dup2(null, stream);
 }
 
-/* Root in the node can open what stands in /proc/1/fd: a directory there would lead out of the node, and a lock would be held for
- * as long as the node lives. So everything is closed but the two sockets. */
+/* Root in the node can open what is in /proc/1/fd: a directory there would give access to the
+ * host, and a lock would be held as long as the node lives. So we close everything but the two
+ * sockets. */
 static void keep_only(int *fd, int *listener) {
         enum { ASIDE = 64, FIRST = STDERR_FILENO + 1 };
         int aside[2] = {fcntl(*fd, F_DUPFD_CLOEXEC, ASIDE), fcntl(*listener, F_DUPFD_CLOEXEC, ASIDE)};
@@ -169,7 +176,8 @@ static void keep_only(int *fd, int *listener) {
         nd_autotext struct nd_text text = CONTROL_TEXT;
 
         rootless_control_add_error(&text, error);
-        nd_ignore(rootless_control_send(fd, &text, nullptr, 0)); /* the launcher may be gone */
+        /* the launcher may have exited; ignore the error */
+        nd_ignore(rootless_control_send(fd, &text, nullptr, 0));
         _exit(EXIT_FAILURE);
 }
 
@@ -177,7 +185,7 @@ static void keep_only(int *fd, int *listener) {
         struct nd_error *error;
 
         (void) setsid();
-        keep_only(&fd, &listener); /* not the builder's descriptor of the machine's /proc */
+        keep_only(&fd, &listener); /* closes the builder's descriptor of the host's /proc, too */
         error = build(plan, fd);
         if (error)
                 fail(error, fd);
@@ -188,7 +196,8 @@ static void keep_only(int *fd, int *listener) {
 
 /* ---- the builder ---- */
 
-/* Every ID of the builder's user namespace is itself in init's; in the same extents, since the kernel maps none across two. */
+/* Maps every ID of the builder's user namespace to itself in init's. The extents must be the same:
+ * the kernel does not map a range across two extents. */
 static struct nd_error *map_same(const struct rootless_init_plan *plan, int procfd) {
         nd_cleanup(nd_userns_maps_done) struct nd_userns_maps uids = {}, gids = {};
 
@@ -204,7 +213,7 @@ static struct nd_error *map_same(const struct rootless_init_plan *plan, int proc
                 procfd);
 }
 
-/* Returns in the builder only; init goes its own way. */
+/* Returns in the builder only; init does not return. */
 static struct nd_error *clone_init(const struct rootless_init_plan *plan, int fd, int listener, pid_t *ret) {
         struct clone_args arguments = {.flags = CLONE_PARENT | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
                                                 CLONE_NEWUTS | CLONE_NEWCGROUP |
@@ -212,7 +221,7 @@ static struct nd_error *clone_init(const struct rootless_init_plan *plan, int fd
         pid_t pid = nd_sys->clone3(&arguments, sizeof arguments);
 
         if (pid < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make the node's namespaces");
+                return nd_error_new(nd_error_code_of(errno), errno, "create the node's namespaces");
         if (pid == 0)
                 init_main(plan, fd, listener);
         *ret = pid;
@@ -239,7 +248,8 @@ static struct nd_error *prepare(const struct rootless_init_plan *plan, int fd, i
         return rootless_control_send(fd, &text, nullptr, 0);
 }
 
-/* Root of the node can read init's memory, and /proc/1/environ for as long as the node lives. Each command is given its own environment. */
+/* Root of the node can read init's memory and /proc/1/environ as long as the node lives. Each
+ * command gets its own environment. */
 static void forget_environment(void) {
         for (char **variable = environ; *variable; variable++)
                 explicit_bzero(*variable, strlen(*variable));
@@ -254,7 +264,8 @@ static void forget_environment(void) {
         keep_only(&fd, &listener);
         forget_environment();
         (void) prctl(PR_SET_NAME, "nodens-holder");
-        error = nd_dir_open(AT_FDCWD, "/proc", &proc); /* by its path it is gone when init's maps are to be written */
+        /* The path is no longer visible when init's maps are written. */
+        error = nd_dir_open(AT_FDCWD, "/proc", &proc);
         if (!error)
                 error = prepare(plan, fd, listener, proc);
         if (error)
@@ -281,11 +292,12 @@ static struct nd_error *write_map(const char *program, pid_t pid, const struct n
         plan.argv = (const char *const *) argv.items;
         error = nd_child_run(&plan, &result);
         if (error)
-                return nd_error_wrap(error, "Debian's package uidmap has it");
+                return nd_error_wrap(error, "install it (Debian package uidmap)");
         return nd_error_wrap(nd_child_result_error(&result, program), "map the node's IDs");
 }
 
-/* The launcher leaves the delegated root, so that it can hand controllers on. */
+/* Moves the launcher out of the delegated cgroup, so that controllers can be enabled for its
+ * children. */
 static struct nd_error *leave_root(const char *cgroup) {
         nd_autofree char *leaf = nd_format("/sys/fs/cgroup%s/launcher", cgroup), *procs = nd_format("%s/cgroup.procs", leaf);
         nd_autoclose int fd = -EBADF;
@@ -297,7 +309,7 @@ static struct nd_error *leave_root(const char *cgroup) {
         return nullptr;
 }
 
-/* Reads what the other side says until it says the awaited verb, and returns that message. */
+/* Reads messages until the awaited verb arrives, and returns that message. */
 static struct nd_error *await_message(int fd, const char *awaited, struct rootless_control *ret) {
         char phase[64] = "start";
 
@@ -307,7 +319,8 @@ static struct nd_error *await_message(int fd, const char *awaited, struct rootle
                 const char *name;
 
                 if (error || nd_streq(message.verb, "error"))
-                        return nd_error_wrap(error ? error : rootless_control_error(&message), "the node's phase '%s'", phase);
+                        return nd_error_wrap(error ? error : rootless_control_error(&message), "start phase '%s' of the node",
+                                             phase);
                 if (nd_streq(message.verb, awaited)) {
                         *ret = nd_take(message, (struct rootless_control) {});
                         return nullptr;
@@ -320,7 +333,7 @@ static struct nd_error *await_message(int fd, const char *awaited, struct rootle
 static void reap(int pidfd) {
         siginfo_t end;
 
-        (void) waitid(P_PIDFD, (id_t) pidfd, &end, WEXITED); /* one that is reaped already does no harm */
+        (void) waitid(P_PIDFD, (id_t) pidfd, &end, WEXITED); /* harmless if it was already reaped */
 }
 
 static void end_child(int pidfd) {
@@ -330,7 +343,8 @@ static void end_child(int pidfd) {
         reap(pidfd);
 }
 
-/* The builder says who init is: a child of ours that is not reaped yet, so the number is still its own. */
+/* Receives init's PID from the builder. Init is our child and not yet reaped, so the PID cannot
+ * have been reused. */
 static struct nd_error *take_init(int fd, pid_t *ret_pid, int *ret_pidfd) {
         nd_cleanup(rootless_control_done) struct rootless_control message = {};
         const char *text;
@@ -340,16 +354,17 @@ static struct nd_error *take_init(int fd, pid_t *ret_pid, int *ret_pidfd) {
         nd_try(await_message(fd, "holder", &message));
         text = rootless_control_get(&message, "pid");
         if (!text || nd_text_parse_u64(text, INT32_MAX, &pid) < 0 || pid < 2)
-                return nd_error_new(ND_INTERNAL, EPROTO, "the node's builder names no holder");
+                return nd_error_new(ND_INTERNAL, EPROTO, "the builder did not report the PID of the node's init process");
         pidfd = pidfd_open((pid_t) pid, 0);
         if (pidfd < 0)
-                return nd_error_new(ND_INTERNAL, errno, "open the node's holder, process %s", text);
+                return nd_error_new(ND_INTERNAL, errno, "open the node's init process, PID %s", text);
         *ret_pid = (pid_t) pid;
         *ret_pidfd = pidfd;
         return nullptr;
 }
 
-/* From the builder's clone to init's pidfd. The builder ends by itself; the kernel takes a while to take its mounts apart. */
+/* Handles the builder from its clone to init's pidfd. The builder exits by itself; the kernel takes
+ * a while to dismantle its mounts. */
 static struct nd_error *guide_builder(const struct rootless_init_plan *plan, pid_t builder, int builder_pidfd, int fd,
                                       pid_t *ret_pid, int *ret_pidfd) {
         struct nd_error *error = plan->cgroup ? leave_root(plan->cgroup) : nullptr;
@@ -386,7 +401,7 @@ static struct nd_error *listen_at(const char *path, int *ret_fd) {
         (void) nd_sys->unlinkat(AT_FDCWD, path, 0); /* of a dead node: we hold the lock */
         fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
-                return nd_error_new(ND_INTERNAL, errno, "make a socket");
+                return nd_error_new(ND_INTERNAL, errno, "create a socket");
         mask = umask(0177);
         r = bind(fd, (struct sockaddr *) &address, sizeof address);
         (void) umask(mask);
@@ -402,8 +417,8 @@ static const char *why_no_namespaces(void) {
                 nd_file_read_kernel("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 16, &value);
 
         if (!absent && value[0] == '1')
-                return "AppArmor withholds user namespaces; load the profile of nodens-rootless";
-        return "'nodens check --rootless' says what withholds them";
+                return "AppArmor denies user namespaces; load the profile of nodens-rootless";
+        return "'nodens check --rootless' shows what denies them";
 }
 
 struct nd_error *rootless_init_start(const struct rootless_init_plan *plan, pid_t *ret_pid, int *ret_pidfd) {
@@ -417,14 +432,14 @@ struct nd_error *rootless_init_start(const struct rootless_init_plan *plan, pid_
 
         nd_try(listen_at(plan->socket, &listener));
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "make a socket pair");
+                return nd_error_new(ND_INTERNAL, errno, "create a socket pair");
         ours = pair[0];
         theirs = pair[1];
         builder = nd_sys->clone3(&arguments, sizeof arguments);
         if (builder < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make the node's namespaces (%s)", why_no_namespaces());
+                return nd_error_new(nd_error_code_of(errno), errno, "create the node's namespaces (%s)", why_no_namespaces());
         if (builder == 0) {
-                (void) close(ours); /* or the launcher's death would not be seen */
+                (void) close(ours); /* else we would not see the launcher's death */
                 builder_main(plan, theirs, listener);
         }
         nd_close_fd(&theirs);

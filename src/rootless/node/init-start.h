@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init-start.h - starts a node's init, which the node's namespaces live by */
+/* init-start.h - starts a node's init, which keeps the node's namespaces alive */
 #pragma once
 
 #include <sys/types.h>
@@ -12,11 +12,11 @@ struct rootless_init_plan {
         const char *name;
         const struct rootless_bindplan *binds;
         const struct rootless_netplan *network;
-        const char *socket; /* where it shall listen */
+        const char *socket; /* where it listens */
         struct nd_userns_maps uids, gids;
-        const char *cgroup; /* the delegated cgroup that we are in, as a path of the machine; nullptr = none */
+        const char *cgroup; /* host path of the delegated cgroup that we are in; nullptr = none */
         bool die_with_us;   /* the node ends with the calling process */
 };
 
-/* Returns when the node is ready to start things. On an error nothing is left. */
+/* Returns when the node accepts requests. On an error nothing is left behind. */
 [[nodiscard]] struct nd_error *rootless_init_start(const struct rootless_init_plan *plan, pid_t *ret_pid, int *ret_pidfd);

@@ -2,12 +2,16 @@
 /* init.c - see init.h
  *
  * Theory of operation
- *   One listening socket, which only the user outside can reach, and one source per connection. A request is one message and gets
- *   one answer (control.h); "start" gets a second one, "ended", when that process is over, so the client only has to wait. A
- *   connection has at most one process: the monitor of a command (session.h). SIGCHLD makes us reap whatever there is: our own, and orphans of the node.
- *   "stop" and SIGTERM do the same: SIGTERM to everybody, after @stop_grace_us SIGKILL, and the end when nobody is left.
- * Invariant  a process runs in a cgroup leaf of its own name below the delegated root, where there is one; nothing ever runs in the
- *            root itself, or the kernel would not let controllers be handed on. */
+ *   There is one listening socket, which only the user outside can reach, and one event source per
+ *   connection. A request is one message and gets one reply (control.h). "start" gets a second one,
+ *   "ended", when the process exits, so the client only has to wait. A connection has at most one
+ *   process: the monitor of a command (session.h). On SIGCHLD we reap all children: our own and the
+ *   node's orphans.
+ *   "stop" and SIGTERM do the same: SIGTERM to all processes, SIGKILL after @stop_grace_us; init
+ *   exits when no process is left.
+ * Invariant  a process runs in a leaf of its own name below the delegated cgroup, if there is one.
+ * The root itself never has processes, else the kernel could not enable controllers for its
+ * children. */
 #include "rootless/node/init.h"
 
 #include <fcntl.h>
@@ -37,7 +41,7 @@ struct connection {
         int fd;
         sd_event_source *source;
         pid_t pid;                                /* 0 = none */
-        struct rootless_sockets_response sockets; /* descriptors of the answer that is being made */
+        struct rootless_sockets_response sockets; /* descriptors of the reply being built */
 };
 
 struct init {
@@ -46,8 +50,8 @@ struct init {
         size_t count;
         bool has_cgroup;
         bool stopping;
-        bool sockets_tried; /* whether clients' addresses can be kept is known, */
-        bool sockets_keep;  /* and they can */
+        bool sockets_tried; /* sockets_keep is valid */
+        bool sockets_keep;  /* client addresses can be kept */
 };
 
 static void connection_free(struct connection *c) {
@@ -70,18 +74,20 @@ static struct nd_error *open_leaf(const char *name, int *ret_fd) {
         nd_autofree char *path = nd_format("/sys/fs/cgroup/%s", name);
 
         if (strchr(name, '/') || name[0] == '.' || name[0] == '\0')
-                return nd_error_new(ND_INVALID, 0, "'%s' cannot name a cgroup", name);
+                return nd_error_new(ND_INVALID, 0, "invalid cgroup name '%s'", name);
         nd_try(nd_dir_make(AT_FDCWD, path, 0755));
         return nd_dir_open(AT_FDCWD, path, ret_fd);
 }
 
-/* What a "start" brings: three streams, the monitor's two pipes and, where the command has one, its terminal. */
+/* Takes the descriptors of a "start": three streams, the monitor's two pipes and, if the command
+ * has one, its terminal. */
 static struct nd_error *take_session(const struct rootless_control *message, struct rootless_session *ret) {
         enum { ORDERS = SESSION_STREAMS, REPORTS, TERMINAL };
         bool terminal = rootless_control_get(message, "terminal") != nullptr;
 
         if (message->descriptor_count != TERMINAL + (terminal ? 1u : 0u))
-                return nd_error_new(ND_INVALID, 0, "starting takes three streams, two pipes and at most one terminal");
+                return nd_error_new(ND_INVALID, 0,
+                                    "invalid start request: needs three streams, two pipes and at most one terminal");
         memcpy(ret->streams, message->descriptors, sizeof ret->streams);
         ret->orders = message->descriptors[ORDERS];
         ret->reports = message->descriptors[REPORTS];
@@ -114,7 +120,7 @@ static struct nd_error *start_process(struct init *init, const struct rootless_c
         pid_t pid;
 
         if (!argv[0])
-                return nd_error_new(ND_INVALID, 0, "starting takes a program");
+                return nd_error_new(ND_INVALID, 0, "invalid start request: no program");
         nd_try(take_session(message, &session));
         if (init->has_cgroup) {
                 nd_try(open_leaf(leaf ? leaf : "node", &cgroup));
@@ -122,7 +128,7 @@ static struct nd_error *start_process(struct init *init, const struct rootless_c
                 arguments.cgroup = (uint64_t) cgroup;
         }
         if (nd_sys->pipe2(fds, O_CLOEXEC) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe");
+                return nd_error_new(nd_error_code_of(errno), errno, "create a pipe");
         failure = fds[0];
         failure_end = session.failure = fds[1];
         pid = nd_sys->clone3(&arguments, sizeof arguments);
@@ -140,7 +146,7 @@ static struct nd_error *start_process(struct init *init, const struct rootless_c
         return nullptr;
 }
 
-/* ---- requests: each takes the message and adds its answer's fields ---- */
+/* ---- requests: each handler takes the message and adds the fields of the reply ---- */
 
 typedef struct nd_error *(*handler)(struct connection *c, const struct rootless_control *message, struct nd_text *answer);
 
@@ -148,9 +154,9 @@ static struct nd_error *on_start(struct connection *c, const struct rootless_con
         nd_autofree char *pid = nullptr;
 
         if (c->pid > 0)
-                return nd_error_new(ND_PRECONDITION, 0, "this connection has started something already");
+                return nd_error_new(ND_PRECONDITION, 0, "this connection has already started a command");
         if (c->init->stopping)
-                return nd_error_new(ND_UNAVAILABLE, 0, "the node is being stopped");
+                return nd_error_new(ND_UNAVAILABLE, 0, "the node is stopping");
         nd_try(start_process(c->init, message, &c->pid));
         pid = nd_format("%d", (int) c->pid);
         rootless_control_add(answer, "pid", pid);
@@ -173,7 +179,7 @@ static struct nd_error *on_carrier([[maybe_unused]] struct connection *c,
         return nullptr;
 }
 
-/* Rules and routes are made when the first socket is asked for: a node without ports does without them. */
+/* Rules and routes are made for the first request: a node without ports does not need them. */
 static struct nd_error *on_sockets(struct connection *c, const struct rootless_control *message, struct nd_text *answer) {
         struct init *init = c->init;
 
@@ -228,7 +234,7 @@ static struct nd_error *handle(struct connection *c, const struct rootless_contr
         for (size_t i = 0; i < nd_count_of(handlers); i++)
                 if (nd_streq(message->verb, handlers[i].verb))
                         return handlers[i].handle(c, message, answer);
-        return nd_error_new(ND_UNIMPLEMENTED, 0, "the holder of this node does not know '%s'; it may be older than who asks",
+        return nd_error_new(ND_UNIMPLEMENTED, 0, "protocol mismatch: unknown request '%s'; node is older than this client",
                             message->verb);
 }
 
@@ -258,7 +264,8 @@ static int on_message([[maybe_unused]] sd_event_source *source, int fd, [[maybe_
         return 0;
 }
 
-/* Only the user may ask: inside that is root. Anybody else in the node has another ID, and does not see the socket either. */
+/* Only the user may connect, who is root inside. Other users of the node have other IDs, and do not
+ * see the socket. */
 static bool trusted(int fd) {
         struct ucred peer;
         socklen_t length = sizeof peer;
@@ -299,8 +306,7 @@ static void send_ended(struct init *init, const siginfo_t *end) {
                 number = nd_format("%d", end->si_status);
                 rootless_control_begin(&text, "ended");
                 rootless_control_add(&text, end->si_code == CLD_EXITED ? "code" : "signal", number);
-                nd_ignore(rootless_control_send(c->fd, &text, nullptr,
-                                                0)); /* the client may have disconnected; ignore the error */
+                nd_ignore(rootless_control_send(c->fd, &text, nullptr, 0)); /* the client may have disconnected */
                 return;
         }
 }
@@ -353,5 +359,5 @@ struct nd_error *rootless_init_serve(int listener_fd, bool has_cgroup) {
                 connection_free(c);
         }
         sd_event_unref(init.loop);
-        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "serve the node's requests") : nullptr;
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "serve requests to the node") : nullptr;
 }

@@ -34,10 +34,10 @@ static struct nd_error *make_data(struct rootless_config *config) {
         nd_autoclose int fd = -EBADF;
         char *canonical;
 
-        nd_try(nd_error_wrap(make_path(config->data), "the data directory '%s'", config->data));
+        nd_try(nd_error_wrap(make_path(config->data), "data directory '%s'", config->data));
         canonical = realpath(config->data, nullptr);
         if (!canonical)
-                return nd_error_new(nd_error_code_of(errno), errno, "the data directory '%s'", config->data);
+                return nd_error_new(nd_error_code_of(errno), errno, "data directory '%s'", config->data);
         free(config->data);
         config->data = canonical;
         nd_try(rootless_bindplan_check_data(config->data));
@@ -77,9 +77,10 @@ static struct nd_error *find_maps(struct nd_userns_maps *uids, struct nd_userns_
 
         if (geteuid() == 0)
                 return nd_error_new(ND_PRECONDITION, 0,
-                                    "nothing is rootless about root; run this as the user who shall have the node");
+                                    "nodens-rootless must not run as root; run it as the user that owns the node");
         if (getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &found) != 0 || !found)
-                return nd_error_new(ND_NOT_FOUND, 0, "user %u has no name, so it cannot have subordinate IDs", geteuid());
+                return nd_error_new(ND_NOT_FOUND, 0,
+                                    "user %u has no name in the user database and cannot have subordinate IDs", geteuid());
         nd_try(nd_subid_list_of(entry.pw_name, ND_SUBUID, &uid_ranges));
         nd_try(nd_subid_list_of(entry.pw_name, ND_SUBGID, &gid_ranges));
         nd_delegation_maps(geteuid(), &uid_ranges, uids);
@@ -95,8 +96,9 @@ static bool alone_in(const char *cgroup) {
         return !error && nd_streq(text, own);
 }
 
-/* The cgroup that we are in, if it is ours to divide: somebody delegated it (systemd marks those), or nobody else is in it. A cgroup that
- * the user merely may write, like that of a desktop's terminal, is not. */
+/* Returns the cgroup that we are in, if we may divide it: it is delegated (systemd marks it), or no
+ * other process is in it. A cgroup that the user can write but shares, like that of a desktop's
+ * terminal, is not used. */
 static char *find_delegated(void) {
         nd_cleanup(nd_cgroup_done) struct nd_cgroup cgroup = {};
         nd_autoerror struct nd_error *error = nd_cgroup_discover(&cgroup);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch.h - from settings to a living node */
+/* launch.h - starts a node from its settings */
 #pragma once
 
 #include "rootless/core/node.h"
 #include "rootless/node/bindplan.h"
 #include "rootless/node/settings.h"
 
-/* The bind plan as it would be. Makes the data directory unless dry. */
+/* Makes the bind plan. Creates the data directory unless dry. */
 [[nodiscard]] struct nd_error *rootless_launch_bindplan(struct rootless_config *config, const struct rootless_node *node,
                                                         const char *resolv, bool dry, struct rootless_bindplan *ret);
 
-/* Starts the init of a node whose lock we have, and records it. die_with_us: the node ends with the calling process. */
+/* Starts the init of a node whose lock we hold, and records it. die_with_us: the node ends with the
+ * calling process. */
 [[nodiscard]] struct nd_error *rootless_launch_node(struct rootless_config *config, const struct rootless_node *node,
                                                     bool die_with_us, struct rootless_node_record *ret_record, int *ret_pidfd);

@@ -2,16 +2,20 @@
 /* mounts.c - see mounts.h
  *
  * Theory of operation
- *   The machine's root moves to /oldroot of a small tmpfs, the node's root grows at /newroot beside it, and at the end only that is left:
- *   the rest is unmounted and has no name any more. Sources are read under /oldroot with the user's own rights: root in the node
- *   has none beyond them over files of IDs that it does not have.
- *   A read-only bind must hold against root of the node, who may change the flags of mounts in the node's mount namespace. So the builder makes
- *   these binds first, numbered below /locked, in a mount namespace that belongs to another user namespace. The kernel locks their
- *   flags in the copy that init gets, and in all copies of them (tests/kernel/locked-mount-flags.c). Everything that the node may
- *   change, tmpfs and the like, is made by init and belongs to the node's own user namespace.
- *   proc and sysfs can be mounted only while a whole one is visible in the mount namespace, so they come before the old root goes.
- *   Everything is private while it is built and shared at the end, so that mounts which one daemon of the node makes are seen by
- *   the others; nothing propagates from or to the machine. */
+ *   The host's root moves to /oldroot of a small tmpfs and the node's root is built at /newroot
+ *   beside it. At the end only the latter is left: the rest is unmounted and has no path any more.
+ *   Sources are read under /oldroot with the user's own rights: root in the node has no others over
+ *   files of unmapped IDs.
+ *   A read-only bind must hold against root of the node, who may change the flags of mounts in the
+ *   node's mount namespace. So the builder makes these binds first, numbered below /locked, in a
+ *   mount namespace that belongs to another user namespace. The kernel locks their flags in the
+ *   copy that init gets, and in all copies of them (tests/kernel/locked-mount-flags.c). Init mounts
+ *   everything that the node may change, tmpfs and the like; these mounts belong to the node's own
+ *   user namespace.
+ *   proc and sysfs can be mounted only while a complete one is visible in the mount namespace, so
+ *   they are mounted before the old root is unmounted.
+ *   Mounts are private while the tree is built and shared at the end, so that mounts made by one
+ *   daemon of the node propagate to the others; nothing propagates from or to the host. */
 #include "rootless/node/mounts.h"
 
 #include <fcntl.h>
@@ -94,7 +98,7 @@ static struct nd_error *attach(const struct rootless_bind *bind, const char *sou
         return nd_mount_attach(tree, AT_FDCWD, target);
 }
 
-/* One entry. ENOENT of the source is the caller's to judge. */
+/* Mounts one entry. The caller handles ENOENT of the source. */
 static struct nd_error *mount_entry(const struct rootless_bind *bind, const char *source, const char *target) {
         constexpr unsigned long quiet = MS_NOSUID | MS_NODEV | MS_NOEXEC;
         const char *text = bind->source ? bind->source : "";
@@ -107,7 +111,8 @@ static struct nd_error *mount_entry(const struct rootless_bind *bind, const char
         case BIND_TMPFS:
                 nd_try(make_directory(target, bind->mode));
                 options = nd_format("mode=%04o", bind->mode);
-                /* Not nodev: devices are put into /dev one by one, and nobody in a user namespace can make more. */
+                /* Not nodev: devices are bind-mounted into /dev one by one, and a user namespace
+                 * cannot create more. */
                 return mount_at("tmpfs", "tmpfs", target, MS_NOSUID, options);
         case BIND_TREE:
                 nd_try(make_directory(target, 0));
@@ -131,7 +136,7 @@ static struct nd_error *mount_entry(const struct rootless_bind *bind, const char
                 return mount_at("sysfs", "sysfs", target, quiet, nullptr);
         case BIND_CGROUP:
                 if (nd_sys->mount("cgroup2", target, "cgroup2", quiet, nullptr) < 0 &&
-                    errno != EBUSY) /* EBUSY: it is there already */
+                    errno != EBUSY) /* EBUSY: already mounted */
                         return nd_error_new(nd_error_code_of(errno), errno, "mount cgroup2 at '%s'", target);
                 return nullptr;
         case BIND_DEVPTS:
@@ -141,10 +146,10 @@ static struct nd_error *mount_entry(const struct rootless_bind *bind, const char
                 nd_try(make_directory(target, 0));
                 return mount_at("mqueue", "mqueue", target, quiet, nullptr);
         }
-        return nd_error_new(ND_INTERNAL, 0, "'%s' has no kind", bind->target);
+        return nd_error_new(ND_INTERNAL, 0, "invalid entry '%s' in the bind plan", bind->target);
 }
 
-/* Where an entry comes from: the builder has made the read-only ones, the others are the machine's. */
+/* Returns the source of an entry: the builder's mount for read-only ones, else the host's path. */
 static char *source_of(const struct rootless_bindplan *plan, const struct rootless_bind *bind) {
         if (bind->read_only)
                 return nd_format(LOCKED "/%zu", (size_t) (bind - plan->items));
@@ -160,21 +165,21 @@ static struct nd_error *mount_entries(const struct rootless_bindplan *plan) {
                         continue;
                 error = mount_entry(bind, source, target);
                 if (error)
-                        return nd_error_wrap(error, "the node's '%s'", bind->target);
+                        return nd_error_wrap(error, "mount '%s' in the node", bind->target);
         }
         return nullptr;
 }
 
 /* ---- the builder ---- */
 
-/* From "/" being the machine's to "/" holding OLD, NEW and LOCKED. */
+/* Turns "/" from the host's root into a tmpfs with OLD, NEW and LOCKED. */
 static struct nd_error *move_old_root(void) {
         nd_try(mount_at("/", nullptr, "/", MS_REC | MS_PRIVATE, nullptr));
         nd_try(mount_at("tmpfs", "tmpfs", BASE, MS_NOSUID, "mode=0755"));
         if (chdir(BASE) < 0 || nd_sys->mkdirat(AT_FDCWD, "oldroot", 0755) < 0 ||
             nd_sys->mkdirat(AT_FDCWD, "newroot", 0755) < 0 || nd_sys->mkdirat(AT_FDCWD, "locked", 0755) < 0 ||
             nd_sys->pivot_root(".", "oldroot") < 0 || chdir("/") < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "move the machine's root aside");
+                return nd_error_new(nd_error_code_of(errno), errno, "move the host's root aside");
         return nullptr;
 }
 
@@ -188,7 +193,7 @@ static struct nd_error *mount_read_only_entries(const struct rootless_bindplan *
                 target = source_of(plan, bind);
                 error = mount_entry(bind, source, target);
                 if (error)
-                        return nd_error_wrap(error, "the node's '%s'", bind->target);
+                        return nd_error_wrap(error, "mount '%s' in the node", bind->target);
         }
         return nullptr;
 }
@@ -205,7 +210,7 @@ struct nd_error *rootless_mounts_prepare(const struct rootless_bindplan *plan) {
 
 /* ---- init ---- */
 
-/* What the builder has made is locked and goes as a whole, with the root that it hangs on. */
+/* The builder's mounts are locked and can only be unmounted together with the root above them. */
 static struct nd_error *enter_new_root(void) {
         if (chdir(NEW) < 0 || nd_sys->pivot_root(".", ".") < 0 || nd_sys->umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "enter the node's root");

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seccomp.c - see seccomp.h
  *
- * The kernel's keys know no namespaces but a user's number, and that of the node's root is the user's. Linking the user's keyring by its
- * number, the node would possess the user's keys. ENOSYS is what programs know from kernels without keys; container engines go on. */
+ * The kernel's keyrings are separated by user ID only, and root of the node has the user's ID on
+ * the host. By linking the user's keyring through its number, the node would possess the user's
+ * keys. The filter returns ENOSYS, as a kernel without keyrings does; container engines handle
+ * that. */
 #include "rootless/node/seccomp.h"
 
 #include <seccomp.h>
@@ -12,7 +14,8 @@ static void filter_done(scmp_filter_ctx *filter) {
                 seccomp_release(*filter);
 }
 
-/* The other system call tables of this machine's programs; without them in the filter those programs would be killed. */
+/* The other system call ABIs of this architecture; without them in the filter their programs would
+ * be killed. */
 static const uint32_t other_tables[] = {
 #if defined(__x86_64__)
         SCMP_ARCH_X86,
@@ -32,7 +35,9 @@ struct nd_error *rootless_seccomp_load(void) {
                 r = seccomp_arch_add(filter, other_tables[i]);
         for (size_t i = 0; r == 0 && i < nd_count_of(refused); i++)
                 r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), refused[i], 0);
-        if (r == 0) /* we are root of the node, and programs in it may gain privileges over it */
+        /* Do not set no_new_privs: we are root of the node, and programs in it may gain privileges
+         * over it. */
+        if (r == 0)
                 r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, 0);
         if (r == 0)
                 r = seccomp_load(filter);

@@ -4,6 +4,6 @@
 
 #include "base/error.h"
 
-/* Loaded by init and by what enters the node later: keeps the user's kernel keyrings out of reach. Takes CAP_SYS_ADMIN over the node's
- * user namespace. */
+/* Loaded by init and by processes that enter the node later: denies access to the user's kernel
+ * keyrings. Needs CAP_SYS_ADMIN over the node's user namespace. */
 [[nodiscard]] struct nd_error *rootless_seccomp_load(void);

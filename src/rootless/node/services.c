@@ -2,10 +2,11 @@
 /* services.c - see services.h
  *
  * Theory of operation
- *   Each service is a process of this program, in a session of its own so that a terminal's signals and our death do not reach it. It is recorded,
- *   and watched by its pidfd, be it our child or one that an earlier launcher has left. When it ends while the node lives it is
- *   started again, at once if it lived for a while, else later.
- *   A service that was recorded and lives holds its lock; so there never are two of a kind, whoever starts them. */
+ *   Each service is a process of this program, in a session of its own so that it gets no signals
+ *   from a terminal and survives us. It is recorded and watched by its pidfd, whether it is our
+ *   child or was left by an earlier launcher. A service that exits while the node lives is
+ *   restarted: at once if it ran for a while, else with a delay.
+ *   A recorded service that lives holds its lock, so there are never two of a kind. */
 #include "rootless/node/services.h"
 
 #include <fcntl.h>
@@ -24,7 +25,7 @@ enum { SERVICES = 2 };
 
 static constexpr uint64_t restart_delay_min_us = 10 * ND_MS_US;
 static constexpr uint64_t restart_delay_max_us = 5 * ND_SECOND_US;
-static constexpr uint64_t stable_uptime_us = 500 * ND_MS_US; /* the backoff is reset after this */
+static constexpr uint64_t stable_uptime_us = 500 * ND_MS_US; /* reset the backoff after this */
 
 struct service {
         const char *command;
@@ -62,10 +63,10 @@ static void save(const struct rootless_services *services) {
         nd_json_close(&out, '}');
         error = nd_file_replace(services->node->fd, "parts", text.bytes, text.length, 0600);
         if (error)
-                nd_log(ND_LOG_WARNING, "who serves the node is not recorded", nd_field("error", nd_error_text(error)));
+                nd_log(ND_LOG_WARNING, "cannot record the node's services", nd_field("error", nd_error_text(error)));
 }
 
-/* Takes up what lives of the record. */
+/* Adopts the recorded services that still run. */
 static void load(struct rootless_services *services) {
         nd_autofree char *text = nullptr;
         nd_autojson yyjson_doc *doc = nullptr;
@@ -100,7 +101,8 @@ static void load(struct rootless_services *services) {
         (void) sigprocmask(SIG_SETMASK, &none, nullptr);
         (void) setsid();
         (void) dup2(null, STDIN_FILENO);
-        (void) dup2(STDERR_FILENO, STDOUT_FILENO); /* not what a caller may wait for the end of */
+        /* a caller may wait for EOF on its standard output */
+        (void) dup2(STDERR_FILENO, STDOUT_FILENO);
         (void) close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
         (void) execl("/proc/self/exe", "nodens-rootless", service->command, "--name", name, (char *) nullptr);
         (void) fprintf(stderr, "nodens-rootless: execute itself: %s\n", strerror(errno));
@@ -112,8 +114,8 @@ static void start(struct service *service);
 static int on_restart([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
         struct service *service = userdata;
 
-        nd_log(ND_LOG_WARNING, "a part of the node ended and is started again",
-               nd_field("node", service->services->node->name), nd_field("part", service->command));
+        nd_log(ND_LOG_WARNING, "a service of the node exited; restarting it", nd_field("node", service->services->node->name),
+               nd_field("part", service->command));
         start(service);
         return 0;
 }
@@ -124,14 +126,13 @@ static int on_ended([[maybe_unused]] sd_event_source *source, [[maybe_unused]] i
         siginfo_t end = {};
         bool killed;
 
-        (void) waitid(P_PIDFD, (id_t) service->pidfd, &end,
-                      WEXITED | WNOHANG); /* of one that is not our child it says nothing */
+        (void) waitid(P_PIDFD, (id_t) service->pidfd, &end, WEXITED | WNOHANG); /* does nothing if it is not our child */
         killed = end.si_pid == 0 || end.si_code != CLD_EXITED;
         sd_event_source_disable_unref(service->ended);
         service->ended = nullptr;
         nd_close_fd(&service->pidfd);
         service->pid = 0;
-        /* Waiting is for those that cannot start, not for those that somebody kills. */
+        /* The delay is for services that fail to start, not for those that are killed. */
         service->delay_us =
                 killed || nd_clock_us() - service->since_us > stable_uptime_us ? restart_delay_min_us : service->delay_us * 2;
         if (service->delay_us > restart_delay_max_us)
@@ -156,7 +157,7 @@ static void start(struct service *service) {
         if (service->pid == 0)
                 exec_service(service, service->services->node->name);
         if (service->pid < 0) {
-                nd_log(ND_LOG_ERROR, "a part of the node does not start", nd_field("part", service->command));
+                nd_log(ND_LOG_ERROR, "cannot start a service of the node", nd_field("part", service->command));
                 service->pid = 0;
                 (void) sd_event_add_time_relative(service->services->loop, &service->restart, CLOCK_MONOTONIC,
                                                   restart_delay_max_us, 0, on_restart, service);
@@ -164,7 +165,7 @@ static void start(struct service *service) {
         }
         error = rootless_process_start_time(service->pid, &service->started);
         if (error)
-                service->started = 0; /* it has ended already; nobody will take it up */
+                service->started = 0; /* it has already exited; do not adopt it */
         save(service->services);
         watch(service);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* services.h - keeps a node's forwarder and port controller running where no service manager does */
+/* services.h - runs a node's forwarder and port controller without a service manager */
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -8,8 +8,9 @@
 
 struct rootless_services;
 
-/* Starts them, or takes up those that an earlier launcher has left. They end by themselves when the node does. The node must live as long. */
+/* Starts the services, or adopts those that an earlier launcher left. They exit when the node does.
+ * The node object must outlive this one. */
 [[nodiscard]] struct nd_error *rootless_services_start(sd_event *loop, const struct rootless_node *node,
                                                        struct rootless_services **ret);
-void rootless_services_free(struct rootless_services *services); /* they go on */
-void rootless_services_end(struct rootless_services *services);  /* ends them, and frees */
+void rootless_services_free(struct rootless_services *services); /* they keep running */
+void rootless_services_end(struct rootless_services *services);  /* stops them and frees */

@@ -2,13 +2,16 @@
 /* session.c - see session.h
  *
  * Theory of operation
- *   The monitor leads a session whose controlling terminal, where there is one, is the given pseudoterminal. The command is in a process
- *   group of its own. Since its parent is in the same session and another group, the kernel stops it as a shell's job (an orphaned group
- *   would ignore SIGTSTP), and the monitor reports that, so that the program outside can stop as well.
- *   A command that is not in the foreground at first (its output goes to a pipe, say) gets SIGTTIN or SIGTTOU when it touches the terminal. The
- *   monitor reports it, and continues it when the order comes that gives it the terminal.
- *   The pipe of orders may close, when the program outside has died; the command goes on, and a terminal that is gone ends it by SIGHUP.
- * Invariant  no descriptor of the caller's but the three streams is open in the command. */
+ *   The monitor leads a session whose controlling terminal, if there is one, is the given
+ *   pseudoterminal. The command is in a process group of its own. Since its parent is in the same
+ *   session and another group, the kernel stops it like a shell's job (an orphaned group would
+ *   ignore SIGTSTP), and the monitor reports that, so that the program outside can stop as well.
+ *   A command that is not in the foreground at first (its output goes to a pipe, say) gets SIGTTIN
+ *   or SIGTTOU when it accesses the terminal. The monitor reports it, and continues the command
+ *   when the order arrives that grants the terminal.
+ *   If the program outside dies, the pipe of orders closes; the command goes on. A terminal that
+ *   hangs up ends it with SIGHUP.
+ * Invariant  the command has no descriptor of the caller but the three streams. */
 #include "rootless/node/session.h"
 
 #include <errno.h>
@@ -25,7 +28,7 @@
 #include "base/memory.h"
 #include "sys/calls.h"
 
-/* Where the monitor has its descriptors. */
+/* The monitor's descriptor numbers. */
 enum {
         TERMINAL = SESSION_STREAMS,
         ORDERS,
@@ -34,7 +37,7 @@ enum {
         NODE,
         FIRST_UNUSED,
 };
-enum { ASIDE = 64 }; /* numbers from here on are free while descriptors are put in their places */
+enum { ASIDE = 64 }; /* numbers from here on are free while descriptors are moved */
 static_assert((int) NODE == (int) SESSION_NODE);
 
 struct monitor {
@@ -43,7 +46,7 @@ struct monitor {
         bool foreground;
 };
 
-/* First all move out of the way, since one may stand where another belongs. */
+/* First move all descriptors out of the way: one may be at the number of another. */
 int rootless_session_prepare(const struct rootless_session *s) {
         const int from[FIRST_UNUSED] = {s->streams[0], s->streams[1], s->streams[2], s->terminal,
                                         s->orders,     s->reports,    s->failure,    s->node};
@@ -98,7 +101,8 @@ static void report(enum rootless_session_report what) {
         (void) !write(REPORTS, &byte, 1);
 }
 
-/* The group that the terminal's keys would reach; without a terminal, or before the command has it, the command's own. */
+/* Returns the group that the terminal's keys signal. Without a terminal, or before the command has
+ * it: the command's group. */
 static pid_t foreground_group(const struct monitor *m) {
         pid_t group = m->terminal && m->foreground ? tcgetpgrp(TERMINAL) : -1;
 
@@ -126,7 +130,7 @@ static void handle_order(struct monitor *m, unsigned char order) {
         }
 }
 
-/* Whether the command has ended; then *ret is what we end with. */
+/* Returns whether the command has ended; then *ret is our exit status. */
 static bool reap(struct monitor *m, int *ret) {
         siginfo_t info = {};
 
@@ -146,7 +150,7 @@ static bool reap(struct monitor *m, int *ret) {
         return false;
 }
 
-/* The kernel tells the leader of the session alone that the terminal is gone. */
+/* The kernel sends SIGHUP for a closed terminal only to the leader of the session. */
 static void hang_up(const struct monitor *m) {
         (void) kill(-m->command, SIGHUP);
         (void) kill(-m->command, SIGCONT);
@@ -173,7 +177,8 @@ static int watch(struct monitor *m, int signals) {
         return code;
 }
 
-/* The streams are the command's alone: a pipe must end when the command closes it. */
+/* Closes the streams in the monitor: the reader of a pipe must see EOF when the command closes
+ * it. */
 static void release_streams(void) {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -196,7 +201,8 @@ void rootless_session_lead(const struct rootless_session *s) {
         (void) sigemptyset(&mask);
         (void) sigaddset(&mask, SIGCHLD);
         (void) sigaddset(&mask, SIGHUP);
-        (void) sigaddset(&mask, SIGTTOU); /* we hand the terminal on, be it ours or not */
+        /* we change the foreground group from the background, too */
+        (void) sigaddset(&mask, SIGTTOU);
         (void) sigprocmask(SIG_BLOCK, &mask, nullptr);
         (void) signal(SIGPIPE, SIG_IGN);
         if (m.terminal && ioctl(TERMINAL, TIOCSCTTY, 0) < 0) {
@@ -211,15 +217,16 @@ void rootless_session_lead(const struct rootless_session *s) {
                 report_failure(errno);
                 _exit(127);
         }
-        (void) setpgid(m.command, m.command); /* here as well: orders may come before the command has run */
+        /* here as well: orders may arrive before the child runs */
+        (void) setpgid(m.command, m.command);
         if (m.foreground)
                 (void) tcsetpgrp(TERMINAL, m.command);
         release_streams();
         (void) sigdelset(&mask, SIGTTOU);
         signals = signalfd(-1, &mask, SFD_CLOEXEC);
         code = signals < 0 ? EXIT_FAILURE : watch(&m, signals);
-        /* The kernel hangs up on the group in the foreground when the session's leader ends. What the command has left running lives on, as it does
-         * without a terminal. */
+        /* The kernel sends SIGHUP to the foreground group when the session's leader exits.
+         * Processes that the command left running must survive, as they do without a terminal. */
         if (m.terminal)
                 (void) tcsetpgrp(TERMINAL, getpgrp());
         _exit(code);

@@ -17,11 +17,11 @@ static struct nd_error *choose_mtu(const struct rootless_settings *settings, con
         uint32_t mtu = settings->mtu;
 
         if (mtu == 0 && variable && nd_text_parse_u32(variable, &mtu) < 0)
-                return nd_error_new(ND_INVALID, 0, "NODENS_MTU is '%s', not a number", variable);
+                return nd_error_new(ND_INVALID, 0, "invalid NODENS_MTU '%s': not a number", variable);
         if (mtu == 0)
                 mtu = NET_MTU;
         if (mtu < NET_MTU_MIN || mtu > NET_MTU_MAX)
-                return nd_error_new(ND_INVALID, 0, "an MTU of %u does not work; %d to %d do", mtu, NET_MTU_MIN, NET_MTU_MAX);
+                return nd_error_new(ND_INVALID, 0, "invalid MTU %u: must be %d to %d", mtu, NET_MTU_MIN, NET_MTU_MAX);
         *ret = mtu;
         return nullptr;
 }
@@ -32,7 +32,7 @@ static struct nd_error *choose_data(const char *given, bool lasting, rootless_ge
 
         if (given) {
                 if (given[0] != '/')
-                        return nd_error_new(ND_INVALID, 0, "the data directory '%s' must be an absolute path", given);
+                        return nd_error_new(ND_INVALID, 0, "data directory '%s' is not an absolute path", given);
                 *ret = nd_strdup(given);
         } else if (lasting && top && top[0] == '/') {
                 *ret = nd_format("%s/nodens/%s", top, name);
@@ -52,7 +52,7 @@ struct nd_error *rootless_config_resolve(const struct rootless_settings *setting
                    *binds = settings->bind ? settings->bind : variable("NODENS_BIND", userdata);
 
         if (!settings->name || !rootless_node_name_valid(settings->name))
-                return nd_error_new(ND_INVALID, 0, "'%s' cannot name a node: lower case letters, digits and '-'",
+                return nd_error_new(ND_INVALID, 0, "invalid node name '%s': use lowercase letters, digits and '-'",
                                     settings->name ? settings->name : "");
         config.name = nd_strdup(settings->name);
         nd_try(rootless_net_driver_parse(net ? net : "pasta", &config.net));
@@ -63,7 +63,7 @@ struct nd_error *rootless_config_resolve(const struct rootless_settings *setting
         return nullptr;
 }
 
-/* ---- the environment inside ---- */
+/* ---- the environment in the node ---- */
 
 static bool is_variable(const char *entry, const char *name) {
         size_t length = strlen(name);

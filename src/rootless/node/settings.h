@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* settings.h - what a node shall be: options first, then the environment, then what fits most
+/* settings.h - settings of a node: options first, then the environment, then defaults
  *
  *      --net       NODENS_NET      pasta
  *      --mtu       NODENS_MTU      65520
- *      --data      NODENS_DATA     $XDG_DATA_HOME/nodens/NAME; `run` has none unless it is given
+ *      --data      NODENS_DATA     $XDG_DATA_HOME/nodens/NAME; none by default for `run`
  *      --bind      NODENS_BIND     nothing */
 #pragma once
 
 #include "base/option.h"
 #include "rootless/network/netplan.h"
 
-/* As given on the command line; what is not given is nullptr, 0 or false. */
+/* As given on the command line; unset ones are nullptr, 0 or false. */
 struct rootless_settings {
         const char *name;
         const char *net;
@@ -23,22 +23,23 @@ struct rootless_settings {
         bool json;
 };
 
-/* Checked and complete. */
+/* Validated and complete. */
 struct rootless_config {
         char *name;
         enum rootless_net_driver net;
         uint32_t mtu;
-        char *data; /* canonical once it is made; nullptr = none */
+        char *data; /* canonical once created; nullptr = none */
         char *bind; /* nullptr = none */
 };
 void rootless_config_done(struct rootless_config *config);
 
-/* The environment is asked by a function, so that tests need not change their own. */
+/* Looks up a variable; a function so that tests need not change their own environment. */
 typedef const char *(*rootless_getenv)(const char *name, void *userdata);
 [[nodiscard]] struct nd_error *rootless_config_resolve(const struct rootless_settings *settings, bool lasting,
                                                        rootless_getenv variable, void *userdata, struct rootless_config *ret);
 
-/* The environment of things in the node: ours, without what names sockets or directories of the machine, and with RootlessKit's three
- * variables. Ends with a nullptr, which it counts. */
+/* Makes the environment of commands in the node: ours, without variables that name sockets or
+ * directories of the host, plus RootlessKit's three variables. The list ends with a nullptr, which
+ * it counts. */
 [[nodiscard]] struct nd_strings rootless_config_environment(char *const *ours, const char *name, const char *api,
                                                             const char *uid, const char *gid);

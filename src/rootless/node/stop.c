@@ -8,7 +8,8 @@
 #include "sys/calls.h"
 
 static constexpr uint64_t call_timeout_us = 5 * ND_SECOND_US;
-static constexpr uint64_t stop_grace_us = 15 * ND_SECOND_US; /* longer than init's own */
+/* longer than init's own grace period */
+static constexpr uint64_t stop_grace_us = 15 * ND_SECOND_US;
 static constexpr uint64_t kill_timeout_us = 5 * ND_SECOND_US;
 
 static int wait_ended(int pidfd, uint64_t timeout_us) {
@@ -29,11 +30,12 @@ static struct nd_error *ask(const struct rootless_node *node) {
 struct nd_error *rootless_node_stop(const struct rootless_node *node, int pidfd) {
         nd_autoerror struct nd_error *unasked = ask(node);
 
-        /* An init that is about to end may close the connection before it answers; what counts is that it ends. One that does not answer at all, since
-         * root of the node holds it up, has not heard, and will not end by itself. */
+        /* A stopping init may close the connection before it replies; what counts is that it exits.
+         * If it does not reply at all because root of the node blocks it, it did not get the
+         * request and will not exit by itself. */
         if (wait_ended(pidfd, nd_error_code(unasked) == ND_DEADLINE ? 0 : stop_grace_us) > 0)
                 return nullptr;
         if (nd_sys->pidfd_send_signal(pidfd, SIGKILL, 0) < 0 || wait_ended(pidfd, kill_timeout_us) <= 0)
-                return nd_error_new(ND_DEADLINE, ETIMEDOUT, "node '%s' does not end", node->name);
+                return nd_error_new(ND_DEADLINE, ETIMEDOUT, "node '%s' did not stop", node->name);
         return nullptr;
 }

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "rootless/node/bindplan.h"
 
-/* A small machine: /usr merged, a few files in /etc, a home with a project and keys. */
+/* A small host root: /usr merged, a few files in /etc, a home directory with a project and keys. */
 static char *machine(void) {
         char *top = scratch_make();
         nd_autofree char *bin = nd_format("%s/bin", top), *zone = nd_format("%s/etc/localtime", top);
@@ -58,7 +58,7 @@ static void programs_are_read_only_and_keep_their_paths([[maybe_unused]] void **
         assert_null(find(&plan, "/lib64"));
 }
 
-static void etc_is_copied_but_for_what_a_node_writes_itself([[maybe_unused]] void **state) {
+static void etc_is_copied_except_files_that_the_node_writes([[maybe_unused]] void **state) {
         scratch_directory top = machine();
         nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
         struct rootless_bindplan_facts f = facts(top);
@@ -73,7 +73,7 @@ static void etc_is_copied_but_for_what_a_node_writes_itself([[maybe_unused]] voi
         assert_string_equal(find(&plan, "/etc/hostname")->source, "n\n");
 }
 
-static void nothing_of_home_run_and_tmp_is_there_but_our_own([[maybe_unused]] void **state) {
+static void home_run_and_tmp_contain_only_our_own_directories([[maybe_unused]] void **state) {
         scratch_directory top = machine();
         nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
         struct rootless_bindplan_facts f = facts(top);
@@ -95,7 +95,7 @@ static void nothing_of_home_run_and_tmp_is_there_but_our_own([[maybe_unused]] vo
         assert_string_equal(find(&plan, "/dev/kmsg")->source, "/dev/null");
 }
 
-static void more_is_there_when_it_is_asked_for([[maybe_unused]] void **state) {
+static void bind_options_add_paths([[maybe_unused]] void **state) {
         scratch_directory top = machine();
         nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
         struct rootless_bindplan_facts f = facts(top);
@@ -106,7 +106,7 @@ static void more_is_there_when_it_is_asked_for([[maybe_unused]] void **state) {
         assert_true(find(&plan, "/srv/models")->read_only);
 }
 
-static void sockets_and_keys_are_refused_even_when_asked_for([[maybe_unused]] void **state) {
+static void bind_options_for_sockets_and_keys_are_denied([[maybe_unused]] void **state) {
         static const char *const refused[] = {"/",       "/run",         "/run/user/1000", "/run/user", "/tmp",    "/home",
                                               "/home/u", "/home/u/.ssh", "/proc",          "relative",  "/dev/sda"};
         scratch_directory top = machine();
@@ -116,11 +116,11 @@ static void sockets_and_keys_are_refused_even_when_asked_for([[maybe_unused]] vo
                 struct rootless_bindplan_facts f = facts(top);
 
                 f.binds = refused[i];
-                expect_error(rootless_bindplan_make(&f, &plan), ND_DENIED, "is refused");
+                expect_error(rootless_bindplan_make(&f, &plan), ND_DENIED, "denied");
         }
 }
 
-static void a_link_does_not_lead_where_a_path_may_not([[maybe_unused]] void **state) {
+static void a_symbolic_link_to_a_denied_path_is_denied([[maybe_unused]] void **state) {
         scratch_directory top = machine();
         nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
         nd_autofree char *link = nd_format("%s/srv/sly", top), *to = nd_format("%s/run/user/1000", top);
@@ -128,7 +128,7 @@ static void a_link_does_not_lead_where_a_path_may_not([[maybe_unused]] void **st
 
         assert_int_equal(symlink(to, link), 0);
         f.binds = "/srv/sly";
-        expect_error(rootless_bindplan_make(&f, &plan), ND_DENIED, "is refused");
+        expect_error(rootless_bindplan_make(&f, &plan), ND_DENIED, "denied");
         f.binds = "/srv/absent";
         expect_error(rootless_bindplan_make(&f, &plan), ND_NOT_FOUND, "/srv/absent");
 }
@@ -136,11 +136,11 @@ static void a_link_does_not_lead_where_a_path_may_not([[maybe_unused]] void **st
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(programs_are_read_only_and_keep_their_paths),
-                cmocka_unit_test(etc_is_copied_but_for_what_a_node_writes_itself),
-                cmocka_unit_test(nothing_of_home_run_and_tmp_is_there_but_our_own),
-                cmocka_unit_test(more_is_there_when_it_is_asked_for),
-                cmocka_unit_test(sockets_and_keys_are_refused_even_when_asked_for),
-                cmocka_unit_test(a_link_does_not_lead_where_a_path_may_not),
+                cmocka_unit_test(etc_is_copied_except_files_that_the_node_writes),
+                cmocka_unit_test(home_run_and_tmp_contain_only_our_own_directories),
+                cmocka_unit_test(bind_options_add_paths),
+                cmocka_unit_test(bind_options_for_sockets_and_keys_are_denied),
+                cmocka_unit_test(a_symbolic_link_to_a_denied_path_is_denied),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

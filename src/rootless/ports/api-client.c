@@ -9,7 +9,7 @@
 #include "rootless/core/node.h"
 #include "rootless/ports/api.h"
 
-enum { CONNECT_TRIES = 250 }; /* until the controller of a node that has just been started is there */
+enum { CONNECT_TRIES = 250 }; /* waits for the controller of a node that was just started */
 
 static constexpr uint64_t receive_timeout_us = 15 * ND_SECOND_US;
 static constexpr uint64_t connect_retry_us = 20 * ND_MS_US;
@@ -50,13 +50,12 @@ static struct nd_error *exchange(const char *name, const struct nd_text *request
         for (size_t sent = 0; sent < request->length; sent += (size_t) n) {
                 n = send(fd, request->bytes + sent, request->length - sent, MSG_NOSIGNAL);
                 if (n < 0)
-                        return nd_error_new(ND_UNAVAILABLE, errno, "ask the port controller of node '%s'", name);
+                        return nd_error_new(ND_UNAVAILABLE, errno, "send a request to the port controller of node '%s'", name);
         }
         while ((n = recv(fd, piece, sizeof piece, 0)) > 0)
                 nd_text_append(answer, piece, (size_t) n);
         if (n < 0 || answer->length == 0 || answer->overflow)
-                return nd_error_new(ND_UNAVAILABLE, n < 0 ? errno : 0, "the port controller of node '%s' gave no answer",
-                                    name);
+                return nd_error_new(ND_UNAVAILABLE, n < 0 ? errno : 0, "no reply from the port controller of node '%s'", name);
         return nullptr;
 }
 
@@ -73,14 +72,14 @@ struct nd_error *rootless_api_request(const char *name, const char *method, cons
         content = strstr(answer.bytes, "\r\n\r\n");
         good = nd_has_prefix(answer.bytes, "HTTP/1.1 2");
         if (!content)
-                return nd_error_new(ND_UNAVAILABLE, 0, "the port controller of node '%s' does not speak HTTP", name);
+                return nd_error_new(ND_UNAVAILABLE, 0, "invalid HTTP reply from the port controller of node '%s'", name);
         content += strlen("\r\n\r\n");
         if (good && *content == '\0')
                 return nullptr;
         nd_try(nd_json_parse(content, strlen(content), API_RESPONSE_BYTES, &doc));
         message = yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(doc), "message"));
         if (!good)
-                return nd_error_received(ND_INTERNAL, 0, message ? message : "an error without a text");
+                return nd_error_received(ND_INTERNAL, 0, message ? message : "error without a message");
         *ret = nd_take_ptr(doc);
         return nullptr;
 }

@@ -38,7 +38,7 @@ static void write_error(struct nd_text *ret, unsigned status, const char *words)
         write_answer(ret, status, &body);
 }
 
-/* ---- what can be asked ---- */
+/* ---- resources ---- */
 
 static void write_counters(struct nd_json_out *out, const struct rootless_port *port, bool kept) {
         nd_json_bool(out, "clientAddressKept", kept);
@@ -99,11 +99,11 @@ static struct nd_error *delete_port(const struct rootless_api_backend *backend, 
         uint64_t id;
 
         if (nd_text_parse_u64(text, UINT32_MAX, &id) < 0)
-                return nd_error_new(ND_INVALID, 0, "bad id '%.32s'", text);
+                return nd_error_new(ND_INVALID, 0, "invalid port ID '%.32s'", text);
         return backend->remove(backend->userdata, id);
 }
 
-/* The status; RootlessKit answers every refusal with 400. */
+/* Sets the status. RootlessKit answers every rejected request with 400. */
 static struct nd_error *route(const struct rootless_api_backend *backend, const struct nd_http_head *head, const char *bytes,
                               size_t length, struct nd_text *body, unsigned *status) {
         bool get = nd_streq(head->method, "GET");

@@ -2,13 +2,16 @@
 /* controller.c - see controller.h
  *
  * Theory of operation
- *   It makes the listening sockets and hands them to the forwarder (forwarder.c), which does the work. Either may die: this process keeps the
- *   sockets, and a new one takes them from the forwarder. sync_ports() makes the forwarder's list the same as ours, whatever that was: at
- *   start, after the forwarder came back, after each change.
- *   A port that cannot be listened on (somebody else has it) stays in the list with the reason, and is tried again every @listen_retry_us.
- *   The list is a file in the node's data directory, or in its runtime directory where there is none; it is written before
- *   a change is acknowledged. At an end by SIGTERM nothing is closed: the forwarder goes on.
- * Invariant  what the file lists is what ports lists. */
+ *   The controller creates the listening sockets and passes them to the forwarder (forwarder.c),
+ *   which serves them. Either may die: the controller keeps the sockets, and a new controller takes
+ *   them from the forwarder. sync_ports() makes the forwarder's list equal to ours at start, when
+ *   the forwarder comes back and after each change.
+ *   A port that cannot be listened on (another process uses it) stays in the list with the reason,
+ *   and is retried every @listen_retry_us.
+ *   The list is a file in the node's data directory, or in its runtime directory if it has none. It
+ *   is written before a change is acknowledged. On SIGTERM nothing is closed: the forwarder keeps
+ *   serving.
+ * Invariant  the file lists the same ports as @ports. */
 #include "rootless/ports/controller.h"
 
 #include <arpa/inet.h>
@@ -37,7 +40,8 @@ enum {
 };
 
 static constexpr uint64_t call_timeout_us = 5 * ND_SECOND_US;
-static constexpr uint64_t reconnect_delay_us = 20 * ND_MS_US; /* until the forwarder is there */
+/* retry until the forwarder is there */
+static constexpr uint64_t reconnect_delay_us = 20 * ND_MS_US;
 static constexpr uint64_t listen_retry_us = ND_SECOND_US;
 static constexpr uint64_t request_timeout_us = 10 * ND_SECOND_US;
 
@@ -54,15 +58,15 @@ struct controller {
         int pidfd, lock, data, listener;
         struct rootless_ports ports;
         uint64_t next;
-        int forwarder; /* -EBADF while there is none */
+        int forwarder; /* -EBADF while not connected */
         sd_event_source *forwarder_gone;
         sd_event_source *retry;
         size_t connections;
-        bool kept; /* the forwarder's word */
+        bool kept; /* as reported by the forwarder */
         struct rootless_api_backend backend;
 };
 
-/* One client of the API. */
+/* One client connection of the API. */
 struct request {
         struct controller *controller;
         int fd;
@@ -114,7 +118,7 @@ static struct rootless_port *find_port(struct controller *c, uint64_t id) {
         return nullptr;
 }
 
-/* One listening socket that the forwarder has. */
+/* One listening socket of the forwarder. */
 struct listed {
         uint64_t id;
         char spec[PORT_TEXT];
@@ -127,8 +131,8 @@ static void read_number(const struct rootless_control_field *field, const char *
                 (void) !nd_text_parse_u64(field->value, UINT64_MAX, ret);
 }
 
-/* Takes what the forwarder has: its sockets where we have none (an earlier controller made them), and counters. A port that we do not list
- * is one that was being removed. */
+/* Takes over from the forwarder: its sockets where we have none (made by an earlier controller),
+ * and counters. A port that we do not list was being removed. */
 static void take_listed(struct controller *c, const struct listed *listed, int *fd, struct id_list *unknown) {
         struct rootless_port *port = find_port(c, listed->id);
         char text[PORT_TEXT];
@@ -155,7 +159,8 @@ static void read_listed(struct controller *c, struct rootless_control *answer, s
         for (size_t i = 0; i <= answer->fields.count; i++) {
                 const struct rootless_control_field *field = i < answer->fields.count ? &answer->fields.items[i] : nullptr;
 
-                /* An id begins the next one, and the end ends the last. */
+                /* An ID starts the next entry; it or the end of the list completes the current
+                 * one. */
                 if (listed.id > 0 && (!field || nd_streq(field->key, "id") || nd_streq(field->key, "next"))) {
                         if (seen < answer->descriptor_count)
                                 take_listed(c, &listed, &answer->descriptors[seen++], unknown);
@@ -179,7 +184,7 @@ static void read_listed(struct controller *c, struct rootless_control *answer, s
         }
 }
 
-/* What the forwarder has and counts. */
+/* Fetches the forwarder's sockets and counters. */
 static struct nd_error *fetch_list(struct controller *c, struct id_list *unknown) {
         uint64_t from = 0;
 
@@ -258,7 +263,7 @@ static void port_listen(struct controller *c, struct rootless_port *port) {
                 error = rootless_port_listen(&port->spec, family_of(slot), &port->fds[slot]);
                 if (error) {
                         if (!port->why)
-                                nd_log(ND_LOG_WARNING, "a port is not published", nd_field("node", c->node.name),
+                                nd_log(ND_LOG_WARNING, "cannot publish port", nd_field("node", c->node.name),
                                        nd_field("error", nd_error_text(error)));
                         nd_strset(&port->why, nd_error_text(error));
                         return;
@@ -267,7 +272,7 @@ static void port_listen(struct controller *c, struct rootless_port *port) {
         free(nd_take_ptr(port->why));
 }
 
-/* Brings everything to where it should be; what is not there yet is tried again later. */
+/* Connects, listens and reconciles as needed; failures are retried later. */
 static void sync_ports(struct controller *c) {
         nd_autoerror struct nd_error *error = connect_forwarder(c);
         bool waiting = false;
@@ -298,7 +303,7 @@ static void schedule_sync(struct controller *c, uint64_t usec) {
         (void) sd_event_add_time_relative(c->loop, &c->retry, CLOCK_MONOTONIC, usec, 1000, on_retry, c);
 }
 
-/* ---- what the API asks for ---- */
+/* ---- API requests ---- */
 
 static void on_info(void *userdata, struct nd_json_out *out) {
         static const char *const protocols[] = {"tcp", "tcp4", "tcp6", "udp", "udp4", "udp6"};
@@ -360,11 +365,11 @@ static struct nd_error *on_add(void *userdata, const struct rootless_port_spec *
 
         nd_vector_each (other, &c->ports) {
                 if (rootless_port_equal(&other->spec, spec))
-                        return nd_error_new(ND_EXISTS, EEXIST, "%s is published already, with the id %llu",
+                        return nd_error_new(ND_EXISTS, EEXIST, "%s is already published with ID %llu",
                                             rootless_port_format(spec, text), (unsigned long long) other->id);
         }
         if (c->ports.count == PORTS_MAX)
-                return nd_error_new(ND_EXHAUSTED, 0, "%d ports are published already", PORTS_MAX);
+                return nd_error_new(ND_EXHAUSTED, 0, "limit of %d published ports reached", PORTS_MAX);
         for (int slot = 0; slot < FAMILIES; slot++) {
                 error = rootless_port_listen(spec, family_of(slot), &port.fds[slot]);
                 if (error) {
@@ -389,12 +394,12 @@ static struct nd_error *on_remove(void *userdata, uint64_t id) {
         struct rootless_port *port = find_port(c, id);
 
         if (!port)
-                return nd_error_new(ND_NOT_FOUND, ENOENT, "no port has the id %llu", (unsigned long long) id);
+                return nd_error_new(ND_NOT_FOUND, ENOENT, "no published port with ID %llu", (unsigned long long) id);
         rootless_port_done(port);
         c->ports.count--;
         memmove(port, port + 1, (size_t) (c->ports.items + c->ports.count - port) * sizeof *port);
         nd_try(save(c));
-        sync_ports(c); /* the forwarder's is a stranger now, and closed */
+        sync_ports(c); /* the forwarder's socket is unknown now and gets closed */
         return nullptr;
 }
 
@@ -475,7 +480,8 @@ static struct nd_error *listen_for_clients(struct controller *c) {
         struct sockaddr_un address;
 
         nd_try(nd_unix_address(path, &address));
-        (void) nd_sys->unlinkat(c->node.fd, "api/api.sock", 0); /* of a dead one: we hold the lock */
+        /* of a dead controller: we hold the lock */
+        (void) nd_sys->unlinkat(c->node.fd, "api/api.sock", 0);
         c->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (c->listener < 0 || bind(c->listener, (struct sockaddr *) &address, sizeof address) < 0 ||
             listen(c->listener, BACKLOG) < 0 || sd_event_add_io(c->loop, nullptr, c->listener, EPOLLIN, on_client, c) < 0)
@@ -496,7 +502,7 @@ static struct nd_error *open_all(struct controller *c, const char *name) {
         int r = sd_event_default(&c->loop);
 
         if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "make an event loop");
+                return nd_error_new(ND_INTERNAL, -r, "create an event loop");
         nd_try(rootless_node_open(name, false, &c->node));
         nd_try(rootless_node_lock_service(&c->node, "api.lock", &c->lock));
         nd_try(rootless_node_open_init(&c->node, &c->record, &c->pidfd));

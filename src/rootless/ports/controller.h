@@ -4,5 +4,5 @@
 
 #include "base/error.h"
 
-/* Serves a node that runs, until it ends or a signal comes. */
+/* Serves a running node until it ends or a signal is received. */
 [[nodiscard]] struct nd_error *rootless_controller_run(const char *name);

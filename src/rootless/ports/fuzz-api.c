@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-api.c - requests to a node's API, which root of the node can send: each gets one whole answer, whatever comes, and in whatever pieces */
+/* fuzz-api.c - requests to a node's API, which root of the node can send: any input, split
+ * anywhere, gets exactly one complete response */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -33,7 +34,8 @@ static struct nd_error *on_add(void *userdata, const struct rootless_port_spec *
 
 static struct nd_error *on_remove(void *userdata, uint64_t id) {
         ((struct fake *) userdata)->changes++;
-        return id % 2 == 0 ? nullptr : nd_error_new(ND_NOT_FOUND, 0, "no port has the id %llu", (unsigned long long) id);
+        return id % 2 == 0 ? nullptr
+                           : nd_error_new(ND_NOT_FOUND, 0, "no published port with ID %llu", (unsigned long long) id);
 }
 
 static void check_answer(const struct nd_text *answer) {
@@ -60,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 fuzz_require(f.changes <= 1);
         } else {
                 fuzz_require(f.changes == 0 && answer.length == 0);
-                if (size > 0) /* what is not whole was not whole before */
+                if (size > 0) /* a prefix of an incomplete request is incomplete */
                         fuzz_require(!rootless_api_respond(&backend, (const char *) data, size - 1, &early) ||
                                      early.length > 0);
         }

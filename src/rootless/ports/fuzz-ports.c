@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-ports.c - ports as people write them and as the file has them: what was read says the same when it is written and read again */
+/* fuzz-ports.c - ports as text and as a file: parsing, formatting and parsing again gives the same
+ * ports */
 #include <string.h>
 
 #include <unit/fuzz.h>

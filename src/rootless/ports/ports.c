@@ -27,7 +27,7 @@ void rootless_ports_done(struct rootless_ports *ports) {
         nd_vector_done(ports);
 }
 
-/* ---- words ---- */
+/* ---- text ---- */
 
 static const struct {
         const char *name;
@@ -43,7 +43,7 @@ static struct nd_error *set_protocol(const char *name, struct rootless_port_spec
                         spec->only = protocols[i].only;
                         return nullptr;
                 }
-        return nd_error_new(ND_INVALID, 0, "no protocol '%.16s'; there are tcp, tcp4, tcp6, udp, udp4 and udp6", name);
+        return nd_error_new(ND_INVALID, 0, "unknown protocol '%.16s'; use tcp, tcp4, tcp6, udp, udp4 or udp6", name);
 }
 
 const char *rootless_port_protocol(const struct rootless_port_spec *spec) {
@@ -58,16 +58,15 @@ static struct nd_error *set_address(const char *text, const char *whose, struct 
         if (text[0] == '\0')
                 return nullptr;
         if (strchr(text, '/') || nd_netlink_address_parse(text, ret) < 0)
-                return nd_error_new(ND_INVALID, 0, "%s '%.64s' is no address", whose, text);
+                return nd_error_new(ND_INVALID, 0, "invalid %s address '%.64s'", whose, text);
         return nullptr;
 }
 
 static struct nd_error *check(const struct rootless_port_spec *spec) {
         if (spec->parent_port == 0 || spec->child_port == 0)
-                return nd_error_new(ND_INVALID, 0, "a port must be 1 to 65535, on the machine and in the node");
+                return nd_error_new(ND_INVALID, 0, "host and node ports must be 1 to 65535");
         if (spec->parent.family && spec->only && spec->parent.family != spec->only)
-                return nd_error_new(ND_INVALID, 0, "the address and the protocol %s are of different families",
-                                    rootless_port_protocol(spec));
+                return nd_error_new(ND_INVALID, 0, "the address does not match the protocol %s", rootless_port_protocol(spec));
         return nullptr;
 }
 
@@ -75,12 +74,12 @@ static struct nd_error *set_port(const char *text, uint16_t *ret) {
         uint64_t number;
 
         if (nd_text_parse_u64(text, UINT16_MAX, &number) < 0 || number == 0)
-                return nd_error_new(ND_INVALID, 0, "'%.16s' is no port", text);
+                return nd_error_new(ND_INVALID, 0, "invalid port '%.16s'", text);
         *ret = (uint16_t) number;
         return nullptr;
 }
 
-/* Cuts the next word before a ':' off; an address in brackets is one word. */
+/* Cuts off the part before the next ':'; an address in brackets is one part. */
 static char *next_word(char **rest) {
         char *word = *rest, *end;
 
@@ -110,11 +109,11 @@ static struct nd_error *set_words(char *const *words, size_t count, struct rootl
         size_t at = 0;
 
         if (count > 1 && !is_number(words[0]))
-                nd_try(set_address(words[at++], "the machine's", &spec->parent));
+                nd_try(set_address(words[at++], "host", &spec->parent));
         nd_try(set_port(words[at++], &spec->parent_port));
         spec->child_port = spec->parent_port;
         if (at + 1 < count)
-                nd_try(set_address(words[at++], "the node's", &spec->child));
+                nd_try(set_address(words[at++], "node", &spec->child));
         if (at < count)
                 nd_try(set_port(words[at++], &spec->child_port));
         return at == count ? nullptr : nd_error_new(ND_INVALID, 0, "too many parts");
@@ -128,7 +127,7 @@ struct nd_error *rootless_port_parse(const char *text, struct rootless_port_spec
         struct nd_error *error = nullptr;
 
         if (strlen(text) >= sizeof copy)
-                return nd_error_new(ND_INVALID, 0, "too long for a port: '%.64s'", text);
+                return nd_error_new(ND_INVALID, 0, "port specification too long: '%.64s'", text);
         memcpy(copy, text, strlen(text) + 1);
         slash = strrchr(copy, '/');
         if (slash) {
@@ -139,7 +138,7 @@ struct nd_error *rootless_port_parse(const char *text, struct rootless_port_spec
                 char *word = count < WORDS ? next_word(&rest) : nullptr;
 
                 if (!word)
-                        error = nd_error_new(ND_INVALID, 0, "it has too many parts, or a bracket is not closed");
+                        error = nd_error_new(ND_INVALID, 0, "too many parts or an unclosed bracket");
                 else
                         words[count++] = word;
         }
@@ -147,7 +146,7 @@ struct nd_error *rootless_port_parse(const char *text, struct rootless_port_spec
                 error = set_words(words, count, &spec);
         if (!error)
                 error = check(&spec);
-        nd_try(nd_error_wrap(error, "port '%s' is not like 8080:80/tcp or 127.0.0.1:8080:10.0.2.100:80/udp", text));
+        nd_try(nd_error_wrap(error, "invalid port '%s' (examples: 8080:80/tcp, 127.0.0.1:8080:10.0.2.100:80/udp)", text));
         *ret = spec;
         return nullptr;
 }
@@ -185,7 +184,7 @@ static struct nd_error *read_text(yyjson_val *object, const char *key, const cha
         if (!value || yyjson_is_null(value))
                 return nullptr;
         if (!yyjson_is_str(value) || strlen(yyjson_get_str(value)) != yyjson_get_len(value))
-                return nd_error_new(ND_INVALID, 0, "'%s' is no text", key);
+                return nd_error_new(ND_INVALID, 0, "'%s' is not a string", key);
         *ret = yyjson_get_str(value);
         return nullptr;
 }
@@ -194,7 +193,7 @@ static struct nd_error *read_port(yyjson_val *object, const char *key, uint16_t 
         yyjson_val *value = yyjson_obj_get(object, key);
 
         if (!yyjson_is_uint(value) || yyjson_get_uint(value) == 0 || yyjson_get_uint(value) > UINT16_MAX)
-                return nd_error_new(ND_INVALID, 0, "'%s' must be a port, 1 to 65535", key);
+                return nd_error_new(ND_INVALID, 0, "'%s' must be a port number, 1 to 65535", key);
         *ret = (uint16_t) yyjson_get_uint(value);
         return nullptr;
 }
@@ -204,7 +203,7 @@ struct nd_error *rootless_port_read_json(yyjson_val *object, struct rootless_por
         const char *protocol, *parent, *child;
 
         if (!yyjson_is_obj(object))
-                return nd_error_new(ND_INVALID, 0, "a port is an object");
+                return nd_error_new(ND_INVALID, 0, "port is not a JSON object");
         nd_try(read_text(object, "proto", &protocol));
         nd_try(read_text(object, "parentIP", &parent));
         nd_try(read_text(object, "childIP", &child));
@@ -242,7 +241,9 @@ static struct nd_error *parse_list(yyjson_val *list, struct rootless_ports *port
                 struct rootless_port port = {.fds = {-EBADF, -EBADF}, .id = yyjson_get_uint(yyjson_obj_get(item, "id"))};
 
                 if (port.id == 0 || port.id > UINT32_MAX || ports->count == PORTS_MAX)
-                        return nd_error_new(ND_INVALID, 0, "a port without an id, or more than %d ports", PORTS_MAX);
+                        return nd_error_new(ND_INVALID, 0,
+                                            "invalid list of ports: an entry without an ID, or more than %d entries",
+                                            PORTS_MAX);
                 nd_try(rootless_port_read_json(yyjson_obj_get(item, "spec"), &port.spec));
                 if (port.id > *highest)
                         *highest = port.id;
@@ -258,7 +259,7 @@ struct nd_error *rootless_ports_parse(const char *text, size_t length, struct ro
 
         nd_try(nd_json_parse(text, length, PORTS_BYTES, &doc));
         if (!yyjson_is_arr(yyjson_obj_get(yyjson_doc_get_root(doc), "ports")))
-                return nd_error_new(ND_INVALID, 0, "not a list of ports");
+                return nd_error_new(ND_INVALID, 0, "invalid list of ports");
         nd_try(parse_list(yyjson_obj_get(yyjson_doc_get_root(doc), "ports"), &ports, &highest));
         next = yyjson_get_uint(yyjson_obj_get(yyjson_doc_get_root(doc), "next"));
         *ret_next = next > highest && next < UINT32_MAX ? next : highest + 1;
@@ -312,7 +313,7 @@ static int set_option(int fd, int level, int name, int value) {
         return setsockopt(fd, level, name, &value, sizeof value);
 }
 
-/* What accepted sockets inherit is set here, once. */
+/* Options that accepted sockets inherit are set here, once. */
 static int set_options(int fd, const struct rootless_port_spec *spec, int family) {
         int r = family == AF_INET6 ? set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) : 0;
 
@@ -322,7 +323,7 @@ static int set_options(int fd, const struct rootless_port_spec *spec, int family
                 r = set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
         if (r == 0 && spec->stream)
                 r = set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-        if (r == 0 && !spec->stream) /* an answer must come from the address that was asked */
+        if (r == 0 && !spec->stream) /* a reply must come from the address that the client used */
                 r = family == AF_INET ? set_option(fd, IPPROTO_IP, IP_PKTINFO, 1)
                                       : set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
         return r;
@@ -331,8 +332,8 @@ static int set_options(int fd, const struct rootless_port_spec *spec, int family
 static struct nd_error *listen_error(const struct rootless_port_spec *spec, int number) {
         char text[PORT_TEXT];
         const char *advice = number == EACCES
-                                     ? " (as root: sysctl net.ipv4.ip_unprivileged_port_start=N lets users have lower ports)"
-                             : number == EADDRINUSE ? " (ss -lptu shows who has it)"
+                                     ? " (as root: sysctl net.ipv4.ip_unprivileged_port_start=N allows lower ports to users)"
+                             : number == EADDRINUSE ? " (ss -lptu shows the process that uses it)"
                                                     : "";
 
         return nd_error_new(number == EADDRINUSE ? ND_EXISTS : nd_error_code_of(number), number, "publish %s%s",
@@ -358,6 +359,6 @@ struct nd_error *rootless_port_listen(const struct rootless_port_spec *spec, int
         }
         if (family == AF_INET6 && spec->parent.family == 0 && spec->only == 0 &&
             (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL))
-                return nullptr; /* a machine without IPv6 has the other half */
+                return nullptr; /* a host without IPv6 still has IPv4 */
         return listen_error(spec, errno);
 }

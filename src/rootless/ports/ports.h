@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ports.h - published ports: what people and programs write about them, and the file that remembers them
+/* ports.h - published ports: their text and JSON forms, and the file that stores them
  *
- *      text    [ADDRESS:]PORT:[ADDRESS:]PORT[/PROTOCOL], as RootlessKit has it; IPv6 addresses in brackets; "80" is "80:80/tcp"
- *      JSON    {"proto": "tcp", "parentIP": "", "parentPort": 8080, "childIP": "", "childPort": 80}, RootlessKit's
+ *      text    [ADDRESS:]PORT:[ADDRESS:]PORT[/PROTOCOL], RootlessKit's syntax; IPv6 addresses in
+ *      brackets; "80" is "80:80/tcp"
+ *      JSON    {"proto": "tcp", "parentIP": "", "parentPort": 8080, "childIP": "", "childPort":
+ *      80}, RootlessKit's
  *      file    {"next": 3, "ports": [{"id": 1, "spec": {...}}, ...]}
  *
- * "parent" is the machine, "child" the node. Nothing here does I/O but load and save. */
+ * "parent" is the host, "child" the node. Only load and save do I/O. */
 #pragma once
 
 #include "base/json.h"
 #include "sys/netlink.h"
 
 enum {
-        PORTS_MAX = 4096,          /* most that may be published: the whole range of node ports, and more */
-        PORTS_BYTES = 1024 * 1024, /* of the file */
+        PORTS_MAX = 4096,          /* more than the whole range of node ports */
+        PORTS_BYTES = 1024 * 1024, /* size limit of the file */
         PORT_TEXT = 2 * ND_ADDRESS_TEXT + 32,
 };
 
 struct rootless_port_spec {
         bool stream;                      /* TCP, else UDP */
-        int only;                         /* AF_INET or AF_INET6 for tcp4, udp6 and so on; 0 = both */
-        struct nd_netlink_address parent; /* family 0 = all of the machine's */
+        int only;                         /* AF_INET or AF_INET6 (tcp4, udp6, ...); 0 = both */
+        struct nd_netlink_address parent; /* family 0 = all host addresses */
         uint16_t parent_port;
-        struct nd_netlink_address child; /* family 0 = the node's own */
+        struct nd_netlink_address child; /* family 0 = the node's address */
         uint16_t child_port;
 };
 
@@ -30,8 +32,8 @@ struct rootless_port {
         uint64_t id;
         struct rootless_port_spec spec;
         int fds[2];     /* listening sockets, IPv4 and IPv6; -EBADF = none */
-        bool served[2]; /* the forwarder has it */
-        char *why;      /* it cannot be listened on; nullptr = it is */
+        bool served[2]; /* passed to the forwarder */
+        char *why;      /* why it cannot be listened on; nullptr = it is */
         uint64_t connections, active, refused, bytes_in, bytes_out;
 };
 struct rootless_ports {
@@ -54,9 +56,10 @@ void rootless_port_write_json(struct nd_json_out *out, const char *key, const st
                                                     uint64_t *ret_next);
 [[nodiscard]] char *rootless_ports_format(const struct rootless_ports *ports, uint64_t next);
 
-/* A file that is not there is an empty list. */
+/* A missing file is an empty list. */
 [[nodiscard]] struct nd_error *rootless_ports_load(int dir_fd, struct rootless_ports *ret, uint64_t *ret_next);
 [[nodiscard]] struct nd_error *rootless_ports_save(int dir_fd, const struct rootless_ports *ports, uint64_t next);
 
-/* The listening socket of one family; -EBADF without an error where a port has none of that family. */
+/* Opens the listening socket of one family; -EBADF without an error if the port does not use that
+ * family. */
 [[nodiscard]] struct nd_error *rootless_port_listen(const struct rootless_port_spec *spec, int family, int *ret_fd);

@@ -6,9 +6,9 @@
 #include "rootless/ports/api.h"
 #include "rootless/ports/ports.h"
 
-/* ---- words ---- */
+/* ---- text ---- */
 
-static void test_a_port_reads_as_rootlesskit_writes_it([[maybe_unused]] void **state) {
+static void test_a_port_uses_rootlesskits_syntax([[maybe_unused]] void **state) {
         static const char *const same[] = {
                 "8080:80/tcp",
                 "127.0.0.1:8080:80/udp",
@@ -28,7 +28,7 @@ static void test_a_port_reads_as_rootlesskit_writes_it([[maybe_unused]] void **s
         }
 }
 
-static void test_what_is_left_out_is_filled_in([[maybe_unused]] void **state) {
+static void test_omitted_parts_get_defaults([[maybe_unused]] void **state) {
         static const char *const pairs[][2] = {{"80", "80:80/tcp"},
                                                {"80/udp", "80:80/udp"},
                                                {"8080:80", "8080:80/tcp"},
@@ -43,7 +43,7 @@ static void test_what_is_left_out_is_filled_in([[maybe_unused]] void **state) {
         }
 }
 
-static void test_what_is_no_port_is_refused([[maybe_unused]] void **state) {
+static void test_invalid_ports_are_rejected([[maybe_unused]] void **state) {
         static const char *const bad[] = {"",
                                           ":",
                                           "0:80",
@@ -65,11 +65,11 @@ static void test_what_is_no_port_is_refused([[maybe_unused]] void **state) {
         for (size_t i = 0; i < nd_count_of(bad); i++) {
                 struct rootless_port_spec spec;
 
-                expect_error(rootless_port_parse(bad[i], &spec), ND_INVALID, "not like");
+                expect_error(rootless_port_parse(bad[i], &spec), ND_INVALID, "invalid port");
         }
 }
 
-static void test_the_file_gives_back_what_was_put_in([[maybe_unused]] void **state) {
+static void test_the_file_survives_a_round_trip([[maybe_unused]] void **state) {
         nd_cleanup(rootless_ports_done) struct rootless_ports ports = {}, again = {};
         nd_autofree char *text = nullptr, *text_again = nullptr;
         uint64_t next;
@@ -91,7 +91,7 @@ static void test_the_file_gives_back_what_was_put_in([[maybe_unused]] void **sta
         assert_string_equal(text, text_again);
 }
 
-static void test_an_id_is_never_given_twice([[maybe_unused]] void **state) {
+static void test_an_id_is_never_reused([[maybe_unused]] void **state) {
         static const char text[] =
                 "{\"next\": 2, \"ports\": [{\"id\": 7, \"spec\": {\"proto\": \"tcp\", \"parentPort\": 1, \"childPort\": 2}}]}";
         nd_cleanup(rootless_ports_done) struct rootless_ports ports = {};
@@ -122,7 +122,7 @@ static struct nd_error *fake_add(void *userdata, const struct rootless_port_spec
         struct rootless_port port = {.id = f->ports.count + 1, .spec = *spec, .fds = {-EBADF, -EBADF}};
 
         if (spec->parent_port == 13)
-                return nd_error_new(ND_EXISTS, 0, "the port \"13\" is taken");
+                return nd_error_new(ND_EXISTS, 0, "port \"13\" is in use");
         nd_vector_push(&f->ports, port);
         *ret = &f->ports.items[f->ports.count - 1];
         return nullptr;
@@ -166,7 +166,7 @@ static void test_the_api_answers_as_rootlesskit_does([[maybe_unused]] void **sta
         rootless_ports_done(&f.ports);
 }
 
-static void test_what_the_api_refuses([[maybe_unused]] void **state) {
+static void test_the_api_rejects_invalid_requests([[maybe_unused]] void **state) {
         struct fake f = {};
 
         expect_answer(
@@ -178,7 +178,7 @@ static void test_what_the_api_refuses([[maybe_unused]] void **state) {
         expect_answer(&f, "POST /v1/ports HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 400 ",
                       "message");
         expect_answer(&f, "POST /v1/ports HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n", "HTTP/1.1 400 ", "longer");
-        expect_answer(&f, "DELETE /v1/ports/x HTTP/1.1\r\n\r\n", "HTTP/1.1 400 ", "bad id");
+        expect_answer(&f, "DELETE /v1/ports/x HTTP/1.1\r\n\r\n", "HTTP/1.1 400 ", "invalid port ID");
         expect_answer(&f, "PUT /v1/ports HTTP/1.1\r\n\r\n", "HTTP/1.1 405 ", "message");
         expect_answer(&f, "GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 404 ", "message");
         expect_answer(&f, "nonsense\r\n\r\n", "HTTP/1.1 400 ", "message");
@@ -189,13 +189,13 @@ static void test_what_the_api_refuses([[maybe_unused]] void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_a_port_reads_as_rootlesskit_writes_it),
-                cmocka_unit_test(test_what_is_left_out_is_filled_in),
-                cmocka_unit_test(test_what_is_no_port_is_refused),
-                cmocka_unit_test(test_the_file_gives_back_what_was_put_in),
-                cmocka_unit_test(test_an_id_is_never_given_twice),
+                cmocka_unit_test(test_a_port_uses_rootlesskits_syntax),
+                cmocka_unit_test(test_omitted_parts_get_defaults),
+                cmocka_unit_test(test_invalid_ports_are_rejected),
+                cmocka_unit_test(test_the_file_survives_a_round_trip),
+                cmocka_unit_test(test_an_id_is_never_reused),
                 cmocka_unit_test(test_the_api_answers_as_rootlesskit_does),
-                cmocka_unit_test(test_what_the_api_refuses),
+                cmocka_unit_test(test_the_api_rejects_invalid_requests),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -196,7 +196,7 @@ def test_the_cgroup_namespace_is_rooted_at_the_delegated_cgroup(delegated: Path)
 
 def test_status_says_that_nothing_runs() -> None:
     done = rootless("status", check=False)
-    assert done.returncode == 1 and "no node runs" in done.stdout
+    assert done.returncode == 1 and "no running nodes" in done.stdout
     assert json.loads(rootless("status", "--json", check=False).stdout) == []
 
 

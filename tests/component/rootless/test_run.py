@@ -125,7 +125,7 @@ def test_a_vxlan_device_and_nat_can_be_made() -> None:
 
 
 @pytest.mark.parametrize(("options", "words"), [
-    (("--net", "vde"), "no network driver 'vde'"), (("--mtu", "100"), "MTU of 100"), (("--name", "Not/A/Name"), "cannot name a node"),
+    (("--net", "vde"), "unknown network driver 'vde'"), (("--mtu", "100"), "invalid MTU 100"), (("--name", "Not/A/Name"), "invalid node name"),
     (("--data", "relative"), "absolute"), (("--bind", "/run/user"), "refused"), (("--bind", str(machine.HOME)), "refused"),
     (("--bind", "/tmp"), "refused"), (("--bind", "/"), "refused"), (("--bind", str(machine.RUNTIME)), "refused"),
 ])

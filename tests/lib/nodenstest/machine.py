@@ -223,7 +223,7 @@ class Node:
         self.log = Path(f"/tmp/node-{name}.log")
 
     def start(self) -> "Node":
-        before = self.log.read_text().count("the node is up") if self.log.exists() else 0
+        before = self.log.read_text().count("node started") if self.log.exists() else 0
         with self.log.open("a") as log:
             self.process = subprocess.Popen(as_user(*self.prefix, PROGRAM, "up", "--foreground", "--name", self.name, *self.options),
                                             stdout=log, stderr=log, env=self.env, cwd="/", start_new_session=True)
@@ -231,7 +231,7 @@ class Node:
         while time.monotonic() < end:
             if self.process.poll() is not None:
                 raise AssertionError(f"up ended with {self.process.returncode}: {self.log.read_text()}")
-            state = self.state() if self.log.read_text().count("the node is up") > before else None
+            state = self.state() if self.log.read_text().count("node started") > before else None
             if state and (state["helper"] or state["net"] in ("none", "host", "lxc-user-nic")) and alive(self.process.pid):
                 return self
             time.sleep(0.02)
