@@ -67,7 +67,7 @@ static void descriptors_are_passed_and_closed_with_the_message([[maybe_unused]] 
         rootless_control_done(&message);
         assert_int_equal(fstat(got, &b), -1);
         close(pair[0]);
-        expect_error(rootless_control_receive(pair[1], 60 * ND_SECOND_US, &message), ND_CANCELLED, "gone");
+        expect_error(rootless_control_receive(pair[1], 60 * ND_SECOND_US, &message), ND_CANCELLED, "closed");
         close(pair[1]);
 }
 

@@ -306,7 +306,8 @@ static void send_ended(struct init *init, const siginfo_t *end) {
                 number = nd_format("%d", end->si_status);
                 rootless_control_begin(&text, "ended");
                 rootless_control_add(&text, end->si_code == CLD_EXITED ? "code" : "signal", number);
-                nd_ignore(rootless_control_send(c->fd, &text, nullptr, 0)); /* the client may have disconnected */
+                /* the client may have disconnected */
+                nd_ignore(rootless_control_send(c->fd, &text, nullptr, 0));
                 return;
         }
 }

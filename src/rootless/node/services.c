@@ -126,7 +126,8 @@ static int on_ended([[maybe_unused]] sd_event_source *source, [[maybe_unused]] i
         siginfo_t end = {};
         bool killed;
 
-        (void) waitid(P_PIDFD, (id_t) service->pidfd, &end, WEXITED | WNOHANG); /* does nothing if it is not our child */
+        /* does nothing if it is not our child */
+        (void) waitid(P_PIDFD, (id_t) service->pidfd, &end, WEXITED | WNOHANG);
         killed = end.si_pid == 0 || end.si_code != CLD_EXITED;
         sd_event_source_disable_unref(service->ended);
         service->ended = nullptr;
