@@ -34,7 +34,7 @@ static void move(struct mon_control_fds *passed, size_t which, int *ret_fd) {
 }
 
 void mon_attach_add(struct mon_attach *attach, size_t connection, unsigned streams, struct mon_control_fds *passed) {
-        static const char many[] = "too many clients are attached to the container";
+        static const char many[] = "too many clients attached to the container";
         struct nd_monitor_message answer = {.letter = ND_MONITOR_ATTACHED};
         struct mon_client *client = attach->clients + connection;
         size_t clients = 0;
@@ -96,7 +96,8 @@ void mon_attach_write_output(struct mon_attach *attach, size_t output, const cha
                 if (send(client->outputs[output], bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t) length)
                         continue;
                 if (errno == EPIPE || errno == ECONNRESET)
-                        nd_close_fd(&client->outputs[output]); /* the client has closed this stream */
+                        /* the client has closed this stream */
+                        nd_close_fd(&client->outputs[output]);
                 else
                         disconnect(attach, i);
         }
@@ -160,7 +161,7 @@ void mon_attach_read_input(struct mon_attach *attach, size_t connection) {
         ssize_t n;
 
         if (client->in < 0)
-                return; /* it was closed in this iteration */
+                return; /* closed earlier in this iteration */
         n = recv(client->in, attach->input, sizeof attach->input, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;

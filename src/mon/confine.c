@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* confine.c - see confine.h
  *
- * The filter is a list of allowed calls, written by hand: libseccomp would be the one library in a program of which there is one per container. A call that
- * is not on the list fails with EPERM, as an error that is seen rather than a sudden end; one of another architecture kills. */
+ * The filter is a hand-written list of allowed calls: libseccomp would be the only library of a
+ * program that runs once per container. System calls that are not listed fail with EPERM, so a
+ * denied call is reported as an error instead of killing the process; those of another architecture
+ * kill it. */
 #include "mon/confine.h"
 
 #include <fcntl.h>
@@ -24,24 +26,24 @@ enum {
 /* ---- system calls ---- */
 
 static const int allowed[] = {
-        /* waiting, and what is waited for */
+        /* waiting for events and children */
         ND_CALL_POLL, SYS_ppoll, SYS_wait4, SYS_waitid, SYS_clock_gettime, SYS_restart_syscall,
         /* streams, the log, the record */
         SYS_read, SYS_write, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_ftruncate, SYS_fstat, SYS_newfstatat, SYS_close,
-        SYS_fcntl, SYS_openat2, /* the log anew */
-        /* the daemon, and clients */
+        SYS_fcntl, SYS_openat2, /* reopens the log */
+        /* the daemon and clients */
         SYS_accept4, SYS_getsockopt, SYS_recvfrom, SYS_recvmsg, SYS_sendmsg, SYS_sendto, SYS_shutdown, SYS_geteuid,
         /* memory */
         SYS_brk, SYS_madvise, SYS_mremap, SYS_munmap,
-        /* the end */
+        /* exit */
         SYS_exit, SYS_exit_group, SYS_futex, SYS_getpid, SYS_gettid, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn,
-        SYS_sigaltstack, /* of a sanitizer, in builds that have one */
+        SYS_sigaltstack, /* of a sanitizer, in builds with one */
 };
 
 /* A condition on the lower half of one argument. */
 static const struct {
         int number;
-        enum { EQUAL, WITHOUT } condition; /* to the value, or any of its bits */
+        enum { EQUAL, WITHOUT } condition; /* equal to the value, or none of its bits set */
         unsigned argument;
         uint32_t value;
 } conditional[] = {
@@ -57,10 +59,11 @@ static const struct {
 #define JUMP(test, value, yes, no) ((struct sock_filter) BPF_JUMP(BPF_JMP | (test) | BPF_K, value, yes, no))
 #define GIVE(action) ((struct sock_filter) BPF_STMT(BPF_RET | BPF_K, action))
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__); /* an argument's lower half comes first */
+/* the lower half of an argument comes first */
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 static_assert(6 + 2 * nd_count_of(allowed) + 5 * nd_count_of(conditional) + 1 <= CONFINE_PROGRAM);
 
-/* Every call is decided where it stands, so no jump is longer than a few instructions. */
+/* Each call is decided by its own instructions, so every jump is short. */
 size_t mon_confine_program(struct sock_filter ret[static CONFINE_PROGRAM]) {
         size_t n = 0;
 
@@ -91,7 +94,7 @@ static struct nd_error *filter_calls(void) {
         struct sock_fprog filter = {.len = (unsigned short) mon_confine_program(program), .filter = program};
 
         if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
-                return nullptr; /* a kernel without filters */
+                return nullptr; /* the kernel has no seccomp filters */
         if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "load the system call filter");
         return nullptr;
@@ -99,7 +102,8 @@ static struct nd_error *filter_calls(void) {
 
 /* ---- the filesystem ---- */
 
-/* Files may be made and written below the log's directory; nothing else may be opened, made, removed or executed. A filter of calls cannot tell paths. */
+/* Allows creating and writing files below the log's directory; denies opening, creating, removing
+ * or executing all others. A seccomp filter cannot check paths. */
 static struct nd_error *close_filesystem(int log_directory) {
         const struct landlock_ruleset_attr all = {
                 .handled_access_fs = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE |
@@ -112,12 +116,12 @@ static struct nd_error *close_filesystem(int log_directory) {
                 .allowed_access = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG, .parent_fd = log_directory};
         nd_autoclose int rules = (int) syscall(SYS_landlock_create_ruleset, &all, sizeof all, 0);
 
-        if (rules < 0) /* not in this kernel, or refused by a container that the node runs in */
+        if (rules < 0) /* not in this kernel, or denied by an outer container */
                 return errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM
                                ? nullptr
-                               : nd_error_new(ND_INTERNAL, errno, "make Landlock rules");
+                               : nd_error_new(ND_INTERNAL, errno, "create a Landlock ruleset");
         if (log_directory >= 0 && syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &logs, 0) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "allow the log's directory");
+                return nd_error_new(ND_INTERNAL, errno, "allow the log directory in Landlock rules");
         if (syscall(SYS_landlock_restrict_self, rules, 0) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "enforce Landlock rules");
         return nullptr;
@@ -135,7 +139,7 @@ static int set_capabilities(uint64_t permitted, uint64_t effective) {
         return (int) syscall(SYS_capset, &header, data);
 }
 
-/* Whether we, as we are, may make files where the log is. */
+/* Returns whether we may create files in the log's directory without capabilities. */
 static bool may_make_log(const struct mon_log *log) {
         const char *slash = log->directory >= 0 ? strrchr(log->path, '/') : nullptr;
         struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
@@ -149,7 +153,8 @@ static bool may_make_log(const struct mon_log *log) {
         return fd >= 0 && faccessat(fd, "", W_OK | X_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;
 }
 
-/* None, but for a log in a directory of another user: there the one that makes it possible to open the log anew. */
+/* Drops all capabilities. A log in a directory of another user keeps the one that is needed to
+ * reopen the log. */
 static struct nd_error *drop_capabilities(const struct mon_log *log) {
         static constexpr uint64_t passage = UINT64_C(1) << CAP_DAC_OVERRIDE;
         bool fits;
@@ -157,19 +162,21 @@ static struct nd_error *drop_capabilities(const struct mon_log *log) {
         (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
         for (unsigned i = 0; i <= LAST_CAPABILITY; i++)
                 (void) prctl(PR_CAPBSET_DROP, i, 0, 0,
-                             0); /* those that the kernel does not know fail, or all for who may not */
+                             /* Fails for capabilities that the kernel does not know, and without
+                              * CAP_SETPCAP. */
+                             0);
         if (set_capabilities(passage, 0) < 0)
-                return set_capabilities(0, 0) < 0 ? nd_error_new(ND_INTERNAL, errno, "give up capabilities") : nullptr;
+                return set_capabilities(0, 0) < 0 ? nd_error_new(ND_INTERNAL, errno, "drop capabilities") : nullptr;
         fits = may_make_log(log);
         if (set_capabilities(fits ? 0 : passage, fits ? 0 : passage) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "give up capabilities");
+                return nd_error_new(ND_INTERNAL, errno, "drop capabilities");
         return nullptr;
 }
 
 struct nd_error *mon_confine(const struct mon_log *log) {
         nd_try(drop_capabilities(log));
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "give up new privileges");
+                return nd_error_new(ND_INTERNAL, errno, "set no_new_privs");
         nd_try(close_filesystem(log->directory));
         return filter_calls();
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* confine.h - what a monitor may still do once its container is there
+/* confine.h - confines a monitor once its container is created
  *
- * It reads what the container writes, for as long as the container lives. So it gives up everything that the creation needed: all capabilities, every system call
- * but those of its loop, and the filesystem but for the log's directory. */
+ * The monitor reads the container's output as long as the container runs. So it drops everything
+ * that only the creation needed: all capabilities, every system call except those of its loop, and
+ * the filesystem except the log's directory. */
 #pragma once
 
 #include <linux/filter.h>
@@ -11,12 +12,13 @@
 #include "base/error.h"
 #include "mon/log.h"
 
-/* There is no way back. A kernel without Landlock, or without filters of system calls, has one wall less; anything else that fails is an error. */
+/* Cannot be undone. A kernel without Landlock or without seccomp filters has one barrier less; any
+ * other failure is an error. */
 [[nodiscard]] struct nd_error *mon_confine(const struct mon_log *log);
 
 enum {
-        CONFINE_PROGRAM = 128, /* instructions at most */
+        CONFINE_PROGRAM = 128, /* limit of instructions */
 };
 
-/* For tests: the filter of system calls; returns its length. */
+/* For tests: writes the seccomp filter and returns its length. */
 [[nodiscard]] size_t mon_confine_program(struct sock_filter ret[static CONFINE_PROGRAM]);

@@ -19,12 +19,12 @@ struct nd_error *mon_control_listen(int directory, const char *name, int type, i
         struct sockaddr_un address = {.sun_family = AF_UNIX};
 
         if (fd < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a socket");
+                return nd_error_new(nd_error_code_of(errno), errno, "create a socket");
         (void) snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", directory, name);
         if (nd_sys->unlinkat(directory, name, 0) < 0 && errno != ENOENT)
-                return nd_error_new(nd_error_code_of(errno), errno, "remove the old socket '%s'", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "remove old socket '%s'", name);
         if (bind(fd, (struct sockaddr *) &address, sizeof address) < 0 || listen(fd, BACKLOG) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "listen on the socket '%s'", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "listen on socket '%s'", name);
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }
@@ -39,7 +39,7 @@ struct nd_error *mon_control_open(int directory, int first, struct mon_control *
         return nullptr;
 }
 
-/* Only who could kill us anyway may speak to us. */
+/* Accepts only peers of our own user, who could kill us anyway. */
 static bool is_ours(int fd) {
         struct ucred peer;
         socklen_t length = sizeof peer;
@@ -67,7 +67,8 @@ void mon_control_fds_done(struct mon_control_fds *passed) {
 
 bool mon_control_receive(struct mon_control *control, size_t connection, struct nd_monitor_message *ret,
                          struct mon_control_fds *ret_passed) {
-        static char bytes[ND_MONITOR_MESSAGE]; /* what is read points into it until the next call */
+        /* the returned message points into it until the next call */
+        static char bytes[ND_MONITOR_MESSAGE];
         ssize_t n = nd_fd_passing_receive(control->connections[connection], bytes, sizeof bytes, ret_passed->fds,
                                           nd_count_of(ret_passed->fds), MSG_DONTWAIT);
 

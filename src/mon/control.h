@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control.h - the daemon's way in: a socket, and the few connections to it
+/* control.h - the control socket of a monitor and its few connections
  *
- * The first connection is there from the start, handed over by the daemon; others come when a daemon is started again. Nobody is waited for: a peer that
- * does not take a message is cut off. */
+ * The daemon passes the first connection at start; a restarted daemon connects to the socket. The
+ * monitor never waits for a peer: one that does not accept a message is disconnected. */
 #pragma once
 
 #include "base/error.h"
@@ -17,7 +17,8 @@ struct mon_control {
         int connections[CONTROL_CONNECTIONS]; /* -EBADF = free */
 };
 
-/* A socket file in a directory; what was there under that name goes. The path may be longer than a socket's address. */
+/* Creates a socket file in a directory and replaces an existing one. The path may be longer than
+ * sun_path. */
 [[nodiscard]] struct nd_error *mon_control_listen(int directory, const char *name, int type, int *ret_fd);
 
 /* Takes the descriptor of the first connection, or -EBADF. */
@@ -31,9 +32,10 @@ struct mon_control_fds {
 };
 void mon_control_fds_done(struct mon_control_fds *passed);
 
-/* Reads one message of a connection; false when there is none that we know. */
+/* Reads one message of a connection; false when there is none, or none that we know. */
 bool mon_control_receive(struct mon_control *control, size_t connection, struct nd_monitor_message *ret,
                          struct mon_control_fds *ret_passed);
 
 void mon_control_reply(struct mon_control *control, size_t connection, const struct nd_monitor_message *message);
-void mon_control_broadcast(struct mon_control *control, const struct nd_monitor_message *message); /* to all connections */
+/* to all connections */
+void mon_control_broadcast(struct mon_control *control, const struct nd_monitor_message *message);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-line.c - output cut into lines: however the reads fall, the log's text put together again is what the container wrote, no text is longer than
- * allowed, and every line of the log is one that a reader of CRI logs takes. The first byte says how long a read is. */
+/* fuzz-line.c - splitting output into lines: for any sequence of reads, the reassembled log is what
+ * the container wrote, no text is longer than the limit, and every line is valid in the CRI log
+ * format. The first byte sets the size of the reads. */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -21,10 +22,10 @@ static void take(struct mon_line_buffer *buffer, bool end, struct nd_text *log) 
                         nd_text_append(log, batch.vectors[i].iov_base, batch.vectors[i].iov_len);
         } while (more);
         mon_line_consume(buffer, at);
-        fuzz_require(buffer->length < sizeof buffer->bytes); /* there is room for the next read */
+        fuzz_require(buffer->length < sizeof buffer->bytes); /* the next read has room */
 }
 
-/* What a reader of the log makes of it. */
+/* Reassembles the text as a log reader does. */
 static void put_together(const struct nd_text *log, struct nd_text *text) {
         static const char header[] = "1970-01-01T00:00:00.000000001Z stderr ";
         const char *at = nd_text_get(log), *end = at + log->length;
@@ -54,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (size < 2)
                 return 0;
         most = (size_t) data[0] * 100 + 1;
-        repeat = data[1] % 8 == 7 ? 300 : 1; /* so that short inputs make long lines, too */
+        repeat = data[1] % 8 == 7 ? 300 : 1; /* so that short inputs produce long lines, too */
         data += 2;
         size -= 2;
         for (size_t round = 0; round < repeat; round++) {

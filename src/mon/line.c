@@ -13,7 +13,8 @@ enum {
 
 static constexpr uint64_t second_ns = 1000000000;
 
-/* Years begin in March, so that the odd day is the last one; 400 of them have 146097 days. libc's own function would look for the time zone. */
+/* Years begin in March, so that the leap day is the last one; 400 of them have 146097 days.
+ * gmtime_r() would load the time zone. */
 static void civil_date(uint64_t days, unsigned *ret_year, unsigned *ret_month, unsigned *ret_day) {
         uint64_t z = days + 719468, era = z / 146097, day_of_era = z % 146097;
         uint64_t year = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
@@ -58,7 +59,7 @@ static void add(struct mon_line_batch *batch, const void *bytes, size_t length) 
         batch->vectors[batch->count++] = (struct iovec) {.iov_base = (void *) bytes, .iov_len = length};
 }
 
-/* A whole line's own end is in the buffer behind it; a piece gets one. */
+/* The newline of a full line follows it in the buffer; a partial line gets one. */
 static void add_line(struct mon_line_batch *batch, const char *text, size_t length, bool whole) {
         const char *header = whole ? batch->full : batch->partial;
 

@@ -16,7 +16,8 @@ enum {
         NOTICE = 160,
 };
 
-/* No component may be a link, and the name must be a plain file's: a FIFO or a device would make us wait. */
+/* No component may be a symbolic link, and the file must be regular: a FIFO or a device would block
+ * us. */
 static int open_file(int directory, const char *path) {
         struct open_how how = {.flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
                                .mode = LOG_MODE,
@@ -43,10 +44,10 @@ struct nd_error *mon_log_open(const char *directory, const char *path, struct mo
         }
         directory_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (directory_fd < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "open the log directory '%s'", directory);
+                return nd_error_new(nd_error_code_of(errno), errno, "open log directory '%s'", directory);
         fd = open_file(directory_fd, path);
         if (fd < 0)
-                return nd_error_new(nd_error_code_of(-fd), -fd, "open the log '%s/%s'", directory, path);
+                return nd_error_new(nd_error_code_of(-fd), -fd, "open log '%s/%s'", directory, path);
         *ret = (struct mon_log) {.directory = nd_take_fd(directory_fd), .path = path, .fd = fd};
         return nullptr;
 }
@@ -64,7 +65,8 @@ int mon_log_reopen(struct mon_log *log) {
         return 0;
 }
 
-/* How much of what was written are whole lines: a vector that ends one ends with its line end. */
+/* Returns how much of the written data is full lines: the last vector of a line ends with its
+ * newline. */
 static size_t whole_lines(const struct mon_line_batch *batch, size_t written, size_t *ret_lines) {
         size_t end = 0, whole = 0;
 
@@ -83,7 +85,8 @@ static size_t whole_lines(const struct mon_line_batch *batch, size_t written, si
         return whole;
 }
 
-/* Half a line would spoil the next one, so it goes again. We are the only writer: the file's end is ours. */
+/* Removes a torn line, which would corrupt the next one. We are the only writer, so the end of the
+ * file is ours. */
 static void truncate_torn_line(int fd, size_t torn) {
         struct stat status;
 
@@ -93,7 +96,7 @@ static void truncate_torn_line(int fd, size_t torn) {
                 (void) !nd_sys->write(fd, "\n", 1);
 }
 
-/* Writes all of the vectors or as much as goes; -errno says why not all. */
+/* Writes all vectors, or as much as possible; then returns -errno. */
 static int write_vectors(int fd, const struct mon_line_batch *batch, size_t *ret_written) {
         struct iovec left[LINE_VECTORS];
         struct iovec *first = left;
@@ -153,7 +156,7 @@ static void write_batch(struct mon_log *log, const struct mon_line_batch *batch)
         count_lost(log, -r, batch->lines - lines, text_of(batch, whole));
 }
 
-/* The log takes lines again, perhaps: says first what it did not take. */
+/* Before the next write, reports the lines that were lost. */
 static void report_losses(struct mon_log *log, const char *stream) {
         uint64_t lines = log->lines, bytes = log->bytes;
         struct mon_line_batch batch;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.h - the file that `kubectl logs` reads
+/* log.h - the log file that `kubectl logs` reads
  *
- * Always appended to, never truncated, never reached through a symbolic link. A log that cannot be written (no space, a quota) does not stop the
- * container: what it says meanwhile is lost, counted, and the log tells so when it takes lines again. */
+ * Always appended to, never truncated, never opened through a symbolic link. A log that cannot be
+ * written (disk full, quota) does not stop the container: its output is lost and counted, and a
+ * line in the log reports the loss when writing works again. */
 #pragma once
 
 #include <stdint.h>
@@ -11,21 +12,22 @@
 #include "mon/line.h"
 
 struct mon_log {
-        int directory;    /* what the path is below; -EBADF when no log is kept */
-        const char *path; /* not ours */
+        int directory;    /* base of the path; -EBADF when no log is kept */
+        const char *path; /* borrowed */
         int fd;
-        int failure;           /* errno of what was lost since the log last took a line */
-        uint64_t lines, bytes; /* that much of it */
-        uint64_t lost;         /* bytes, in all */
+        int failure;           /* errno of the losses since the last successful write */
+        uint64_t lines, bytes; /* lost since then */
+        uint64_t lost;         /* bytes lost in total */
 };
 
 #define LOG_NONE ((struct mon_log) {.directory = -EBADF, .fd = -EBADF})
 
-/* An empty path keeps no log. */
+/* An empty path means no log. */
 [[nodiscard]] struct nd_error *mon_log_open(const char *directory, const char *path, struct mon_log *ret);
 
-/* Opens the file anew, for it was renamed. With an error the old one is kept and nothing new was made. -errno. */
+/* Reopens the file after it was renamed. On an error it keeps the old one and creates nothing.
+ * Returns -errno. */
 [[nodiscard]] int mon_log_reopen(struct mon_log *log);
 
-/* Takes the buffer's lines, and at the end of a stream also what is no line yet. */
+/* Writes the buffer's lines, and at the end of a stream also an incomplete one. */
 void mon_log_write(struct mon_log *log, const char *stream, struct mon_line_buffer *buffer, bool end);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodens-mon - stands beside one container: its log, its end
+/* nodens-mon - monitor of one container: writes its log and collects its exit status
  *
- * Started by nodens-cri with a connection as descriptor 3 and the OCI runtime's `create` after the options. It goes to the background when its socket and its
- * record are there; what fails later is told on the connection. */
+ * nodens-cri starts it with a connection as descriptor 3 and the OCI runtime's `create` after the
+ * options. It moves to the background when its socket and its record exist; later failures are
+ * reported on the connection. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -20,55 +21,55 @@ static const struct nd_option options[] = {
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct mon_settings, id),
          .argument = "ID",
-         .help = "The container's id, for people who look at processes"},
+         .help = "The container's ID, shown in process listings"},
         {.name = "directory",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct mon_settings, directory),
          .argument = "DIRECTORY",
          .values = ND_VALUES_DIRECTORY,
-         .help = "Where the control socket and the exit record are made"},
+         .help = "Directory for the control socket and the exit record"},
         {.name = "log-directory",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct mon_settings, log_directory),
          .argument = "DIRECTORY",
          .values = ND_VALUES_DIRECTORY,
-         .help = "The pod's log directory; without it no log is kept"},
+         .help = "The pod's log directory (default: no log)"},
         {.name = "log-path",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct mon_settings, log_path),
          .argument = "PATH",
-         .help = "The log's path below it"},
+         .help = "Path of the log file below the log directory"},
         {.name = "uid",
          .kind = ND_OPTION_U32,
          .offset = offsetof(struct mon_settings, uid),
          .argument = "UID",
-         .help = "Who owns the streams"},
+         .help = "User ID that owns the streams"},
         {.name = "gid",
          .kind = ND_OPTION_U32,
          .offset = offsetof(struct mon_settings, gid),
          .argument = "GID",
-         .help = "Their group"},
+         .help = "Group ID that owns the streams"},
         {.name = "deadline-ms",
          .kind = ND_OPTION_U32,
          .offset = offsetof(struct mon_settings, deadline_ms),
          .argument = "MS",
-         .help = "How long the engine may take"},
+         .help = "Timeout of the OCI runtime's create"},
         {.name = "terminal",
          .kind = ND_OPTION_FLAG,
          .offset = offsetof(struct mon_settings, terminal),
-         .help = "The engine sends a terminal to DIRECTORY/console"},
+         .help = "Receive a terminal from the OCI runtime at DIRECTORY/console"},
         {.name = "stdin",
          .kind = ND_OPTION_FLAG,
          .offset = offsetof(struct mon_settings, stdin_open),
-         .help = "Standard input stays open for those who attach"},
+         .help = "Keep standard input open for attached clients"},
         {.name = "stdin-once",
          .kind = ND_OPTION_FLAG,
          .offset = offsetof(struct mon_settings, stdin_once),
-         .help = "It ends with the first of them"},
+         .help = "Close standard input when the first client closes it"},
         {},
 };
 
-/* The parent's end tells whoever started us that all is prepared. */
+/* The parent's exit reports to the daemon that the monitor is ready. */
 static struct nd_error *go_to_background(void) {
         struct clone_args arguments = {.exit_signal = SIGCHLD};
         nd_autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -87,13 +88,13 @@ static struct nd_error *go_to_background(void) {
 }
 
 static int run(void *argument, int count, char **operands) {
-        static struct mon_monitor monitor; /* large, and mostly never touched */
+        static struct mon_monitor monitor; /* large and mostly untouched */
         static struct mon_settings settings;
         nd_autoerror struct nd_error *error = nullptr;
 
         settings = *(struct mon_settings *) argument;
         if (count < 1 || !settings.id || !settings.directory) {
-                (void) fprintf(stderr, "nodens-mon: --id, --directory and the engine's command are needed\n");
+                (void) fprintf(stderr, "nodens-mon: --id, --directory and the OCI runtime's command are required\n");
                 return ND_EXIT_USAGE;
         }
         settings.log_directory = settings.log_directory ?: "";
@@ -114,8 +115,8 @@ static int run(void *argument, int count, char **operands) {
 
 static const struct nd_option_command commands[] = {
         {.name = "",
-         .summary = "keeps one container's log and learns of its end",
-         .operands = "-- ENGINE ARGUMENT...",
+         .summary = "write one container's log and collect its exit status",
+         .operands = "-- RUNTIME ARGUMENT...",
          .options = options,
          .settings_size = sizeof(struct mon_settings),
          .run = run},
@@ -124,7 +125,7 @@ static const struct nd_option_command commands[] = {
 
 int main(int argc, char **argv) {
         static const struct nd_option_program program = {
-                .name = "nodens-mon", .summary = "nodens' container monitor; started by nodens-cri", .commands = commands};
+                .name = "nodens-mon", .summary = "container monitor, started by nodens-cri", .commands = commands};
 
         return nd_option_run(&program, argc, argv);
 }

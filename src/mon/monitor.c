@@ -2,13 +2,18 @@
 /* monitor.c - see monitor.h
  *
  * Theory of operation
- *   One loop of poll() over a dozen descriptors and no memory that grows. We are the subreaper of all that the OCI runtime starts, so the container's first
- *   process becomes our child when the OCI runtime's `create` has ended, and its exit code is ours to collect whatever becomes of the daemon.
- *   @ND_MONITOR_CREATING until the OCI runtime ends or its deadline passes; with pipes its words come on the container's standard error, which
- *   nothing else can write to before the container is started. Then @ND_MONITOR_CREATED: rights are given up (confine.h), and output goes to the log as it comes. When the first process
- *   ends, what the pipes hold goes to the log, the record is written, and everybody connected is told: whoever knows of the end finds the log
- *   complete. Processes that outlived it may hold the pipes; we stay for them, but not for ever. Those who are attached: attach.h.
- * Invariant  nothing but a write to the log can block, and the log is a plain file. The record is written before anybody is told. */
+ *   One poll() loop over a dozen descriptors, with no memory that grows. We are the subreaper of
+ *   everything that the OCI runtime starts: the container's first process becomes our child when
+ *   `create` has exited, so we collect its exit status even if the daemon is gone.
+ *   @ND_MONITOR_CREATING until `create` exits or its timeout expires. With pipes its error messages
+ *   arrive on the container's standard error, which nothing else can write to before the container
+ *   is started. Then @ND_MONITOR_CREATED: privileges are dropped (confine.h), and output is copied
+ *   to the log. When the first process exits, we copy what the pipes hold to the log, write the
+ *   record and notify all connections: a client that knows of the exit finds a complete log.
+ *   Processes that outlive the first one may hold the pipes; we wait for them, but not longer than
+ *   @linger_us. Attached clients: attach.h.
+ * Invariant  nothing but a write to the log can block, and the log is a regular file. The record is
+ * written before the exit is reported. */
 #include "mon/monitor.h"
 
 #include <fcntl.h>
@@ -27,14 +32,14 @@
 #include "sys/calls.h"
 
 enum {
-        DRAIN = 1024 * 1024, /* most bytes of a stream that the container's end waits for */
+        DRAIN = 1024 * 1024, /* limit per stream of what is drained at the container's exit */
         WATCHES = 9 + (2 + ATTACH_OUTPUTS) * CONTROL_CONNECTIONS,
 };
 
-/* How long the monitor stays for processes that outlived the container's first one. */
+/* How long to wait for processes that outlive the container's first one. */
 static constexpr uint64_t linger_us = 10 * ND_SECOND_US;
 
-/* What the loop waits for, rebuilt in each iteration: there are few, and none can be forgotten. */
+/* Rebuilt in each iteration: the descriptors are few, and none can be forgotten. */
 struct watch {
         void (*run)(struct mon_monitor *monitor, size_t which);
         size_t which;
@@ -54,13 +59,14 @@ static void poll_add(struct poll_set *set, int fd, short events, void (*run)(str
         set->watches[set->count++] = (struct watch) {.run = run, .which = which};
 }
 
-/* ---- before the container is there ---- */
+/* ---- before the container exists ---- */
 
 struct nd_error *mon_monitor_prepare(const struct mon_settings *settings, int first, struct mon_monitor *monitor) {
         sigset_t all, children;
 
         monitor->settings = settings;
-        /* Field by field: assigning a whole stream would write to the buffer's pages, which most monitors never need. */
+        /* Field by field: assigning a whole stream would touch the buffer's pages, which most
+         * monitors never use. */
         monitor->out.name = "stdout";
         monitor->errors.name = "stderr";
         monitor->errors.number = 1;
@@ -69,14 +75,14 @@ struct nd_error *mon_monitor_prepare(const struct mon_settings *settings, int fi
         monitor->log = LOG_NONE;
         monitor->oom = OOM_NONE;
 
-        /* All signals but SIGCHLD are blocked: a monitor exits with its container, or by SIGKILL. */
+        /* All signals but SIGCHLD are blocked: it exits with its container, or by SIGKILL. */
         (void) sigfillset(&all);
         (void) sigprocmask(SIG_SETMASK, &all, nullptr);
         (void) sigemptyset(&children);
         (void) sigaddset(&children, SIGCHLD);
         monitor->signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
         if (monitor->signals < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "listen for children");
+                return nd_error_new(nd_error_code_of(errno), errno, "create a signalfd for SIGCHLD");
         monitor->directory = open(settings->directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (monitor->directory < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "open '%s'", settings->directory);
@@ -85,7 +91,7 @@ struct nd_error *mon_monitor_prepare(const struct mon_settings *settings, int fi
         return mon_control_open(monitor->directory, first, &monitor->control);
 }
 
-/* Their ends of the streams are closed again by the caller once the OCI runtime has them. */
+/* The caller closes the container's ends of the streams once the OCI runtime has inherited them. */
 static struct nd_error *make_streams(struct mon_monitor *monitor, struct mon_create_streams *theirs) {
         const struct mon_settings *settings = monitor->settings;
 
@@ -109,7 +115,7 @@ static struct nd_error *begin(struct mon_monitor *monitor) {
         struct mon_create_streams theirs = {.in = -EBADF, .out = -EBADF, .errors = -EBADF};
         struct nd_error *error;
 
-        (void) prctl(PR_SET_CHILD_SUBREAPER, 1); /* here, for a fork forgets it */
+        (void) prctl(PR_SET_CHILD_SUBREAPER, 1); /* here because fork() clears it */
         error = mon_log_open(settings->log_directory, settings->log_path, &monitor->log);
         if (!error)
                 error = make_streams(monitor, &theirs);
@@ -141,19 +147,19 @@ static void receive_terminal(struct mon_monitor *monitor, [[maybe_unused]] size_
         monitor->in = monitor->settings->stdin_open ? fd : -EBADF;
 }
 
-/* `create` has succeeded: its child is ours now. */
+/* `create` has succeeded: its child is now ours. */
 static void finish_create(struct mon_monitor *monitor, pid_t pid) {
         nd_autoerror struct nd_error *error = nullptr;
         const char *words;
         size_t length;
 
-        receive_terminal(monitor, 0); /* it may have come in the same iteration */
+        receive_terminal(monitor, 0); /* it may have arrived in the same iteration */
         mon_console_done(&monitor->console);
         monitor->state = (struct nd_monitor_record) {
                 .phase = ND_MONITOR_CREATED, .pid = pid, .birth = mon_create_start_time(pid), .oom_kills = -1};
         monitor->deadline = 0;
         mon_oom_watch(&monitor->oom, pid);
-        error = mon_confine(&monitor->log); /* from here on we read what a stranger writes */
+        error = mon_confine(&monitor->log); /* from here on we read untrusted output */
         if (error) {
                 fail(monitor, nd_error_errno(error), nd_error_text(error), strlen(nd_error_text(error)));
                 return;
@@ -164,7 +170,8 @@ static void finish_create(struct mon_monitor *monitor, pid_t pid) {
                                                          .letter = ND_MONITOR_IS_CREATED, .words = words, .length = length});
 }
 
-/* It has become ours with the OCI runtime's end. If not, the OCI runtime has seen it die already, and there is no end to wait for. */
+/* The child becomes ours when the OCI runtime exits. Otherwise the OCI runtime has already reaped
+ * it, and there is no exit to wait for. */
 static bool is_our_child(pid_t pid) {
         siginfo_t child;
 
@@ -172,8 +179,8 @@ static bool is_our_child(pid_t pid) {
 }
 
 static void runtime_exited(struct mon_monitor *monitor, int status) {
-        static const char timed_out[] = "it did not end in time and was killed", silent[] = "it said nothing",
-                          no_pid[] = "it wrote no pid",
+        static const char timed_out[] = "it did not end in time and was killed", silent[] = "it reported no error",
+                          no_pid[] = "it wrote no PID file",
                           dead[] = "the container's first process died before it could be started";
         bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
         pid_t pid = well ? mon_create_read_pid(monitor->directory, "pid") : 0;
@@ -202,7 +209,7 @@ static void runtime_exited(struct mon_monitor *monitor, int status) {
                 fail(monitor, 0, silent, sizeof silent - 1);
 }
 
-/* ---- while it is there ---- */
+/* ---- while it runs ---- */
 
 static void container_exited(struct mon_monitor *monitor, int status) {
         monitor->state.phase = ND_MONITOR_EXITED;
@@ -220,7 +227,8 @@ static void container_exited(struct mon_monitor *monitor, int status) {
         monitor->deadline = nd_clock_us() + linger_us;
 }
 
-/* Looks before it reaps: the container's first process may have ended in the same moment as the OCI runtime, and we must know its number by then. */
+/* Waits without reaping first: the container's first process may exit at the same time as the OCI
+ * runtime, and we need its PID by then. */
 static void reap(struct mon_monitor *monitor, [[maybe_unused]] size_t which) {
         struct signalfd_siginfo ignored;
         siginfo_t child = {};
@@ -270,7 +278,8 @@ static void read_input(struct mon_monitor *monitor, size_t connection) {
         write_input(monitor, 0);
 }
 
-/* The input of a container that wants it once ends with its first client's. Where there is none, or no more, clients are told by the end of theirs. */
+/* The input of a stdin-once container closes with its first client's. If the container has no
+ * input, or no more, clients get EOF. */
 static void update_input(struct mon_monitor *monitor) {
         bool once = monitor->settings->stdin_once && !monitor->settings->terminal;
 
@@ -295,7 +304,7 @@ static void reopen_log(struct mon_monitor *monitor, size_t connection) {
         struct nd_monitor_message answer = {.letter = ND_MONITOR_REOPENED, .error_number = -r};
 
         if (r < 0) {
-                answer.words = strerrordesc_np(-r) ?: "it cannot be opened";
+                answer.words = strerrordesc_np(-r) ?: "cannot open the log";
                 answer.length = strlen(answer.words);
         }
         mon_control_reply(&monitor->control, connection, &answer);
@@ -378,7 +387,7 @@ static void poll_fill(struct mon_monitor *monitor, struct poll_set *set) {
         poll_add(set, monitor->oom.fd, POLLPRI, count_kills, 0);
 }
 
-/* Milliseconds to wait; -1 = for ever. */
+/* Returns milliseconds to wait; -1 = no timeout. */
 static int time_left(const struct mon_monitor *monitor) {
         uint64_t time = nd_clock_us(), deadline = monitor->deadline, clients = mon_attach_deadline(&monitor->attach);
 
@@ -389,7 +398,7 @@ static int time_left(const struct mon_monitor *monitor) {
         return deadline <= time ? 0 : (int) ((deadline - time) / ND_MS_US + 1);
 }
 
-/* `create` has a deadline, and the stay after the end, and those who are attached. */
+/* Handles the timeouts of `create`, of processes left after the exit, and of attached clients. */
 static void check_deadline(struct mon_monitor *monitor) {
         mon_attach_drop_late(&monitor->attach, nd_clock_us());
         if (monitor->deadline == 0 || nd_clock_us() < monitor->deadline)
@@ -398,7 +407,7 @@ static void check_deadline(struct mon_monitor *monitor) {
                 monitor->timed_out = true;
                 monitor->deadline = 0;
                 (void) kill(-monitor->runtime_pid, SIGKILL);
-                (void) kill(monitor->runtime_pid, SIGKILL); /* it may not have become the leader yet */
+                (void) kill(monitor->runtime_pid, SIGKILL); /* it may not be a session leader yet */
                 return;
         }
         nd_close_fd(&monitor->out.fd);

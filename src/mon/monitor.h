@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* monitor.h - one container, from the OCI runtime's `create` to its end */
+/* monitor.h - one container, from the OCI runtime's `create` to its exit */
 #pragma once
 
 #include "mon/control.h"
@@ -17,32 +17,34 @@ struct mon_settings {
         uint32_t deadline_ms;
         bool terminal;
         bool stdin_open, stdin_once;
-        char *const *create; /* ends with nullptr */
+        char *const *create; /* terminated by nullptr */
 };
 
 struct mon_monitor {
         const struct mon_settings *settings;
         int directory;
         int record;
-        int signals; /* signalfd: children */
+        int signals; /* signalfd for SIGCHLD */
         struct mon_control control;
         struct mon_log log;
         struct mon_stream out, errors;
-        int in; /* where the container's input goes; the terminal itself where there is one, which is then out.fd */
-        struct mon_console console; /* the OCI runtime sends the terminal here */
-        int stderr_fd;              /* the OCI runtime's own standard error, with a terminal */
+        int in;                     /* the container's input; with a terminal the same as out.fd */
+        struct mon_console console; /* receives the terminal from the OCI runtime */
+        /* the OCI runtime's own standard error, if there is a terminal */
+        int stderr_fd;
         struct mon_stderr_tail stderr_tail;
         struct mon_oom oom;
-        pid_t runtime_pid; /* runs `create`; 0 = it has exited */
-        bool timed_out;    /* `create` was killed at its deadline */
+        pid_t runtime_pid; /* runs `create`; 0 = exited */
+        bool timed_out;    /* `create` was killed at its timeout */
         struct nd_monitor_record state;
         uint64_t deadline; /* of the phase, in microseconds of the monotonic clock; 0 = none */
         struct mon_attach attach;
 };
 
-/* Makes what the monitor needs and a failure can still be told about: the socket and the record. first is the daemon's connection. */
+/* Creates the socket and the record while failures can still be reported to the caller. first is
+ * the daemon's connection. */
 [[nodiscard]] struct nd_error *mon_monitor_prepare(const struct mon_settings *settings, int first,
                                                    struct mon_monitor *monitor);
 
-/* Creates the container and stays until it has gone. */
+/* Creates the container and runs until it has exited. */
 void mon_monitor_run(struct mon_monitor *monitor);

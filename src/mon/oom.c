@@ -12,7 +12,7 @@ enum {
         TEXT = 4096,
 };
 
-/* One read of a small kernel file into a buffer; false when there is nothing. */
+/* Reads a small kernel file once into a buffer; false when it is empty or unreadable. */
 static bool read_small(int fd, char text[static TEXT]) {
         ssize_t n = pread(fd, text, TEXT - 1, 0);
 
@@ -46,7 +46,8 @@ void mon_oom_read(struct mon_oom *oom) {
         if (oom->fd < 0)
                 return;
         if (!read_small(oom->fd, text)) {
-                /* The cgroup is gone. Kills that were counted stay; that there were none is no longer known, for the last ones may have come after we looked. */
+                /* The cgroup is gone. A count above 0 stays valid; 0 becomes unknown, since a kill
+                 * may have happened after the last read. */
                 if (oom->kills == 0)
                         oom->kills = -1;
                 nd_close_fd(&oom->fd);

@@ -12,10 +12,10 @@ struct nd_error *mon_record_create(int directory, int *ret_fd) {
         char bytes[ND_MONITOR_RECORD];
 
         if (nd_sys->unlinkat(directory, "exit", 0) < 0 && errno != ENOENT)
-                return nd_error_new(nd_error_code_of(errno), errno, "remove an old exit record");
+                return nd_error_new(nd_error_code_of(errno), errno, "remove the old exit record");
         fd = nd_sys->openat(directory, "exit", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make the exit record");
+                return nd_error_new(nd_error_code_of(errno), errno, "create the exit record");
         memset(bytes, '\n', sizeof bytes);
         (void) nd_monitor_record_slot(&first, bytes);
         if (nd_sys->write(fd, bytes, sizeof bytes) != (ssize_t) sizeof bytes)
@@ -28,6 +28,6 @@ void mon_record_write(int fd, const struct nd_monitor_record *record) {
         char bytes[ND_MONITOR_SLOT];
         unsigned slot = nd_monitor_record_slot(record, bytes);
 
-        /* The page is ours already: there is no way for this to fail but a bug. */
+        /* The page is already allocated, so this cannot fail. */
         (void) !pwrite(fd, bytes, sizeof bytes, (off_t) slot * ND_MONITOR_SLOT);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record.h - what the monitor knows, in a file that has its room from the start: a full disk cannot lose a container's end */
+/* record.h - the exit record, in a preallocated file: a full disk cannot lose a container's exit
+ * status */
 #pragma once
 
 #include "base/error.h"
 #include "net/monitor-wire.h"
 
-/* Makes the file "exit" and writes all of it once. */
+/* Creates the file "exit" and writes all of it once. */
 [[nodiscard]] struct nd_error *mon_record_create(int directory, int *ret_fd);
 
 /* Writes the slot of the record's phase. */

@@ -10,7 +10,7 @@
 #include "sys/calls.h"
 #include "sys/terminal.h"
 
-/* Returns what read() did; a terminal whose last user has gone gives EIO, which is its end. */
+/* Returns the result of read(). A terminal without users gives EIO, which means end of file. */
 static ssize_t fill(struct mon_stream *stream, size_t most) {
         struct mon_line_buffer *buffer = &stream->buffer;
         size_t room = sizeof buffer->bytes - buffer->length;
@@ -51,13 +51,13 @@ void mon_stream_drain(struct mon_stream *stream, size_t ceiling, struct mon_log 
 
 static struct nd_error *make_pipe(uid_t uid, gid_t gid, int fds[2]) {
         if (nd_sys->pipe2(fds, O_CLOEXEC) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe");
+                return nd_error_new(nd_error_code_of(errno), errno, "create a pipe");
         if (nd_sys->fchown(fds[0], uid, gid) < 0) {
                 int failure = errno;
 
                 (void) close(fds[0]);
                 (void) close(fds[1]);
-                return nd_error_new(nd_error_code_of(failure), failure, "give a pipe to %u:%u", uid, gid);
+                return nd_error_new(nd_error_code_of(failure), failure, "change the owner of a pipe to %u:%u", uid, gid);
         }
         return nullptr;
 }

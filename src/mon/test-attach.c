@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "mon/attach.h"
 
-/* A monitor with clients, whose ends are ours. */
+/* A monitor with clients whose other ends the test holds. */
 struct scene {
         struct mon_control control;
         struct mon_attach attach;
@@ -43,7 +43,7 @@ static void scene_end(struct scene *scene) {
         }
 }
 
-/* The letter of the answer. */
+/* Returns the type of the reply. */
 static char said(const struct scene *scene, size_t which) {
         char bytes[ND_MONITOR_MESSAGE];
         ssize_t n = recv(scene->connections[which], bytes, sizeof bytes, MSG_DONTWAIT);
@@ -60,7 +60,7 @@ static void join(struct scene *scene, size_t which) {
         mon_attach_add(&scene->attach, which, ND_MONITOR_STDIN | ND_MONITOR_STDOUT, &passed);
 }
 
-/* Gives until somebody holds it up; how much that was. */
+/* Writes output until a client stalls it; returns how much was written. */
 static size_t fill(struct scene *scene, uint64_t now_us) {
         static const char piece[ATTACH_PIECE];
         size_t given = 0, room;
@@ -111,7 +111,7 @@ static void every_client_gets_everything([[maybe_unused]] void **state) {
         assert_int_equal(recv(scene.outputs[1], got, sizeof got, MSG_DONTWAIT), 0);
 }
 
-static void who_stands_still_is_cut_off_and_the_others_go_on([[maybe_unused]] void **state) {
+static void a_stalled_client_is_disconnected_and_others_continue([[maybe_unused]] void **state) {
         nd_cleanup(scene_end) struct scene scene;
         uint64_t time_us = 1000000;
 
@@ -134,7 +134,7 @@ static void who_stands_still_is_cut_off_and_the_others_go_on([[maybe_unused]] vo
         assert_int_equal(mon_attach_room(&scene.attach, 0, 1 << 20, time_us), ATTACH_PIECE);
 }
 
-/* It is late again and again: what it takes must earn back what it costs. */
+/* The client stalls again and again: its reading must earn back its stalls. */
 static bool survives(size_t rate) {
         nd_cleanup(scene_end) struct scene scene;
         uint64_t time_us = 1000000;
@@ -156,12 +156,12 @@ static bool survives(size_t rate) {
         return true;
 }
 
-static void a_slow_client_is_waited_for_and_a_crawling_one_is_not([[maybe_unused]] void **state) {
+static void a_slow_client_is_served_and_a_crawling_one_is_disconnected([[maybe_unused]] void **state) {
         assert_true(survives((size_t) 2 * ATTACH_RATE));
         assert_false(survives(ATTACH_RATE / 4));
 }
 
-static void one_client_more_than_there_is_room_for_is_told_so([[maybe_unused]] void **state) {
+static void a_client_beyond_the_limit_gets_an_error([[maybe_unused]] void **state) {
         nd_cleanup(scene_end) struct scene scene;
 
         scene_begin(&scene);
@@ -172,7 +172,7 @@ static void one_client_more_than_there_is_room_for_is_told_so([[maybe_unused]] v
         assert_int_equal(said(&scene, ATTACH_CLIENTS), ND_MONITOR_ATTACHED);
 }
 
-static void input_waits_until_the_container_takes_it([[maybe_unused]] void **state) {
+static void input_waits_until_the_container_reads_it([[maybe_unused]] void **state) {
         nd_cleanup(scene_end) struct scene scene;
         nd_autoclose int reading = -EBADF, writing = -EBADF;
         char bytes[65536] = {};
@@ -204,10 +204,10 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(without_clients_all_may_be_read),
                 cmocka_unit_test(every_client_gets_everything),
-                cmocka_unit_test(who_stands_still_is_cut_off_and_the_others_go_on),
-                cmocka_unit_test(a_slow_client_is_waited_for_and_a_crawling_one_is_not),
-                cmocka_unit_test(one_client_more_than_there_is_room_for_is_told_so),
-                cmocka_unit_test(input_waits_until_the_container_takes_it),
+                cmocka_unit_test(a_stalled_client_is_disconnected_and_others_continue),
+                cmocka_unit_test(a_slow_client_is_served_and_a_crawling_one_is_disconnected),
+                cmocka_unit_test(a_client_beyond_the_limit_gets_an_error),
+                cmocka_unit_test(input_waits_until_the_container_reads_it),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -19,7 +19,7 @@
 #include "sys/file.h"
 #include "sys/machine.h"
 
-/* ---- the program, run as the kernel would ---- */
+/* ---- the filter, interpreted like the kernel does ---- */
 
 static uint32_t word_at(const struct seccomp_data *data, uint32_t offset) {
         uint32_t word;
@@ -53,10 +53,10 @@ static uint32_t decide(const struct seccomp_data *data) {
                 case BPF_RET | BPF_K:
                         return step->k;
                 default:
-                        fail_msg("instruction %zu is none that we know", at);
+                        fail_msg("unknown instruction at %zu", at);
                 }
         }
-        fail_msg("the program has no end");
+        fail_msg("the filter does not end");
         return 0;
 }
 
@@ -67,7 +67,7 @@ static uint32_t decide_call(int number, unsigned argument, uint64_t value) {
         return decide(&data);
 }
 
-static void only_what_the_loop_needs_is_allowed([[maybe_unused]] void **state) {
+static void only_system_calls_of_the_loop_are_allowed([[maybe_unused]] void **state) {
         static const int refused[] = {
                 SYS_openat,    SYS_execve, SYS_execveat, SYS_clone3,     SYS_clone,           SYS_ptrace,       SYS_socket,
                 SYS_connect,   SYS_bind,   SYS_mount,    SYS_setns,      SYS_unshare,         SYS_kill,         SYS_tgkill,
@@ -90,12 +90,13 @@ static void only_what_the_loop_needs_is_allowed([[maybe_unused]] void **state) {
 static void calls_of_another_architecture_kill([[maybe_unused]] void **state) {
         assert_int_equal(decide(&(struct seccomp_data) {.nr = SYS_read, .arch = AUDIT_ARCH_I386}), SECCOMP_RET_KILL_PROCESS);
         assert_int_equal(decide(&(struct seccomp_data) {.nr = SYS_read, .arch = AUDIT_ARCH_ARM}), SECCOMP_RET_KILL_PROCESS);
-        assert_int_equal(decide_call(ND_CALLS_END | SYS_read, 0, 0), SECCOMP_RET_KILL_PROCESS); /* x32 */
+        /* x32 */
+        assert_int_equal(decide_call(ND_CALLS_END | SYS_read, 0, 0), SECCOMP_RET_KILL_PROCESS);
 }
 
 /* ---- a process that is confined ---- */
 
-/* Runs in the child, after the confinement; what it gives is the exit code, 0 = all well. */
+/* Runs in the child after the confinement and returns its exit status; 0 = success. */
 typedef int (*trial_function)(struct mon_log *log);
 
 static pid_t start(const char *directory, trial_function trial) {
@@ -128,7 +129,7 @@ static int reopen_and_write(struct mon_log *log) {
         return log->lost > 0 ? 2 : 0;
 }
 
-/* The ways out that an attacker in the process would try: uid 0 with openat2(). */
+/* Attempts of an attacker in the process to escape: UID 0 with openat2(). */
 static int try_to_leave(struct mon_log *log) {
         struct open_how how = {.flags = O_RDONLY | O_CLOEXEC}, make = {.flags = O_WRONLY | O_CREAT | O_CLOEXEC, .mode = 0644};
         int fd;
@@ -169,10 +170,10 @@ static char *status_of(pid_t pid) {
 
 static void needs_root(void) {
         if (geteuid() != 0)
-                skip_because("capabilities are given up by who has some");
+                skip_because("needs root: only root has capabilities to drop");
 }
 
-static void a_confined_monitor_has_no_rights_and_still_keeps_the_log([[maybe_unused]] void **state) {
+static void a_confined_monitor_has_no_privileges_and_still_writes_the_log([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_autofree char *status = nullptr, *log = nullptr;
         pid_t pid;
@@ -196,7 +197,7 @@ static void a_confined_monitor_has_no_rights_and_still_keeps_the_log([[maybe_unu
         expect_contains(log, "stdout F more\n");
 }
 
-static void a_log_in_a_directory_of_another_user_can_be_opened_anew([[maybe_unused]] void **state) {
+static void a_log_in_a_directory_of_another_user_can_be_reopened([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_autofree char *logs = nd_format("%s/logs", d), *sub = nd_format("%s/logs/sub", d), *status = nullptr;
         pid_t pid;
@@ -208,12 +209,12 @@ static void a_log_in_a_directory_of_another_user_can_be_opened_anew([[maybe_unus
         assert_int_equal(exit_of(start(logs, reopen_and_write)), 0);
         pid = start(logs, wait_for_death);
         status = status_of(pid);
-        expect_contains(status, "CapEff:\t0000000000000002\n"); /* CAP_DAC_OVERRIDE and nothing else */
+        expect_contains(status, "CapEff:\t0000000000000002\n"); /* CAP_DAC_OVERRIDE only */
         assert_int_equal(kill(pid, SIGKILL), 0);
         (void) exit_of(pid);
 }
 
-static void who_takes_a_monitor_over_reaches_its_logs_only([[maybe_unused]] void **state) {
+static void a_compromised_monitor_reaches_only_its_logs([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_autofree char *logs = nd_format("%s/logs", d);
         int code;
@@ -228,11 +229,11 @@ static void who_takes_a_monitor_over_reaches_its_logs_only([[maybe_unused]] void
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(only_what_the_loop_needs_is_allowed),
+                cmocka_unit_test(only_system_calls_of_the_loop_are_allowed),
                 cmocka_unit_test(calls_of_another_architecture_kill),
-                cmocka_unit_test(a_confined_monitor_has_no_rights_and_still_keeps_the_log),
-                cmocka_unit_test(a_log_in_a_directory_of_another_user_can_be_opened_anew),
-                cmocka_unit_test(who_takes_a_monitor_over_reaches_its_logs_only),
+                cmocka_unit_test(a_confined_monitor_has_no_privileges_and_still_writes_the_log),
+                cmocka_unit_test(a_log_in_a_directory_of_another_user_can_be_reopened),
+                cmocka_unit_test(a_compromised_monitor_reaches_only_its_logs),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

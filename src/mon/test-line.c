@@ -7,7 +7,7 @@
 static const uint64_t when = UINT64_C(1475713029669794202); /* 2016-10-06T00:17:09.669794202Z */
 #define STAMP "2016-10-06T00:17:09.669794202Z "
 
-/* What a log gets of these bytes, and what is left in the buffer. */
+/* Returns the log lines of these bytes; the rest stays in the buffer. */
 static char *cut(struct mon_line_buffer *buffer, const char *bytes, size_t length, bool end) {
         struct nd_text text = ND_TEXT(1 << 20);
         struct mon_line_batch batch;
@@ -50,7 +50,7 @@ static void a_time_is_written_in_utc_with_nine_digits([[maybe_unused]] void **st
         }
 }
 
-static void a_line_is_full_when_its_end_has_come([[maybe_unused]] void **state) {
+static void a_line_is_full_when_its_newline_arrives([[maybe_unused]] void **state) {
         struct mon_line_buffer buffer = {};
 
         expect_text(cut(&buffer, "a\nb", 3, false), STAMP "stdout F a\n");
@@ -59,21 +59,21 @@ static void a_line_is_full_when_its_end_has_come([[maybe_unused]] void **state) 
         assert_int_equal(buffer.length, 0);
 }
 
-static void the_end_of_a_stream_makes_a_piece_of_the_rest([[maybe_unused]] void **state) {
+static void the_end_of_a_stream_makes_the_rest_a_partial_line([[maybe_unused]] void **state) {
         struct mon_line_buffer buffer = {};
 
         expect_text(cut(&buffer, "x\nprompt> ", 10, true), STAMP "stdout F x\n" STAMP "stdout P prompt> \n");
         expect_text(cut(&buffer, "", 0, true), "");
 }
 
-static void null_bytes_and_carriage_returns_stay_as_they_are([[maybe_unused]] void **state) {
+static void null_bytes_and_carriage_returns_are_kept([[maybe_unused]] void **state) {
         struct mon_line_buffer buffer = {};
         nd_autofree char *got = cut(&buffer, "a\0b\r\n", 5, false);
 
         assert_memory_equal(got, STAMP "stdout F a\0b\r\n", sizeof(STAMP "stdout F a") + 3);
 }
 
-static void a_line_of_just_the_ceiling_is_whole_and_one_byte_more_is_cut([[maybe_unused]] void **state) {
+static void a_line_of_the_maximum_length_is_full_and_one_byte_more_is_split([[maybe_unused]] void **state) {
         nd_autofree char *long_line = nd_malloc(LINE_PIECE + 2), *expected = nullptr;
         struct mon_line_buffer buffer = {};
 
@@ -89,7 +89,7 @@ static void a_line_of_just_the_ceiling_is_whole_and_one_byte_more_is_cut([[maybe
         expect_text(cut(&buffer, "\n", 1, false), STAMP "stdout F y\n");
 }
 
-static void more_lines_than_a_batch_holds_come_in_several([[maybe_unused]] void **state) {
+static void lines_beyond_a_batch_continue_in_the_next([[maybe_unused]] void **state) {
         struct mon_line_buffer buffer = {};
         nd_autofree char *ends = nd_malloc(1000), *got = nullptr;
         size_t lines = 0;
@@ -104,11 +104,11 @@ static void more_lines_than_a_batch_holds_come_in_several([[maybe_unused]] void 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_time_is_written_in_utc_with_nine_digits),
-                cmocka_unit_test(a_line_is_full_when_its_end_has_come),
-                cmocka_unit_test(the_end_of_a_stream_makes_a_piece_of_the_rest),
-                cmocka_unit_test(null_bytes_and_carriage_returns_stay_as_they_are),
-                cmocka_unit_test(a_line_of_just_the_ceiling_is_whole_and_one_byte_more_is_cut),
-                cmocka_unit_test(more_lines_than_a_batch_holds_come_in_several),
+                cmocka_unit_test(a_line_is_full_when_its_newline_arrives),
+                cmocka_unit_test(the_end_of_a_stream_makes_the_rest_a_partial_line),
+                cmocka_unit_test(null_bytes_and_carriage_returns_are_kept),
+                cmocka_unit_test(a_line_of_the_maximum_length_is_full_and_one_byte_more_is_split),
+                cmocka_unit_test(lines_beyond_a_batch_continue_in_the_next),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -12,7 +12,7 @@
 #include "sys/file.h"
 
 static struct nd_calls table;
-static size_t room; /* how many bytes the disk still takes */
+static size_t room; /* bytes that the disk still has room for */
 
 static ssize_t writev_to_a_full_disk(int fd, const struct iovec *vectors, int count) {
         size_t written = 0;
@@ -56,7 +56,7 @@ static void say(struct mon_log *log, const char *words) {
         mon_log_write(log, "stdout", &buffer, false);
 }
 
-/* The log without its times. */
+/* Returns the log without its timestamps. */
 static char *contents(const char *directory, const char *name) {
         nd_autofree char *path = nd_format("%s/%s", directory, name), *bytes = nullptr;
         struct nd_text text = ND_TEXT(1 << 20);
@@ -73,7 +73,7 @@ static char *contents(const char *directory, const char *name) {
         return text.bytes ? nd_text_steal(&text) : nd_strdup("");
 }
 
-static void lines_are_appended_to_what_is_there([[maybe_unused]] void **state) {
+static void lines_are_appended_to_an_existing_log([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_cleanup(log_close) struct mon_log log = LOG_NONE;
 
@@ -86,7 +86,7 @@ static void lines_are_appended_to_what_is_there([[maybe_unused]] void **state) {
         expect_text(contents(d, "0.log"), "stdout F one\nstdout F two\nstdout F three\n");
 }
 
-static void without_a_path_nothing_is_kept_and_nothing_is_lost([[maybe_unused]] void **state) {
+static void without_a_path_no_log_is_kept([[maybe_unused]] void **state) {
         nd_cleanup(log_close) struct mon_log log = LOG_NONE;
 
         expect_ok(mon_log_open("/nowhere", "", &log));
@@ -95,7 +95,7 @@ static void without_a_path_nothing_is_kept_and_nothing_is_lost([[maybe_unused]] 
         assert_int_equal(log.lost, 0);
 }
 
-static void reopening_goes_on_in_a_new_file_and_never_truncates([[maybe_unused]] void **state) {
+static void reopening_continues_in_a_new_file_and_never_truncates([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_autofree char *path = nd_format("%s/0.log", d), *rotated = nd_format("%s/0.log.1", d);
         nd_cleanup(log_close) struct mon_log log = LOG_NONE;
@@ -106,13 +106,13 @@ static void reopening_goes_on_in_a_new_file_and_never_truncates([[maybe_unused]]
         say(&log, " a line\n");
         assert_int_equal(mon_log_reopen(&log), 0);
         say(&log, "three\n");
-        assert_int_equal(mon_log_reopen(&log), 0); /* nobody renamed it */
+        assert_int_equal(mon_log_reopen(&log), 0); /* it was not renamed */
         say(&log, "four\n");
         expect_text(contents(d, "0.log.1"), "stdout F one\nstdout F half a line\n");
         expect_text(contents(d, "0.log"), "stdout F three\nstdout F four\n");
 }
 
-static void a_link_at_the_logs_place_is_not_followed([[maybe_unused]] void **state) {
+static void a_symbolic_link_in_place_of_the_log_is_not_followed([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_autofree char *path = nd_format("%s/0.log", d), *rotated = nd_format("%s/0.log.1", d),
                          *victim = nd_format("%s/victim", d);
@@ -131,12 +131,12 @@ static void a_link_at_the_logs_place_is_not_followed([[maybe_unused]] void **sta
         assert_int_equal(rename(path, rotated), 0);
         assert_int_equal(symlink(victim, path), 0);
         assert_int_equal(mon_log_reopen(&log), -ELOOP);
-        say(&log, "two\n"); /* the old file still takes lines */
+        say(&log, "two\n"); /* the old file is still written */
         expect_text(contents(d, "0.log.1"), "stdout F one\nstdout F two\n");
         assert_int_equal(access(victim, F_OK), -1);
 }
 
-static void a_fifo_at_the_logs_place_is_refused_at_once([[maybe_unused]] void **state) {
+static void a_fifo_in_place_of_the_log_is_rejected_at_once([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_autofree char *path = nd_format("%s/0.log", d);
         nd_cleanup(log_close) struct mon_log log = LOG_NONE;
@@ -148,7 +148,7 @@ static void a_fifo_at_the_logs_place_is_refused_at_once([[maybe_unused]] void **
         nd_error_free(error);
 }
 
-static void a_full_disk_loses_lines_and_the_log_says_how_many([[maybe_unused]] void **state) {
+static void a_full_disk_loses_lines_and_the_log_counts_them([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_cleanup(log_close) struct mon_log log = LOG_NONE;
 
@@ -167,7 +167,7 @@ static void a_full_disk_loses_lines_and_the_log_says_how_many([[maybe_unused]] v
                     "stdout F five\nstdout F six\n");
 }
 
-static void wherever_the_disk_ends_the_log_has_only_whole_lines([[maybe_unused]] void **state) {
+static void a_log_on_a_full_disk_has_only_complete_lines([[maybe_unused]] void **state) {
         for (size_t bytes = 0; bytes < 400; bytes++) {
                 scratch_directory d = scratch_make();
                 nd_cleanup(log_close) struct mon_log log = LOG_NONE;
@@ -179,7 +179,7 @@ static void wherever_the_disk_ends_the_log_has_only_whole_lines([[maybe_unused]]
                 say(&log, "four\n");
                 nd_sys = &nd_calls_real;
                 say(&log, "five\n");
-                text = contents(d, "0.log"); /* which looks at each line */
+                text = contents(d, "0.log"); /* checks each line */
                 expect_contains(text, "stdout F five\n");
                 assert_true((log.lost > 0) == (strstr(text, "were lost here") != nullptr));
         }
@@ -187,13 +187,13 @@ static void wherever_the_disk_ends_the_log_has_only_whole_lines([[maybe_unused]]
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(lines_are_appended_to_what_is_there),
-                cmocka_unit_test(without_a_path_nothing_is_kept_and_nothing_is_lost),
-                cmocka_unit_test(reopening_goes_on_in_a_new_file_and_never_truncates),
-                cmocka_unit_test(a_link_at_the_logs_place_is_not_followed),
-                cmocka_unit_test(a_fifo_at_the_logs_place_is_refused_at_once),
-                cmocka_unit_test_teardown(a_full_disk_loses_lines_and_the_log_says_how_many, disk_is_real),
-                cmocka_unit_test_teardown(wherever_the_disk_ends_the_log_has_only_whole_lines, disk_is_real),
+                cmocka_unit_test(lines_are_appended_to_an_existing_log),
+                cmocka_unit_test(without_a_path_no_log_is_kept),
+                cmocka_unit_test(reopening_continues_in_a_new_file_and_never_truncates),
+                cmocka_unit_test(a_symbolic_link_in_place_of_the_log_is_not_followed),
+                cmocka_unit_test(a_fifo_in_place_of_the_log_is_rejected_at_once),
+                cmocka_unit_test_teardown(a_full_disk_loses_lines_and_the_log_counts_them, disk_is_real),
+                cmocka_unit_test_teardown(a_log_on_a_full_disk_has_only_complete_lines, disk_is_real),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "mon/oom.h"
 
-/* A counter that can be set; without text it reads as that of a cgroup that was removed. */
+/* A counter that can be set; without text it reads like that of a removed cgroup. */
 static struct mon_oom watching(int64_t kills, const char *events) {
         struct mon_oom oom = {.fd = memfd_create("memory.events", MFD_CLOEXEC), .kills = kills};
 
@@ -25,7 +25,7 @@ static void kills_are_counted([[maybe_unused]] void **state) {
         nd_close_fd(&oom.fd);
 }
 
-static void kills_that_were_counted_stay_when_the_cgroup_goes([[maybe_unused]] void **state) {
+static void counted_kills_stay_when_the_cgroup_is_removed([[maybe_unused]] void **state) {
         struct mon_oom oom = watching(2, "");
 
         mon_oom_read(&oom);
@@ -33,7 +33,7 @@ static void kills_that_were_counted_stay_when_the_cgroup_goes([[maybe_unused]] v
         assert_true(oom.fd < 0);
 }
 
-static void that_there_were_none_is_not_known_when_the_cgroup_went_first([[maybe_unused]] void **state) {
+static void zero_kills_become_unknown_when_the_cgroup_is_removed([[maybe_unused]] void **state) {
         struct mon_oom oom = watching(0, "");
 
         mon_oom_read(&oom);
@@ -44,8 +44,8 @@ static void that_there_were_none_is_not_known_when_the_cgroup_went_first([[maybe
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(kills_are_counted),
-                cmocka_unit_test(kills_that_were_counted_stay_when_the_cgroup_goes),
-                cmocka_unit_test(that_there_were_none_is_not_known_when_the_cgroup_went_first),
+                cmocka_unit_test(counted_kills_stay_when_the_cgroup_is_removed),
+                cmocka_unit_test(zero_kills_become_unknown_when_the_cgroup_is_removed),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);
